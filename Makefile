@@ -1,0 +1,29 @@
+# The outer commands. `make` alone prints them; the work is in scripts/, which also run on their own.
+.DEFAULT_GOAL := help
+.PHONY: help setup build test assess bench clean
+
+help:
+	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name)'
+	@echo 'make build    the static program: target/release/sonde'
+	@echo 'make test     format, lints, tidy, licences, build, every test; last line: N passed, N failed, N skipped'
+	@echo 'make assess   set up, build, then: sonde assess $$(ARGS)     e.g. make assess ARGS="--testbed lab --quick"'
+	@echo 'make bench    the benchmarks: ratios within one run, not absolute times'
+	@echo 'make clean    remove what was built; measured runs (sonde-runs/) stay'
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	@scripts/build.sh
+
+test:
+	@scripts/test.sh
+
+assess: build
+	@target/release/sonde assess $(ARGS)
+
+bench: setup
+	@scripts/bench.sh $(ARGS)
+
+clean:
+	rm -rf target

@@ -1,0 +1,87 @@
+//! The pending steps of a network in the order of their times, ties in the order of insertion.
+
+use sonde_units::Instant;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+struct Entry<T> {
+    at: Instant,
+    sequence: u64,
+    step: T,
+}
+
+impl<T> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Entry<T> {}
+
+impl<T> PartialOrd for Entry<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Entry<T> {
+    /// Reversed, for the heap keeps its largest entry on top.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+/// Steps to come.
+pub(crate) struct Calendar<T> {
+    heap: BinaryHeap<Entry<T>>,
+    inserted: u64,
+}
+
+impl<T> Calendar<T> {
+    pub fn new() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            inserted: 0,
+        }
+    }
+
+    pub fn insert(&mut self, at: Instant, step: T) {
+        self.heap.push(Entry {
+            at,
+            sequence: self.inserted,
+            step,
+        });
+        self.inserted += 1;
+    }
+
+    pub fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|entry| entry.at)
+    }
+
+    /// The first step, if its time has come.
+    pub fn pop_until(&mut self, now: Instant) -> Option<(Instant, T)> {
+        if self.next_at()? > now {
+            return None;
+        }
+        self.heap.pop().map(|entry| (entry.at, entry.step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ties_break_by_insertion() {
+        let mut calendar = Calendar::new();
+        for (at, name) in [(5, 'c'), (1, 'a'), (5, 'd'), (1, 'b')] {
+            calendar.insert(Instant::from_picos(at), name);
+        }
+        assert_eq!(calendar.pop_until(Instant::START), None);
+        let now = Instant::from_picos(9);
+        let order: String = std::iter::from_fn(|| calendar.pop_until(now))
+            .map(|(_, name)| name)
+            .collect();
+        assert_eq!(order, "abcd");
+    }
+}

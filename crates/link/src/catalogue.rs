@@ -1,0 +1,287 @@
+//! The networks that come with sonde, and reading a user's own.
+//!
+//! Model:   one schema for both, [`NetworkSpec`] in TOML. A selector is `NAME[:knob=value]…` or `PATH[:knob=value]…`, a path
+//!          being what contains a `/`. A knob replaces one value of the file before it is checked.
+//! Checked: `tests/catalogue.rs`.
+
+use crate::{NetworkSpec, SpecError};
+use thiserror::Error;
+
+const FILES: &[(&str, &str)] = &[
+    ("wire", include_str!("../catalogue/wire.toml")),
+    (
+        "ethernet-100",
+        include_str!("../catalogue/ethernet-100.toml"),
+    ),
+    ("ethernet-1g", include_str!("../catalogue/ethernet-1g.toml")),
+    ("atm-oc3c", include_str!("../catalogue/atm-oc3c.toml")),
+    (
+        "wan-100m-20ms",
+        include_str!("../catalogue/wan-100m-20ms.toml"),
+    ),
+];
+
+/// A knob: its name in a selector, the table and key that it sets, and whether the value is a bare number.
+struct Knob(&'static str, &'static str, &'static str, bool);
+
+const KNOBS: &[Knob] = &[
+    Knob("mtu", "", "mtu", true),
+    Knob("rate", "line", "rate", false),
+    Knob("payload", "line", "payload", false),
+    Knob("encapsulation", "line", "encapsulation", false),
+    Knob("propagation", "line", "propagation", false),
+    Knob("length_m", "line", "length_m", true),
+    Knob("queue", "station", "queue", false),
+    Knob("forwarding", "switch", "forwarding", false),
+    Knob("latency", "switch", "latency", false),
+    Knob("buffer", "switch", "buffer", false),
+    Knob("vc", "circuits", "signalling", false),
+    Knob("setup", "circuits", "setup", false),
+    Knob("idle_release", "circuits", "idle_release", false),
+    Knob("table", "circuits", "table", true),
+    Knob("resolution_delay", "circuits", "resolution_delay", false),
+    Knob(
+        "resolution_lifetime",
+        "circuits",
+        "resolution_lifetime",
+        false,
+    ),
+    Knob("delay", "path", "delay", false),
+    Knob("loss", "path", "loss", false),
+    Knob("reorder", "path", "reorder", false),
+    Knob("reorder_by", "path", "reorder_by", false),
+];
+
+/// Why a network could not be had. Each message says what was asked for and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CatalogueError {
+    /// No network of this name.
+    #[error(
+        "there is no network `{name}`; {nearest}. `sonde lab list` shows them all; a path to a file of your own contains a `/`"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// A sentence with the nearest names.
+        nearest: String,
+    },
+    /// The file could not be read.
+    #[error("cannot read the network file {path}: {problem}")]
+    Read {
+        /// Its path.
+        path: String,
+        /// What the system said.
+        problem: String,
+    },
+    /// The file is not TOML, or has a key that is unknown, missing or of the wrong kind.
+    #[error("{file}: {problem}")]
+    Parse {
+        /// Its path, or the name in the catalogue.
+        file: String,
+        /// Line, column, what is wrong and what would be right.
+        problem: String,
+    },
+    /// A value is out of its range, or does not fit the others.
+    #[error("{file}, line {line}: {error}")]
+    Value {
+        /// Its path, or the name in the catalogue.
+        file: String,
+        /// The line of the key; 1 where it is missing.
+        line: usize,
+        /// What is wrong with it.
+        error: SpecError,
+    },
+    /// A knob that this network does not have, or that is written wrongly.
+    #[error("network {network}: `{text}` {problem}")]
+    Knob {
+        /// The network.
+        network: String,
+        /// The text after the colon.
+        text: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+/// All networks that come with sonde, in the order of the catalogue.
+///
+/// # Panics
+/// Never: the files are part of the program and tested.
+pub fn catalogue() -> Vec<NetworkSpec> {
+    FILES
+        .iter()
+        .map(|(name, text)| parse(name, text).expect("the catalogue is tested"))
+        .collect()
+}
+
+/// The network `name` of the catalogue.
+///
+/// # Errors
+/// [`CatalogueError::Unknown`], with the nearest names.
+pub fn named(name: &str) -> Result<NetworkSpec, CatalogueError> {
+    parse(name, text_of(name)?)
+}
+
+/// Reads a network from the text of `file`.
+///
+/// # Errors
+/// [`CatalogueError::Parse`] or [`CatalogueError::Value`], with the line.
+pub fn parse(file: &str, text: &str) -> Result<NetworkSpec, CatalogueError> {
+    let problem = |e: toml::de::Error| CatalogueError::Parse {
+        file: file.to_owned(),
+        problem: e.to_string().trim_end().to_owned(),
+    };
+    let spec: NetworkSpec = toml::from_str(text).map_err(problem)?;
+    spec.check().map_err(|error| CatalogueError::Value {
+        file: file.to_owned(),
+        line: line_of(text, error.key),
+        error,
+    })?;
+    Ok(spec)
+}
+
+/// The network that `selector` names, its knobs applied; `read` reads a file of the user's.
+///
+/// # Errors
+/// Every variant of [`CatalogueError`].
+pub fn resolve(
+    selector: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<NetworkSpec, CatalogueError> {
+    let mut parts = selector.split(':');
+    let name = parts.next().unwrap_or_default();
+    let text = if name.contains('/') {
+        read(name).map_err(|problem| CatalogueError::Read {
+            path: name.to_owned(),
+            problem,
+        })?
+    } else {
+        text_of(name)?.to_owned()
+    };
+    let spec = parse(name, &text)?;
+    let mut table: toml::Table = toml::from_str(&text).expect("it was parsed just now");
+    let mut turned = false;
+    for part in parts {
+        turn(&mut table, &spec.name, part)?;
+        turned = true;
+    }
+    if !turned {
+        return Ok(spec);
+    }
+    let knob_error = |problem: String| CatalogueError::Knob {
+        network: name.to_owned(),
+        text: selector.to_owned(),
+        problem,
+    };
+    let mut spec: NetworkSpec = table
+        .try_into()
+        .map_err(|e: toml::de::Error| knob_error(format!("does not fit: {}", e.message())))?;
+    spec.check()
+        .map_err(|error| knob_error(format!("does not fit: {error}")))?;
+    spec.name = if name.contains('/') {
+        selector.replacen(name, &spec.name, 1)
+    } else {
+        selector.to_owned()
+    };
+    Ok(spec)
+}
+
+fn text_of(name: &str) -> Result<&'static str, CatalogueError> {
+    let found = FILES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| {
+        let mut names: Vec<_> = FILES
+            .iter()
+            .map(|(known, _)| (strsim::damerau_levenshtein(known, name), *known))
+            .collect();
+        names.sort_unstable();
+        let nearest: Vec<_> = names.iter().take(3).map(|(_, known)| *known).collect();
+        CatalogueError::Unknown {
+            name: name.to_owned(),
+            nearest: format!("the nearest are {}", nearest.join(", ")),
+        }
+    })
+}
+
+/// Sets one knob, written `name=value`.
+fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), CatalogueError> {
+    let error = |problem: String| CatalogueError::Knob {
+        network: network.to_owned(),
+        text: text.to_owned(),
+        problem,
+    };
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| error("is not a knob: write `knob=value`, as in `mtu=1500`".into()))?;
+    let Some(Knob(_, place, key, number)) = KNOBS.iter().find(|knob| knob.0 == name) else {
+        let known: Vec<_> = KNOBS
+            .iter()
+            .filter(|knob| has_place(table, knob.1))
+            .map(|knob| knob.0)
+            .collect();
+        return Err(error(format!(
+            "is not a knob; this network has {}",
+            known.join(", ")
+        )));
+    };
+    if !has_place(table, place) {
+        return Err(error(format!(
+            "does not apply: this network has no [{place}]"
+        )));
+    }
+    let value = if *number {
+        let parsed = value
+            .parse()
+            .map_err(|_| error("needs a bare whole number, as in `mtu=1500`".into()))?;
+        toml::Value::Integer(parsed)
+    } else {
+        toml::Value::String(value.to_owned())
+    };
+    let target = if place.is_empty() {
+        table
+    } else {
+        let entry = table
+            .entry(*place)
+            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        entry.as_table_mut().expect("it was parsed as a table")
+    };
+    // Length and propagation say the same: the one that was turned holds.
+    match *key {
+        "propagation" => drop(target.remove("length_m")),
+        "length_m" => drop(target.remove("propagation")),
+        _ => {}
+    }
+    target.insert((*key).to_owned(), value);
+    Ok(())
+}
+
+/// Tables that a network may leave out and still have.
+fn has_place(table: &toml::Table, place: &str) -> bool {
+    matches!(place, "" | "path" | "station") || table.contains_key(place)
+}
+
+/// The line of `key`, written `table.key` or `key`; 1 where it is not there.
+fn line_of(text: &str, key: &str) -> usize {
+    let (table, key) = key.split_once('.').unwrap_or(("", key));
+    let mut here = "";
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            here = name.trim();
+            if table.is_empty() && here == key {
+                return number + 1;
+            }
+        }
+        if here == table
+            && line
+                .split('=')
+                .next()
+                .is_some_and(|name| name.trim() == key)
+        {
+            return number + 1;
+        }
+    }
+    1
+}

@@ -1,0 +1,177 @@
+//! The overhead chain: what is left of a line's rate at each layer, and the ceilings of TCP and UDP.
+//!
+//! Model:   a stream of full frames. Each step's rate is the bytes that it leaves of a frame, divided by the time for which
+//!          that frame holds the line; acknowledgements are not counted.
+//! Source:  RFC 791 §3.1 (20 bytes), RFC 9293 §3.1 (20 bytes), RFC 7323 §3.2 and appendix A (12 bytes with padding),
+//!          RFC 768 (8 bytes).
+//! Units:   bits a second, rounded down.
+//! Checked: `oc3c_leaves_what_the_standard_says`, `ethernet_leaves_94_15`.
+
+use crate::{CELL_PAYLOAD, CELL_WIRE, Framing, NetworkSpec};
+use serde::Serialize;
+use sonde_units::Bytes;
+
+const IP_HEADER: u64 = 20;
+const TCP_HEADER: u64 = 20;
+const UDP_HEADER: u64 = 8;
+const TIMESTAMPS: u64 = 12;
+
+/// Which headers a TCP segment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Headers {
+    /// No options.
+    Plain,
+    /// With the time-stamp option in each segment.
+    Timestamps,
+}
+
+impl Headers {
+    /// User bytes in a full segment at `mtu`.
+    pub fn segment(self, mtu: Bytes) -> Bytes {
+        let options = match self {
+            Self::Plain => 0,
+            Self::Timestamps => TIMESTAMPS,
+        };
+        mtu.saturating_sub(Bytes(IP_HEADER + TCP_HEADER + options))
+    }
+}
+
+/// What is left after one step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChainStep {
+    /// The step: `line`, `sonet`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
+    pub step: &'static str,
+    /// Bits a second that are left.
+    pub bps: u64,
+    /// Bytes of one full frame that are left.
+    pub bytes: u64,
+}
+
+/// Bits a second of `bytes` in each full frame; none without a rate.
+fn share(spec: &NetworkSpec, bytes: u64) -> Option<u64> {
+    spec.line.rate?;
+    let time = spec.line.time(Bytes(spec.mtu)).as_picos();
+    Some((u128::from(bytes) * 8_000_000_000_000 / u128::from(time)) as u64)
+}
+
+/// The highest rate of user bytes over TCP, in bits a second; none on a network without a rate.
+pub fn tcp_max(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
+    share(spec, headers.segment(Bytes(spec.mtu)).0)
+}
+
+/// The highest rate of user bytes over UDP in datagrams of `payload` bytes (at most one frame each).
+pub fn udp_max(spec: &NetworkSpec, payload: Bytes) -> Option<u64> {
+    spec.line.rate?;
+    let time = spec
+        .line
+        .time(payload + Bytes(IP_HEADER + UDP_HEADER))
+        .as_picos();
+    Some((u128::from(payload.0) * 8_000_000_000_000 / u128::from(time)) as u64)
+}
+
+/// From the nominal rate to TCP; empty on a network without a rate.
+pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
+    let (Some(rate), Some(usable)) = (spec.line.rate, spec.line.usable()) else {
+        return Vec::new();
+    };
+    let mtu = Bytes(spec.mtu);
+    let framing = spec.line.framing();
+    let wire = framing.wire(mtu).0;
+    let mut chain = vec![ChainStep {
+        step: "line",
+        bps: rate.bps(),
+        bytes: wire,
+    }];
+    if usable != rate {
+        chain.push(ChainStep {
+            step: "sonet",
+            bps: usable.bps(),
+            bytes: wire,
+        });
+    }
+    let mut left = |step, bytes| {
+        if let Some(bps) = share(spec, bytes) {
+            chain.push(ChainStep { step, bps, bytes });
+        }
+    };
+    match framing {
+        Framing::Atm(_) => {
+            left("cell", wire / CELL_WIRE.0 * CELL_PAYLOAD.0);
+            left("aal5", mtu.0);
+        }
+        Framing::Ethernet | Framing::None => left("framing", mtu.0),
+    }
+    left("ip", mtu.0 - IP_HEADER);
+    left("tcp", headers.segment(mtu).0);
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::named;
+
+    fn mbit(bps: Option<u64>) -> String {
+        format!("{:.3}", bps.unwrap() as f64 / 1e6)
+    }
+
+    /// 155.52 -> 149.76 -> 135.63 -> 134.51: Sandia 1996, table 1, with the standard SONET payload.
+    #[test]
+    fn oc3c_leaves_what_the_standard_says() {
+        let spec = named("atm-oc3c").unwrap();
+        let chain = overhead(&spec, Headers::Plain);
+        let steps: Vec<_> = chain
+            .iter()
+            .map(|s| (s.step, s.bps / 10_000, s.bytes))
+            .collect();
+        assert_eq!(
+            steps,
+            [
+                ("line", 15_552, 10_176),
+                ("sonet", 14_976, 10_176),
+                ("cell", 13_563, 9_216),
+                ("aal5", 13_510, 9_180),
+                ("ip", 13_480, 9_160),
+                ("tcp", 13_451, 9_140),
+            ]
+        );
+        assert_eq!(mbit(tcp_max(&spec, Headers::Timestamps)), "134.337");
+    }
+
+    #[test]
+    fn ethernet_leaves_94_15() {
+        let spec = named("ethernet-100").unwrap();
+        assert_eq!(mbit(tcp_max(&spec, Headers::Timestamps)), "94.148");
+        assert_eq!(mbit(tcp_max(&spec, Headers::Plain)), "94.928");
+        assert_eq!(mbit(udp_max(&spec, Bytes(1_472))), "95.709");
+    }
+
+    #[test]
+    fn a_wire_has_no_ceiling() {
+        let spec = named("wire").unwrap();
+        assert_eq!(tcp_max(&spec, Headers::Plain), None);
+        assert!(overhead(&spec, Headers::Plain).is_empty());
+    }
+
+    /// Every MTU of the published table at OC-3c: peers' segment payloads over 149.76 Mb/s of cells.
+    #[test]
+    fn the_chain_follows_the_mtu() {
+        for (mtu, want) in [
+            (552, "120.6"),
+            (1_500, "128.9"),
+            (4_352, "133.9"),
+            (9_180, "134.5"),
+        ] {
+            let mut spec = named("atm-oc3c").unwrap();
+            spec.mtu = mtu;
+            assert_eq!(
+                format!(
+                    "{:.1}",
+                    tcp_max(&spec, Headers::Plain).unwrap() as f64 / 1e6
+                ),
+                want,
+                "{mtu}"
+            );
+        }
+    }
+}

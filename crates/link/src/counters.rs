@@ -1,0 +1,55 @@
+//! What a network counts: frames by port, losses by place and cause.
+
+use crate::{Cause, Place, Port};
+use sonde_units::Bytes;
+use std::collections::BTreeMap;
+
+/// The frames of one port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Frames that the station took.
+    pub taken: u64,
+    /// Layer-3 bytes of those.
+    pub taken_bytes: Bytes,
+    /// Offers that it could not take.
+    pub blocked: u64,
+    /// Copies that arrived here.
+    pub delivered: u64,
+    /// Layer-3 bytes of those.
+    pub delivered_bytes: Bytes,
+    /// The largest backlog of the station.
+    pub backlog_bytes_max: Bytes,
+}
+
+/// The counters of a network since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// By port.
+    pub ports: Vec<PortCounters>,
+    /// Lost copies, by place, cause and the port that they were sent from.
+    pub lost: BTreeMap<(Place, Cause, Port), u64>,
+    /// Cells that an output queue dropped.
+    pub cells_lost: u64,
+    /// Circuits that were set up by signalling.
+    pub circuit_setups: u64,
+    /// Circuits that were released: idle, aged, evicted or on command.
+    pub circuit_releases: u64,
+}
+
+impl Counters {
+    pub(crate) fn new(ports: u16) -> Self {
+        Self {
+            ports: vec![PortCounters::default(); usize::from(ports)],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn port(&mut self, port: Port) -> &mut PortCounters {
+        &mut self.ports[usize::from(port.0)]
+    }
+
+    /// All copies that were lost inside the network.
+    pub fn lost_total(&self) -> u64 {
+        self.lost.values().sum()
+    }
+}

@@ -1,0 +1,79 @@
+//! What travels: a frame's description without its bytes.
+
+use sonde_units::Bytes;
+
+/// The name of a frame, chosen by who offers it; unique among the frames inside a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FrameId(pub u64);
+
+/// A station's place on the network, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u16);
+
+/// A multicast group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// Who shall have a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// One station.
+    One(Port),
+    /// Every other station.
+    All,
+    /// The members of a group; flooded, as by a switch without group membership.
+    Group(GroupId),
+    /// An address that no station has; flooded.
+    Unknown,
+}
+
+/// What a frame carries, as far as a network treats it differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An IP datagram.
+    Ip,
+    /// An answer to an address request, or a request sent to one station.
+    Arp,
+    /// A request for the link address of this station, sent to all. A network with an address server (ATM) answers it
+    /// by delivering it to its own sender.
+    Resolve(Port),
+    /// Anything else.
+    Other,
+}
+
+/// The class of service; 0 is best effort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Class(pub u8);
+
+/// Explicit congestion notification as the sender set it (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// The transport does not take part.
+    #[default]
+    NotCapable,
+    /// The transport takes part.
+    Capable,
+    /// Congestion was met already.
+    Experienced,
+}
+
+/// A frame as the models see it. Its bytes stay with who offered it until [`Event::Done`](crate::Event::Done).
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Its name.
+    pub id: FrameId,
+    /// The station that sends it.
+    pub from: Port,
+    /// Who shall have it.
+    pub to: To,
+    /// Its length at layer 3, without any link header.
+    pub len: Bytes,
+    /// What it carries.
+    pub kind: Kind,
+    /// Its class of service.
+    pub class: Class,
+    /// Its congestion mark on entry.
+    pub ecn: Ecn,
+    /// A number that frames of one conversation share.
+    pub flow: u64,
+}

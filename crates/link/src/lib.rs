@@ -1,0 +1,40 @@
+//! Link technologies as pure state machines, and the catalogue of networks made of them.
+//!
+//! Model:   station queue, serializer, wire, path elements, switch with output queues, cells and circuits; composed by
+//!          [`Fabric`], driven through [`Network`]. Time is an argument; nothing here reads a clock or opens a socket.
+//! Source:  each catalogue file cites its figures; each module cites its standard.
+//! Units:   [`Instant`](sonde_units::Instant) and [`Span`](sonde_units::Span) in picoseconds; sizes are layer-3 bytes
+//!          unless a name says `wire`.
+//! Checked: unit tests beside each part; the properties in `tests/properties.rs` for the whole.
+#![forbid(unsafe_code)]
+
+mod calendar;
+mod catalogue;
+mod cell;
+mod chain;
+mod circuit;
+mod counters;
+mod fabric;
+mod frame;
+mod framing;
+mod network;
+mod output;
+mod path;
+mod spec;
+mod station;
+
+pub use catalogue::{CatalogueError, catalogue, named, parse, resolve};
+pub use chain::{ChainStep, Headers, overhead, tcp_max, udp_max};
+pub use counters::{Counters, PortCounters};
+pub use fabric::Fabric;
+pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, To};
+pub use framing::{CELL_PAYLOAD, CELL_WIRE, Encapsulation, Framing};
+pub use network::{
+    Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused, VcCommand,
+};
+pub use spec::{
+    Circuits, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling, SpecError, Station,
+    Switch, Technology, Topology,
+};
+
+pub use output::Limit;

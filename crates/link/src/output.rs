@@ -1,0 +1,170 @@
+//! An output port of a switch that forwards frames: queue with a limit, serializer.
+//!
+//! Model:   first in, first out, tail drop. A frame that can start at once needs no room; one that must wait needs room
+//!          for the whole of it. Cut-through starts before the frame is all in, but never so early that the line would
+//!          run dry before its end.
+//! Checked: `the_tail_is_dropped`, `cut_through_never_runs_dry`.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sonde_units::{Bytes, Instant, Span};
+use std::{collections::VecDeque, fmt, str::FromStr};
+
+/// How much an output queue holds, not counting what is being sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Layer-3 bytes.
+    Bytes(Bytes),
+    /// Frames of any length.
+    Frames(u64),
+    /// ATM cells.
+    Cells(u64),
+}
+
+impl FromStr for Limit {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim();
+        let counted = |suffix: &str| {
+            trimmed
+                .strip_suffix(suffix)
+                .and_then(|n| n.trim().parse::<u64>().ok())
+        };
+        counted("cells").map(Self::Cells).or_else(|| counted("frames").map(Self::Frames)).map_or_else(
+            || {
+                let why = |_| format!("`{text}` is not a buffer: write cells (`13312cells`), frames (`100frames`) or a size (`512KiB`)");
+                trimmed.parse().map(Self::Bytes).map_err(why)
+            },
+            Ok,
+        )
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Frames(n) => write!(f, "{n}frames"),
+            Self::Cells(n) => write!(f, "{n}cells"),
+        }
+    }
+}
+
+impl Serialize for Limit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+/// The queue was full.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Overflow;
+
+/// An output port for whole frames.
+pub(crate) struct FrameOutput {
+    limit: Limit,
+    free_at: Instant,
+    waiting: VecDeque<(Instant, Bytes)>,
+    waiting_bytes: Bytes,
+}
+
+impl FrameOutput {
+    pub fn new(limit: Limit) -> Self {
+        Self {
+            limit,
+            free_at: Instant::START,
+            waiting: VecDeque::new(),
+            waiting_bytes: Bytes::ZERO,
+        }
+    }
+
+    /// Takes a frame that was forwarded at `now`, whose last bit is at the output at `tail` and which needs the line for
+    /// `time`: when its last bit leaves.
+    pub fn take(
+        &mut self,
+        now: Instant,
+        tail: Instant,
+        len: Bytes,
+        time: Span,
+    ) -> Result<Instant, Overflow> {
+        while self.waiting.front().is_some_and(|&(start, _)| start <= now) {
+            let (_, gone) = self.waiting.pop_front().expect("there is a first");
+            self.waiting_bytes -= gone;
+        }
+        // Starting before `tail - time` would leave the line without bits at the end of the frame.
+        let start = self.free_at.max(now).max(Instant::from_picos(
+            tail.as_picos().saturating_sub(time.as_picos()),
+        ));
+        if start > now && !self.has_room(len) {
+            return Err(Overflow);
+        }
+        self.free_at = start + time;
+        if start > now {
+            self.waiting.push_back((start, len));
+            self.waiting_bytes += len;
+        }
+        Ok(self.free_at)
+    }
+
+    fn has_room(&self, len: Bytes) -> bool {
+        match self.limit {
+            Limit::Bytes(limit) => self.waiting_bytes + len <= limit,
+            Limit::Frames(limit) => (self.waiting.len() as u64) < limit,
+            Limit::Cells(_) => {
+                unreachable!("cells are counted by a cell output; the specification was checked")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_dropped() {
+        for (limit, waiting) in [
+            (Limit::Frames(2), 2),
+            (Limit::Bytes(Bytes(2_999)), 2),
+            (Limit::Bytes(Bytes(3_000)), 3),
+        ] {
+            let mut output = FrameOutput::new(limit);
+            let mut take = |at: Instant| output.take(at, at, Bytes(1_000), Span::micros(8));
+            let taken = (0..10).filter(|_| take(Instant::START).is_ok()).count();
+            assert_eq!(taken, 1 + waiting, "{limit}");
+            assert_eq!(take(Instant::START), Err(Overflow));
+            // When the next begins, its room is free.
+            let later = Instant::START + Span::micros(8);
+            assert_eq!(
+                take(later),
+                Ok(Instant::START + Span::micros(8 * (waiting as u64 + 2)))
+            );
+        }
+    }
+
+    #[test]
+    fn cut_through_never_runs_dry() {
+        // In at 8 us a frame, out at 2 us: the end of the frame is there at 8 us, so sending starts at 6 us.
+        let mut output = FrameOutput::new(Limit::Frames(8));
+        let tail = Instant::START + Span::micros(8);
+        assert_eq!(
+            output.take(Instant::START, tail, Bytes(1_000), Span::micros(2)),
+            Ok(tail)
+        );
+    }
+
+    #[test]
+    fn limits_parse_and_print() {
+        for text in ["13312cells", "100frames", "512KiB"] {
+            assert_eq!(text.parse::<Limit>().unwrap().to_string(), text);
+        }
+        assert!("many".parse::<Limit>().unwrap_err().contains("13312cells"));
+    }
+}

@@ -1,0 +1,471 @@
+//! A network as data: the schema of the catalogue and of a user's own file.
+//!
+//! Units:   sizes, rates and times carry their unit in the text (`64KiB`, `155.52Mbit`, `10us`); `mtu` is in bytes,
+//!          `length_m` in metres, `table` in circuits.
+//! Checked: `tests/catalogue.rs` reads good and bad files.
+
+use crate::{Encapsulation, Framing, Limit};
+use serde::{Deserialize, Serialize};
+use sonde_units::{BitRate, Bytes, Ratio, Span};
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// A network: one line a station, joined by a switch or directly.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkSpec {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a line.
+    pub summary: String,
+    /// Its family.
+    pub technology: Technology,
+    /// How the stations are joined.
+    pub topology: Topology,
+    /// The largest layer-3 frame, in bytes.
+    pub mtu: u64,
+    /// The line of each station.
+    pub line: Line,
+    /// The queue of each station.
+    #[serde(default)]
+    pub station: Station,
+    /// The switch of a star.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Switch>,
+    /// Virtual circuits, with ATM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuits: Option<Circuits>,
+    /// Delay, loss and reordering on the way.
+    #[serde(default)]
+    pub path: PathSpec,
+    /// Where each figure comes from, by key.
+    #[serde(default)]
+    pub cite: BTreeMap<String, String>,
+}
+
+/// A family of link technologies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Technology {
+    /// No line at all: a delay.
+    Wire,
+    /// Switched, full-duplex IEEE 802.3.
+    Ethernet,
+    /// Asynchronous transfer mode.
+    Atm,
+    /// A wide-area line.
+    Wan,
+}
+
+impl Technology {
+    /// Its name as in the catalogue.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wire => "wire",
+            Self::Ethernet => "ethernet",
+            Self::Atm => "atm",
+            Self::Wan => "wan",
+        }
+    }
+}
+
+/// How stations are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Two stations, one line.
+    Line,
+    /// Every two stations by a line of their own, without a rate.
+    Mesh,
+    /// All stations at one switch.
+    Star,
+}
+
+/// How frames become bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FramingName {
+    None,
+    Ethernet,
+    Atm,
+}
+
+/// A full-duplex line.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// The nominal rate; without it a frame takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<BitRate>,
+    /// The share of it that frames or cells may use, such as 26/27 in SONET.
+    #[serde(default = "whole")]
+    pub payload: Ratio,
+    framing: FramingName,
+    /// How IP is put into cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encapsulation: Option<Encapsulation>,
+    /// From one end to the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    propagation: Option<Span>,
+    /// Its length in metres of cable or fibre, in place of `propagation`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    length_m: Option<u64>,
+}
+
+/// A signal takes 5 ns for a metre of fibre or copper: two thirds of the speed of light.
+const PROPAGATION_PER_METRE: Span = Span::nanos(5);
+/// The highest rate that a figure in the literature of clusters asks for.
+const RATE_MAX: BitRate = BitRate::gbit(800);
+const RATE_MIN_BPS: u64 = 1_000;
+/// IPv4 cannot describe more, nor AAL5.
+const MTU_MAX: u64 = 65_535;
+/// RFC 791 §3.2.
+const MTU_MIN: u64 = 68;
+
+const fn whole() -> Ratio {
+    Ratio::ONE
+}
+
+impl Line {
+    /// The framing, complete.
+    pub fn framing(&self) -> Framing {
+        match self.framing {
+            FramingName::None => Framing::None,
+            FramingName::Ethernet => Framing::Ethernet,
+            FramingName::Atm => Framing::Atm(self.encapsulation.unwrap_or(Encapsulation::LlcSnap)),
+        }
+    }
+
+    /// From one end to the other: as given, or 5 ns a metre.
+    pub fn propagation(&self) -> Span {
+        self.propagation
+            .unwrap_or(PROPAGATION_PER_METRE * self.length_m.unwrap_or(0))
+    }
+
+    /// The rate that is left for frames or cells.
+    pub fn usable(&self) -> Option<BitRate> {
+        self.rate.map(|rate| rate.scaled(self.payload))
+    }
+
+    /// How long one unit of `wire` bytes takes: a frame, or a cell.
+    pub fn unit_time(&self, wire: Bytes) -> Span {
+        self.usable().map_or(Span::ZERO, |rate| rate.time(wire))
+    }
+
+    /// How long a frame of `len` layer-3 bytes holds the line. Cells are timed one by one.
+    pub fn time(&self, len: Bytes) -> Span {
+        match self.framing() {
+            framing @ Framing::Atm(_) => self.unit_time(crate::CELL_WIRE) * framing.units(len),
+            framing => self.unit_time(framing.wire(len)),
+        }
+    }
+}
+
+/// The sending side of a station.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Station {
+    /// What its adapter queues; it asks for no more when half of it is used.
+    pub queue: Bytes,
+}
+
+impl Default for Station {
+    fn default() -> Self {
+        Self {
+            queue: Bytes::kib(256),
+        }
+    }
+}
+
+/// A switch with a queue at each output.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Switch {
+    /// When it begins to forward.
+    pub forwarding: Forwarding,
+    /// From there to the output queue.
+    pub latency: Span,
+    /// What waits at each output, at most.
+    pub buffer: Limit,
+}
+
+/// When a switch begins to forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// After the last bit of a frame.
+    StoreAndForward,
+    /// After the first 64 bytes of a frame.
+    CutThrough,
+    /// After the last bit of each cell.
+    Cells,
+}
+
+/// Virtual circuits and the address service that goes with them.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Circuits {
+    /// By hand or by signalling.
+    pub signalling: Signalling,
+    /// From the first frame to the circuit, end to end.
+    pub setup: Span,
+    /// An unused circuit is given up after this.
+    pub idle_release: Span,
+    /// How many a station can have.
+    pub table: u64,
+    /// How long the address server takes for an answer.
+    pub resolution_delay: Span,
+    /// A circuit goes when the address entry behind it is older than this.
+    pub resolution_lifetime: Span,
+}
+
+/// How circuits come to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signalling {
+    /// Permanent, configured by hand.
+    Pvc,
+    /// Switched, at first use.
+    Svc,
+}
+
+/// How stations learn each other's link address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// Requests go to all.
+    Broadcast,
+    /// A server at the switch answers.
+    Server,
+}
+
+/// Elements between the line and the switch, or between two stations without one.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PathSpec {
+    /// Added to every frame.
+    pub delay: Span,
+    /// The probability that a frame is lost.
+    pub loss: Ratio,
+    /// The probability that a frame is held back.
+    pub reorder: Ratio,
+    /// How much longer it then takes.
+    pub reorder_by: Span,
+}
+
+impl Default for PathSpec {
+    fn default() -> Self {
+        Self {
+            delay: Span::ZERO,
+            loss: Ratio::ZERO,
+            reorder: Ratio::ZERO,
+            reorder_by: Span::ZERO,
+        }
+    }
+}
+
+/// What is wrong with a network: the key, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{key}` {problem}")]
+pub struct SpecError {
+    /// The key, with its table.
+    pub key: &'static str,
+    /// What is wrong with its value and what to write instead.
+    pub problem: String,
+}
+
+impl NetworkSpec {
+    /// How link addresses are learnt here.
+    pub fn resolution(&self) -> Resolution {
+        if self.circuits.is_some() {
+            Resolution::Server
+        } else {
+            Resolution::Broadcast
+        }
+    }
+
+    /// Whether the parts fit together and each value is in its range.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.check_line()?;
+        self.check_switch()?;
+        self.check_path()?;
+        if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
+            return refuse(
+                "mtu",
+                format!(
+                    "is {}, but IPv4 asks for {MTU_MIN} to {MTU_MAX} bytes",
+                    self.mtu
+                ),
+            );
+        }
+        if self.station.queue.0 < 2 * self.mtu {
+            let problem = format!(
+                "is {}, but the queue must hold two frames: at least {}",
+                self.station.queue,
+                Bytes(2 * self.mtu)
+            );
+            return refuse("station.queue", problem);
+        }
+        let Some(circuits) = self.circuits else {
+            return Ok(());
+        };
+        if !matches!(self.line.framing(), Framing::Atm(_)) {
+            return refuse(
+                "circuits",
+                "need `framing = \"atm\"`; leave the table out otherwise".into(),
+            );
+        }
+        if circuits.table == 0 || circuits.table > 65_535 {
+            return refuse(
+                "circuits.table",
+                format!(
+                    "is {}, but a station has 1 to 65535 circuits",
+                    circuits.table
+                ),
+            );
+        }
+        in_time("circuits.setup", circuits.setup, Span::secs(60))?;
+        in_time(
+            "circuits.resolution_delay",
+            circuits.resolution_delay,
+            Span::secs(60),
+        )
+    }
+
+    fn check_line(&self) -> Result<(), SpecError> {
+        let line = &self.line;
+        if let Some(rate) = line
+            .rate
+            .filter(|rate| *rate > RATE_MAX || rate.bps() < RATE_MIN_BPS)
+        {
+            return refuse(
+                "line.rate",
+                format!("is {rate}, but a line has 1kbit to {RATE_MAX}"),
+            );
+        }
+        if line.payload > Ratio::ONE || line.payload.is_zero() {
+            return refuse(
+                "line.payload",
+                format!("is {}, but a share is above 0 and at most 1", line.payload),
+            );
+        }
+        if line.propagation.is_some() && line.length_m.is_some() {
+            return refuse(
+                "line.length_m",
+                "stands beside `propagation`; keep one of them".into(),
+            );
+        }
+        if line.length_m.is_some_and(|metres| metres > 100_000_000) {
+            return refuse(
+                "line.length_m",
+                "is above 100 000 km; give `propagation` instead if it is meant".into(),
+            );
+        }
+        in_time("line.propagation", line.propagation(), Span::secs(10))?;
+        let is_atm = line.framing == FramingName::Atm;
+        if line.encapsulation.is_some() && !is_atm {
+            return refuse("line.encapsulation", "needs `framing = \"atm\"`".into());
+        }
+        if is_atm && line.rate.is_none() {
+            return refuse(
+                "line.rate",
+                "is missing; cells need one, such as `155.52Mbit`".into(),
+            );
+        }
+        if is_atm && self.circuits.is_none() {
+            return refuse("circuits", "are missing; `framing = \"atm\"` needs the table, with `signalling = \"pvc\"` or \"svc\"".into());
+        }
+        Ok(())
+    }
+
+    fn check_switch(&self) -> Result<(), SpecError> {
+        let is_atm = self.line.framing == FramingName::Atm;
+        match (self.topology, &self.switch) {
+            (Topology::Star, None) => {
+                return refuse("switch", "is missing; a star has one in its middle".into());
+            }
+            (Topology::Line | Topology::Mesh, Some(_)) => {
+                return refuse("switch", "needs `topology = \"star\"`".into());
+            }
+            (Topology::Mesh, None) if self.line.rate.is_some() => {
+                return refuse(
+                    "topology",
+                    "is a mesh, whose lines have no rate; use \"star\" with a switch, or \"line\""
+                        .into(),
+                );
+            }
+            _ => {}
+        }
+        let Some(switch) = self.switch else {
+            return Ok(());
+        };
+        if self.line.rate.is_none() {
+            return refuse(
+                "line.rate",
+                "is missing; the outputs of a switch need one".into(),
+            );
+        }
+        in_time("switch.latency", switch.latency, Span::secs(1))?;
+        if (switch.forwarding == Forwarding::Cells) != is_atm {
+            return refuse(
+                "switch.forwarding",
+                "is \"cells\" with `framing = \"atm\"` and only there".into(),
+            );
+        }
+        if matches!(switch.buffer, Limit::Cells(_)) != is_atm {
+            return refuse(
+                "switch.buffer",
+                format!(
+                    "is {}, but cells count on ATM and only there",
+                    switch.buffer
+                ),
+            );
+        }
+        let one_frame = match switch.buffer {
+            Limit::Bytes(bytes) => bytes.0 >= self.mtu,
+            Limit::Frames(n) | Limit::Cells(n) => n >= 1,
+        };
+        if !one_frame {
+            return refuse(
+                "switch.buffer",
+                format!(
+                    "is {}, which holds no frame of {} bytes",
+                    switch.buffer, self.mtu
+                ),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_path(&self) -> Result<(), SpecError> {
+        let path = &self.path;
+        in_time("path.delay", path.delay, Span::secs(60))?;
+        in_time("path.reorder_by", path.reorder_by, Span::secs(60))?;
+        for (key, share) in [("path.loss", path.loss), ("path.reorder", path.reorder)] {
+            if share > Ratio::ONE {
+                return refuse(key, format!("is {share}, but a probability is at most 1"));
+            }
+        }
+        if !path.reorder.is_zero() && path.reorder_by.is_zero() {
+            return refuse(
+                "path.reorder_by",
+                "is missing; say how long a reordered frame is held back, such as `1ms`".into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn refuse(key: &'static str, problem: String) -> Result<(), SpecError> {
+    Err(SpecError { key, problem })
+}
+
+fn in_time(key: &'static str, value: Span, most: Span) -> Result<(), SpecError> {
+    if value > most {
+        refuse(key, format!("is {value}, but at most {most} is possible"))
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,220 @@
+//! What the kernel knows of a socket: TCP_INFO, congestion control, buffers.
+//!
+//! Source:  include/uapi/linux/tcp.h, struct tcp_info (fields are only ever added at its end).
+//! Units:   as the field names say; times in TCP_INFO are microseconds in the kernel and stay so.
+//! Checked: `a_loopback_stream_has_figures`.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::net::sockopt;
+
+use crate::Result;
+use crate::error::{Attempt, checked};
+
+/// A typed part of TCP_INFO. `None`: this kernel does not report the field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(
+    missing_docs,
+    reason = "each field is named as in struct tcp_info, with its unit"
+)]
+pub struct TcpInfo {
+    pub retransmits: u8,
+    pub rto_us: u32,
+    pub snd_mss_bytes: u32,
+    pub rtt_us: u32,
+    pub rttvar_us: u32,
+    pub snd_ssthresh: u32,
+    pub snd_cwnd: u32,
+    pub total_retrans: u32,
+    /// `None` also when pacing is off (all ones in the kernel).
+    pub pacing_rate_bytes_per_s: Option<u64>,
+    pub bytes_acked: Option<u64>,
+    pub bytes_received: Option<u64>,
+    pub min_rtt_us: Option<u32>,
+    pub delivery_rate_bytes_per_s: Option<u64>,
+    pub busy_time_us: Option<u64>,
+    pub rwnd_limited_us: Option<u64>,
+    pub sndbuf_limited_us: Option<u64>,
+    pub bytes_sent: Option<u64>,
+    pub bytes_retrans: Option<u64>,
+}
+
+fn parse(bytes: &[u8]) -> TcpInfo {
+    let u32_at = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]))
+    };
+    let u64_at = |at: usize| {
+        let bytes = bytes.get(at..at + 8)?;
+        Some(u64::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    let old = |at: usize| u32_at(at).unwrap_or(0);
+    TcpInfo {
+        retransmits: bytes.get(2).copied().unwrap_or(0),
+        rto_us: old(8),
+        snd_mss_bytes: old(16),
+        rtt_us: old(68),
+        rttvar_us: old(72),
+        snd_ssthresh: old(76),
+        snd_cwnd: old(80),
+        total_retrans: old(100),
+        pacing_rate_bytes_per_s: u64_at(104).filter(|&rate| rate != u64::MAX),
+        bytes_acked: u64_at(120),
+        bytes_received: u64_at(128),
+        min_rtt_us: u32_at(148),
+        delivery_rate_bytes_per_s: u64_at(160),
+        busy_time_us: u64_at(168),
+        rwnd_limited_us: u64_at(176),
+        sndbuf_limited_us: u64_at(184),
+        bytes_sent: u64_at(200),
+        bytes_retrans: u64_at(208),
+    }
+}
+
+/// Reads TCP_INFO.
+pub fn tcp_info(socket: impl AsFd) -> Result<TcpInfo> {
+    let mut bytes = [0u8; 512];
+    let mut length = bytes.len() as libc::socklen_t;
+    // SAFETY: the buffer is a live local of the length given; the kernel writes at most that.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            bytes.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    checked(status).attempt(|| "read TCP_INFO".into())?;
+    Ok(parse(&bytes[..length as usize]))
+}
+
+/// The congestion control in use; what a route's `congctl` gave shows here once connected.
+pub fn congestion(socket: impl AsFd) -> Result<String> {
+    sockopt::tcp_congestion(socket).attempt(|| "read TCP_CONGESTION".into())
+}
+
+/// Chooses the congestion control and reads it back.
+pub fn set_congestion(socket: impl AsFd, name: &str) -> Result<()> {
+    sockopt::set_tcp_congestion(socket, name).attempt(|| {
+        format!("use congestion control {name} (see net.ipv4.tcp_allowed_congestion_control; by route any loaded one)")
+    })
+}
+
+/// Sends small segments at once (TCP_NODELAY).
+pub fn set_nodelay(socket: impl AsFd, on: bool) -> Result<()> {
+    sockopt::set_tcp_nodelay(socket, on).attempt(|| format!("set TCP_NODELAY to {on}"))
+}
+
+/// A buffer size as asked for and as the kernel reports it, which is twice what it granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferSize {
+    /// Asked for.
+    pub asked_bytes: usize,
+    /// Usable bytes granted: half of what the kernel reports; capped by net.core.{r,w}mem_max.
+    pub granted_bytes: usize,
+}
+
+/// Sets the send buffer, by force where permitted.
+pub fn set_send_buffer(socket: impl AsFd, bytes: usize) -> Result<BufferSize> {
+    let fd = socket.as_fd();
+    force_buffer(fd, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF, bytes)?;
+    let reported =
+        sockopt::socket_send_buffer_size(fd).attempt(|| "read the send buffer size".into())?;
+    Ok(BufferSize {
+        asked_bytes: bytes,
+        granted_bytes: reported / 2,
+    })
+}
+
+/// Sets the receive buffer, by force where permitted.
+pub fn set_recv_buffer(socket: impl AsFd, bytes: usize) -> Result<BufferSize> {
+    let fd = socket.as_fd();
+    force_buffer(fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, bytes)?;
+    let reported =
+        sockopt::socket_recv_buffer_size(fd).attempt(|| "read the receive buffer size".into())?;
+    Ok(BufferSize {
+        asked_bytes: bytes,
+        granted_bytes: reported / 2,
+    })
+}
+
+fn force_buffer(fd: BorrowedFd<'_>, force: i32, plain: i32, bytes: usize) -> Result<()> {
+    let value = bytes.min(i32::MAX as usize / 2) as i32;
+    if set_option(fd, libc::SOL_SOCKET, force, &value).is_ok() {
+        return Ok(());
+    }
+    set_option(fd, libc::SOL_SOCKET, plain, &value)
+        .attempt(|| format!("set a socket buffer of {bytes} bytes"))
+}
+
+/// setsockopt with a plain value.
+pub(crate) fn set_option<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    value: &T,
+) -> rustix::io::Result<()> {
+    // SAFETY: `value` is live and its size is given; the kernel only reads.
+    let status = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    checked(status).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_loopback_stream_has_figures() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        set_nodelay(&client, true).unwrap();
+        assert!(client.nodelay().unwrap());
+        client.write_all(&[1; 1000]).unwrap();
+        let mut bytes = [0; 1000];
+        server.read_exact(&mut bytes).unwrap();
+        server.write_all(b"x").unwrap();
+        client.read_exact(&mut bytes[..1]).unwrap();
+        let info = tcp_info(&client).unwrap();
+        // bytes_acked counts the SYN.
+        assert_eq!(info.bytes_acked, Some(1001));
+        assert_eq!(
+            (info.bytes_received, info.bytes_retrans),
+            (Some(1), Some(0))
+        );
+        assert!(
+            info.snd_cwnd > 0 && info.snd_mss_bytes > 500 && info.rtt_us > 0,
+            "{info:?}"
+        );
+        let name = congestion(&client).unwrap();
+        set_congestion(&client, &name).unwrap();
+        assert!(set_congestion(&client, "no_such").is_err());
+        let size = set_recv_buffer(&client, 100_000).unwrap();
+        assert_eq!(size.granted_bytes, 100_000);
+        assert_eq!(
+            set_send_buffer(&client, 50_000).unwrap().granted_bytes,
+            50_000
+        );
+    }
+
+    #[test]
+    fn a_short_answer_leaves_new_fields_out() {
+        let info = parse(&[0; 104]);
+        assert_eq!(
+            (info.bytes_acked, info.min_rtt_us, info.total_retrans),
+            (None, None, 0)
+        );
+    }
+}

@@ -1,0 +1,23 @@
+//! Quantities as types: times in picoseconds, sizes in bytes, rates in bits a second, exact ratios, ranks.
+//!
+//! Model:   integers with a unit; arithmetic that can overflow panics (a broken invariant), parsing never does.
+//! Units:   [`Instant`] and [`Span`] count picoseconds in `u64` (213 days); [`BitRate`] bits a second; [`Bytes`]
+//!          bytes. A time for a size at a rate is rounded up, so that nothing is ever sent above its rate.
+//! Checked: the tests of each module; properties `time_is_never_above_the_rate` and `text_round_trips`.
+#![forbid(unsafe_code)]
+
+mod parse;
+mod rate;
+mod ratio;
+mod size;
+mod time;
+
+pub use parse::ParseQuantityError;
+pub use rate::BitRate;
+pub use ratio::Ratio;
+pub use size::Bytes;
+pub use time::{Instant, OneWay, RoundTrip, Span};
+
+/// A process of a parallel program, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u32);

@@ -1,0 +1,119 @@
+//! Numbers with a unit suffix, parsed exactly: `1.5ms`, `64KiB`, `155.52Mbit`.
+//!
+//! Model:   digits, at most one decimal point, then a suffix out of a fixed table; the value must be a whole
+//!          number of the smallest unit.
+//! Checked: `fractions_are_exact`, `a_bare_number_is_refused`.
+
+use thiserror::Error;
+
+/// Why a text is not a quantity. The message says what was read and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ParseQuantityError {
+    /// There is no digit where the number should begin.
+    #[error("`{text}` is not {what}: it must begin with a number, as in `{example}`")]
+    NoNumber {
+        /// What was read.
+        text: String,
+        /// The quantity wanted, with its article.
+        what: &'static str,
+        /// A right one.
+        example: &'static str,
+    },
+    /// The suffix is missing or unknown.
+    #[error("`{text}` is not {what}: its unit must be one of {units}, as in `{example}`")]
+    Unit {
+        /// What was read.
+        text: String,
+        /// The quantity wanted, with its article.
+        what: &'static str,
+        /// The suffixes that are known.
+        units: String,
+        /// A right one.
+        example: &'static str,
+    },
+    /// The number does not fit, or is finer than the smallest unit.
+    #[error(
+        "`{text}` is out of range for {what}: it must be a whole number of the smallest unit and below 2^64 of it"
+    )]
+    Range {
+        /// What was read.
+        text: String,
+        /// The quantity wanted, with its article.
+        what: &'static str,
+    },
+}
+
+/// A kind of quantity: its name, an example, and its suffixes with their worth in the smallest unit.
+pub(crate) struct Grammar {
+    pub what: &'static str,
+    pub example: &'static str,
+    pub units: &'static [(&'static str, u64)],
+}
+
+/// The value of `text` in the smallest unit of `grammar`.
+pub(crate) fn quantity(text: &str, grammar: &Grammar) -> Result<u64, ParseQuantityError> {
+    let trimmed = text.trim();
+    let end = trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(end);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) || number.matches('.').count() > 1 {
+        return Err(ParseQuantityError::NoNumber {
+            text: text.into(),
+            what: grammar.what,
+            example: grammar.example,
+        });
+    }
+    let unit = unit.trim();
+    let Some((_, worth)) = grammar.units.iter().find(|(name, _)| *name == unit) else {
+        let units = grammar
+            .units
+            .iter()
+            .map(|(name, _)| *name)
+            .collect::<Vec<_>>()
+            .join(", ");
+        return Err(ParseQuantityError::Unit {
+            text: text.into(),
+            what: grammar.what,
+            units,
+            example: grammar.example,
+        });
+    };
+    let range = || ParseQuantityError::Range {
+        text: text.into(),
+        what: grammar.what,
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > 18 {
+        return Err(range());
+    }
+    let scale = 10u128.pow(fraction.len() as u32);
+    let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| range())?;
+    let product = digits.checked_mul(u128::from(*worth)).ok_or_else(range)?;
+    if product % scale != 0 {
+        return Err(range());
+    }
+    u64::try_from(product / scale).map_err(|_| range())
+}
+
+/// `value` with the largest suffix of `units` that leaves a short number, exact.
+pub(crate) fn text(value: u64, units: &[(&str, u64)]) -> String {
+    for &(name, worth) in units {
+        if value >= worth && worth > 0 {
+            let (whole, rest) = (value / worth, value % worth);
+            if rest == 0 {
+                return format!("{whole}{name}");
+            }
+            if (u128::from(rest) * 1_000) % u128::from(worth) == 0 {
+                let thousandths = u128::from(rest) * 1_000 / u128::from(worth);
+                return format!(
+                    "{whole}.{}{name}",
+                    format!("{thousandths:03}").trim_end_matches('0')
+                );
+            }
+        }
+    }
+    let smallest = units.last().map_or("", |(name, _)| name);
+    format!("{value}{smallest}")
+}

@@ -1,0 +1,150 @@
+//! Exact fractions, for probabilities, efficiencies and shares.
+//!
+//! Units:   numerator over denominator, both whole; text is a decimal (`0.001`), a percentage (`0.1%`) or a
+//!          fraction (`1/1000`).
+//! Checked: `decimals_percentages_and_fractions_agree`.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::{fmt, str::FromStr};
+
+/// A fraction with a denominator above zero, not reduced.
+#[derive(Clone, Copy, Debug)]
+pub struct Ratio {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Ratio {
+    /// Nothing.
+    pub const ZERO: Self = Self::new(0, 1);
+    /// The whole.
+    pub const ONE: Self = Self::new(1, 1);
+
+    /// `numerator / denominator`. Panics at a denominator of 0.
+    pub const fn new(numerator: u64, denominator: u64) -> Self {
+        assert!(denominator > 0, "a ratio has a denominator above zero");
+        Self {
+            numerator,
+            denominator,
+        }
+    }
+    /// Its two parts, numerator first.
+    pub const fn parts(self) -> (u64, u64) {
+        (self.numerator, self.denominator)
+    }
+    /// This share of `whole`, rounded down.
+    pub fn of(self, whole: u64) -> u64 {
+        (u128::from(whole) * u128::from(self.numerator) / u128::from(self.denominator)) as u64
+    }
+    /// Whether it is nothing.
+    pub const fn is_zero(self) -> bool {
+        self.numerator == 0
+    }
+    /// Whether an even draw of 64 bits falls into this share: true with this probability.
+    pub fn hit(self, draw: u64) -> bool {
+        u128::from(draw) * u128::from(self.denominator) < u128::from(self.numerator) << 64
+    }
+}
+
+impl PartialEq for Ratio {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ratio {}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ratio {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (u128::from(self.numerator) * u128::from(other.denominator))
+            .cmp(&(u128::from(other.numerator) * u128::from(self.denominator)))
+    }
+}
+
+/// Why a text is not a ratio.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a ratio: write a decimal (`0.001`), a percentage (`0.1%`) or a fraction (`1/1000`)"
+)]
+pub struct ParseRatioError(String);
+
+impl FromStr for Ratio {
+    type Err = ParseRatioError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseRatioError(text.to_owned());
+        let trimmed = text.trim();
+        if let Some((numerator, denominator)) = trimmed.split_once('/') {
+            let (n, d) = (
+                numerator.trim().parse().map_err(|_| error())?,
+                denominator.trim().parse().map_err(|_| error())?,
+            );
+            return if d == 0 {
+                Err(error())
+            } else {
+                Ok(Self::new(n, d))
+            };
+        }
+        let (decimal, scale) = trimmed
+            .strip_suffix('%')
+            .map_or((trimmed, 1), |p| (p.trim(), 100));
+        let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+        if whole.is_empty()
+            || fraction.len() > 15
+            || !format!("{whole}{fraction}")
+                .bytes()
+                .all(|b| b.is_ascii_digit())
+        {
+            return Err(error());
+        }
+        let numerator = format!("{whole}{fraction}").parse().map_err(|_| error())?;
+        Ok(Self::new(
+            numerator,
+            10u64.pow(fraction.len() as u32) * scale,
+        ))
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
+impl Serialize for Ratio {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ratio {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_percentages_and_fractions_agree() {
+        let one_in_a_thousand = Ratio::new(1, 1_000);
+        for text in ["0.001", "0.1%", "1/1000", "0.0010"] {
+            assert_eq!(text.parse(), Ok(one_in_a_thousand), "{text}");
+        }
+        for text in ["", "x", "1/0", "-1", ".5", "1e-3"] {
+            assert!(text.parse::<Ratio>().is_err(), "{text}");
+        }
+        assert_eq!(Ratio::new(26, 27).of(155_520_000), 149_760_000);
+        assert!(Ratio::ONE.hit(u64::MAX) && !Ratio::ZERO.hit(0));
+        assert!(Ratio::new(1, 2).hit((1 << 63) - 1) && !Ratio::new(1, 2).hit(1 << 63));
+    }
+}

@@ -1,0 +1,142 @@
+//! Sizes in bytes.
+//!
+//! Units:   `B`, decimal `kB MB GB`, binary `KiB MiB GiB`. A bare number is bytes only where an option says so.
+//! Checked: `sizes_take_binary_and_decimal_suffixes`.
+
+use crate::parse::{self, Grammar, ParseQuantityError};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::{fmt, iter::Sum, ops, str::FromStr};
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+const GRAMMAR: Grammar = Grammar {
+    what: "a size",
+    example: "64KiB",
+    units: &[
+        ("B", 1),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+};
+
+impl Bytes {
+    /// No byte.
+    pub const ZERO: Self = Self(0);
+    /// `n` units of 1024 bytes.
+    pub const fn kib(n: u64) -> Self {
+        Self(n << 10)
+    }
+    /// `n` units of 1024² bytes.
+    pub const fn mib(n: u64) -> Self {
+        Self(n << 20)
+    }
+    /// Eight times as many bits. Panics above 2^61 bytes.
+    pub const fn bits(self) -> u64 {
+        self.0 * 8
+    }
+    /// The difference, or nothing where `other` is larger.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl ops::Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl ops::AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl ops::Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl ops::SubAssign for Bytes {
+    fn sub_assign(&mut self, other: Self) {
+        self.0 -= other.0;
+    }
+}
+
+impl ops::Mul<u64> for Bytes {
+    type Output = Self;
+    fn mul(self, n: u64) -> Self {
+        Self(self.0 * n)
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        Self(iter.map(|b| b.0).sum())
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse::quantity(text, &GRAMMAR).map(Self)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&parse::text(
+            self.0,
+            &[
+                ("GiB", 1 << 30),
+                ("MiB", 1 << 20),
+                ("KiB", 1 << 10),
+                ("B", 1),
+            ],
+        ))
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_binary_and_decimal_suffixes() {
+        assert_eq!("64KiB".parse(), Ok(Bytes(65_536)));
+        assert_eq!("1.5kB".parse(), Ok(Bytes(1_500)));
+        assert_eq!(Bytes(65_536).to_string(), "64KiB");
+        assert_eq!(Bytes(1_500).to_string(), "1500B");
+    }
+
+    #[test]
+    fn a_bare_number_is_refused() {
+        let error = "1500".parse::<Bytes>().unwrap_err().to_string();
+        assert!(error.contains("KiB") && error.contains("`1500`"), "{error}");
+        assert!("".parse::<Bytes>().is_err());
+        assert!("1.2.3kB".parse::<Bytes>().is_err());
+    }
+}

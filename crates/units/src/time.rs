@@ -1,0 +1,228 @@
+//! Instants and spans in picoseconds; one-way and round-trip times as different types.
+//!
+//! Units:   picoseconds in `u64`: one byte at 100 Gb/s is 80; the largest span is 213 days. An [`Instant`] counts from
+//!          the start of its network, never from the machine's boot.
+//! Checked: `spans_parse_and_print`, `a_round_trip_is_two_ways`.
+
+use crate::parse::{self, Grammar, ParseQuantityError};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::{fmt, iter::Sum, ops, str::FromStr};
+
+/// A length of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+/// A point in time, counted from the start of a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+/// The time from one host to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OneWay(pub Span);
+
+/// The time from one host to another and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RoundTrip(pub Span);
+
+const UNITS: &[(&str, u64)] = &[
+    ("s", 1_000_000_000_000),
+    ("ms", 1_000_000_000),
+    ("us", 1_000_000),
+    ("ns", 1_000),
+    ("ps", 1),
+];
+const GRAMMAR: Grammar = Grammar {
+    what: "a time",
+    example: "10ms",
+    units: UNITS,
+};
+
+impl Span {
+    /// No time.
+    pub const ZERO: Self = Self(0);
+    /// `n` picoseconds.
+    pub const fn picos(n: u64) -> Self {
+        Self(n)
+    }
+    /// `n` nanoseconds. Panics beyond 213 days, as all of these do.
+    pub const fn nanos(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+    /// `n` microseconds.
+    pub const fn micros(n: u64) -> Self {
+        Self(n * 1_000_000)
+    }
+    /// `n` milliseconds.
+    pub const fn millis(n: u64) -> Self {
+        Self(n * 1_000_000_000)
+    }
+    /// `n` seconds.
+    pub const fn secs(n: u64) -> Self {
+        Self(n * 1_000_000_000_000)
+    }
+    /// Picoseconds.
+    pub const fn as_picos(self) -> u64 {
+        self.0
+    }
+    /// Whole nanoseconds, rounded down.
+    pub const fn as_nanos(self) -> u64 {
+        self.0 / 1_000
+    }
+    /// The difference, or nothing where `other` is longer.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+    /// Whether it is no time.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Instant {
+    /// The start of the network.
+    pub const START: Self = Self(0);
+    /// `n` picoseconds after the start.
+    pub const fn from_picos(n: u64) -> Self {
+        Self(n)
+    }
+    /// `n` nanoseconds after the start.
+    pub const fn from_nanos(n: u64) -> Self {
+        Self(n * 1_000)
+    }
+    /// Picoseconds since the start.
+    pub const fn as_picos(self) -> u64 {
+        self.0
+    }
+    /// Whole nanoseconds since the start, rounded down.
+    pub const fn as_nanos(self) -> u64 {
+        self.0 / 1_000
+    }
+    /// The time since `earlier`, or nothing where `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl OneWay {
+    /// There and back at the same time each way.
+    pub fn twice(self) -> RoundTrip {
+        RoundTrip(self.0 * 2)
+    }
+}
+
+impl RoundTrip {
+    /// Half of it, which is what is called latency; not the same as a measured one-way time.
+    pub fn half(self) -> OneWay {
+        OneWay(Span(self.0.0 / 2))
+    }
+}
+
+impl ops::Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl ops::AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl ops::Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl ops::Mul<u64> for Span {
+    type Output = Self;
+    fn mul(self, n: u64) -> Self {
+        Self(self.0 * n)
+    }
+}
+
+impl ops::Div<Self> for Span {
+    type Output = u64;
+    fn div(self, other: Self) -> u64 {
+        self.0 / other.0
+    }
+}
+
+impl Sum for Span {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, |a, b| a + b)
+    }
+}
+
+impl ops::Add<Span> for Instant {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0 + span.0)
+    }
+}
+
+impl ops::Sub<Span> for Instant {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0 - span.0)
+    }
+}
+
+impl FromStr for Span {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        parse::quantity(text, &GRAMMAR).map(Self)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&if self.0 == 0 {
+            "0s".to_owned()
+        } else {
+            parse::text(self.0, UNITS)
+        })
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_parse_and_print() {
+        assert_eq!("10ms".parse(), Ok(Span::millis(10)));
+        assert_eq!("2.831us".parse(), Ok(Span::picos(2_831_000)));
+        assert_eq!("0s".parse(), Ok(Span::ZERO));
+        assert_eq!(Span::ZERO.to_string(), "0s");
+        assert_eq!(Span::micros(1_500).to_string(), "1.5ms");
+        assert!("10".parse::<Span>().is_err());
+        assert!("99999999999s".parse::<Span>().is_err());
+    }
+
+    #[test]
+    fn a_round_trip_is_two_ways() {
+        assert_eq!(OneWay(Span::micros(5)).twice(), RoundTrip(Span::micros(10)));
+        assert_eq!(
+            RoundTrip(Span::micros(11)).half(),
+            OneWay(Span::nanos(5_500))
+        );
+    }
+}

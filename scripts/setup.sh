@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# Installs what is missing for building sonde and for running its lab and its tests, by package name.
+#
+# Works on Debian 12 and 13 and on Ubuntu 22.04 and 24.04, as root or as a user with sudo; elsewhere it says what
+# to install. Prints one line for each thing: found, installed or missing (and what goes without it). Runs no
+# `apt-get update` and nothing as root while nothing is missing. Never removes a package, never starts a service.
+# Exit: 0 sonde can be built; 1 it cannot, and the last line says what to do.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/env.sh
+
+# Package, the test that finds it, and what goes without it. The first table is needed, the second optional.
+NEEDED='
+gcc            has_command cc                    | nothing can be built
+libc6-dev      has_static_libc                   | nothing can be built
+make           has_command make                  | use scripts/*.sh instead of make
+git            has_command git                   | no commits
+pkg-config     has_command pkg-config            | crates that wrap C libraries
+ca-certificates has_file /etc/ssl/certs/ca-certificates.crt | cargo cannot fetch crates
+'
+OPTIONAL='
+iproute2       has_command ip                    | looking into lab hosts by hand; some end-to-end tests
+ethtool        has_command ethtool               | the check that offloads are off
+uidmap         has_command newuidmap             | lab hosts with several user ids, for an ordinary user
+iputils-ping   has_command ping                  | the end-to-end tests that ping across the lab
+iperf3         has_command iperf3                | the comparison of stream rates with iperf3
+sockperf       has_command sockperf              | the comparison of latencies with sockperf
+openssh-server has_command sshd                  | the ssh testbed inside the lab
+openssh-client has_command ssh                   | real hosts (--testbed hosts:...)
+tcpdump        has_command tcpdump               | the check of what is on the emulated wire
+strace         has_command strace                | the check of which system calls a path makes
+procps         has_command pgrep                 | the check that the lab leaves no process behind
+'
+
+has_command() { command -v "$1" >/dev/null 2>&1; }
+has_file() { [ -e "$1" ]; }
+# gcc prints the bare name when it does not find the file.
+has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
+say() { printf '%-10s %s\n' "$1" "$2"; }
+
+# each_package TABLE: lines "package<TAB>test<TAB>loss".
+each_package() { printf '%s' "$1" | sed -nE 's/^([^ ]+) +([^|]*[^| ]) *\| *(.*)$/\1\t\2\t\3/p'; }
+
+# split_table TABLE: adds to `found` and `absent` (package names).
+split_table() {
+    local package test loss
+    while IFS=$'\t' read -r package test loss; do
+        # shellcheck disable=SC2086  # the test is a function and its argument
+        if $test; then found+=("$package"); else absent+=("$package"); fi
+    done < <(each_package "$1")
+}
+
+# become_root: sets `root` to the command prefix that runs as root; fails when there is none.
+become_root() {
+    root=()
+    [ "$(id -u)" = 0 ] && return 0
+    if ! has_command sudo; then
+        no_root='not root, and sudo is not installed'
+        return 1
+    fi
+    # With no terminal sudo may not ask for a password.
+    if [ -t 0 ]; then root=(sudo); else root=(sudo -n); fi
+    "${root[@]}" true 2>/dev/null </dev/null || { [ -t 0 ] && sudo true; } || {
+        no_root='not root, and sudo refused'
+        return 1
+    }
+}
+
+# apt_ready: root and fresh package lists, once; every failure is remembered in `no_root`.
+apt_ready() {
+    [ -n "${apt_state:-}" ] && return "$apt_state"
+    apt_state=1
+    no_root=''
+    if ! has_command apt-get; then
+        no_root='no apt-get here: use your own package manager'
+        return 1
+    fi
+    become_root || return 1
+    say updating 'package lists (apt-get update)'
+    "${root[@]}" apt-get update -qq || say note 'apt-get update failed; going on with the old lists'
+    apt_state=0
+}
+
+# Packages may not start services while they are installed: policy-rc.d is how Debian is told so.
+POLICY=/usr/sbin/policy-rc.d
+forbid_services() {
+    [ -e "$POLICY" ] && return
+    policy_written=1
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$POLICY" >/dev/null && "${root[@]}" chmod 755 "$POLICY"
+}
+allow_services() {
+    [ -n "${policy_written:-}" ] && "${root[@]}" rm -f "$POLICY"
+    policy_written=''
+}
+trap allow_services EXIT
+
+# apt_install PACKAGE...: installs without removing anything.
+apt_install() {
+    apt_ready || return 1
+    forbid_services
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends --no-remove "$@" \
+        >"$log" 2>&1 </dev/null
+    local rc=$?
+    allow_services
+    return $rc
+}
+
+# A newly installed sshd would start at the next boot: the lab runs its own, inside its hosts.
+ssh_stays_off() {
+    "${root[@]}" systemctl disable -q ssh.service ssh.socket 2>/dev/null \
+        || "${root[@]}" update-rc.d ssh disable 2>/dev/null || return 0
+    say note 'openssh-server: its service is neither started nor enabled (systemctl enable --now ssh would)'
+}
+
+# install_table TABLE: installs what is absent of it, all at once, else one by one; reports each.
+install_table() {
+    local found=() absent=() package test loss sshd_before=1
+    split_table "$1"
+    if [ ${#found[@]} -gt 0 ]; then say found "${found[*]}"; fi
+    [ ${#absent[@]} -gt 0 ] || return 0
+    has_command sshd || sshd_before=0
+    if apt_ready && ! apt_install "${absent[@]}"; then
+        for package in "${absent[@]}"; do
+            apt_install "$package" || say note "$package: $(grep '^E: ' "$log" | head -n 1)"
+        done
+    fi
+    while IFS=$'\t' read -r package test loss; do
+        case " ${absent[*]} " in *" $package "*) ;; *) continue ;; esac
+        # shellcheck disable=SC2086
+        if $test; then
+            say installed "$package $(dpkg-query -W -f '${Version}' "$package" 2>/dev/null)"
+        else
+            say missing "$package: without it: $loss${no_root:+ ($no_root)}"
+            missing+=("$package")
+        fi
+    done < <(each_package "$1")
+    if [ $sshd_before = 0 ] && has_command sshd; then ssh_stays_off; fi
+}
+
+# candidate PACKAGE: the version that apt would install, or nothing.
+candidate() { apt-cache policy "$1" 2>/dev/null | sed -n 's/^  Candidate: \([0-9].*\)/\1/p'; }
+
+# versioned_rust: Ubuntu's newest package cargo-1.NN that is new enough, as "1.NN", or nothing.
+versioned_rust() {
+    local version
+    version=$(apt-cache search --names-only '^cargo-1\.[0-9]+$' | sed -n 's/^cargo-\([0-9.]*\) .*/\1/p' | sort -V | tail -n 1)
+    at_least "$version" "$RUST_MIN" && echo "$version"
+}
+
+# with_candidates PACKAGE...: those of them that apt has.
+with_candidates() {
+    local package
+    for package in "$@"; do
+        [ -n "$(candidate "$package")" ] && echo "$package"
+    done
+}
+
+# install_rust: the first source that has Rust >= RUST_MIN: Debian's `-web` packages (kept current for browsers),
+# the distribution's own, Ubuntu's versioned ones, rustup from apt, rustup from its site.
+install_rust() {
+    local version=''
+    if apt_ready; then
+        if at_least "$(candidate cargo-web)" "$RUST_MIN"; then
+            rust_packages rustc-web cargo-web rust-web-clippy rustfmt-web && return 0
+        fi
+        if at_least "$(candidate cargo | sed 's/^0\.\([0-9]*\)\..*/1.\1/')" "$RUST_MIN"; then
+            rust_packages rustc cargo rust-clippy rustfmt && return 0
+        fi
+        version=$(versioned_rust)
+        if [ -n "$version" ]; then
+            rust_packages "rustc-$version" "cargo-$version" "rust-$version-clippy" "rustfmt-$version" && return 0
+        fi
+        if ! has_command rustup && [ -n "$(candidate rustup)" ]; then
+            apt_install rustup || say note "rustup: $(grep '^E: ' "$log" | head -n 1)"
+        fi
+    fi
+    rustup_stable
+}
+
+# rust_packages RUSTC CARGO [OPTIONAL...]: installs them; true when a new enough Rust is there afterwards.
+rust_packages() {
+    # shellcheck disable=SC2046  # package names
+    if ! apt_install $(with_candidates "$@"); then
+        say note "$2: $(grep '^E: ' "$log" | head -n 1)"
+        return 1
+    fi
+    find_rust && say installed "$2: rust $RUST_VERSION in $RUST_BIN"
+}
+
+# rustup_stable: the stable toolchain into ~/.cargo, by an installed rustup, else by rustup's own installer.
+rustup_stable() {
+    local parts=(--profile minimal --component clippy --component rustfmt)
+    if has_command rustup; then
+        rustup toolchain install stable "${parts[@]}" >"$log" 2>&1
+    elif has_command curl; then
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs 2>"$log" \
+            | sh -s -- -y --no-modify-path "${parts[@]}" >>"$log" 2>&1
+    else
+        return 1
+    fi
+    find_rust && say installed "rustup: rust $RUST_VERSION in $RUST_BIN"
+}
+
+# report_rust: finds Rust or installs it; its lints and formatter are optional.
+report_rust() {
+    if find_rust; then
+        say found "rust $RUST_VERSION in $RUST_BIN"
+    elif ! install_rust; then
+        say missing "rust >= $RUST_MIN${RUST_OLD:+; too old:$RUST_OLD}${no_root:+ ($no_root)}"
+        missing+=("rust >= $RUST_MIN (packages rustc and cargo, or https://rustup.rs, which needs no root)")
+        return
+    fi
+    has_command cargo-clippy || say missing 'cargo-clippy: without it: make test skips the lints'
+    has_command cargo-fmt || say missing 'cargo-fmt: without it: make test skips the format check'
+}
+
+log=$(mktemp)
+trap 'allow_services; rm -f "$log"' EXIT
+no_root='' missing=()
+
+install_table "$NEEDED"
+report_rust
+needed_missing=("${missing[@]}")
+install_table "$OPTIONAL"
+
+blocking=()
+for package in "${needed_missing[@]}"; do
+    case $package in make | git | pkg-config) ;; *) blocking+=("$package") ;; esac
+done
+if [ ${#blocking[@]} -gt 0 ]; then
+    joined=$(printf ', %s' "${blocking[@]}")
+    echo "error: sonde cannot be built here without: ${joined:2}; install these as root, then run this again" >&2
+    exit 1
+fi
+exit 0

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# Everything a change must pass, in order; the last line is: N passed, N failed, N skipped.
+#
+# Counted are the tests of every crate, and one for each check (format, lints, tidy, licences, static build). A test that
+# prints a line beginning with `skipped:` could not run on this machine and is counted as skipped, as is an
+# #[ignore]d one. Logs stay in target/test-logs.
+#
+# The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
+# them, links target/release/sonde anew, dynamically. Those of the lab (crates/sonde/tests/lab_*.rs) are sensitive to
+# timing: they run last and one at a time.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh || exit 1
+. scripts/env.sh
+need_rust
+
+logs=target/test-logs
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0 troubles=()
+export SONDE_BIN="$PWD/target/static/sonde" RUST_BACKTRACE=1
+# A changed snapshot is a failure, not a file to review.
+export INSTA_UPDATE=no
+
+# A step that hangs is a failure, not a day's wait.
+LIMIT_SECONDS=1500
+
+headline() { printf '\n== %s\n' "$*"; }
+
+trouble() {
+    failed=$((failed + 1))
+    troubles+=("$1")
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped: $1"
+}
+
+# check NAME COMMAND...: one check, counted as one.
+check() {
+    local name=$1 began=$SECONDS
+    shift
+    headline "$name"
+    if "$@"; then
+        passed=$((passed + 1))
+        echo "$name: ok, $((SECONDS - began)) s"
+    else
+        trouble "$name: $*"
+    fi
+}
+
+# tally LOG: "passed failed skipped" of a cargo test log made with --show-output. A passing test is skipped when
+# its own section has a line that begins with `skipped:`, whatever else it prints.
+tally() {
+    awk '
+        /^successes:$/ { in_successes = 1; in_test = 0 }
+        /^failures:$/ || /^running [0-9]+ tests?$/ { in_successes = 0; in_test = 0 }
+        /^---- .* stdout ----$/ { in_test = in_successes; said = 0 }
+        /^skipped:/ && in_test && !said { said = 1; said_skipped++ }
+        /^test result: / {
+            for (i = 1; i < NF; i++) {
+                if ($(i + 1) ~ /^passed;/) ok += $i
+                if ($(i + 1) ~ /^failed;/) bad += $i
+                if ($(i + 1) ~ /^ignored;/) ignored += $i
+            }
+            in_successes = 0; in_test = 0
+        }
+        END { print ok - said_skipped, bad + 0, ignored + said_skipped }' "$1"
+}
+
+# tests NAME [CARGO OPTION...] -- [TEST OPTION...]: one cargo test over the workspace, counted by its own tests.
+tests() {
+    local name=$1 log="$logs/$1.log" began=$SECONDS rc p f s
+    shift
+    headline "tests: $name"
+    # Always --workspace: another selection would unify features differently and build dependencies again.
+    # In the foreground, so that a terminal's interrupt reaches the tests.
+    timeout --foreground --kill-after=20 "$LIMIT_SECONDS" \
+        cargo test --release --workspace --no-fail-fast "$@" --show-output 2>&1 | tee "$log"
+    rc=${PIPESTATUS[0]}
+    read -r p f s < <(tally "$log")
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" -gt 0 ]; then
+        troubles+=("$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u | paste -sd ' ') ($log)")
+    elif [ "$rc" -ne 0 ]; then
+        # It did not compile, a test program crashed, or the time was up: no failed test says so.
+        [ "$rc" -ge 124 ] && [ "$rc" -le 137 ] && echo "no end within $LIMIT_SECONDS s" >&2
+        trouble "tests: $name: cargo test ended with $rc ($log)"
+    fi
+    echo "tests: $name: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
+}
+
+# targets PATTERN: the options that select the integration tests whose name matches it, each once.
+targets() {
+    local file name
+    for file in crates/*/tests/*.rs crates/*/tests/*/main.rs xtask/tests/*.rs; do
+        [ -e "$file" ] || continue
+        name=$(basename "${file%/main.rs}" .rs)
+        echo "$name"
+    done | sort -u | grep -E -- "$1" | sed 's/^/--test /'
+}
+
+if command -v cargo-fmt >/dev/null; then
+    check format cargo fmt --all --check
+else
+    skip 'format: cargo-fmt is not installed'
+fi
+if command -v cargo-clippy >/dev/null; then
+    check lints cargo clippy --release --workspace --all-targets --quiet -- -D warnings
+else
+    skip 'lints: cargo-clippy is not installed'
+fi
+check 'static build' scripts/build.sh
+check tidy target/release/xtask tidy
+if command -v cargo-deny >/dev/null; then
+    check licences cargo deny --offline check licenses bans sources
+else
+    headline licences
+    skip 'licences: cargo-deny is not installed (cargo install cargo-deny)'
+fi
+
+# shellcheck disable=SC2046  # options
+tests units --lib --bins $(targets '^' | grep -v -- '--test lab_') --
+tests docs --doc --
+if [ -n "$(targets '^lab_')" ]; then
+    # shellcheck disable=SC2046
+    tests lab $(targets '^lab_') -- --test-threads=1
+fi
+
+# The plain builds above linked it dynamically.
+headline 'the static program again'
+scripts/build.sh static || trouble 'the last static build'
+
+printf '\n'
+for line in "${troubles[@]}"; do echo "FAILED $line"; done
+echo "$((SECONDS / 60)) min $((SECONDS % 60)) s"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
