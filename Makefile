@@ -19,7 +19,10 @@ build: setup
 test:
 	@scripts/test.sh
 
-assess: build
+# What is not the result goes to stderr, so that `make -s assess ARGS=--json >file` is the result alone.
+assess:
+	@scripts/setup.sh >&2
+	@scripts/build.sh >&2
 	@target/release/sonde assess $(ARGS)
 
 bench: setup

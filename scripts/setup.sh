@@ -182,6 +182,8 @@ rust_packages() {
     # shellcheck disable=SC2046  # package names
     if ! apt_install $(with_candidates "$@"); then
         say note "$2: $(grep '^E: ' "$log" | head -n 1)"
+        # An older Rust from apt is in the way; whether it may go is for its owner to say.
+        grep -q 'need to be removed' "$log" && rust_remedy="as root, which replaces the older one: apt-get install $*"
         return 1
     fi
     find_rust && say installed "$2: rust $RUST_VERSION in $RUST_BIN"
@@ -207,7 +209,7 @@ report_rust() {
         say found "rust $RUST_VERSION in $RUST_BIN"
     elif ! install_rust; then
         say missing "rust >= $RUST_MIN${RUST_OLD:+; too old:$RUST_OLD}${no_root:+ ($no_root)}"
-        missing+=("rust >= $RUST_MIN (packages rustc and cargo, or https://rustup.rs, which needs no root)")
+        missing+=("rust >= $RUST_MIN (${rust_remedy:-packages rustc and cargo}, or https://rustup.rs, which needs no root)")
         return
     fi
     has_command cargo-clippy || say missing 'cargo-clippy: without it: make test skips the lints'
@@ -229,7 +231,7 @@ for package in "${needed_missing[@]}"; do
 done
 if [ ${#blocking[@]} -gt 0 ]; then
     joined=$(printf ', %s' "${blocking[@]}")
-    echo "error: sonde cannot be built here without: ${joined:2}; install these as root, then run this again" >&2
+    echo "error: sonde cannot be built here without: ${joined:2}; install that, then run this again" >&2
     exit 1
 fi
 exit 0

@@ -14,8 +14,18 @@ pub struct Finding {
 
 impl Finding {
     /// A finding in `file` (relative to the root) at `line`, counted from 1.
-    pub fn new(file: &Path, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Finding { file: file.to_path_buf(), line, what: what.into(), remedy: remedy.into() }
+    pub fn new(
+        file: &Path,
+        line: usize,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Finding {
+            file: file.to_path_buf(),
+            line,
+            what: what.into(),
+            remedy: remedy.into(),
+        }
     }
 
     /// The line it points at, counted from 1.
@@ -33,7 +43,14 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}; {}", self.file.display(), self.line, self.what, self.remedy)
+        write!(
+            f,
+            "{}:{}: {}; {}",
+            self.file.display(),
+            self.line,
+            self.what,
+            self.remedy
+        )
     }
 }
 
@@ -43,7 +60,15 @@ mod tests {
 
     #[test]
     fn a_finding_reads_as_place_fault_remedy() {
-        let finding = Finding::new(Path::new("crates/link/src/atm.rs"), 7, "no module head", "write one");
-        assert_eq!(finding.to_string(), "crates/link/src/atm.rs:7: no module head; write one");
+        let finding = Finding::new(
+            Path::new("crates/link/src/atm.rs"),
+            7,
+            "no module head",
+            "write one",
+        );
+        assert_eq!(
+            finding.to_string(),
+            "crates/link/src/atm.rs:7: no module head; write one"
+        );
     }
 }

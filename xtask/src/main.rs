@@ -74,7 +74,12 @@ fn workspace_root() -> Result<PathBuf> {
     here.ancestors()
         .find(|dir| dir.join("xtask/Cargo.toml").is_file())
         .map(PathBuf::from)
-        .with_context(|| format!("no xtask/Cargo.toml in {} or above; run this inside the workspace", here.display()))
+        .with_context(|| {
+            format!(
+                "no xtask/Cargo.toml in {} or above; run this inside the workspace",
+                here.display()
+            )
+        })
 }
 
 /// Prints the findings; success only when there are none.

@@ -41,7 +41,10 @@ pub fn code_of(text: &str) -> String {
 }
 
 fn line_end(bytes: &[u8], from: usize) -> usize {
-    bytes[from..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |length| from + length)
+    bytes[from..]
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .map_or(bytes.len(), |length| from + length)
 }
 
 /// Block comments nest in Rust.
@@ -79,7 +82,10 @@ fn string_end(bytes: &[u8], from: usize) -> usize {
 
 /// `r"`, `r#"`, and so on, not the end of a longer name (`br` and `cr` apart) nor a raw name such as `r#type`.
 fn starts_raw_string(bytes: &[u8], at: usize) -> bool {
-    let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
+    let hashes = bytes[at + 1..]
+        .iter()
+        .take_while(|byte| **byte == b'#')
+        .count();
     if bytes.get(at + 1 + hashes) != Some(&b'"') {
         return false;
     }
@@ -92,11 +98,17 @@ fn starts_raw_string(bytes: &[u8], at: usize) -> bool {
 }
 
 fn raw_string_end(bytes: &[u8], from: usize) -> usize {
-    let hashes = bytes[from + 1..].iter().take_while(|byte| **byte == b'#').count();
+    let hashes = bytes[from + 1..]
+        .iter()
+        .take_while(|byte| **byte == b'#')
+        .count();
     let mut closing = vec![b'"'];
     closing.resize(1 + hashes, b'#');
     let body = from + 2 + hashes;
-    bytes[body..].windows(closing.len()).position(|window| window == closing).map_or(bytes.len(), |length| body + length + closing.len())
+    bytes[body..]
+        .windows(closing.len())
+        .position(|window| window == closing)
+        .map_or(bytes.len(), |length| body + length + closing.len())
 }
 
 /// The end of a character literal, or `None` when the quote begins a lifetime.
@@ -118,16 +130,22 @@ pub fn is_name_byte(byte: u8) -> bool {
 /// Offsets at which `word` stands in `code` as a whole name.
 pub fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = code.as_bytes();
-    code.match_indices(word).map(|(at, _)| at).filter(move |at| {
-        let before = at.checked_sub(1).map(|place| bytes[place]);
-        let after = bytes.get(at + word.len()).copied();
-        !before.is_some_and(is_name_byte) && !after.is_some_and(is_name_byte)
-    })
+    code.match_indices(word)
+        .map(|(at, _)| at)
+        .filter(move |at| {
+            let before = at.checked_sub(1).map(|place| bytes[place]);
+            let after = bytes.get(at + word.len()).copied();
+            !before.is_some_and(is_name_byte) && !after.is_some_and(is_name_byte)
+        })
 }
 
 /// The line of an offset, counted from 1.
 pub fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
+    text.as_bytes()[..offset]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
 }
 
 /// The span from `from` to the end of the next item's body: its closing brace, or its semicolon when it has none.
@@ -154,7 +172,9 @@ pub fn item_span(code: &str, from: usize) -> Range<usize> {
 
 /// The spans of items marked `#[cfg(test)]`.
 pub fn test_spans(code: &str) -> Vec<Range<usize>> {
-    code.match_indices("#[cfg(test)]").map(|(at, _)| item_span(code, at)).collect()
+    code.match_indices("#[cfg(test)]")
+        .map(|(at, _)| item_span(code, at))
+        .collect()
 }
 
 #[cfg(test)]
@@ -163,17 +183,25 @@ mod tests {
 
     #[test]
     fn comments_and_strings_are_blank() {
-        let text = "let a = \"unsafe \\\" {\"; // unsafe\n/* unsafe /* nested */ unsafe */ let b = 'x';\n";
+        let text =
+            "let a = \"unsafe \\\" {\"; // unsafe\n/* unsafe /* nested */ unsafe */ let b = 'x';\n";
         let code = code_of(text);
         assert_eq!(code.len(), text.len());
         assert_eq!(words(&code, "unsafe").count(), 0);
         assert!(!code.contains('{') && !code.contains('x'));
-        assert_eq!(words(&code, "let").map(|at| line_of(&code, at)).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(
+            words(&code, "let")
+                .map(|at| line_of(&code, at))
+                .collect::<Vec<_>>(),
+            [1, 2]
+        );
     }
 
     #[test]
     fn lifetimes_are_not_characters() {
-        let code = code_of("fn f<'a>(x: &'a str) -> &'a str { unsafe { x } } const Q: char = '\\''; const U: char = 'é';");
+        let code = code_of(
+            "fn f<'a>(x: &'a str) -> &'a str { unsafe { x } } const Q: char = '\\''; const U: char = 'é';",
+        );
         assert_eq!(words(&code, "unsafe").count(), 1);
         assert_eq!(words(&code, "const").count(), 2);
         assert!(!code.contains('é'));
@@ -181,7 +209,8 @@ mod tests {
 
     #[test]
     fn raw_strings_end_at_their_own_hashes() {
-        let code = code_of("let a = r#\"unsafe \" unsafe\"#; let r = br\"unsafe\"; let var\n= \"f32\";");
+        let code =
+            code_of("let a = r#\"unsafe \" unsafe\"#; let r = br\"unsafe\"; let var\n= \"f32\";");
         assert_eq!(words(&code, "unsafe").count(), 0);
         assert_eq!(words(&code, "f32").count(), 0);
         assert_eq!(words(&code, "let").count(), 3);
@@ -189,14 +218,23 @@ mod tests {
 
     #[test]
     fn words_are_whole() {
-        assert_eq!(words("unsafe_op unsafe my_unsafe unsafe", "unsafe").collect::<Vec<_>>(), [10, 27]);
+        assert_eq!(
+            words("unsafe_op unsafe my_unsafe unsafe", "unsafe").collect::<Vec<_>>(),
+            [10, 27]
+        );
     }
 
     #[test]
     fn an_item_ends_with_its_brace_or_semicolon() {
         let code = "#[cfg(test)]\nmod tests { fn a() { [0; 3]; } }\nfn b() {}\n#[cfg(test)] use x::{y, z};\nfn c() {}";
-        let spans: Vec<_> = test_spans(code).into_iter().map(|span| &code[span]).collect();
+        let spans: Vec<_> = test_spans(code)
+            .into_iter()
+            .map(|span| &code[span])
+            .collect();
         assert!(spans[0].ends_with("} }"), "{spans:?}");
-        assert!(spans[1].ends_with('}') && !spans[1].contains("fn c"), "{spans:?}");
+        assert!(
+            spans[1].ends_with('}') && !spans[1].contains("fn c"),
+            "{spans:?}"
+        );
     }
 }

@@ -21,7 +21,10 @@ impl Tree {
     /// # Errors
     /// A directory or file that cannot be read.
     pub fn read(root: &Path) -> Result<Tree> {
-        let mut tree = Tree { root: root.to_path_buf(), files: BTreeMap::new() };
+        let mut tree = Tree {
+            root: root.to_path_buf(),
+            files: BTreeMap::new(),
+        };
         tree.descend(root)?;
         Ok(tree)
     }
@@ -29,14 +32,26 @@ impl Tree {
     /// A tree of given files, without a disk: for the rules' tests.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Tree {
-        let files = files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_string())).collect();
-        Tree { root: PathBuf::from("/nonexistent"), files }
+        let files = files
+            .iter()
+            .map(|(path, text)| (PathBuf::from(path), (*text).to_string()))
+            .collect();
+        Tree {
+            root: PathBuf::from("/nonexistent"),
+            files,
+        }
     }
 
     fn descend(&mut self, dir: &Path) -> Result<()> {
-        for entry in fs::read_dir(dir).with_context(|| format!("reading directory {}", dir.display()))? {
+        for entry in
+            fs::read_dir(dir).with_context(|| format!("reading directory {}", dir.display()))?
+        {
             let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let relative = path.strip_prefix(&self.root)?.to_path_buf();
             if path.is_symlink() {
                 continue;
@@ -44,8 +59,12 @@ impl Tree {
                 if !name.starts_with('.') && !PASSED_OVER.contains(&name.as_str()) {
                     self.descend(&path)?;
                 }
-            } else if ["rs", "md", "toml"].iter().any(|extension| relative.extension() == Some(extension.as_ref())) {
-                let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+            } else if ["rs", "md", "toml"]
+                .iter()
+                .any(|extension| relative.extension() == Some(extension.as_ref()))
+            {
+                let text = fs::read_to_string(&path)
+                    .with_context(|| format!("reading {}", path.display()))?;
                 self.files.insert(relative, text);
             }
         }
@@ -77,7 +96,8 @@ impl Tree {
 
     /// Rust files below a crate's `src`.
     pub fn sources(&self) -> impl Iterator<Item = (&Path, &str)> {
-        self.with_extension("rs").filter(|(path, _)| place(path).is_some_and(|(_, part)| part == "src"))
+        self.with_extension("rs")
+            .filter(|(path, _)| place(path).is_some_and(|(_, part)| part == "src"))
     }
 
     /// The directories of the workspace's crates: `crates/NAME`, and `xtask`.
@@ -108,8 +128,14 @@ mod tests {
 
     #[test]
     fn a_path_belongs_to_a_room() {
-        assert_eq!(place(Path::new("crates/link/src/atm.rs")), Some(("link", "src")));
-        assert_eq!(place(Path::new("xtask/src/main.rs")), Some(("xtask", "src")));
+        assert_eq!(
+            place(Path::new("crates/link/src/atm.rs")),
+            Some(("link", "src"))
+        );
+        assert_eq!(
+            place(Path::new("xtask/src/main.rs")),
+            Some(("xtask", "src"))
+        );
         assert_eq!(place(Path::new("docs/manual.md")), None);
     }
 
@@ -119,12 +145,22 @@ mod tests {
         for dir in ["crates/link/src", "target/release", ".git"] {
             fs::create_dir_all(root.join(dir)).unwrap();
         }
-        for file in ["crates/link/src/lib.rs", "crates/link/Cargo.toml", "target/release/x.rs", ".git/y.md", "z.txt"] {
+        for file in [
+            "crates/link/src/lib.rs",
+            "crates/link/Cargo.toml",
+            "target/release/x.rs",
+            ".git/y.md",
+            "z.txt",
+        ] {
             fs::write(root.join(file), "text").unwrap();
         }
         let tree = Tree::read(&root).unwrap();
         fs::remove_dir_all(&root).unwrap();
-        let files: Vec<_> = tree.files.keys().map(|path| path.to_str().unwrap()).collect();
+        let files: Vec<_> = tree
+            .files
+            .keys()
+            .map(|path| path.to_str().unwrap())
+            .collect();
         assert_eq!(files, ["crates/link/Cargo.toml", "crates/link/src/lib.rs"]);
         assert_eq!(tree.crates(), [Path::new("crates/link")]);
     }
