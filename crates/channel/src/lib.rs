@@ -1,1 +1,53 @@
-//! placeholder
+//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets.
+//!
+//! Model:   a message has an exact size that both sides know. A wait ends with the message, with the peer's end, or after
+//!          the channel's patience without progress: none is unbounded. Settings are made, then read back.
+//! Units:   bytes; nanoseconds on CLOCK_MONOTONIC.
+//! Checked: the tests of each module.
+//!
+//! Addresses are numbers: nothing here resolves names, so that it works in a static program.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod payload;
+mod settings;
+mod tcp;
+mod udp;
+mod wait;
+
+pub use error::{Error, Result};
+pub use settings::{Buffer, Options, Path, Settings, Wait};
+pub use tcp::{Acceptor, Tcp};
+pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
+pub use wait::{Woken, readable};
+
+/// One end of a conversation between two hosts.
+pub trait Channel {
+    /// Sends the whole message.
+    ///
+    /// # Errors
+    /// The peer is gone, or took nothing for the channel's patience.
+    fn send(&mut self, message: &[u8]) -> Result<()>;
+
+    /// Receives a message of exactly `message.len()` bytes.
+    ///
+    /// # Errors
+    /// The peer is gone, sent another size, or nothing for the channel's patience.
+    fn recv(&mut self, message: &mut [u8]) -> Result<()>;
+
+    /// Sends `ping` and receives its answer into `pong`, which has the same size. Returns how often `ping` was sent again.
+    ///
+    /// # Errors
+    /// Those of [`send`](Self::send) and [`recv`](Self::recv).
+    fn exchange(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        self.send(ping)?;
+        self.recv(pong)?;
+        Ok(0)
+    }
+
+    /// What the kernel made of the options, read back.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    fn settings(&self) -> Result<Settings>;
+}

@@ -28,6 +28,7 @@ const KNOBS: &[Knob] = &[
     Knob("mtu", "", "mtu", true),
     Knob("rate", "line", "rate", false),
     Knob("payload", "line", "payload", false),
+    Knob("framing", "line", "framing", false),
     Knob("encapsulation", "line", "encapsulation", false),
     Knob("propagation", "line", "propagation", false),
     Knob("length_m", "line", "length_m", true),
@@ -259,29 +260,24 @@ fn has_place(table: &toml::Table, place: &str) -> bool {
     matches!(place, "" | "path" | "station") || table.contains_key(place)
 }
 
-/// The line of `key`, written `table.key` or `key`; 1 where it is not there.
+/// The line of `key`, written `table.key` or `key`; that of its table where it is not there, else 1.
 fn line_of(text: &str, key: &str) -> usize {
-    let (table, key) = key.split_once('.').unwrap_or(("", key));
-    let mut here = "";
-    for (number, line) in text.lines().enumerate() {
+    let (table, leaf) = key.split_once('.').unwrap_or(("", key));
+    let (mut here, mut found) = ("", 1);
+    for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
-        if let Some(name) = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.strip_suffix(']'))
-        {
+        if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             here = name.trim();
-            if table.is_empty() && here == key {
-                return number + 1;
+            if here == table || here == key {
+                found = number;
             }
+            continue;
         }
-        if here == table
-            && line
-                .split('=')
-                .next()
-                .is_some_and(|name| name.trim() == key)
-        {
-            return number + 1;
+        let name = line.split('=').next().unwrap_or_default();
+        let name = name.trim().trim_matches(['"', '\'']);
+        if (here == table && name == leaf) || (here.is_empty() && name == key) {
+            return number;
         }
     }
-    1
+    found
 }

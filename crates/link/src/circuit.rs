@@ -3,14 +3,15 @@
 //! Model:   absent -> signalling -> up -> absent. A circuit joins two stations and carries both directions. An SVC is
 //!          signalled by the first frame, which waits with those behind it; it is released after `idle_release` without a
 //!          frame, or when the address entry behind it is older than `resolution_lifetime`; a station whose table is full
-//!          gives up the circuit that was used longest ago. Releases are found out at the next use, so that an idle network
+//!          gives up the circuit that was used longest ago. A circuit released while it is signalled never comes up; the
+//!          next set-up begins anew. Releases are found out at the next use, so that an idle network
 //!          has no events. A PVC is up from the start and never ages.
 //! Source:  RFC 2225 §8 (address resolution and circuit ageing), RFC 1755 §3.4 (idle release), ITU-T Q.2931.
 //!          Deviations: set-up takes one configured time, end to end; call rates of switches are not modelled.
 //! Checked: `idle_aged_and_evicted_circuits_are_set_up_again`; `tests/circuits.rs`.
 
 use crate::{Circuits, Frame, Port, Signalling};
-use sonde_units::{Instant, Span};
+use sonde_units::Instant;
 use std::collections::BTreeMap;
 
 /// Two ports, the smaller first.
@@ -30,7 +31,11 @@ impl Pair {
 }
 
 enum State {
-    Signalling { waiting: Vec<Frame> },
+    /// It will be up at `up_at`; a call that ends at another time was given up before.
+    Signalling {
+        up_at: Instant,
+        waiting: Vec<Frame>,
+    },
     Up,
 }
 
@@ -76,9 +81,9 @@ impl CircuitTable {
         table
     }
 
-    /// How long setting up takes.
-    pub fn setup(&self) -> Span {
-        self.spec.setup
+    /// Its figures.
+    pub fn spec(&self) -> &Circuits {
+        &self.spec
     }
 
     /// What `frame` between `pair` finds at `now`. It is kept if it has to wait. Circuits given up on the way are told to
@@ -90,43 +95,48 @@ impl CircuitTable {
         frame: Frame,
         mut released: impl FnMut(Pair),
     ) -> Access {
-        if self.is_stale(now, pair) {
+        if let Some(circuit) = self.circuits.get_mut(&pair) {
+            let is_stale = self.spec.is_stale(now, circuit);
+            circuit.used_at = now;
+            match &mut circuit.state {
+                State::Signalling { waiting, .. } => {
+                    waiting.push(frame);
+                    return Access::Waits;
+                }
+                State::Up if is_stale => {}
+                State::Up => return Access::Open,
+            }
             self.circuits.remove(&pair);
             released(pair);
         }
-        if let Some(circuit) = self.circuits.get_mut(&pair) {
-            circuit.used_at = now;
-            return match &mut circuit.state {
-                State::Up => Access::Open,
-                State::Signalling { waiting } => {
-                    waiting.push(frame);
-                    Access::Waits
-                }
-            };
-        }
-        if self.spec.signalling == Signalling::Pvc || !self.make_room(pair, &mut released) {
+        if self.spec.signalling == Signalling::Pvc || self.make_room(pair, &mut released).is_err() {
             return Access::Refused;
         }
-        let state = State::Signalling {
-            waiting: vec![frame],
-        };
-        self.circuits.insert(
-            pair,
-            Circuit {
-                state,
-                used_at: now,
-                set_up_at: now,
-            },
-        );
-        Access::Begins(now + self.spec.setup)
+        Access::Begins(self.call(now, pair, vec![frame]))
     }
 
-    /// The circuit is up at `now`; the frames that waited, in their order. None if it was released meanwhile.
+    /// Begins to signal; when the circuit will be up.
+    fn call(&mut self, now: Instant, pair: Pair, waiting: Vec<Frame>) -> Instant {
+        let up_at = now + self.spec.setup;
+        let circuit = Circuit {
+            state: State::Signalling { up_at, waiting },
+            used_at: now,
+            set_up_at: now,
+        };
+        self.circuits.insert(pair, circuit);
+        up_at
+    }
+
+    /// The circuit is up at `now`; the frames that waited, in their order. None if the call that ends now was
+    /// given up.
     pub fn up(&mut self, now: Instant, pair: Pair) -> Option<Vec<Frame>> {
         let circuit = self.circuits.get_mut(&pair)?;
-        let State::Signalling { waiting } = &mut circuit.state else {
+        let State::Signalling { up_at, waiting } = &mut circuit.state else {
             return None;
         };
+        if *up_at != now {
+            return None;
+        }
         let waiting = std::mem::take(waiting);
         (circuit.state, circuit.set_up_at, circuit.used_at) = (State::Up, now, now);
         Some(waiting)
@@ -145,21 +155,24 @@ impl CircuitTable {
     }
 
     /// Begins to set up a circuit that nobody waits for; when it will be up. None where there is one.
-    pub fn signal(&mut self, now: Instant, pair: Pair) -> Option<Instant> {
-        if self.circuits.contains_key(&pair) {
-            return None;
+    ///
+    /// # Errors
+    /// The port all of whose circuits are being set up.
+    pub fn signal(
+        &mut self,
+        now: Instant,
+        pair: Pair,
+        mut released: impl FnMut(Pair),
+    ) -> Result<Option<Instant>, Port> {
+        if let Some(circuit) = self.circuits.get(&pair) {
+            if !self.spec.is_stale(now, circuit) {
+                return Ok(None);
+            }
+            self.circuits.remove(&pair);
+            released(pair);
         }
-        self.circuits.insert(
-            pair,
-            Circuit {
-                state: State::Signalling {
-                    waiting: Vec::new(),
-                },
-                used_at: now,
-                set_up_at: now,
-            },
-        );
-        Some(now + self.spec.setup)
+        self.make_room(pair, &mut released)?;
+        Ok(Some(self.call(now, pair, Vec::new())))
     }
 
     /// Takes a circuit down; the frames that waited for it. None where there is none.
@@ -167,7 +180,7 @@ impl CircuitTable {
         self.circuits
             .remove(&pair)
             .map(|circuit| match circuit.state {
-                State::Signalling { waiting } => waiting,
+                State::Signalling { waiting, .. } => waiting,
                 State::Up => Vec::new(),
             })
     }
@@ -177,34 +190,39 @@ impl CircuitTable {
         self.spec.signalling == Signalling::Pvc
     }
 
-    fn is_stale(&self, now: Instant, pair: Pair) -> bool {
-        let aged = |circuit: &Circuit| {
-            matches!(circuit.state, State::Up)
-                && (now.since(circuit.used_at) > self.spec.idle_release
-                    || now.since(circuit.set_up_at) > self.spec.resolution_lifetime)
-        };
-        self.spec.signalling == Signalling::Svc && self.circuits.get(&pair).is_some_and(aged)
+    /// Frees an entry at both ends of `pair`, or none at all.
+    ///
+    /// # Errors
+    /// The port all of whose circuits are being set up.
+    fn make_room(&mut self, pair: Pair, released: &mut impl FnMut(Pair)) -> Result<(), Port> {
+        let (a, b) = pair.ends();
+        let gone = [self.given_up(a)?, self.given_up(b)?];
+        for pair in gone.into_iter().flatten() {
+            self.circuits.remove(&pair);
+            released(pair);
+        }
+        Ok(())
     }
 
-    /// Frees an entry at both ends of `pair`; false where all of an end's circuits are being set up.
-    fn make_room(&mut self, pair: Pair, released: &mut impl FnMut(Pair)) -> bool {
-        let (a, b) = pair.ends();
-        for port in [a, b] {
-            let at_port = || self.circuits.iter().filter(|(key, _)| key.touches(port));
-            if (at_port().count() as u64) < self.spec.table {
-                continue;
-            }
-            let up = at_port().filter(|(_, circuit)| matches!(circuit.state, State::Up));
-            let Some(oldest) = up
-                .min_by_key(|(key, circuit)| (circuit.used_at, **key))
-                .map(|(key, _)| *key)
-            else {
-                return false;
-            };
-            self.circuits.remove(&oldest);
-            released(oldest);
+    /// The circuit that `port` gives up for another: none while it has room.
+    fn given_up(&self, port: Port) -> Result<Option<Pair>, Port> {
+        let at_port = || self.circuits.iter().filter(|(key, _)| key.touches(port));
+        if (at_port().count() as u64) < self.spec.table {
+            return Ok(None);
         }
-        true
+        let up = at_port().filter(|(_, circuit)| matches!(circuit.state, State::Up));
+        let oldest = up.min_by_key(|(key, circuit)| (circuit.used_at, **key));
+        oldest.map(|(key, _)| Some(*key)).ok_or(port)
+    }
+}
+
+impl Circuits {
+    /// Whether a circuit was idle for too long, or the address entry behind it is too old.
+    fn is_stale(&self, now: Instant, circuit: &Circuit) -> bool {
+        self.signalling == Signalling::Svc
+            && matches!(circuit.state, State::Up)
+            && (now.since(circuit.used_at) > self.idle_release
+                || now.since(circuit.set_up_at) > self.resolution_lifetime)
     }
 }
 
@@ -212,7 +230,7 @@ impl CircuitTable {
 mod tests {
     use super::*;
     use crate::{Class, Ecn, FrameId, Kind, To};
-    use sonde_units::Bytes;
+    use sonde_units::{Bytes, Span};
 
     fn frame() -> Frame {
         let (from, to) = (Port(0), To::One(Port(1)));
@@ -256,7 +274,7 @@ mod tests {
                         table.access(now, pair, frame(), |_| unreachable!()),
                         Access::Waits
                     );
-                    assert_eq!(table.up(now, pair).map(|waiting| waiting.len()), Some(2));
+                    assert_eq!(table.up(up, pair).map(|waiting| waiting.len()), Some(2));
                     true
                 }
                 access => {
@@ -274,8 +292,8 @@ mod tests {
         assert!(open(&mut table, at(28), pair(2)));
         assert!(!open(&mut table, at(29), pair(1)));
         assert!(open(&mut table, at(30), pair(3)));
-        assert!(!open(&mut table, at(30), pair(1)));
-        assert!(open(&mut table, at(31), pair(2)));
+        assert!(!open(&mut table, at(31), pair(1)));
+        assert!(open(&mut table, at(32), pair(2)));
         assert_eq!(gone, [pair(1), pair(1), pair(2), pair(3)]);
     }
 }

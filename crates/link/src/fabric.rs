@@ -2,11 +2,12 @@
 //!
 //! Model:   station queue -> serializer -> wire -> path elements -> switch (latency, output queue, serializer) -> wire. A
 //!          frame's times are settled where it meets a queue: at the station when it is offered, at the output when it
-//!          arrives there. Frames to all are copied at the switch, or at the station where there is none. On ATM a frame is a train
-//!          of cells, a circuit is needed first, and a server at the switch answers address requests.
+//!          arrives there. A frame above the MTU is lost before the queue. Frames to all are copied at the switch, or at the station where there is none. On ATM a frame is a train
+//!          of cells, a circuit is needed first, and a server at the switch (on a line: at its far end) answers address
+//!          requests.
 //! Source:  the modules it is made of. Deviations: stations receive without limit; that is the host's matter.
 //! Checked: `tests/properties.rs` (conservation, order, never early, never above the rate, poll times do not matter);
-//!          `tests/times.rs` (closed forms of one-way times).
+//!          `tests/times.rs` (closed forms of one-way times, ceilings, tail drop); `tests/circuits.rs`.
 
 use crate::calendar::Calendar;
 use crate::cell::CellOutput;
@@ -15,14 +16,12 @@ use crate::network::{
     Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused, VcCommand,
 };
 use crate::output::{FrameOutput, Limit};
+use crate::pace::Pace;
 use crate::path::Path;
 use crate::station::Transmitter;
-use crate::{CELL_WIRE, Class, Counters, Forwarding, Frame, FrameId, Kind, NetworkSpec, Port, To};
+use crate::{Class, Counters, Frame, FrameId, Kind, NetworkSpec, Port, Signalling, SpecError, To};
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
-
-/// Bytes that a cut-through switch reads before it forwards: the smallest Ethernet frame.
-const CUT_THROUGH_HEAD: Bytes = Bytes(64);
 
 /// What is due at a time.
 enum Step {
@@ -52,7 +51,10 @@ enum Output {
 /// A network of one line a station.
 pub struct Fabric {
     spec: NetworkSpec,
+    pace: Pace,
     ports: u16,
+    /// The latest time that was told.
+    now: Instant,
     stations: Vec<Transmitter>,
     outputs: Vec<Output>,
     circuits: Option<CircuitTable>,
@@ -69,25 +71,19 @@ impl Fabric {
     /// A network of `ports` stations, whose random draws follow from `seed`.
     ///
     /// # Errors
-    /// [`crate::SpecError`] where the specification is wrong or a line shall join other than two stations.
-    pub fn new(spec: &NetworkSpec, ports: u16, seed: u64) -> Result<Self, crate::SpecError> {
+    /// [`SpecError`] where the specification is wrong, a line shall join other than two stations, or a mesh of PVCs does
+    /// not fit into the stations' tables.
+    pub fn new(spec: &NetworkSpec, ports: u16, seed: u64) -> Result<Self, SpecError> {
         spec.check()?;
-        if spec.topology == crate::Topology::Line && ports != 2 {
-            let problem =
-                format!("is a line, which joins 2 hosts, not {ports}; ask for 2, or use a star");
-            return Err(crate::SpecError {
-                key: "topology",
-                problem,
-            });
-        }
+        Self::check_ports(spec, ports)?;
+        let pace = Pace::new(spec);
         let output = |switch: &crate::Switch| match switch.buffer {
-            Limit::Cells(limit) => {
-                Output::Cells(CellOutput::new(spec.line.unit_time(CELL_WIRE), limit))
-            }
+            Limit::Cells(limit) => Output::Cells(CellOutput::new(pace.cell(), limit)),
             limit => Output::Frames(FrameOutput::new(limit)),
         };
         Ok(Self {
             ports,
+            now: Instant::START,
             stations: (0..ports)
                 .map(|_| Transmitter::new(spec.station.queue))
                 .collect(),
@@ -106,7 +102,36 @@ impl Fabric {
             trains: 0,
             counters: Counters::new(ports),
             spec: spec.clone(),
+            pace,
         })
+    }
+
+    fn check_ports(spec: &NetworkSpec, ports: u16) -> Result<(), SpecError> {
+        if spec.topology == crate::Topology::Line && ports != 2 {
+            let problem =
+                format!("is a line, which joins 2 hosts, not {ports}; ask for 2, or use a star");
+            return Err(SpecError {
+                key: "topology",
+                problem,
+            });
+        }
+        match spec.circuits {
+            Some(circuits)
+                if circuits.signalling == Signalling::Pvc
+                    && u64::from(ports) > circuits.table + 1 =>
+            {
+                let problem = format!(
+                    "is {}, but {ports} hosts joined by PVCs need {} each; enlarge it, or use `signalling = \"svc\"`",
+                    circuits.table,
+                    ports - 1
+                );
+                Err(SpecError {
+                    key: "circuits.table",
+                    problem,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Its specification.
@@ -118,14 +143,24 @@ impl Fabric {
         &mut self.stations[usize::from(port.0)]
     }
 
+    /// Takes note of the time of an offer or a command.
+    ///
+    /// # Panics
+    /// If it goes backwards.
+    fn enter(&mut self, now: Instant) {
+        assert!(now >= self.now, "time does not go backwards");
+        self.advance(now);
+    }
+
     /// Does what is due until `now`.
     fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
         while let Some((at, step)) = self.calendar.pop_until(now) {
             match step {
                 Step::Output { frame, to, tail } => self.forward(at, frame, to, tail),
                 Step::TrainEnd { output, number } => self.finish_train(at, output, number),
                 Step::Deliver { frame, to } => self.deliver(at, frame, to),
-                Step::Answer { frame } => self.forward(at, frame, frame.from, at),
+                Step::Answer { frame } => self.answer(at, frame),
                 Step::Wake(port) => self.wake(at, port),
                 Step::CircuitUp(pair) => self.circuit_up(at, pair),
             }
@@ -146,24 +181,11 @@ impl Fabric {
 
     /// Puts a frame on its station's line and follows it to the switch, or to the other end.
     fn send(&mut self, now: Instant, frame: Frame, to: Option<Port>) {
-        let time = self.spec.line.time(frame.len);
+        let time = self.pace.time(frame.len);
         let start = self.station(frame.from).send(now, frame.len, time);
-        let arrives = start + self.spec.line.propagation();
-        let Some(switch) = self.spec.switch else {
-            return self.fan_out(now, frame, to, arrives + time, arrives + time);
-        };
-        let head = match switch.forwarding {
-            Forwarding::StoreAndForward => time,
-            Forwarding::CutThrough => self.spec.line.unit_time(CUT_THROUGH_HEAD).min(time),
-            Forwarding::Cells => self.spec.line.unit_time(CELL_WIRE),
-        };
-        self.fan_out(
-            now,
-            frame,
-            to,
-            arrives + head + switch.latency,
-            arrives + time + switch.latency,
-        );
+        let (head, latency) = self.pace.forwarding(time);
+        let arrives = start + self.pace.propagation() + latency;
+        self.fan_out(now, frame, to, arrives + head, arrives + time);
     }
 
     /// Makes the copies of a frame, each through the path elements.
@@ -193,21 +215,38 @@ impl Fabric {
             return self.lose(now, frame, to, Place::Path, Cause::Random);
         };
         let (head, tail) = (head + delay, tail + delay);
-        let step = match (self.spec.switch, self.spec.circuits) {
-            (None, _) => Step::Deliver { frame, to },
-            (Some(_), Some(circuits)) if to == frame.from => {
-                return self
-                    .calendar
-                    .insert(tail + circuits.resolution_delay, Step::Answer { frame });
+        let (at, step) = match self.circuits.as_ref().map(CircuitTable::spec) {
+            Some(circuits) if to == frame.from => {
+                (tail + circuits.resolution_delay, Step::Answer { frame })
             }
-            (Some(_), _) => Step::Output { frame, to, tail },
+            _ if self.outputs.is_empty() => (tail, Step::Deliver { frame, to }),
+            _ => (head, Step::Output { frame, to, tail }),
         };
-        self.calendar.insert(head, step);
+        self.calendar.insert(at, step);
+    }
+
+    /// The address server sends a request back: through the switch, or on a line from the other station.
+    fn answer(&mut self, now: Instant, frame: Frame) {
+        if !self.outputs.is_empty() {
+            return self.forward(now, frame, frame.from, now);
+        }
+        let far = Port(1 - frame.from.0);
+        let time = self.pace.time(frame.len);
+        let was_ready = self.station(far).ready();
+        let start = self.station(far).send(now, frame.len, time);
+        let to = frame.from;
+        self.calendar.insert(
+            start + time + self.pace.propagation(),
+            Step::Deliver { frame, to },
+        );
+        if was_ready && !self.station(far).ready() {
+            self.wake(now, far);
+        }
     }
 
     /// A copy has come to the output for `to`.
     fn forward(&mut self, now: Instant, frame: Frame, to: Port, tail: Instant) {
-        let (time, propagation) = (self.spec.line.time(frame.len), self.spec.line.propagation());
+        let (time, propagation) = (self.pace.time(frame.len), self.pace.propagation());
         match &mut self.outputs[usize::from(to.0)] {
             Output::Frames(output) => match output.take(now, tail, frame.len, time) {
                 Ok(departs) => self
@@ -216,10 +255,11 @@ impl Fabric {
                 Err(_) => self.lose(now, frame, to, Place::Output, Cause::Overflow),
             },
             Output::Cells(output) => {
-                let cells = self.spec.line.framing().units(frame.len);
+                let cells = self.pace.cells(frame.len);
                 self.trains += 1;
+                // What the server sends is there at once.
                 let gap = if tail > now {
-                    self.spec.line.unit_time(CELL_WIRE)
+                    self.pace.cell()
                 } else {
                     Span::ZERO
                 };
@@ -243,7 +283,7 @@ impl Fabric {
         match end.departs {
             Ok(departs) => {
                 self.calendar.insert(
-                    departs + self.spec.line.propagation(),
+                    departs + self.pace.propagation(),
                     Step::Deliver {
                         frame: end.frame,
                         to: port,
@@ -297,33 +337,25 @@ impl Fabric {
         self.events.push_back(Event::Done { id });
     }
 
-    /// Watches a station that wants no more frames until it does.
-    fn watch(&mut self, port: Port) {
-        if let Some(at) = self.station(port).wakes_at() {
-            self.calendar.insert(at, Step::Wake(port));
-        }
-    }
-
-    fn wake(&mut self, at: Instant, port: Port) {
-        if self.station(port).wake(at) {
+    /// Lets a station want frames again if its backlog has fallen far enough; else comes back when it will have.
+    fn wake(&mut self, now: Instant, port: Port) {
+        let station = self.station(port);
+        if station.wake(now) {
             self.events.push_back(Event::Ready {
-                at,
+                at: now,
                 port,
                 class: Class::default(),
             });
-        } else {
-            self.watch(port);
+        } else if let Some(at) = station.wakes_at() {
+            self.calendar.insert(at, Step::Wake(port));
         }
     }
 
     /// Asks for a circuit and sends, holds or loses the frame.
     fn send_on_circuit(&mut self, now: Instant, frame: Frame, to: Port) {
-        let Some(circuits) = &mut self.circuits else {
+        let Some(circuits) = self.circuits.as_mut().filter(|_| to != frame.from) else {
             return self.send(now, frame, Some(to));
         };
-        if to == frame.from {
-            return self.send(now, frame, Some(to));
-        }
         let pair = Pair::new(frame.from, to);
         let mut released = Vec::new();
         let access = circuits.access(now, pair, frame, |gone| released.push(gone));
@@ -345,7 +377,7 @@ impl Fabric {
         let Some(circuits) = &mut self.circuits else {
             return;
         };
-        let setup = circuits.setup();
+        let setup = circuits.spec().setup;
         let Some(waiting) = circuits.up(at, pair) else {
             return;
         };
@@ -361,7 +393,7 @@ impl Fabric {
             self.send(at, frame, Some(to));
         }
         for port in [a, b] {
-            self.watch(port);
+            self.wake(at, port);
         }
     }
 
@@ -377,20 +409,18 @@ impl Fabric {
 
 impl Network for Fabric {
     fn offer(&mut self, now: Instant, frame: Frame) -> Admission {
-        self.advance(now);
+        self.enter(now);
         assert!(frame.from.0 < self.ports, "the sender is on the network");
+        let is_long = frame.len > Bytes(self.spec.mtu);
         let was_ready = self.station(frame.from).ready();
-        if !self.station(frame.from).admits(now, frame.len) {
+        if !is_long && !self.station(frame.from).admits(now, frame.len) {
             self.counters.port(frame.from).blocked += 1;
-            if was_ready {
-                self.watch(frame.from);
-            }
             return Admission::Blocked;
         }
         let counters = self.counters.port(frame.from);
         counters.taken += 1;
         counters.taken_bytes += frame.len;
-        let to = if frame.len > Bytes(self.spec.mtu) {
+        let to = if is_long {
             Err((Place::Station, Cause::TooLong))
         } else {
             self.destination(&frame)
@@ -404,7 +434,7 @@ impl Network for Fabric {
         let counters = self.counters.port(frame.from);
         counters.backlog_bytes_max = counters.backlog_bytes_max.max(backlog);
         if was_ready && !self.station(frame.from).ready() {
-            self.watch(frame.from);
+            self.wake(now, frame.from);
         }
         Admission::Taken
     }
@@ -414,7 +444,7 @@ impl Network for Fabric {
     }
 
     fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
-        self.advance(now);
+        self.enter(now);
         let Command::Vc(vc) = command;
         let (VcCommand::Establish(a, b) | VcCommand::Release(a, b)) = vc;
         let ports = self.ports;
@@ -426,7 +456,15 @@ impl Network for Fabric {
         match vc {
             VcCommand::Establish(..) if circuits.is_permanent() => circuits.raise(now, pair),
             VcCommand::Establish(..) => {
-                if let Some(up) = circuits.signal(now, pair) {
+                let table = circuits.spec().table;
+                let mut released = Vec::new();
+                let up = circuits
+                    .signal(now, pair, |gone| released.push(gone))
+                    .map_err(|port| Refused::TableFull { port, table })?;
+                for gone in released {
+                    self.circuit_down(now, gone);
+                }
+                if let Some(up) = up {
                     self.calendar.insert(up, Step::CircuitUp(pair));
                 }
             }
@@ -439,7 +477,9 @@ impl Network for Fabric {
                     let to = if frame.from == a { b } else { a };
                     self.station(frame.from).release(frame.len);
                     self.lose(now, frame, to, Place::Station, Cause::NoCircuit);
-                    self.watch(frame.from);
+                }
+                for port in [a, b] {
+                    self.wake(now, port);
                 }
             }
         }
@@ -454,18 +494,11 @@ impl Network for Fabric {
     }
 
     fn poll_at(&self) -> Option<Instant> {
-        let told = self.events.iter().find_map(|event| match event {
-            Event::Deliver { at, .. }
-            | Event::Lost { at, .. }
-            | Event::Ready { at, .. }
-            | Event::State { at, .. } => Some(*at),
-            Event::Done { .. } => None,
-        });
-        told.or(if self.events.is_empty() {
+        if self.events.is_empty() {
             self.calendar.next_at()
         } else {
-            Some(Instant::START)
-        })
+            Some(self.now)
+        }
     }
 
     fn counters(&self) -> &Counters {

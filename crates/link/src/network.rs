@@ -22,7 +22,10 @@ pub enum Admission {
 
 /// A network under either clock.
 pub trait Network {
-    /// Puts `frame` before its station. `now` must not be before any earlier `now`.
+    /// Puts `frame` before its station.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier `now`, or the sender is not on the network.
     fn offer(&mut self, now: Instant, frame: Frame) -> Admission;
     /// Whether a station wants more frames. It may turn false by an offer; that it turned true is announced by
     /// [`Event::Ready`]. Between the two the station still takes what its queue can hold.
@@ -30,11 +33,14 @@ pub trait Network {
     /// Changes the network from outside.
     ///
     /// # Errors
-    /// [`Refused`] where this network has no such thing, or no such port; nothing is changed then.
+    /// [`Refused`] where this network has no such thing, no such port or no room; nothing is changed then.
+    ///
+    /// # Panics
+    /// If `now` is before an earlier `now`.
     fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused>;
     /// The next thing that has happened until `now`; none when all is told.
     fn poll(&mut self, now: Instant) -> Option<Event>;
-    /// When there will be something to poll; none while idle.
+    /// When there will be something to poll, the latest `now` if there is already; none while idle.
     fn poll_at(&self) -> Option<Instant>;
     /// What was counted so far.
     fn counters(&self) -> &Counters;
@@ -63,12 +69,20 @@ pub enum Refused {
     #[error("this network has no virtual circuits; choose an ATM network, such as atm-oc3c")]
     NoCircuits,
     /// A port is not on this network, or is named twice.
-    #[error("port {} is not usable here: the network has ports 0 to {} and a circuit joins two of them", .port.0, .ports - 1)]
+    #[error("port {} is not usable here: the network has {ports} ports, counted from 0, and a circuit joins two of them", .port.0)]
     NoSuchPort {
         /// The port asked for.
         port: Port,
         /// How many there are.
         ports: u16,
+    },
+    /// All circuits of a port are being set up, so that none can be given up for another.
+    #[error("all {table} circuits of port {} are being set up; wait for one, or enlarge the table (`table=1024`)", .port.0)]
+    TableFull {
+        /// The port.
+        port: Port,
+        /// How many circuits it can have.
+        table: u64,
     },
 }
 

@@ -351,6 +351,13 @@ impl NetworkSpec {
                 format!("is {}, but a share is above 0 and at most 1", line.payload),
             );
         }
+        if line.usable().is_some_and(|rate| rate.bps() < RATE_MIN_BPS) {
+            let problem = format!(
+                "is {}, which leaves less than 1kbit of the rate",
+                line.payload
+            );
+            return refuse("line.payload", problem);
+        }
         if line.propagation.is_some() && line.length_m.is_some() {
             return refuse(
                 "line.length_m",

@@ -3,8 +3,8 @@
 //! Model:   first in, first out. The queue holds frames that wait; the one on the line is not in it, nor are those on the
 //!          wire. Frames that wait for a circuit count as queued. The station takes frames while its backlog is at most
 //!          its queue; it wants more (`ready`) until the backlog passes half of it, and again once it has fallen to a
-//!          quarter: what a closing gate lets slip still finds room.
-//! Checked: `a_station_blocks_and_wakes`, and the properties of the whole.
+//!          quarter. Of what a closing gate lets slip, half a queue less one frame is sure to find room.
+//! Checked: `a_station_blocks_and_wakes`; `ready_is_kept_and_announced`, `what_slips_finds_room` of the whole.
 
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::VecDeque;
@@ -50,12 +50,9 @@ impl Transmitter {
         self.waiting_bytes + self.held
     }
 
-    /// Whether a frame of `len` finds room. An empty queue takes any frame.
+    /// Whether a frame of `len`, at most half of the queue, finds room. It does while the station is ready.
     pub fn admits(&mut self, now: Instant, len: Bytes) -> bool {
-        let backlog = self.backlog(now);
-        let room = backlog == Bytes::ZERO || backlog + len <= self.queue;
-        self.ready &= room;
-        room
+        self.backlog(now) + len <= self.queue
     }
 
     /// Sends a frame that needs the line for `time`; the start of its transmission.
@@ -95,7 +92,8 @@ impl Transmitter {
         true
     }
 
-    /// When the backlog will have fallen far enough; none while ready, or while frames wait for a circuit.
+    /// When the backlog will have fallen far enough, after a [`Self::wake`] that turned nothing; none while ready, or while
+    /// too much waits for a circuit.
     pub fn wakes_at(&self) -> Option<Instant> {
         let low = Bytes(self.queue.0 / 4);
         if self.ready || self.held > low {

@@ -1,1 +1,42 @@
-fn main(){}
+//! The command `sonde`.
+//!
+//! Model:   arguments are lowered to a task, the task runs, its result goes to standard output and all else to standard error.
+//!          Exit codes: 0 measured; 1 measured, but something asked for was not met; 2 could not measure; 64 usage. Commands
+//!          that pass a program on give the program's own code, or 125 for a failure of their own, 127 for no such program.
+//! Checked: `tests/` of this crate, which run the built command.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod failure;
+mod lab;
+mod testbed;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A part of a lab is a fresh start of this program; it must not have a second thread when it unshares.
+    if let Some(code) = sonde_lab::entry() {
+        return exit(code);
+    }
+    let arguments = match cli::Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = if error.use_stderr() { failure::USAGE } else { 0 };
+            // Where even the message cannot be written there is nothing left to do.
+            drop(error.print());
+            return exit(code);
+        }
+    };
+    match cli::run(arguments) {
+        Ok(code) => exit(code),
+        Err(failure) => {
+            eprintln!("sonde: {failure}");
+            exit(failure.code())
+        }
+    }
+}
+
+fn exit(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

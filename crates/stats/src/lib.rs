@@ -1,1 +1,16 @@
-//! placeholder
+//! What samples say: order statistics, and intervals that assume no distribution.
+//!
+//! Model:   samples live in launches. Order statistics pool the samples of a row's launches; an interval is over the
+//!          launches' medians, since launches differ more from each other than samples within one.
+//! Source:  Hoefler & Belli, SC'15 (rules 5 to 8); Hunold & Carpen-Amarie, TPDS 27(12) 2016. Deviations: none.
+//! Units:   samples are `u64` in the caller's unit (nanoseconds, bits a second); floats are used for probabilities alone.
+//! Checked: the tests of each module.
+#![forbid(unsafe_code)]
+
+mod interval;
+mod launches;
+mod summary;
+
+pub use interval::{Interval, median_rank_interval};
+pub use launches::{Pooled, pool};
+pub use summary::{SAMPLES_FOR_P99, SAMPLES_FOR_P999, Samples, Summary};

@@ -14,6 +14,7 @@ pub mod cpu;
 pub mod epoll;
 mod error;
 pub mod ethtool;
+pub mod exec;
 pub mod gate;
 pub mod message;
 pub mod mount;

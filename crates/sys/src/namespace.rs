@@ -28,7 +28,8 @@ pub enum Kind {
     Mount,
     /// Network.
     Net,
-    /// Process ids; takes effect for children.
+    /// Process ids; takes effect for children. A process that has left its own can start no thread
+    /// (clone gives EINVAL): leave it in a program that only forks, or between fork and exec.
     Pid,
     /// Host name.
     Uts,
@@ -37,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn flag(self) -> i32 {
+    pub(crate) fn flag(self) -> i32 {
         match self {
             Self::User => libc::CLONE_NEWUSER,
             Self::Mount => libc::CLONE_NEWNS,
@@ -63,7 +64,7 @@ impl Kind {
 
 /// A set of kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Namespaces(i32);
+pub struct Namespaces(pub(crate) i32);
 
 impl Namespaces {
     /// All six kinds.
@@ -153,7 +154,7 @@ pub struct IdMap {
     pub count: u32,
 }
 
-fn map_text(maps: &[IdMap]) -> String {
+pub(crate) fn map_text(maps: &[IdMap]) -> String {
     maps.iter()
         .map(|map| format!("{} {} {}\n", map.inside, map.outside, map.count))
         .collect()
@@ -377,16 +378,18 @@ pub fn obstacle() -> Result<Option<Obstacle>> {
 fn attempt_namespaces(map: &[u8]) -> std::result::Result<(), (i32, Errno)> {
     // SAFETY: no pointers.
     checked(unsafe { libc::unshare(libc::CLONE_NEWUSER) }).map_err(|errno| (0, errno))?;
-    let write = |path: &std::ffi::CStr, text: &[u8]| {
-        let fd = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-        rustix::io::write(fd, text).map(|_| ())
-    };
-    write(c"/proc/self/setgroups", b"deny").map_err(|errno| (1, errno))?;
-    write(c"/proc/self/uid_map", map).map_err(|errno| (1, errno))?;
+    put(c"/proc/self/setgroups", b"deny").map_err(|errno| (1, errno))?;
+    put(c"/proc/self/uid_map", map).map_err(|errno| (1, errno))?;
     let others = libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     // SAFETY: no pointers.
     checked(unsafe { libc::unshare(others) }).map_err(|errno| (2, errno))?;
     Ok(())
+}
+
+/// Writes a file of /proc in one call without allocating.
+pub(crate) fn put(path: &std::ffi::CStr, text: &[u8]) -> rustix::io::Result<()> {
+    let fd = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(fd, text).map(|_| ())
 }
 
 fn culprit(step: &'static str, errno: Errno) -> Obstacle {

@@ -98,6 +98,9 @@ fn signal_set(signals: &[i32]) -> libc::sigset_t {
 impl SignalFd {
     /// Blocks `signals` for the calling thread and threads it starts later, and opens the descriptor.
     ///
+    /// Call it before any other thread is started: a signal to the process that one thread leaves unblocked
+    /// goes to that thread, and SIGCHLD is then lost without a trace (its default is to be ignored).
+    ///
     /// Children inherit the blocking: call [`unblock_signals`] in them before exec.
     pub fn new(signals: &[i32]) -> Result<Self> {
         let set = signal_set(signals);
@@ -161,10 +164,11 @@ pub fn unblock_signals() -> Result<()> {
 
 /// Sends a signal to one process. A process that is gone is `Error::Call` with ESRCH.
 pub fn kill(pid: u32, signal: i32) -> Result<()> {
-    // SAFETY: no pointers. The cast of an id above i32::MAX would name a group: refused below.
+    // The cast of an id above i32::MAX would name a group: refused.
     let status = if pid == 0 || pid > i32::MAX as u32 {
         Err(Errno::SRCH)
     } else {
+        // SAFETY: no pointers.
         checked(unsafe { libc::kill(pid as i32, signal) })
     };
     status.attempt(|| format!("send signal {signal} to process {pid}"))?;
@@ -173,10 +177,11 @@ pub fn kill(pid: u32, signal: i32) -> Result<()> {
 
 /// Sends a signal to a process group.
 pub fn kill_group(group: u32, signal: i32) -> Result<()> {
-    // SAFETY: no pointers. 0 and 1 would name the caller's own group and every process: refused.
+    // 0 and 1 would name the caller's own group and every process: refused.
     let status = if group <= 1 || group > i32::MAX as u32 {
         Err(Errno::SRCH)
     } else {
+        // SAFETY: no pointers.
         checked(unsafe { libc::kill(-(group as i32), signal) })
     };
     status.attempt(|| format!("send signal {signal} to process group {group}"))?;

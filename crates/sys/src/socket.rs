@@ -13,29 +13,42 @@ use crate::error::{Attempt, checked};
 
 /// A typed part of TCP_INFO. `None`: this kernel does not report the field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(
-    missing_docs,
-    reason = "each field is named as in struct tcp_info, with its unit"
-)]
 pub struct TcpInfo {
+    /// Retransmissions of the segment now waited for.
     pub retransmits: u8,
+    /// Retransmission time-out.
     pub rto_us: u32,
+    /// Segment size in sending.
     pub snd_mss_bytes: u32,
+    /// Smoothed round trip.
     pub rtt_us: u32,
+    /// Its mean deviation.
     pub rttvar_us: u32,
+    /// Slow-start threshold, in segments.
     pub snd_ssthresh: u32,
+    /// Congestion window, in segments.
     pub snd_cwnd: u32,
+    /// Segments sent again since the start.
     pub total_retrans: u32,
-    /// `None` also when pacing is off (all ones in the kernel).
+    /// Pacing; `None` also when it is off (all ones in the kernel).
     pub pacing_rate_bytes_per_s: Option<u64>,
+    /// Bytes acknowledged; the SYN counts as one.
     pub bytes_acked: Option<u64>,
+    /// Bytes received in order.
     pub bytes_received: Option<u64>,
+    /// Shortest round trip seen.
     pub min_rtt_us: Option<u32>,
+    /// Latest rate at which data was delivered.
     pub delivery_rate_bytes_per_s: Option<u64>,
+    /// Time with something to send.
     pub busy_time_us: Option<u64>,
+    /// Part of it held back by the peer's window.
     pub rwnd_limited_us: Option<u64>,
+    /// Part of it held back by the own send buffer.
     pub sndbuf_limited_us: Option<u64>,
+    /// Payload bytes sent, repeats included.
     pub bytes_sent: Option<u64>,
+    /// Payload bytes sent again.
     pub bytes_retrans: Option<u64>,
 }
 

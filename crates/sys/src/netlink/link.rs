@@ -9,6 +9,7 @@ use netlink_packet_route::link::{
 };
 
 use super::Netlink;
+use crate::clock::{monotonic_ns, sleep_until_ns};
 use crate::{Error, Result};
 
 /// What to change about an interface; `None` leaves a thing alone.
@@ -39,8 +40,10 @@ pub struct Link {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// Whether it is up.
+    /// Whether it is up, as it was told to be.
     pub up: bool,
+    /// Whether it works: up, with a carrier, its queue in place. See [`Netlink::wait_running`].
+    pub running: bool,
     /// Largest IP packet.
     pub mtu_bytes: u32,
     /// Hardware address; zeros where it has none of six bytes.
@@ -57,18 +60,22 @@ pub struct Link {
 
 /// Counters of an interface, as it sees them: a TAP's `tx` is what its reader gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(
-    missing_docs,
-    reason = "each field is named as in struct rtnl_link_stats64"
-)]
 pub struct LinkStats {
+    /// Frames received.
     pub rx_packets: u64,
+    /// Frames sent.
     pub tx_packets: u64,
+    /// Bytes received.
     pub rx_bytes: u64,
+    /// Bytes sent.
     pub tx_bytes: u64,
+    /// Broken frames received.
     pub rx_errors: u64,
+    /// Frames that could not be sent.
     pub tx_errors: u64,
+    /// Frames received for which there was no room or no taker.
     pub rx_dropped: u64,
+    /// Frames to send for which there was no room.
     pub tx_dropped: u64,
 }
 
@@ -121,6 +128,7 @@ fn parse(message: &LinkMessage) -> Link {
     let mut link = Link {
         index: message.header.index,
         up: message.header.flags.contains(LinkFlags::Up),
+        running: message.header.flags.contains(LinkFlags::Running),
         ..Link::default()
     };
     for attribute in &message.attributes {
@@ -181,6 +189,28 @@ impl Netlink {
             _ => None,
         });
         Ok(parsed.collect())
+    }
+
+    /// Waits until an interface works, at most `timeout_ns`.
+    ///
+    /// A veth that was set up before its other end gets its queue from a kernel worker, up to a second
+    /// after the other end is up. Until then what is sent is lost, and no error and no counter says so
+    /// (seen in one of ten starts: `ip link set a up; ip link set b up` and a frame through `a` at once).
+    pub fn wait_running(&mut self, index: u32, timeout_ns: u64) -> Result<()> {
+        let deadline_ns = monotonic_ns() + timeout_ns;
+        while !self.link(index)?.running {
+            if monotonic_ns() > deadline_ns {
+                return Err(Error::Answer {
+                    what: format!("wait for interface {index} to run"),
+                    text: format!(
+                        "not after {} ms: is its other end up?",
+                        timeout_ns / 1_000_000
+                    ),
+                });
+            }
+            sleep_until_ns(monotonic_ns() + 500_000);
+        }
+        Ok(())
     }
 
     /// The counters of an interface.

@@ -1,0 +1,116 @@
+//! What can go wrong between two hosts: each names the peer, what was waited for, and how long.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::payload::Mismatch;
+
+/// The result of an operation on a channel.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A conversation that cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing moved for the channel's patience.
+    #[error("{peer}: waited {:.3} s for {awaited}, which did not come", waited.as_secs_f64())]
+    Timeout {
+        /// The other end.
+        peer: SocketAddr,
+        /// What was waited for.
+        awaited: String,
+        /// How long.
+        waited: Duration,
+    },
+    /// The peer ended the conversation.
+    #[error("{peer} closed the connection after {received} of {wanted} bytes of {awaited}")]
+    Closed {
+        /// The other end.
+        peer: SocketAddr,
+        /// What was waited for.
+        awaited: &'static str,
+        /// Bytes of it that came.
+        received: usize,
+        /// Its size.
+        wanted: usize,
+    },
+    /// A system call failed on the way to the peer.
+    #[error("{peer}: cannot {attempt}: {errno}")]
+    Call {
+        /// The other end.
+        peer: SocketAddr,
+        /// What was attempted.
+        attempt: &'static str,
+        /// The kernel's reason.
+        errno: Errno,
+    },
+    /// A datagram of another size than agreed.
+    #[error("{peer}: a message of {found_bytes} bytes came where {wanted_bytes} were agreed")]
+    Size {
+        /// The other end.
+        peer: SocketAddr,
+        /// What came.
+        found_bytes: usize,
+        /// What was agreed.
+        wanted_bytes: usize,
+    },
+    /// A message whose bytes are not those sent.
+    #[error("{peer}: {mismatch}")]
+    Payload {
+        /// The other end.
+        peer: SocketAddr,
+        /// What differs.
+        mismatch: Mismatch,
+    },
+    /// A local socket refused an operation.
+    #[error("cannot {attempt} on {local}: {errno}")]
+    Local {
+        /// What was attempted.
+        attempt: &'static str,
+        /// The local address.
+        local: SocketAddr,
+        /// The kernel's reason.
+        errno: Errno,
+    },
+    /// An option did not take, or cannot be read.
+    #[error(transparent)]
+    Option(#[from] sonde_sys::Error),
+    /// TCP_NODELAY was set and is off when read back.
+    #[error("TCP_NODELAY is off after it was set: small messages would wait for acknowledgements")]
+    NoDelayNotTaken,
+}
+
+impl Error {
+    /// What a person can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Timeout { .. } => {
+                "check that the peer still runs and that the network carries this size; raise the patience on slow networks"
+            }
+            Self::Closed { .. } => "look at what the peer reports: it ended first",
+            Self::Call { errno, .. } if *errno == Errno::CONNREFUSED => {
+                "nothing listens there: check the address, the port, and that the peer still serves"
+            }
+            Self::Call { errno, .. }
+                if *errno == Errno::NETUNREACH || *errno == Errno::HOSTUNREACH =>
+            {
+                "check the route to the peer: `ip route get ADDRESS`"
+            }
+            Self::Call { .. } => "look at what the peer reports, and at the interface's state",
+            Self::Size { .. } => "give both ends the same size",
+            Self::Payload { .. } => {
+                "do not trust this network: bytes changed on the way, or another program sent them"
+            }
+            Self::Local { .. } => "check that the address is one of this host's: `ip addr`",
+            Self::Option(_) | Self::NoDelayNotTaken => {
+                "leave the option out, or use a kernel that has it"
+            }
+        }
+    }
+
+    /// Whether the peer ended the conversation between two messages, as it does when all is said.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Closed { received: 0, .. })
+    }
+}

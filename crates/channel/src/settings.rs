@@ -1,0 +1,136 @@
+//! What a channel is asked to be, and what the kernel made of it.
+//!
+//! Units:   buffer sizes are usable bytes: half of what Linux reports, which counts its own bookkeeping.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Which kind of channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Path {
+    /// A byte stream by TCP.
+    Tcp,
+    /// Datagrams by UDP.
+    Udp,
+}
+
+/// How a program waits for bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// It sleeps in the kernel.
+    Block,
+    /// It asks again and again, and gives the CPU to nobody.
+    Poll,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// How to wait.
+    pub wait: Wait,
+    /// The longest wait without progress.
+    pub patience: Duration,
+    /// The send buffer; `None` leaves it to the kernel, which tunes TCP's as it goes.
+    pub send_buffer_bytes: Option<usize>,
+    /// The receive buffer; as above.
+    pub recv_buffer_bytes: Option<usize>,
+    /// TCP's congestion control; `None` is the host's.
+    pub congestion: Option<String>,
+}
+
+impl Options {
+    /// Waits as given, up to ten seconds, and leaves all else to the kernel.
+    pub fn new(wait: Wait) -> Self {
+        Self {
+            wait,
+            patience: Duration::from_secs(10),
+            send_buffer_bytes: None,
+            recv_buffer_bytes: None,
+            congestion: None,
+        }
+    }
+
+    /// Sets buffers and congestion control; before connecting, since the window scale is agreed then.
+    pub(crate) fn apply(&self, socket: impl AsFd, path: Path) -> Result<()> {
+        let fd = socket.as_fd();
+        if let Some(bytes) = self.send_buffer_bytes {
+            sonde_sys::socket::set_send_buffer(fd, bytes)?;
+        }
+        if let Some(bytes) = self.recv_buffer_bytes {
+            sonde_sys::socket::set_recv_buffer(fd, bytes)?;
+        }
+        if let (Some(name), Path::Tcp) = (&self.congestion, path) {
+            sonde_sys::socket::set_congestion(fd, name)?;
+        }
+        Ok(())
+    }
+}
+
+/// A buffer as asked for and as granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Asked for; `None` is left to the kernel.
+    pub asked_bytes: Option<usize>,
+    /// Granted; of a buffer that the kernel tunes, its size at the time.
+    pub granted_bytes: usize,
+}
+
+/// What the kernel says that a channel is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The send buffer.
+    pub send_buffer: Buffer,
+    /// The receive buffer.
+    pub recv_buffer: Buffer,
+    /// TCP only: small messages are sent at once.
+    pub nodelay: Option<bool>,
+    /// TCP only: the congestion control in use.
+    pub congestion: Option<String>,
+    /// TCP only: user bytes in a segment.
+    pub mss_bytes: Option<u32>,
+}
+
+impl Settings {
+    pub(crate) fn read(socket: impl AsFd, options: &Options, path: Path) -> Result<Self> {
+        let fd = socket.as_fd();
+        let refused = |what: &str, errno| sonde_sys::Error::Call {
+            what: what.into(),
+            errno,
+        };
+        let send = sockopt::socket_send_buffer_size(fd)
+            .map_err(|errno| refused("read the send buffer", errno))?;
+        let recv = sockopt::socket_recv_buffer_size(fd)
+            .map_err(|errno| refused("read the receive buffer", errno))?;
+        let mut settings = Self {
+            send_buffer: Buffer {
+                asked_bytes: options.send_buffer_bytes,
+                granted_bytes: send / 2,
+            },
+            recv_buffer: Buffer {
+                asked_bytes: options.recv_buffer_bytes,
+                granted_bytes: recv / 2,
+            },
+            nodelay: None,
+            congestion: None,
+            mss_bytes: None,
+        };
+        if path == Path::Tcp {
+            let nodelay =
+                sockopt::tcp_nodelay(fd).map_err(|errno| refused("read TCP_NODELAY", errno))?;
+            if !nodelay {
+                return Err(Error::NoDelayNotTaken);
+            }
+            settings.nodelay = Some(nodelay);
+            settings.congestion = Some(sonde_sys::socket::congestion(fd)?);
+            settings.mss_bytes = Some(sonde_sys::socket::tcp_info(fd)?.snd_mss_bytes);
+        }
+        Ok(settings)
+    }
+}

@@ -1,0 +1,449 @@
+//! A byte stream by TCP, with TCP_NODELAY.
+//!
+//! Model:   options before connect or listen, then connect by the ordinary blocking call, so that its time is what a
+//!          program sees. `Wait::Poll` sends and receives with MSG_DONTWAIT; connect always blocks.
+//! Checked: `messages_cross_and_settings_are_read_back`, `every_wait_ends`, `a_closed_peer_is_named`.
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, ipproto,
+};
+
+use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
+use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
+
+/// A TCP connection.
+#[derive(Debug)]
+pub struct Tcp {
+    fd: OwnedFd,
+    peer: SocketAddr,
+    options: Options,
+}
+
+impl Tcp {
+    /// A socket connected to `peer`.
+    ///
+    /// # Errors
+    /// The peer refuses or does not answer within the patience; an option does not take.
+    pub fn connect(peer: SocketAddr, options: Options) -> Result<Self> {
+        let failed = |attempt| {
+            move |errno| Error::Call {
+                peer,
+                attempt,
+                errno,
+            }
+        };
+        let family = if peer.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let fd = rustix::net::socket_with(
+            family,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            Some(ipproto::TCP),
+        )
+        .map_err(failed("open a socket"))?;
+        options.apply(&fd, Path::Tcp)?;
+        let channel = Self::bounded(fd, peer, options)?;
+        let begin = Instant::now();
+        match rustix::net::connect(&channel.fd, &peer) {
+            Ok(()) => Ok(channel),
+            Err(Errno::INPROGRESS | Errno::AGAIN | Errno::TIMEDOUT) => Err(Error::Timeout {
+                peer,
+                awaited: "the connection".into(),
+                waited: begin.elapsed(),
+            }),
+            Err(errno) => Err(failed("connect")(errno)),
+        }
+    }
+
+    fn bounded(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
+        let failed = |attempt| {
+            move |errno| Error::Call {
+                peer,
+                attempt,
+                errno,
+            }
+        };
+        sonde_sys::socket::set_nodelay(&fd, true)?;
+        bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
+        bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
+        Ok(Self { fd, peer, options })
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Sends what the kernel takes at once of `bytes`, waiting until it takes some; returns how many.
+    ///
+    /// # Errors
+    /// The peer is gone, or took nothing for the patience.
+    pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize> {
+        let mut flags = SendFlags::NOSIGNAL;
+        if self.options.wait == Wait::Poll {
+            flags |= SendFlags::DONTWAIT;
+        }
+        let mut spin = Spin::new(self.options.patience);
+        loop {
+            match rustix::net::send(&self.fd, bytes, flags) {
+                Ok(sent) => return Ok(sent),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.options.wait == Wait::Poll && spin.again() => {}
+                Err(Errno::AGAIN) => {
+                    return Err(self.silence(format!("room to send {} bytes", bytes.len())));
+                }
+                Err(errno) => {
+                    return Err(Error::Call {
+                        peer: self.peer,
+                        attempt: "send",
+                        errno,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Receives what there is, waiting until there is some; zero at the end of the stream.
+    ///
+    /// # Errors
+    /// The connection is broken, or nothing came for the patience.
+    pub fn recv_some(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let flags = match self.options.wait {
+            Wait::Poll => RecvFlags::DONTWAIT,
+            Wait::Block => RecvFlags::empty(),
+        };
+        let mut spin = Spin::new(self.options.patience);
+        loop {
+            match rustix::net::recv(&self.fd, &mut *buffer, flags) {
+                Ok((received, _)) => return Ok(received),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.options.wait == Wait::Poll && spin.again() => {}
+                Err(Errno::AGAIN) => return Err(self.silence(format!("{} bytes", buffer.len()))),
+                Err(errno) => {
+                    return Err(Error::Call {
+                        peer: self.peer,
+                        attempt: "receive",
+                        errno,
+                    });
+                }
+            }
+        }
+    }
+
+    fn silence(&self, awaited: String) -> Error {
+        Error::Timeout {
+            peer: self.peer,
+            awaited,
+            waited: self.options.patience,
+        }
+    }
+
+    /// Says that nothing more will be sent; what the peer sends can still be received.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn end(&mut self) -> Result<()> {
+        rustix::net::shutdown(&self.fd, Shutdown::Write).map_err(|errno| Error::Call {
+            peer: self.peer,
+            attempt: "end the stream",
+            errno,
+        })
+    }
+
+    /// TCP_INFO, now.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn info(&self) -> Result<sonde_sys::socket::TcpInfo> {
+        Ok(sonde_sys::socket::tcp_info(&self.fd)?)
+    }
+}
+
+impl AsFd for Tcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Channel for Tcp {
+    fn send(&mut self, message: &[u8]) -> Result<()> {
+        let mut sent = 0;
+        while sent < message.len() {
+            sent += self.send_some(&message[sent..])?;
+        }
+        Ok(())
+    }
+
+    fn recv(&mut self, message: &mut [u8]) -> Result<()> {
+        let wanted = message.len();
+        let mut received = 0;
+        while received < wanted {
+            match self.recv_some(&mut message[received..])? {
+                0 => {
+                    return Err(Error::Closed {
+                        peer: self.peer,
+                        awaited: "a message",
+                        received,
+                        wanted,
+                    });
+                }
+                some => received += some,
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        Settings::read(&self.fd, &self.options, Path::Tcp)
+    }
+}
+
+/// A listening socket.
+#[derive(Debug)]
+pub struct Acceptor {
+    listener: TcpListener,
+    local: SocketAddr,
+    options: Options,
+}
+
+impl Acceptor {
+    /// Listens on `local`; port zero takes a free one. Connections inherit the options.
+    ///
+    /// # Errors
+    /// The address is not one of this host's, or is in use; an option does not take.
+    pub fn bind(local: SocketAddr, options: Options) -> Result<Self> {
+        let refused = |attempt| {
+            move |source: std::io::Error| Error::Local {
+                attempt,
+                local,
+                errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
+            }
+        };
+        let listener = TcpListener::bind(local).map_err(refused("listen"))?;
+        // A connection's buffers and window scale are the listener's at the time of its SYN; none has come before
+        // the port is told to anybody.
+        options.apply(&listener, Path::Tcp)?;
+        listener
+            .set_nonblocking(true)
+            .map_err(refused("set non-blocking"))?;
+        let local = listener.local_addr().map_err(refused("read the address"))?;
+        Ok(Self {
+            listener,
+            local,
+            options,
+        })
+    }
+
+    /// The address with its port.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Waits for the next connection; `Ok(None)` when `stop` can be read before one comes.
+    ///
+    /// # Errors
+    /// No connection within `patience`.
+    pub fn accept(
+        &mut self,
+        stop: Option<BorrowedFd<'_>>,
+        patience: Duration,
+    ) -> Result<Option<Tcp>> {
+        let local = self.local;
+        let refused = |attempt| {
+            move |source: std::io::Error| Error::Local {
+                attempt,
+                local,
+                errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
+            }
+        };
+        let mut descriptors = vec![self.listener.as_fd()];
+        descriptors.extend(stop);
+        let end = Instant::now() + patience;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match readable(&descriptors, left).map_err(refused("wait for a connection"))? {
+                Woken::Readable(0) => {}
+                Woken::Readable(_) => return Ok(None),
+                Woken::Silence => {
+                    let awaited = "a connection".into();
+                    return Err(Error::Timeout {
+                        peer: local,
+                        awaited,
+                        waited: patience,
+                    });
+                }
+            }
+            match self.listener.accept() {
+                Ok((stream, peer)) => {
+                    // Linux does not pass O_NONBLOCK from a listener on; accept4 is called without it.
+                    return Tcp::bounded(stream.into(), peer, self.options.clone()).map(Some);
+                }
+                // The connection was reset between poll and accept.
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(refused("accept a connection")(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload;
+
+    fn options(wait: Wait, patience_ms: u64) -> Options {
+        Options {
+            patience: Duration::from_millis(patience_ms),
+            ..Options::new(wait)
+        }
+    }
+
+    fn pair(wait: Wait, patience_ms: u64) -> (Tcp, Tcp) {
+        let mut acceptor =
+            Acceptor::bind("127.0.0.1:0".parse().unwrap(), options(wait, patience_ms)).unwrap();
+        let client = Tcp::connect(acceptor.local(), options(wait, patience_ms)).unwrap();
+        let server = acceptor
+            .accept(None, Duration::from_secs(5))
+            .unwrap()
+            .unwrap();
+        (client, server)
+    }
+
+    #[test]
+    fn messages_cross_and_settings_are_read_back() {
+        for wait in [Wait::Block, Wait::Poll] {
+            let (mut client, mut server) = pair(wait, 5_000);
+            let echo = std::thread::spawn(move || {
+                let mut message = vec![0; 300_000];
+                server.recv(&mut message).unwrap();
+                server.send(&message).unwrap();
+                (
+                    server.recv(&mut message).unwrap_err(),
+                    server.settings().unwrap(),
+                )
+            });
+            let ping = payload::message(300_000);
+            let mut pong = vec![0; 300_000];
+            assert_eq!(client.exchange(&ping, &mut pong).unwrap(), 0);
+            assert_eq!(payload::verify(&pong, 0), Ok(()));
+            let settings = client.settings().unwrap();
+            assert_eq!(
+                (settings.nodelay, settings.send_buffer.asked_bytes),
+                (Some(true), None)
+            );
+            assert!(settings.mss_bytes > Some(500) && settings.congestion.is_some());
+            client.end().unwrap();
+            let (error, server_settings) = echo.join().unwrap();
+            assert!(error.is_end(), "{error}");
+            assert_eq!(server_settings.nodelay, Some(true));
+        }
+    }
+
+    #[test]
+    fn buffers_are_asked_for_and_inherited() {
+        let asked = Options {
+            send_buffer_bytes: Some(40_000),
+            recv_buffer_bytes: Some(50_000),
+            ..options(Wait::Block, 1_000)
+        };
+        let mut acceptor = Acceptor::bind("127.0.0.1:0".parse().unwrap(), asked.clone()).unwrap();
+        let client = Tcp::connect(acceptor.local(), asked).unwrap();
+        let server = acceptor
+            .accept(None, Duration::from_secs(5))
+            .unwrap()
+            .unwrap();
+        for end in [client, server] {
+            let settings = end.settings().unwrap();
+            assert_eq!(
+                settings.send_buffer,
+                crate::Buffer {
+                    asked_bytes: Some(40_000),
+                    granted_bytes: 40_000
+                }
+            );
+            assert_eq!(settings.recv_buffer.granted_bytes, 50_000);
+        }
+        let unknown = Options {
+            congestion: Some("no_such".into()),
+            ..options(Wait::Block, 1_000)
+        };
+        assert!(
+            Tcp::connect(acceptor.local(), unknown)
+                .unwrap_err()
+                .to_string()
+                .contains("no_such")
+        );
+    }
+
+    #[test]
+    fn every_wait_ends() {
+        for wait in [Wait::Block, Wait::Poll] {
+            let (mut client, _server) = pair(wait, 60);
+            let error = client.recv(&mut [0; 64]).unwrap_err().to_string();
+            assert!(
+                error.contains("127.0.0.1:") && error.contains("waited 0.060 s for 64 bytes"),
+                "{error}"
+            );
+            // Nobody reads: the buffers fill and the send gives up.
+            let message = vec![0; 1 << 20];
+            let error = (0..1_000)
+                .find_map(|_| client.send(&message).err())
+                .unwrap()
+                .to_string();
+            assert!(error.contains("for room to send"), "{error}");
+        }
+        let mut acceptor =
+            Acceptor::bind("127.0.0.1:0".parse().unwrap(), options(Wait::Block, 60)).unwrap();
+        let error = acceptor
+            .accept(None, Duration::from_millis(60))
+            .unwrap_err();
+        assert!(error.to_string().contains("for a connection"), "{error}");
+    }
+
+    #[test]
+    fn a_wait_for_a_connection_can_be_stopped() {
+        let mut acceptor =
+            Acceptor::bind("127.0.0.1:0".parse().unwrap(), options(Wait::Block, 60)).unwrap();
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop(writer);
+        assert!(
+            acceptor
+                .accept(Some(reader.as_fd()), Duration::from_secs(60))
+                .unwrap()
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn a_closed_peer_is_named() {
+        let (mut client, mut server) = pair(Wait::Block, 5_000);
+        server.send(&[1; 10]).unwrap();
+        drop(server);
+        let error = client.recv(&mut [0; 64]).unwrap_err();
+        assert!(
+            error.to_string().contains("after 10 of 64 bytes") && !error.is_end(),
+            "{error}"
+        );
+        let closed = Acceptor::bind("127.0.0.1:0".parse().unwrap(), options(Wait::Block, 60))
+            .unwrap()
+            .local();
+        let error = Tcp::connect(closed, options(Wait::Block, 1_000)).unwrap_err();
+        assert!(
+            error.to_string().contains("cannot connect")
+                && error.remedy().contains("nothing listens"),
+            "{error}"
+        );
+        let error =
+            Acceptor::bind("192.0.2.1:0".parse().unwrap(), options(Wait::Block, 60)).unwrap_err();
+        assert!(error.to_string().contains("192.0.2.1"), "{error}");
+    }
+}

@@ -1,0 +1,557 @@
+//! Datagrams by UDP, one to a message, with answers that may be lost.
+//!
+//! Model:   a ping that is not answered within `resend_after` is sent again with the same number; an answer with another
+//!          number is one that came late. What was resent and never came late was lost: counted, never hidden. Datagrams
+//!          that begin with [`CONTROL`] steer a conversation and are no messages. `Wait::Poll` uses MSG_DONTWAIT.
+//! Units:   bytes of user data.
+//! Checked: `a_lost_ping_is_counted`, `a_late_answer_is_no_loss`, `sizes_are_exact`, `every_wait_ends`.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::payload::HEADER_BYTES;
+use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
+use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
+
+/// The largest message in a UDP datagram over IPv4.
+pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
+
+/// How a datagram begins that steers a conversation. No message does: byte 8 and the next are 8, 9, 10….
+pub const CONTROL: &[u8; 16] = b"sonde-control/1 ";
+
+/// The first time to wait for an answer, that of RFC 6298 §2.1 for an unknown path.
+const RESEND_AFTER_UNKNOWN: Duration = Duration::from_secs(1);
+
+/// What happened to pings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Pings sent again.
+    pub resent: u64,
+    /// Answers that came after their ping had been sent again.
+    pub late: u64,
+}
+
+impl Losses {
+    /// Pings or answers that never came.
+    pub fn lost(&self) -> u64 {
+        self.resent.saturating_sub(self.late)
+    }
+}
+
+/// What came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Datagram {
+    /// A datagram of this size; the buffer holds as much of it as fits.
+    Of(usize),
+    /// Nothing within the wait.
+    Silence,
+}
+
+/// A UDP socket with one peer.
+#[derive(Debug)]
+pub struct Udp {
+    socket: UdpSocket,
+    peer: SocketAddr,
+    options: Options,
+    resend_after: Duration,
+    losses: Losses,
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+impl Udp {
+    /// A socket for datagrams to and from `peer`. Nothing is sent.
+    ///
+    /// # Errors
+    /// There is no route; an option does not take.
+    pub fn connect(peer: SocketAddr, options: Options) -> Result<Self> {
+        let any = if peer.is_ipv4() {
+            "0.0.0.0:0"
+        } else {
+            "[::]:0"
+        };
+        let socket = UdpSocket::bind(any).map_err(|error| Error::Call {
+            peer,
+            attempt: "open a socket",
+            errno: errno(&error),
+        })?;
+        options.apply(&socket, Path::Udp)?;
+        Self::joined(socket, peer, options)
+    }
+
+    fn joined(socket: UdpSocket, peer: SocketAddr, options: Options) -> Result<Self> {
+        let failed = |attempt| {
+            move |errno| Error::Call {
+                peer,
+                attempt,
+                errno,
+            }
+        };
+        socket
+            .connect(peer)
+            .map_err(|error| failed("connect")(errno(&error)))?;
+        bound_send(&socket, options.patience).map_err(failed("bound sends"))?;
+        let mut channel = Self {
+            socket,
+            peer,
+            options,
+            resend_after: Duration::ZERO,
+            losses: Losses::default(),
+        };
+        channel.set_resend_after(RESEND_AFTER_UNKNOWN)?;
+        Ok(channel)
+    }
+
+    /// How long to wait before a ping is sent again, at most the patience.
+    ///
+    /// # Errors
+    /// The kernel refuses the time-out.
+    pub fn set_resend_after(&mut self, wait: Duration) -> Result<()> {
+        self.resend_after = wait.clamp(Duration::from_millis(1), self.options.patience);
+        bound_recv(&self.socket, self.resend_after)
+            .map_err(|errno| self.failed("bound receives", errno))
+    }
+
+    /// What happened to the pings so far.
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn failed(&self, attempt: &'static str, errno: Errno) -> Error {
+        Error::Call {
+            peer: self.peer,
+            attempt,
+            errno,
+        }
+    }
+
+    fn silence(&self, awaited: String, waited: Duration) -> Error {
+        Error::Timeout {
+            peer: self.peer,
+            awaited,
+            waited,
+        }
+    }
+
+    /// One receive, of at most `resend_after`.
+    pub fn recv_datagram(&mut self, buffer: &mut [u8]) -> Result<Datagram> {
+        let mut flags = RecvFlags::TRUNC;
+        if self.options.wait == Wait::Poll {
+            flags |= RecvFlags::DONTWAIT;
+        }
+        let mut spin = Spin::new(self.resend_after);
+        loop {
+            match rustix::net::recv(&self.socket, &mut *buffer, flags) {
+                Ok((_, size)) => return Ok(Datagram::Of(size)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if self.options.wait == Wait::Poll && spin.again() => {}
+                Err(Errno::AGAIN) => return Ok(Datagram::Silence),
+                Err(errno) => return Err(self.failed("receive", errno)),
+            }
+        }
+    }
+
+    /// One receive of a message of exactly this size; `false` for silence or a datagram that is none.
+    #[inline]
+    fn recv_message(&mut self, message: &mut [u8]) -> Result<Received> {
+        // A message shorter than the prefix of a control datagram could not be told from one.
+        let mut short = [0; CONTROL.len()];
+        let direct = message.len() >= short.len();
+        let received = if direct {
+            self.recv_datagram(message)?
+        } else {
+            self.recv_datagram(&mut short)?
+        };
+        let Datagram::Of(size) = received else {
+            return Ok(Received::Silence);
+        };
+        let begin = if direct {
+            &message[..CONTROL.len()]
+        } else {
+            &short[..]
+        };
+        if size >= CONTROL.len() && begin == CONTROL {
+            return Ok(Received::Control);
+        }
+        if size != message.len() {
+            return Err(Error::Size {
+                peer: self.peer,
+                found_bytes: size,
+                wanted_bytes: message.len(),
+            });
+        }
+        if !direct {
+            message.copy_from_slice(&short[..size]);
+        }
+        Ok(Received::Message)
+    }
+}
+
+enum Received {
+    Message,
+    Control,
+    Silence,
+}
+
+impl Channel for Udp {
+    fn send(&mut self, message: &[u8]) -> Result<()> {
+        let mut flags = SendFlags::NOSIGNAL;
+        if self.options.wait == Wait::Poll {
+            flags |= SendFlags::DONTWAIT;
+        }
+        let mut spin = Spin::new(self.options.patience);
+        loop {
+            match rustix::net::send(&self.socket, message, flags) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                // ENOBUFS: the device's queue is full and the kernel did not wait for it (IP_RECVERR is off, yet
+                // some drivers say so). As with EAGAIN there will be room.
+                Err(Errno::AGAIN | Errno::NOBUFS)
+                    if self.options.wait == Wait::Poll && spin.again() => {}
+                Err(Errno::NOBUFS) if spin.again() => {}
+                Err(Errno::AGAIN | Errno::NOBUFS) => {
+                    let awaited = format!("room to send {} bytes", message.len());
+                    return Err(self.silence(awaited, self.options.patience));
+                }
+                Err(errno) => return Err(self.failed("send", errno)),
+            }
+        }
+    }
+
+    fn recv(&mut self, message: &mut [u8]) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            if let Received::Message = self.recv_message(message)? {
+                return Ok(());
+            }
+            if begin.elapsed() >= self.options.patience {
+                return Err(self.silence(
+                    format!("a message of {} bytes", message.len()),
+                    begin.elapsed(),
+                ));
+            }
+        }
+    }
+
+    fn exchange(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        let header = ping.len().min(HEADER_BYTES);
+        let mut resends = 0;
+        let mut begin = None;
+        self.send(ping)?;
+        loop {
+            let received = self.recv_message(pong)?;
+            match received {
+                Received::Message if pong[..header] == ping[..header] => return Ok(resends),
+                Received::Message => self.losses.late += 1,
+                Received::Control => {}
+                Received::Silence => {
+                    resends += 1;
+                    self.losses.resent += 1;
+                }
+            }
+            // Reached only when something went wrong, so that the clock is not read on the ordinary way.
+            let since = *begin.get_or_insert_with(Instant::now);
+            let waited = since.elapsed() + self.resend_after;
+            if waited > self.options.patience {
+                return Err(self.silence(
+                    format!("the answer to {} bytes, sent {resends} times", ping.len()),
+                    waited,
+                ));
+            }
+            if let Received::Silence = received {
+                self.send(ping)?;
+            }
+        }
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        Settings::read(&self.socket, &self.options, Path::Udp)
+    }
+}
+
+/// A UDP socket for datagrams from anybody, before it is known who the peer is.
+#[derive(Debug)]
+pub struct UdpPort {
+    socket: UdpSocket,
+    local: SocketAddr,
+    options: Options,
+}
+
+impl UdpPort {
+    /// Opens `local`; port zero takes a free one.
+    ///
+    /// # Errors
+    /// The address is not one of this host's, or is in use; an option does not take.
+    pub fn bind(local: SocketAddr, options: Options) -> Result<Self> {
+        let refused = |attempt| {
+            move |error: std::io::Error| Error::Local {
+                attempt,
+                local,
+                errno: errno(&error),
+            }
+        };
+        let socket = UdpSocket::bind(local).map_err(refused("receive datagrams"))?;
+        options.apply(&socket, Path::Udp)?;
+        let local = socket.local_addr().map_err(refused("read the address"))?;
+        bound_send(&socket, options.patience).map_err(|errno| Error::Local {
+            attempt: "bound sends",
+            local,
+            errno,
+        })?;
+        Ok(Self {
+            socket,
+            local,
+            options,
+        })
+    }
+
+    /// The address with its port.
+    pub fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Waits for a datagram: its size and sender. `Ok(None)` when `stop` can be read first.
+    ///
+    /// # Errors
+    /// None within `patience`.
+    pub fn recv_from(
+        &mut self,
+        buffer: &mut [u8],
+        stop: Option<BorrowedFd<'_>>,
+        patience: Duration,
+    ) -> Result<Option<(usize, SocketAddr)>> {
+        let local = self.local;
+        let refused = |attempt| {
+            move |errno| Error::Local {
+                attempt,
+                local,
+                errno,
+            }
+        };
+        let mut spin = Spin::new(patience);
+        loop {
+            match rustix::net::recvfrom(
+                &self.socket,
+                &mut *buffer,
+                RecvFlags::DONTWAIT | RecvFlags::TRUNC,
+            ) {
+                Ok((_, size, Some(from))) => {
+                    let from =
+                        SocketAddr::try_from(from).map_err(refused("read a sender's address"))?;
+                    return Ok(Some((size, from)));
+                }
+                // An ICMP error for an earlier answer: that peer is gone, others may come.
+                Ok((_, _, None)) | Err(Errno::INTR | Errno::CONNREFUSED) => continue,
+                Err(Errno::AGAIN) => {}
+                Err(errno) => return Err(refused("receive a datagram")(errno)),
+            }
+            if self.options.wait == Wait::Poll && stop.is_none() {
+                if spin.again() {
+                    continue;
+                }
+            } else {
+                let mut descriptors = vec![self.socket.as_fd()];
+                descriptors.extend(stop);
+                match readable(&descriptors, patience)
+                    .map_err(|error| refused("wait for a datagram")(errno(&error)))?
+                {
+                    Woken::Readable(0) => continue,
+                    Woken::Readable(_) => return Ok(None),
+                    Woken::Silence => {}
+                }
+            }
+            return Err(Error::Timeout {
+                peer: local,
+                awaited: "a datagram".into(),
+                waited: patience,
+            });
+        }
+    }
+
+    /// Sends a datagram.
+    ///
+    /// # Errors
+    /// There is no route, or no room for the patience.
+    pub fn send_to(&mut self, datagram: &[u8], to: SocketAddr) -> Result<()> {
+        match self.socket.send_to(datagram, to) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::Call {
+                peer: to,
+                attempt: "send",
+                errno: errno(&error),
+            }),
+        }
+    }
+
+    /// From here on with one peer only; the port stays.
+    ///
+    /// # Errors
+    /// There is no route.
+    pub fn join(self, peer: SocketAddr) -> Result<Udp> {
+        Udp::joined(self.socket, peer, self.options)
+    }
+
+    /// What the kernel made of the options.
+    ///
+    /// # Errors
+    /// It refuses to tell.
+    pub fn settings(&self) -> Result<Settings> {
+        Settings::read(&self.socket, &self.options, Path::Udp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload;
+
+    fn options(wait: Wait, patience_ms: u64) -> Options {
+        Options {
+            patience: Duration::from_millis(patience_ms),
+            ..Options::new(wait)
+        }
+    }
+
+    fn pair(wait: Wait, patience_ms: u64) -> (Udp, UdpPort) {
+        let port = UdpPort::bind(
+            "127.0.0.1:0".parse().unwrap(),
+            options(Wait::Block, patience_ms),
+        )
+        .unwrap();
+        (
+            Udp::connect(port.local(), options(wait, patience_ms)).unwrap(),
+            port,
+        )
+    }
+
+    fn next(port: &mut UdpPort) -> (Vec<u8>, SocketAddr) {
+        let mut buffer = vec![0; 65_536];
+        let (size, from) = port
+            .recv_from(&mut buffer, None, Duration::from_secs(10))
+            .unwrap()
+            .unwrap();
+        (buffer[..size].to_vec(), from)
+    }
+
+    #[test]
+    fn a_lost_ping_is_counted() {
+        for wait in [Wait::Block, Wait::Poll] {
+            let (mut client, mut port) = pair(wait, 10_000);
+            client.set_resend_after(Duration::from_millis(20)).unwrap();
+            let server = std::thread::spawn(move || {
+                let (lost, _) = next(&mut port);
+                let (again, from) = next(&mut port);
+                assert_eq!(lost, again);
+                port.send_to(&again, from).unwrap();
+            });
+            let ping = payload::message(1);
+            assert!(client.exchange(&ping, &mut [0]).unwrap() >= 1);
+            server.join().unwrap();
+            assert!(
+                client.losses().lost() >= 1 && client.losses().late == 0,
+                "{:?}",
+                client.losses()
+            );
+        }
+    }
+
+    #[test]
+    fn a_late_answer_is_no_loss() {
+        let (mut client, mut port) = pair(Wait::Block, 10_000);
+        client.set_resend_after(Duration::from_millis(20)).unwrap();
+        let server = std::thread::spawn(move || {
+            let (first, from) = next(&mut port);
+            let _same = next(&mut port);
+            port.send_to(&first, from).unwrap();
+            port.send_to(&first, from).unwrap(); // Late: the answer to the second.
+            let (mut second, from) = next(&mut port);
+            while second == first {
+                second = next(&mut port).0;
+            }
+            port.send_to(&second, from).unwrap();
+        });
+        let mut ping = payload::message(64);
+        let mut pong = vec![0; 64];
+        let resent = client.exchange(&ping, &mut pong).unwrap();
+        assert!(resent >= 1);
+        payload::stamp(&mut ping, 1);
+        client.exchange(&ping, &mut pong).unwrap();
+        assert_eq!(payload::verify(&pong, 1), Ok(()));
+        server.join().unwrap();
+        assert_eq!(client.losses().late, 1);
+    }
+
+    #[test]
+    fn sizes_are_exact() {
+        for (asked, sent) in [(1, 2), (2, 1), (64, 63), (64, 65), (100, 3)] {
+            let (mut client, mut port) = pair(Wait::Block, 2_000);
+            let server = std::thread::spawn(move || {
+                let (_, from) = next(&mut port);
+                // What steers the conversation is no message.
+                port.send_to(&[CONTROL.as_slice(), b"{}"].concat(), from)
+                    .unwrap();
+                port.send_to(&vec![0; sent], from).unwrap();
+            });
+            let error = client
+                .exchange(&payload::message(asked), &mut vec![0; asked])
+                .unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("of {sent} bytes came where {asked}")),
+                "{error}"
+            );
+            server.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn every_wait_ends() {
+        for wait in [Wait::Block, Wait::Poll] {
+            let (mut client, port) = pair(wait, 60);
+            client.set_resend_after(Duration::from_millis(10)).unwrap();
+            let error = client
+                .exchange(&[0; 64], &mut [0; 64])
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("for the answer to 64 bytes"), "{error}");
+            let error = client.recv(&mut [0; 64]).unwrap_err().to_string();
+            assert!(error.contains("for a message of 64 bytes"), "{error}");
+            drop(port);
+            client.send(&[0; 64]).unwrap();
+            let error = client.recv(&mut [0; 64]).unwrap_err();
+            assert!(error.remedy().contains("nothing listens"), "{error}");
+        }
+        let mut port =
+            UdpPort::bind("127.0.0.1:0".parse().unwrap(), options(Wait::Poll, 60)).unwrap();
+        let error = port
+            .recv_from(&mut [0], None, Duration::from_millis(60))
+            .unwrap_err();
+        assert!(error.to_string().contains("for a datagram"), "{error}");
+    }
+
+    #[test]
+    fn settings_are_read_back() {
+        let asked = Options {
+            recv_buffer_bytes: Some(100_000),
+            ..options(Wait::Block, 100)
+        };
+        let port = UdpPort::bind("127.0.0.1:0".parse().unwrap(), asked).unwrap();
+        let settings = port.settings().unwrap();
+        assert_eq!(
+            (settings.recv_buffer.granted_bytes, settings.nodelay),
+            (100_000, None)
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! The command's side of a lab: starting it, programs in it, its reports, its end.
+//!
+//! Model:   a `Lab` is the socket to the switch and the cradle's process. Dropping it ends the lab; so does the death of
+//!          the process that holds it. It must be started from the main thread, whose end the cradle follows.
+//! Checked: the end-to-end tests.
+
+use crate::config::{Config, HOSTS, Info};
+use crate::control::{Answer, Request, TalkError, VcRequest, hear, say};
+use crate::cradle;
+use crate::exec::{Exec, ExecError, Session, Terminal};
+use crate::meter::Report;
+use sonde_sys::namespace::{self, IdMap};
+use sonde_sys::{message, process};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use thiserror::Error;
+
+/// Why a lab could not be had, or did not do what it was asked.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// The number of hosts.
+    #[error("a lab has {} to {} hosts, not {hosts}", HOSTS.start(), HOSTS.end())]
+    Hosts {
+        /// What was asked for.
+        hosts: u16,
+    },
+    /// A host that the lab does not have.
+    #[error("there is no host h{number}: this lab has h1 to h{hosts}")]
+    NoSuchHost {
+        /// What was asked for, from 1.
+        number: u16,
+        /// How many there are.
+        hosts: u16,
+    },
+    /// Something of the nest refused.
+    #[error("{0}")]
+    Refused(String),
+    /// The switch ended.
+    #[error("the lab ended by itself: its switch is gone (killed, or out of memory)")]
+    Gone,
+    /// A call of the command's own failed.
+    #[error("{what}: {problem}")]
+    Call {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        problem: String,
+    },
+    /// A program could not be run.
+    #[error("{0}")]
+    Exec(#[from] ExecError),
+}
+
+impl From<TalkError> for LabError {
+    fn from(error: TalkError) -> Self {
+        match error {
+            TalkError::Ended => Self::Gone,
+            other => Self::Call { what: "talk to the switch", problem: other.to_string() },
+        }
+    }
+}
+
+fn call<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> LabError {
+    move |problem| LabError::Call { what, problem: problem.to_string() }
+}
+
+/// A running lab.
+#[derive(Debug)]
+pub struct Lab {
+    control: OwnedFd,
+    cradle: Child,
+    hosts: u16,
+    info: Info,
+}
+
+impl Lab {
+    /// Starts a lab; `program` is the `sonde` command, whose [`crate::entry`] plays the parts. The files are for the ledger and
+    /// the capture, if the configuration asks for them.
+    ///
+    /// # Errors
+    /// Every variant of [`LabError`] but `Exec`; a refusal names what stands in the way and the remedy.
+    pub fn start(program: &std::path::Path, config: &Config, ledger: Option<&File>, pcap: Option<&File>) -> Result<Self, LabError> {
+        if !HOSTS.contains(&config.hosts) {
+            return Err(LabError::Hosts { hosts: config.hosts });
+        }
+        if let Some(port) = config.pcap_port.filter(|port| *port >= config.hosts) {
+            return Err(LabError::NoSuchHost { number: port + 1, hosts: config.hosts });
+        }
+        let (control, theirs) = message::pair().map_err(call("make a socket to the lab"))?;
+        let mut command = Command::new(program);
+        command.arg(cradle::CRADLE).arg(std::process::id().to_string());
+        let cradle = command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn().map_err(call("start the lab's first process"))?;
+        drop(command);
+        let mut lab = Self { control, cradle, hosts: config.hosts, info: empty_info() };
+        lab.write_maps()?;
+        let files: Vec<BorrowedFd<'_>> = [ledger, pcap].into_iter().flatten().map(AsFd::as_fd).collect();
+        let start = Request::Start(Box::new(config.clone()));
+        match lab.ask_with(&start, &files)?.0 {
+            Answer::Ready(info) => lab.info = *info,
+            other => return Err(unexpected(other)),
+        }
+        Ok(lab)
+    }
+
+    /// Waits for the cradle and writes its id maps. Where even root may not have a user namespace, there is none to map.
+    fn write_maps(&mut self) -> Result<(), LabError> {
+        let (uid, gid) = process::ids();
+        if uid == 0 && namespace::obstacle().map_err(call("try a user namespace"))?.is_some() {
+            return Ok(());
+        }
+        match hear::<Answer>(&self.control)? {
+            (Answer::Unshared, _) => {}
+            (other, _) => return Err(unexpected(other)),
+        }
+        map_ids(self.cradle.id(), uid, gid).map_err(call("write the id maps of the lab"))?;
+        Ok(say(&self.control, &Request::Mapped, &[])?)
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// How many hosts it has.
+    pub fn hosts(&self) -> u16 {
+        self.hosts
+    }
+
+    /// Process id of the cradle, whose only child is the switch.
+    pub fn cradle_pid(&self) -> u32 {
+        self.cradle.id()
+    }
+
+    fn ask_with(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), LabError> {
+        say(&self.control, request, fds)?;
+        Ok(hear(&self.control)?)
+    }
+
+    fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>), LabError> {
+        self.ask_with(request, &[])
+    }
+
+    fn tell(&self, request: &Request) -> Result<(), LabError> {
+        match self.ask(request)?.0 {
+            Answer::Done => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Starts a program in host `number`, from 1.
+    ///
+    /// # Errors
+    /// [`LabError::NoSuchHost`], or what its init met.
+    pub fn exec(&self, number: u16, exec: &Exec, streams: [BorrowedFd<'_>; 3]) -> Result<(Session, Option<Terminal>), LabError> {
+        if !(1..=self.hosts).contains(&number) {
+            return Err(LabError::NoSuchHost { number, hosts: self.hosts });
+        }
+        match self.ask(&Request::Connect(number))? {
+            (Answer::Connected, mut fds) => {
+                let socket = fds.pop().ok_or(LabError::Gone)?;
+                Ok(Session::start(number, socket, exec, streams)?)
+            }
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// Counts from now on.
+    ///
+    /// # Errors
+    /// [`LabError::Gone`].
+    pub fn mark(&self) -> Result<(), LabError> {
+        self.tell(&Request::Mark)
+    }
+
+    /// What the switch did since the last mark, or its start.
+    ///
+    /// # Errors
+    /// [`LabError::Gone`].
+    pub fn report(&self) -> Result<Report, LabError> {
+        match self.ask(&Request::Report)?.0 {
+            Answer::Report(report) => Ok(*report),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Moves the switch to these CPUs.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn pin_switch(&self, cpus: &[usize]) -> Result<(), LabError> {
+        self.tell(&Request::Pin(cpus.to_vec()))
+    }
+
+    /// Changes a virtual circuit.
+    ///
+    /// # Errors
+    /// [`LabError::Refused`] where the network has none.
+    pub fn circuit(&self, request: VcRequest) -> Result<(), LabError> {
+        self.tell(&Request::Vc(request))
+    }
+
+    /// Ends the lab: its files are written, and when this returns none of its processes is left.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub fn stop(mut self) -> Result<(), LabError> {
+        let told = self.tell(&Request::Stop);
+        self.wait_for_end();
+        told
+    }
+
+    fn wait_for_end(&mut self) {
+        // Both may have happened already.
+        drop(self.cradle.kill());
+        drop(self.cradle.wait());
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.wait_for_end();
+    }
+}
+
+fn unexpected(answer: Answer) -> LabError {
+    match answer {
+        Answer::Failed(problem) => LabError::Refused(problem),
+        other => LabError::Refused(format!("the lab gave an answer that was not asked for: {other:?}")),
+    }
+}
+
+fn empty_info() -> Info {
+    Info {
+        attachment: crate::Attachment::Auto,
+        attachment_reason: None,
+        backpressure: String::new(),
+        settings: Vec::new(),
+        notes: Vec::new(),
+        switch_pid: 0,
+        epoch_ns: 0,
+    }
+}
+
+/// Root maps the first 65,536 ids to themselves; an ordinary user its own id as 0, and the subordinate range where the
+/// setuid programs for it are there.
+fn map_ids(pid: u32, uid: u32, gid: u32) -> sonde_sys::Result<()> {
+    if uid == 0 {
+        let all = [IdMap { inside: 0, outside: 0, count: 65_536 }];
+        return namespace::write_id_maps(pid, &all, &all, false);
+    }
+    let own = |outside| IdMap { inside: 0, outside, count: 1 };
+    let ranges = namespace::subid_ranges(uid);
+    if let (Some(uids), Some(gids)) = (ranges.uid.first(), ranges.gid.first()) {
+        let rest = |range: &namespace::SubIds| IdMap { inside: 1, outside: range.first, count: range.count.min(65_535) };
+        let with_rest = namespace::newuidmap(pid, &[own(uid), rest(uids)]).and_then(|()| namespace::newgidmap(pid, &[own(gid), rest(gids)]));
+        if with_rest.is_ok() {
+            return Ok(());
+        }
+    }
+    namespace::write_id_maps(pid, &[own(uid)], &[own(gid)], true)
+}

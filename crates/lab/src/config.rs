@@ -1,0 +1,187 @@
+//! What a lab is asked to be, and what it turned out to be.
+//!
+//! Checked: `profiles_parse`, `plans_fit_the_machine`.
+
+use serde::{Deserialize, Serialize};
+use sonde_link::NetworkSpec;
+use std::{fmt, path::PathBuf, str::FromStr};
+
+/// The fewest and the most hosts of a lab.
+pub const HOSTS: std::ops::RangeInclusive<u16> = 2..=64;
+/// The largest MTU that a TAP carries on Linux.
+pub const MTU_MAX: u64 = 65_521;
+
+/// How a host's interface is joined to the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Attachment {
+    /// TAP where its device can be opened, else veth.
+    Auto,
+    /// A TAP device a host.
+    Tap,
+    /// A veth pair a host, with a packet socket on the switch's end.
+    Veth,
+}
+
+impl Attachment {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Tap => "tap",
+            Self::Veth => "veth",
+        }
+    }
+}
+
+/// A host's TCP settings, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProfileKind {
+    /// CUBIC, SACK, time stamps, window scaling, large buffers.
+    Modern,
+    /// Reno, none of the options, a fixed window a route.
+    Era,
+}
+
+/// A host's TCP settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// Which.
+    pub kind: ProfileKind,
+    /// The window of `era`, in bytes.
+    pub window_bytes: u32,
+}
+
+impl Profile {
+    /// CUBIC and all options.
+    pub const MODERN: Self = Self { kind: ProfileKind::Modern, window_bytes: 6_291_456 };
+    /// Reno and the largest window without scaling.
+    pub const ERA: Self = Self { kind: ProfileKind::Era, window_bytes: 65_535 };
+}
+
+impl FromStr for Profile {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let window = |text: &str| text.parse().ok().filter(|bytes| (1_024..=65_535).contains(bytes));
+        match text.split_once(":window=") {
+            None if text == "modern" => Ok(Self::MODERN),
+            None if text == "era" => Ok(Self::ERA),
+            Some(("era", bytes)) => {
+                let window_bytes = window(bytes).ok_or_else(|| format!("`{bytes}` is not a window: write 1024 to 65535 bytes, as in `era:window=16384`"))?;
+                Ok(Self { window_bytes, ..Self::ERA })
+            }
+            _ => Err(format!("there is no profile `{text}`: write `modern`, `era` or `era:window=16384`")),
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ProfileKind::Modern => f.write_str("modern"),
+            ProfileKind::Era if *self == Self::ERA => f.write_str("era"),
+            ProfileKind::Era => write!(f, "era:window={}", self.window_bytes),
+        }
+    }
+}
+
+/// Which CPUs the switch and the hosts' programs use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPlan {
+    /// Its name: `one`, `split` or `free`.
+    pub name: String,
+    /// The switch's.
+    pub switch: Vec<usize>,
+    /// The programs'.
+    pub hosts: Vec<usize>,
+}
+
+impl CpuPlan {
+    /// The plan `name` on the CPUs `online`: `one` puts all on one (no wake-up crosses CPUs: for latency), `split` gives the
+    /// switch the last one and the programs the others (for throughput), `free` binds nothing.
+    ///
+    /// # Errors
+    /// A sentence, where there is no such plan.
+    pub fn named(name: &str, online: &[usize]) -> Result<Self, String> {
+        let (last, others) = online.split_last().ok_or("no CPU is online")?;
+        let (switch, hosts) = match name {
+            "one" => (vec![*last], vec![*last]),
+            "split" if others.is_empty() => (vec![*last], vec![*last]),
+            "split" => (vec![*last], others.to_vec()),
+            "free" => (Vec::new(), Vec::new()),
+            _ => return Err(format!("there is no CPU plan `{name}`: write `one`, `split` or `free`")),
+        };
+        Ok(Self { name: name.to_owned(), switch, hosts })
+    }
+}
+
+/// A lab to be started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Config {
+    /// The network.
+    pub network: NetworkSpec,
+    /// How many hosts, 2 to 64.
+    pub hosts: u16,
+    /// How they are attached.
+    pub attachment: Attachment,
+    /// The device file of TAPs.
+    pub tun: PathBuf,
+    /// Their TCP settings.
+    pub profile: Profile,
+    /// The CPUs.
+    pub cpus: CpuPlan,
+    /// Where the model's random draws begin.
+    pub seed: u64,
+    /// The port of the capture, if one is written.
+    pub pcap_port: Option<u16>,
+    /// Whether a ledger is written.
+    pub ledger: bool,
+    /// Folders that programs must find in the hosts even below /tmp or /run.
+    pub keep: Vec<PathBuf>,
+    /// The ids that programs see as their own.
+    pub user: (u32, u32),
+}
+
+/// What a started lab is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Info {
+    /// How the hosts are attached: never `Auto`.
+    pub attachment: Attachment,
+    /// Why not as the first choice, if so.
+    pub attachment_reason: Option<String>,
+    /// `gate`, or `none` where the network never holds a sender back.
+    pub backpressure: String,
+    /// Settings of the hosts, read back.
+    pub settings: Vec<(String, String)>,
+    /// What could not be had though the lab runs without it.
+    pub notes: Vec<String>,
+    /// Process id of the switch, in the lab's own numbering seen from the caller.
+    pub switch_pid: u32,
+    /// Its start on CLOCK_MONOTONIC, in nanoseconds: the model's zero.
+    pub epoch_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_parse() {
+        for text in ["modern", "era", "era:window=16384"] {
+            assert_eq!(text.parse::<Profile>().unwrap().to_string(), text);
+        }
+        for text in ["", "old", "modern:window=1", "era:window=70000"] {
+            assert!(text.parse::<Profile>().unwrap_err().contains("write"), "{text}");
+        }
+    }
+
+    #[test]
+    fn plans_fit_the_machine() {
+        let split = CpuPlan::named("split", &[0, 1, 2]).unwrap();
+        assert_eq!((split.switch, split.hosts), (vec![2], vec![0, 1]));
+        let split = CpuPlan::named("split", &[3]).unwrap();
+        assert_eq!((split.switch, split.hosts), (vec![3], vec![3]));
+        assert!(CpuPlan::named("half", &[0]).unwrap_err().contains("`split`"));
+    }
+}

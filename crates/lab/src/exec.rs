@@ -1,0 +1,251 @@
+//! Starting a program in a host, from the command or from a program in another host.
+//!
+//! Model:   one connection to the host's init is one program: the request with its standard streams, then `Started` or
+//!          `Failed`, then `Ended`. Signals go the same way. When the connection closes, the program's process group is
+//!          killed, unless it was started detached.
+//! Units:   texts that need not be UTF-8 travel with each byte as one character.
+//! Checked: `bytes_survive_the_way`; the end-to-end tests.
+
+use serde::{Deserialize, Serialize};
+use sonde_sys::message;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The folder in each host where the inits listen, and the command itself is found.
+pub(crate) const FOLDER: &str = "/run/sonde";
+
+/// The socket of host `number`, from 1.
+pub(crate) fn socket_path(number: u16) -> PathBuf {
+    Path::new(FOLDER).join(format!("h{number}"))
+}
+
+/// A program to start in a host.
+#[derive(Clone, Debug)]
+pub struct Exec {
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// Its environment; `HOSTNAME` and `SONDE_HOST` are set by the init.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Its working directory; `/` where the host does not have it.
+    pub directory: PathBuf,
+    /// Whether it runs as the lab's root, who may change the host's network.
+    pub root: bool,
+    /// Whether it goes on when the connection ends.
+    pub detached: bool,
+    /// A terminal of this size, instead of the streams.
+    pub terminal: Option<(u16, u16)>,
+    /// The CPUs it may use; empty for all of the lab.
+    pub cpus: Vec<usize>,
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ended {
+    /// With this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Ended {
+    /// As a shell says it: the code, or 128 and the signal.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+/// Why a program did not run, or its end is not known.
+#[derive(Debug, Error)]
+pub enum ExecError {
+    /// There is no such program.
+    #[error("h{host}: there is no program `{program}`; give its path, or install it")]
+    NotFound {
+        /// The host.
+        host: u16,
+        /// What was asked for.
+        program: String,
+    },
+    /// It could not be started.
+    #[error("h{host}: cannot start `{program}`: {problem}")]
+    Start {
+        /// The host.
+        host: u16,
+        /// What was asked for.
+        program: String,
+        /// What the system said.
+        problem: String,
+    },
+    /// The host's init is gone.
+    #[error("h{host} is gone: its init ended while `{program}` was to run or ran there")]
+    HostGone {
+        /// The host.
+        host: u16,
+        /// What was asked for.
+        program: String,
+    },
+    /// The connection failed.
+    #[error("h{host}: {problem}")]
+    Connection {
+        /// The host.
+        host: u16,
+        /// What failed.
+        problem: String,
+    },
+}
+
+impl ExecError {
+    /// The exit code that a command which only passes programs on gives: 127 not found, else 125.
+    pub const fn code(&self) -> i32 {
+        match self {
+            Self::NotFound { .. } => 127,
+            Self::Start { .. } | Self::HostGone { .. } | Self::Connection { .. } => 125,
+        }
+    }
+}
+
+/// A request as it travels.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ExecRequest {
+    pub argv: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub directory: String,
+    pub root: bool,
+    pub detached: bool,
+    pub terminal: Option<(u16, u16)>,
+    pub cpus: Vec<usize>,
+}
+
+/// From the program's starter, after the request.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToProgram {
+    Signal(i32),
+}
+
+/// From the init.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromInit {
+    Started,
+    NotFound,
+    Failed(String),
+    Ended(Ended),
+}
+
+/// Each byte as one character.
+pub(crate) fn pack(text: &OsStr) -> String {
+    text.as_bytes().iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// The bytes again; what is no byte is left out.
+pub(crate) fn unpack(text: &str) -> OsString {
+    OsString::from_vec(text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect())
+}
+
+impl Exec {
+    fn request(&self) -> ExecRequest {
+        ExecRequest {
+            argv: self.argv.iter().map(|word| pack(word)).collect(),
+            environment: self.environment.iter().map(|(name, value)| (pack(name), pack(value))).collect(),
+            directory: pack(self.directory.as_os_str()),
+            root: self.root,
+            detached: self.detached,
+            terminal: self.terminal,
+            cpus: self.cpus.clone(),
+        }
+    }
+}
+
+/// The controlling end of a program's terminal.
+#[derive(Debug)]
+pub struct Terminal(pub OwnedFd);
+
+/// A program that runs in a host. Dropping it kills the program, unless it is detached.
+#[derive(Debug)]
+pub struct Session {
+    host: u16,
+    program: String,
+    socket: OwnedFd,
+}
+
+impl Session {
+    /// Starts `exec` through `socket`, a connection to the init of `host` (from 1).
+    ///
+    /// # Errors
+    /// What the init met.
+    pub fn start(host: u16, socket: OwnedFd, exec: &Exec, streams: [BorrowedFd<'_>; 3]) -> Result<(Self, Option<Terminal>), ExecError> {
+        let program = exec.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        let session = Self { host, program, socket };
+        let request = serde_json::to_vec(&exec.request()).map_err(|e| session.failed(e))?;
+        let streams: &[BorrowedFd<'_>] = if exec.terminal.is_some() { &[] } else { &streams };
+        message::send(&session.socket, &request, streams).map_err(|e| session.failed(e))?;
+        let (answer, mut fds) = session.hear()?;
+        let program = session.program.clone();
+        match answer {
+            FromInit::Started => Ok((session, fds.pop().map(Terminal))),
+            FromInit::NotFound => Err(ExecError::NotFound { host, program }),
+            FromInit::Failed(problem) => Err(ExecError::Start { host, program, problem }),
+            FromInit::Ended(_) => Err(session.failed("the init spoke of an end before the start")),
+        }
+    }
+
+    /// Starts `exec` in host `number` from inside the lab.
+    ///
+    /// # Errors
+    /// What the connection or the init met.
+    pub fn inside(number: u16, exec: &Exec, streams: [BorrowedFd<'_>; 3]) -> Result<(Self, Option<Terminal>), ExecError> {
+        let connection = |e: sonde_sys::Error| ExecError::Connection { host: number, problem: format!("{e}; is this a program in a lab, and is there a host h{number}?") };
+        Self::start(number, message::connect(&socket_path(number)).map_err(connection)?, exec, streams)
+    }
+
+    /// Waits until the program ends.
+    ///
+    /// # Errors
+    /// [`ExecError::HostGone`] where the init ended first.
+    pub fn wait(&self) -> Result<Ended, ExecError> {
+        match self.hear()? {
+            (FromInit::Ended(ended), _) => Ok(ended),
+            (other, _) => Err(self.failed(format!("the init said {other:?} of a running program"))),
+        }
+    }
+
+    /// Sends a signal to the program's process group.
+    ///
+    /// # Errors
+    /// Where the connection is gone.
+    pub fn signal(&self, signal: i32) -> Result<(), ExecError> {
+        let text = serde_json::to_vec(&ToProgram::Signal(signal)).map_err(|e| self.failed(e))?;
+        message::send(&self.socket, &text, &[]).map_err(|e| self.failed(e))
+    }
+
+    /// The descriptor that becomes readable when the program ends.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn hear(&self) -> Result<(FromInit, Vec<OwnedFd>), ExecError> {
+        let gone = || ExecError::HostGone { host: self.host, program: self.program.clone() };
+        let (bytes, fds) = message::recv(&self.socket).map_err(|e| self.failed(e))?.ok_or_else(gone)?;
+        Ok((serde_json::from_slice(&bytes).map_err(|e| self.failed(e))?, fds))
+    }
+
+    fn failed(&self, problem: impl std::fmt::Display) -> ExecError {
+        ExecError::Connection { host: self.host, problem: problem.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_survive_the_way() {
+        let odd = OsString::from_vec((1..=255).collect());
+        let text = serde_json::to_string(&pack(&odd)).unwrap();
+        assert_eq!(unpack(&serde_json::from_str::<String>(&text).unwrap()), odd);
+    }
+}

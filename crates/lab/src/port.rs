@@ -1,0 +1,161 @@
+//! A port of the switch: reading and writing frames, the gate, and the counters of what got lost outside the model.
+//!
+//! Model:   a read empties the port in portions; a frame is stamped by the kernel where it can (veth), else when it is read
+//!          (TAP). The gate is shut when the station wants no more, or when the port has not run empty for so long that its
+//!          ring may overflow.
+//! Checked: the end-to-end tests of the blast and of the gate.
+
+use crate::meter::AttachmentLosses;
+use crate::pool::Pool;
+use crate::wire;
+use sonde_link::FrameId;
+use sonde_sys::gate::{self, Gate};
+use sonde_sys::netlink::Netlink;
+use sonde_sys::packet::{Batch, PacketSocket};
+use sonde_sys::tap::Tap;
+use sonde_sys::{Result, clock};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Frames read from a port at a time.
+pub(crate) const PORTION: usize = 32;
+/// Bytes read from a port without finding it empty, after which its ring may be near full.
+const RUN_BYTES: usize = 1 << 20;
+/// Frames read likewise.
+const RUN_FRAMES: usize = 1_000;
+/// What a queued frame costs beside its bytes.
+const RUN_FRAME_COST: usize = 512;
+
+/// The way to a host.
+pub(crate) enum Tx {
+    Tap(Tap),
+    Packet(PacketSocket),
+}
+
+/// A frame that has been read.
+pub(crate) struct Arrival {
+    pub stamp_ns: u64,
+    pub port: sonde_link::Port,
+    pub id: FrameId,
+}
+
+/// A port of the switch.
+pub(crate) struct Port {
+    pub number: sonde_link::Port,
+    tx: Tx,
+    pub gate: Gate,
+    netlink: Netlink,
+    pub index: u32,
+    /// Frames that the model had no room for, in their order.
+    pub pending: VecDeque<FrameId>,
+    /// Whether reading is suspended.
+    pub suspended: bool,
+    /// Read since the port was last empty.
+    run: (usize, usize),
+    /// Whether the gate is shut because of that.
+    pub overloaded: bool,
+    pub overloads: u64,
+    handover_losses: u64,
+}
+
+impl Port {
+    pub fn new(number: sonde_link::Port, tx: Tx, gate: Gate, netlink: Netlink, index: u32) -> Self {
+        Self {
+            number,
+            tx,
+            gate,
+            netlink,
+            index,
+            pending: VecDeque::new(),
+            suspended: false,
+            run: (0, 0),
+            overloaded: false,
+            overloads: 0,
+            handover_losses: 0,
+        }
+    }
+
+    /// The descriptor that becomes readable.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        match &self.tx {
+            Tx::Tap(tap) => tap.as_fd(),
+            Tx::Packet(socket) => socket.as_fd(),
+        }
+    }
+
+    /// Reads a portion into `pool` and lists it in `inbox`. `monotonic` turns the kernel's stamps into the monotonic clock.
+    pub fn read(&mut self, pool: &mut Pool, batch: &mut Batch, inbox: &mut Vec<Arrival>, monotonic: impl Fn(u64) -> u64) -> Result<()> {
+        let before = inbox.len();
+        let mut bytes = 0;
+        match &self.tx {
+            Tx::Tap(tap) => {
+                for _ in 0..PORTION {
+                    let id = pool.take();
+                    let slot = pool.slot(id);
+                    let Some(length) = tap.read(&mut slot.bytes)? else {
+                        pool.give(id);
+                        break;
+                    };
+                    slot.length = length;
+                    bytes += length;
+                    inbox.push(Arrival { stamp_ns: clock::monotonic_ns(), port: self.number, id });
+                }
+            }
+            Tx::Packet(socket) => {
+                for index in 0..socket.recv_batch(batch)? {
+                    let (frame, stamp) = batch.frame(index);
+                    let id = pool.take();
+                    let slot = pool.slot(id);
+                    slot.bytes[..frame.len()].copy_from_slice(frame);
+                    slot.length = frame.len();
+                    bytes += frame.len();
+                    let stamp_ns = if stamp.realtime_ns == 0 { clock::monotonic_ns() } else { monotonic(stamp.realtime_ns) };
+                    inbox.push(Arrival { stamp_ns, port: self.number, id });
+                }
+            }
+        }
+        self.count_run(inbox.len() - before, bytes);
+        Ok(())
+    }
+
+    /// Finds out whether frames come faster than they are read.
+    fn count_run(&mut self, frames: usize, bytes: usize) {
+        if frames < PORTION {
+            self.run = (0, 0);
+            self.overloaded = false;
+            return;
+        }
+        self.run.0 += frames;
+        self.run.1 += bytes + frames * RUN_FRAME_COST;
+        if !self.overloaded && (self.run.0 > RUN_FRAMES || self.run.1 > RUN_BYTES) {
+            self.overloaded = true;
+            self.overloads += 1;
+        }
+    }
+
+    /// Hands a frame to the host. What the kernel cannot take is counted.
+    pub fn write(&mut self, frame: &[u8]) -> Result<()> {
+        let taken = match &self.tx {
+            Tx::Tap(tap) => tap.write(frame)?,
+            Tx::Packet(socket) => socket.send(frame)?,
+        };
+        self.handover_losses += u64::from(!taken);
+        Ok(())
+    }
+
+    /// Whether a frame is no frame of the host's programs.
+    pub fn is_own(frame: &[u8]) -> bool {
+        gate::is_kick(frame) || frame.len() < wire::HEADER
+    }
+
+    /// What was lost on the way since the port was made.
+    pub fn losses(&mut self) -> Result<AttachmentLosses> {
+        let stats = self.netlink.stats(self.index)?;
+        let gate = self.netlink.qdisc(self.index)?.drops;
+        let socket = match &mut self.tx {
+            Tx::Tap(_) => 0,
+            Tx::Packet(socket) => socket.drops()?,
+        };
+        Ok(AttachmentLosses { interface_tx: stats.tx_dropped, interface_rx: stats.rx_dropped, gate, socket, handover: self.handover_losses })
+    }
+}

@@ -1,0 +1,578 @@
+//! The switch: frames between the hosts' interfaces and the model, by the real clock.
+//!
+//! Model:   one thread. Frames that have arrived are offered in the order of their stamps; what the model delivers by now is
+//!          written; then the thread sleeps until 60 us before the model's next instant, and watches the clock and
+//!          the ports from there. `now` never goes back: a stamp before it is moved, and the move counts as lateness. A station
+//!          that wants no more has its gate shut; what was under way finds room in the model, or waits here.
+//! Checked: the end-to-end tests; parity of the ledger with the virtual clock.
+
+use crate::config::{Attachment, Config, Info, MTU_MAX};
+use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, VcRequest, hear, say};
+use crate::interface::{self, Plan};
+use crate::meter::{AttachmentLosses, Meter, Report};
+use crate::pcap::Pcap;
+use crate::pool::Pool;
+use crate::port::{Arrival, PORTION, Port};
+use crate::{cradle, exec, wire};
+use sonde_link::{Admission, Command, Counters, Event, Fabric, FrameId, Kind, Network, VcCommand};
+use sonde_link::ledger::{self, Entry};
+use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
+use sonde_sys::message::{self, Incoming};
+use sonde_sys::namespace::{self, Kind as Space, Namespaces};
+use sonde_sys::packet::Batch;
+use sonde_sys::tap::Tap;
+use sonde_sys::{clock, cpu, mount, process};
+use sonde_units::Instant;
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
+
+/// Before an instant of the model the switch stays awake for this long.
+const SPIN_NS: u64 = 60_000;
+/// Memory for frames under way; beyond it no more are read until some have left.
+const FRAMES_BYTES_MAX: usize = 512 << 20;
+/// The real-time clock is slewed; its distance is taken anew this often.
+const OFFSET_EVERY_NS: u64 = 500_000_000;
+const TOKEN_CONTROL: u64 = u64::MAX;
+const TOKEN_HOST: u64 = 1 << 32;
+
+/// Why the switch could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+enum SwitchError {
+    #[error("{0}")]
+    Call(#[from] sonde_sys::Error),
+    #[error("{0}")]
+    Talk(#[from] TalkError),
+    #[error("{what}: {problem}")]
+    File { what: &'static str, problem: std::io::Error },
+    #[error("{0}")]
+    Spec(#[from] sonde_link::SpecError),
+    #[error("h{number} did not come up: {problem}")]
+    Host { number: u16, problem: String },
+    #[error("an MTU of {0} bytes is too large for the lab, whose interfaces carry at most {MTU_MAX}; lower it, as in `:mtu=9000`")]
+    Mtu(u64),
+}
+
+fn file(what: &'static str) -> impl FnOnce(std::io::Error) -> SwitchError {
+    move |problem| SwitchError::File { what, problem }
+}
+
+/// Runs the switch; standard input is the socket to the command.
+pub(crate) fn run() -> i32 {
+    let socket = std::io::stdin();
+    let outcome = Switch::come_up(&socket).and_then(|mut switch| switch.serve());
+    match outcome {
+        Ok(()) => 0,
+        Err(error) => {
+            // If the command is gone too there is nobody left to tell.
+            drop(say(&socket, &Answer::Failed(error.to_string()), &[]));
+            1
+        }
+    }
+}
+
+/// A host's init as the switch knows it.
+struct HostProcess {
+    /// Kept so that the process is collected.
+    _child: Child,
+    socket: OwnedFd,
+}
+
+struct Switch {
+    control: OwnedFd,
+    net: Fabric,
+    ports: Vec<Port>,
+    hosts: Vec<HostProcess>,
+    pool: Pool,
+    batch: Batch,
+    inbox: Vec<Arrival>,
+    epoll: Epoll,
+    epoch_ns: u64,
+    /// The latest time that the model was told, on CLOCK_MONOTONIC.
+    now_ns: u64,
+    realtime: clock::RealtimeOffset,
+    realtime_at_ns: u64,
+    meter: Meter,
+    marked: Mark,
+    ledger: Option<LedgerFile>,
+    pcap: Option<(sonde_link::Port, Pcap<File>)>,
+    stopping: bool,
+}
+
+/// Where counting began.
+struct Mark {
+    at_ns: u64,
+    cpu_ns: u64,
+    counters: Counters,
+    attachment: AttachmentLosses,
+    gate_shut: u64,
+    overloads: u64,
+}
+
+impl Switch {
+    fn come_up(socket: impl AsFd) -> Result<Self, SwitchError> {
+        process::die_with_parent(0)?;
+        let control = socket.as_fd().try_clone_to_owned().map_err(file("keep the socket to the command"))?;
+        let (request, fds) = hear::<Request>(&control)?;
+        let Request::Start(config) = request else { return Err(TalkError::Ended.into()) };
+        if config.network.mtu > MTU_MAX {
+            return Err(SwitchError::Mtu(config.network.mtu));
+        }
+        let net = Fabric::new(&config.network, config.hosts, config.seed)?;
+        cpu::raise_nofile()?;
+        clock::timer_slack_min()?;
+        let mut notes = Vec::new();
+        if let Err(error) = cpu::short_slice() {
+            notes.push(format!("the switch has the kernel's usual time slice: {error}"));
+        }
+        house()?;
+        let home = namespace::open(0, Space::Net)?;
+        let (attachment, attachment_reason) = choose_attachment(&config)?;
+        let hosts = start_hosts(&config)?;
+        if !config.cpus.switch.is_empty() {
+            cpu::pin(&config.cpus.switch)?;
+        }
+        let plan = Plan { config: &config, attachment, home: &home };
+        let (ports, settings) = build_ports(&plan, &hosts)?;
+        let frame_bytes = config.network.mtu as usize + wire::HEADER + 4;
+        let (ledger, pcap) = outputs(&config, fds, frame_bytes)?;
+        let epoll = Epoll::new()?;
+        for port in &ports {
+            epoll.add(port.fd(), u64::from(port.number.0), Interest::Read)?;
+        }
+        for (index, host) in hosts.iter().enumerate() {
+            epoll.add(&host.socket, TOKEN_HOST + index as u64, Interest::Read)?;
+        }
+        epoll.add(&control, TOKEN_CONTROL, Interest::Read)?;
+        let epoch_ns = clock::monotonic_ns();
+        let info = Info {
+            attachment,
+            attachment_reason,
+            backpressure: "gate".into(),
+            settings,
+            notes,
+            switch_pid: std::process::id(),
+            epoch_ns,
+        };
+        say(&control, &Answer::Ready(Box::new(info)), &[])?;
+        let mut switch = Self {
+            control,
+            net,
+            ports,
+            hosts,
+            pool: Pool::new(frame_bytes),
+            batch: Batch::new(PORTION, frame_bytes),
+            inbox: Vec::new(),
+            epoll,
+            epoch_ns,
+            now_ns: epoch_ns,
+            realtime: clock::realtime_minus_monotonic_ns(),
+            realtime_at_ns: epoch_ns,
+            meter: Meter::new(),
+            marked: Mark { at_ns: epoch_ns, cpu_ns: 0, counters: Counters::default(), attachment: AttachmentLosses::default(), gate_shut: 0, overloads: 0 },
+            ledger,
+            pcap,
+            stopping: false,
+        };
+        switch.mark()?;
+        Ok(switch)
+    }
+
+    /// Moves frames until told to stop.
+    fn serve(&mut self) -> Result<(), SwitchError> {
+        let mut events = [Ready::EMPTY; 80];
+        let mut readable: Vec<u64> = Vec::with_capacity(events.len());
+        while !self.stopping {
+            let timeout = self.next_wait();
+            readable.clear();
+            readable.extend(self.epoll.wait(&mut events, timeout)?.iter().map(Ready::token));
+            // A port that was read in full portions is read on until it is found empty: no event tells that it is.
+            let overloaded = self.ports.iter().filter(|port| port.overloaded).map(|port| u64::from(port.number.0));
+            readable.extend(overloaded);
+            readable.dedup();
+            for &token in &readable {
+                match token {
+                    TOKEN_CONTROL => self.on_control()?,
+                    token if token >= TOKEN_HOST => self.on_host((token - TOKEN_HOST) as usize)?,
+                    token => self.read(token as usize)?,
+                }
+            }
+            self.take_in()?;
+            self.give_out()?;
+        }
+        self.finish_files()
+    }
+
+    /// How long to wait for the ports: no time at all when an instant of the model is near, for ever when idle.
+    fn next_wait(&self) -> Option<Duration> {
+        if self.ports.iter().any(|port| port.overloaded && !port.suspended) {
+            return Some(Duration::ZERO);
+        }
+        let due_ns = self.epoch_ns + self.net.poll_at()?.as_picos().div_ceil(1_000);
+        Some(Duration::from_nanos(due_ns.saturating_sub(clock::monotonic_ns() + SPIN_NS)))
+    }
+
+    fn read(&mut self, index: usize) -> Result<(), SwitchError> {
+        let port = &mut self.ports[index];
+        if port.suspended {
+            return Ok(());
+        }
+        let realtime = self.realtime;
+        port.read(&mut self.pool, &mut self.batch, &mut self.inbox, |stamp| realtime.monotonic_ns(stamp))?;
+        if port.overloaded && port.gate.is_open() {
+            port.gate.close()?;
+        }
+        self.settle_gate(index)
+    }
+
+    /// Offers what was read, in the order of the stamps.
+    fn take_in(&mut self) -> Result<(), SwitchError> {
+        if self.inbox.is_empty() {
+            return Ok(());
+        }
+        let mut inbox = std::mem::take(&mut self.inbox);
+        inbox.sort_by_key(|arrival| arrival.stamp_ns);
+        for arrival in inbox.drain(..) {
+            let slot = self.pool.slot(arrival.id);
+            if Port::is_own(&slot.bytes[..slot.length]) {
+                self.pool.give(arrival.id);
+                continue;
+            }
+            let index = usize::from(arrival.port.0);
+            if self.ports[index].pending.is_empty() {
+                self.offer(index, arrival.id, arrival.stamp_ns)?;
+            } else {
+                self.ports[index].pending.push_back(arrival.id);
+            }
+            self.settle_gate(index)?;
+        }
+        self.inbox = inbox;
+        Ok(())
+    }
+
+    /// Offers one frame; true if it was taken. Otherwise it waits at the head of the port's line.
+    fn offer(&mut self, index: usize, id: FrameId, stamp_ns: u64) -> Result<bool, SwitchError> {
+        let clamp_ns = self.now_ns.saturating_sub(stamp_ns);
+        self.now_ns = self.now_ns.max(stamp_ns);
+        let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
+        let ports = self.ports.len() as u16;
+        let number = self.ports[index].number;
+        let slot = self.pool.slot(id);
+        let Some(frame) = wire::describe(&slot.bytes[..slot.length], number, id, ports) else {
+            self.pool.give(id);
+            return Ok(true);
+        };
+        (slot.taken, slot.clamp_ns) = (now, clamp_ns);
+        let admission = self.net.offer(now, frame);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.append(&Entry::Offer { at: now, frame, admission }).map_err(file("write the ledger"))?;
+        }
+        if admission == Admission::Blocked {
+            self.ports[index].pending.push_front(id);
+            return Ok(false);
+        }
+        if clamp_ns > 0 {
+            self.meter.clamped(clamp_ns);
+        }
+        self.capture(number, id, self.now_ns)?;
+        Ok(true)
+    }
+
+    /// Opens or shuts a port's gate, and stops or resumes reading it, as its station and its backlog ask for.
+    fn settle_gate(&mut self, index: usize) -> Result<(), SwitchError> {
+        let full = self.pool.used_bytes() > FRAMES_BYTES_MAX;
+        let port = &mut self.ports[index];
+        let wanted = self.net.ready(port.number, Default::default()) && !port.overloaded && port.pending.is_empty() && !full;
+        if wanted {
+            port.gate.open()?;
+        } else {
+            port.gate.close()?;
+        }
+        let suspend = !port.pending.is_empty() || full;
+        if suspend != port.suspended {
+            port.suspended = suspend;
+            let interest = if suspend { Interest::Neither } else { Interest::Read };
+            self.epoll.modify(port.fd(), u64::from(port.number.0), interest)?;
+        }
+        Ok(())
+    }
+
+    /// Carries out what the model says has happened by now.
+    fn give_out(&mut self) -> Result<(), SwitchError> {
+        let clock_ns = clock::monotonic_ns();
+        self.now_ns = self.now_ns.max(clock_ns);
+        let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
+        while let Some(event) = self.net.poll(now) {
+            if let Some(ledger) = &mut self.ledger {
+                let actual = Instant::from_nanos(clock::monotonic_ns() - self.epoch_ns);
+                if let Some(entry) = Entry::of_event(&event, Some(actual)) {
+                    ledger.append(&entry).map_err(file("write the ledger"))?;
+                }
+            }
+            match event {
+                Event::Deliver { at, id, to, .. } => self.deliver(at, id, to)?,
+                Event::Done { id } => self.pool.give(id),
+                Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
+                Event::Lost { .. } | Event::State { .. } => {}
+            }
+        }
+        if clock_ns - self.realtime_at_ns > OFFSET_EVERY_NS {
+            (self.realtime, self.realtime_at_ns) = (clock::realtime_minus_monotonic_ns(), clock_ns);
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, at: Instant, id: FrameId, to: sonde_link::Port) -> Result<(), SwitchError> {
+        let ports = self.ports.len() as u16;
+        let slot = self.pool.slot(id);
+        let frame = &mut slot.bytes[..slot.length];
+        // An address request that comes back to its sender is a server's answer.
+        if let Some(Kind::Resolve(of)) = wire::describe(frame, to, id, ports).map(|frame| frame.kind)
+            && frame[6..12] == wire::mac(to)
+        {
+            wire::answer(frame, of);
+        }
+        let handed_ns = clock::monotonic_ns();
+        let late_ns = (handed_ns - self.epoch_ns).saturating_sub(at.as_nanos()) + slot.clamp_ns;
+        self.meter.delivered(at.since(slot.taken).as_nanos(), late_ns);
+        self.ports[usize::from(to.0)].write(frame)?;
+        self.capture(to, id, handed_ns)
+    }
+
+    /// A station has room again: what waited here goes first.
+    fn on_ready(&mut self, index: usize) -> Result<(), SwitchError> {
+        while let Some(id) = self.ports[index].pending.pop_front() {
+            let stamp_ns = self.now_ns;
+            if !self.offer(index, id, stamp_ns)? {
+                break;
+            }
+        }
+        self.settle_gate(index)
+    }
+
+    fn capture(&mut self, port: sonde_link::Port, id: FrameId, at_ns: u64) -> Result<(), SwitchError> {
+        let Some((wanted, pcap)) = &mut self.pcap else { return Ok(()) };
+        if *wanted != port {
+            return Ok(());
+        }
+        let slot = self.pool.slot(id);
+        let realtime_ns = at_ns.saturating_add_signed(self.realtime.offset_ns);
+        pcap.write(realtime_ns, &slot.bytes[..slot.length]).map_err(file("write the capture"))
+    }
+
+    fn on_control(&mut self) -> Result<(), SwitchError> {
+        let Incoming::Message((bytes, _)) = message::try_recv(&self.control)? else {
+            // The command has ended, and with it the lab.
+            self.stopping = true;
+            return Ok(());
+        };
+        let request = serde_json::from_slice(&bytes).map_err(TalkError::from)?;
+        let answer = match request {
+            Request::Connect(number) => match message::connect(&exec::socket_path(number)) {
+                Ok(connection) => return Ok(say(&self.control, &Answer::Connected, &[connection.as_fd()])?),
+                Err(error) => Answer::Failed(format!("h{number} does not answer: {error}")),
+            },
+            Request::Mark => {
+                self.mark()?;
+                Answer::Done
+            }
+            Request::Report => Answer::Report(Box::new(self.report()?)),
+            Request::Pin(cpus) => cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done),
+            Request::Vc(vc) => self.on_vc(vc),
+            Request::Stop => {
+                self.stopping = true;
+                self.finish_files()?;
+                Answer::Done
+            }
+            Request::Mapped | Request::Start(_) => Answer::Failed("the lab runs already".into()),
+        };
+        Ok(say(&self.control, &answer, &[])?)
+    }
+
+    fn on_vc(&mut self, vc: VcRequest) -> Answer {
+        let port = sonde_link::Port;
+        let command = match vc {
+            VcRequest::Establish(a, b) => VcCommand::Establish(port(a), port(b)),
+            VcRequest::Release(a, b) => VcCommand::Release(port(a), port(b)),
+        };
+        self.now_ns = self.now_ns.max(clock::monotonic_ns());
+        let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
+        if let Err(refused) = self.net.command(now, Command::Vc(command)) {
+            return Answer::Failed(refused.to_string());
+        }
+        let entry = Entry::Command { at: now, command: Command::Vc(command) };
+        match self.ledger.as_mut().map_or(Ok(()), |ledger| ledger.append(&entry)) {
+            Ok(()) => Answer::Done,
+            Err(error) => Answer::Failed(format!("the circuit is changed, but the ledger could not be written: {error}")),
+        }
+    }
+
+    /// A host's init speaks only when it ends; its port stays, and the others go on.
+    fn on_host(&mut self, index: usize) -> Result<(), SwitchError> {
+        if !matches!(message::try_recv(&self.hosts[index].socket)?, Incoming::Message(_)) {
+            self.epoll.remove(&self.hosts[index].socket)?;
+            process::reap();
+        }
+        Ok(())
+    }
+
+    fn attachment_losses(&mut self) -> Result<AttachmentLosses, SwitchError> {
+        let mut all = AttachmentLosses::default();
+        for port in &mut self.ports {
+            let losses = port.losses()?;
+            all.interface_tx += losses.interface_tx;
+            all.interface_rx += losses.interface_rx;
+            all.gate += losses.gate;
+            all.socket += losses.socket;
+            all.handover += losses.handover;
+        }
+        Ok(all)
+    }
+
+    fn mark(&mut self) -> Result<(), SwitchError> {
+        self.marked = Mark {
+            at_ns: clock::monotonic_ns(),
+            cpu_ns: cpu::thread_cpu_ns(),
+            counters: self.net.counters().clone(),
+            attachment: self.attachment_losses()?,
+            gate_shut: self.ports.iter().map(|port| port.gate.toggles().shut).sum(),
+            overloads: self.ports.iter().map(|port| port.overloads).sum(),
+        };
+        self.meter = Meter::new();
+        Ok(())
+    }
+
+    fn report(&mut self) -> Result<Report, SwitchError> {
+        let attachment = self.attachment_losses()?.since(&self.marked.attachment);
+        let (counters, before) = (self.net.counters(), &self.marked.counters);
+        let sum = |of: fn(&sonde_link::PortCounters) -> u64| {
+            let total = |counters: &Counters| counters.ports.iter().map(of).sum::<u64>();
+            total(counters) - total(before)
+        };
+        let lost = counters.lost.iter().filter_map(|(key, count)| {
+            let new = count - before.lost.get(key).copied().unwrap_or(0);
+            (new > 0).then(|| (format!("{:?} {:?} from h{}", key.0, key.1, key.2.0 + 1), new))
+        });
+        Ok(Report {
+            span_ns: clock::monotonic_ns() - self.marked.at_ns,
+            taken: sum(|port| port.taken),
+            blocked: sum(|port| port.blocked),
+            lost: lost.collect(),
+            attachment,
+            gate_shut: self.ports.iter().map(|port| port.gate.toggles().shut).sum::<u64>() - self.marked.gate_shut,
+            overloads: self.ports.iter().map(|port| port.overloads).sum::<u64>() - self.marked.overloads,
+            cpu_ns: cpu::thread_cpu_ns() - self.marked.cpu_ns,
+            circuit_setups: counters.circuit_setups - before.circuit_setups,
+            ..self.meter.report()
+        })
+    }
+
+    fn finish_files(&mut self) -> Result<(), SwitchError> {
+        if self.ledger.is_some() {
+            // What is due until now is told first, so that the ledger is whole.
+            self.give_out()?;
+            let at = Instant::from_nanos(self.now_ns - self.epoch_ns);
+            self.ledger.take().map(|ledger| ledger.end(at)).transpose().map_err(file("write the ledger"))?;
+        }
+        if let Some((_, pcap)) = &mut self.pcap {
+            pcap.flush().map_err(file("write the capture"))?;
+        }
+        Ok(())
+    }
+}
+
+/// The lab's own mounts and network namespace.
+fn house() -> Result<(), SwitchError> {
+    namespace::unshare(Namespaces::of(&[Space::Net, Space::Mount, Space::Uts, Space::Ipc]))?;
+    mount::make_private(Path::new("/"))?;
+    // Held open, for the program may lie where the next mount hides it; by its name, for the link in /proc leads into the
+    // mounts that were left, from where nothing can be bound (EINVAL).
+    let program = std::fs::read_link("/proc/self/exe").and_then(File::open).map_err(file("open this program"))?;
+    mount::proc(Path::new("/proc"))?;
+    mount::tmpfs(Path::new("/run"), 0o755, 64 << 20)?;
+    let bin = Path::new(exec::FOLDER).join("bin");
+    std::fs::create_dir_all(&bin).map_err(file("make the lab's folder"))?;
+    let link = bin.join("sonde");
+    File::create(&link).map_err(file("make a place for this program"))?;
+    mount::bind(Path::new(&format!("/proc/self/fd/{}", process::number(&program))), &link)?;
+    interface::quiet()?;
+    Ok(())
+}
+
+fn choose_attachment(config: &Config) -> Result<(Attachment, Option<String>), SwitchError> {
+    match config.attachment {
+        Attachment::Veth => Ok((Attachment::Veth, None)),
+        Attachment::Tap => {
+            Tap::open(&config.tun, "probe")?;
+            Ok((Attachment::Tap, None))
+        }
+        Attachment::Auto => Ok(Tap::open(&config.tun, "probe").map_or_else(|error| (Attachment::Veth, Some(error.to_string())), |_| (Attachment::Tap, None))),
+    }
+}
+
+/// Starts all inits, then waits for each.
+fn start_hosts(config: &Config) -> Result<Vec<HostProcess>, SwitchError> {
+    let own = namespace::open(0, Space::Pid)?;
+    let mut hosts = Vec::new();
+    for number in 1..=config.hosts {
+        let (mine, theirs) = message::pair()?;
+        namespace::unshare(Namespaces::of(&[Space::Pid]))?;
+        let child = cradle::start(cradle::HOST, theirs).map_err(file("start the init of a host"))?;
+        namespace::setns(&own, Space::Pid)?;
+        let host = HostConfig { number, hosts: config.hosts, keep: config.keep.clone(), user: config.user, cpus: config.cpus.hosts.clone() };
+        say(&mine, &HostRequest::Start(host), &[])?;
+        hosts.push(HostProcess { _child: child, socket: mine });
+    }
+    for (index, host) in hosts.iter().enumerate() {
+        for wanted in [HostAnswer::Unshared, HostAnswer::Ready] {
+            let number = index as u16 + 1;
+            match hear::<HostAnswer>(&host.socket) {
+                Ok((answer, _)) if std::mem::discriminant(&answer) == std::mem::discriminant(&wanted) => {}
+                Ok((HostAnswer::Failed(problem), _)) => return Err(SwitchError::Host { number, problem }),
+                Ok(_) | Err(_) => return Err(SwitchError::Host { number, problem: "its init ended".into() }),
+            }
+        }
+    }
+    Ok(hosts)
+}
+
+type Settings = Vec<(String, String)>;
+
+fn build_ports(plan: &Plan<'_>, hosts: &[HostProcess]) -> Result<(Vec<Port>, Settings), SwitchError> {
+    let mut ports = Vec::new();
+    let mut settings = Vec::new();
+    for (index, host) in hosts.iter().enumerate() {
+        let netns = namespace::open(host._child.id(), Space::Net)?;
+        let port = interface::build(plan, sonde_link::Port(index as u16), &netns)?;
+        if index == 0 {
+            settings = interface::read_back(plan, &netns, port.index)?;
+        }
+        say(&host.socket, &HostRequest::Hold, &[port.fd()])?;
+        ports.push(port);
+    }
+    Ok((ports, settings))
+}
+
+type LedgerFile = ledger::Writer<BufWriter<File>>;
+type Outputs = (Option<LedgerFile>, Option<(sonde_link::Port, Pcap<File>)>);
+
+/// The ledger and the capture file, as asked for.
+fn outputs(config: &Config, fds: Vec<OwnedFd>, frame_bytes: usize) -> Result<Outputs, SwitchError> {
+    let mut fds = fds.into_iter().map(File::from);
+    let missing = || file("take over an output file")(std::io::ErrorKind::NotFound.into());
+    let mut next = || fds.next().ok_or_else(missing);
+    let ledger = if config.ledger {
+        let header = ledger::Header { network: config.network.clone(), ports: config.hosts, seed: config.seed };
+        Some(ledger::Writer::new(BufWriter::with_capacity(1 << 20, next()?), &header).map_err(file("begin the ledger"))?)
+    } else {
+        None
+    };
+    let pcap = match config.pcap_port {
+        Some(number) => Some((sonde_link::Port(number), Pcap::new(next()?, frame_bytes as u32).map_err(file("begin the capture"))?)),
+        None => None,
+    };
+    Ok((ledger, pcap))
+}

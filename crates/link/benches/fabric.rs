@@ -1,0 +1,114 @@
+//! The cost of a frame and of a cell: offer, polls, until its `Done`, with every station always full.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use sonde_link::{
+    Admission, CELL_PAYLOAD, Class, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, Port, To,
+    named,
+};
+use sonde_units::{Bytes, Instant};
+use std::hint::black_box;
+
+/// A network, and stations that send full frames whenever they may.
+struct Saturated {
+    network: Fabric,
+    now: Instant,
+    offered: u64,
+    len: Bytes,
+    /// Who sends to whom.
+    pairs: Vec<(Port, Port)>,
+}
+
+impl Saturated {
+    fn new(name: &str, ports: u16, pairs: Vec<(Port, Port)>) -> Self {
+        let spec = named(name).expect("it is in the catalogue");
+        let mut saturated = Self {
+            network: Fabric::new(&spec, ports, 1).expect("it is in the catalogue"),
+            now: Instant::START,
+            offered: 0,
+            len: Bytes(spec.mtu),
+            pairs,
+        };
+        for pair in saturated.pairs.clone() {
+            saturated.fill(pair);
+        }
+        saturated
+    }
+
+    fn fill(&mut self, (from, to): (Port, Port)) {
+        while self.network.ready(from, Class::default()) {
+            let frame = Frame {
+                id: FrameId(self.offered),
+                from,
+                to: To::One(to),
+                len: self.len,
+                kind: Kind::Ip,
+                class: Class::default(),
+                ecn: Ecn::NotCapable,
+                flow: 0,
+            };
+            self.offered += 1;
+            assert_eq!(self.network.offer(self.now, frame), Admission::Taken);
+        }
+    }
+
+    /// Goes on until `frames` are done.
+    fn run(&mut self, frames: u64) {
+        let mut done = 0;
+        while done < frames {
+            self.now = self.network.poll_at().expect("there is always more");
+            while let Some(event) = self.network.poll(self.now) {
+                match black_box(event) {
+                    Event::Done { .. } => done += 1,
+                    Event::Ready { port, .. } => {
+                        let pair = self.pairs.iter().find(|(from, _)| *from == port);
+                        self.fill(*pair.expect("only senders wait"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Each port to the next, all lines full in both directions.
+fn round(ports: u16) -> Vec<(Port, Port)> {
+    (0..ports)
+        .map(|from| (Port(from), Port((from + 1) % ports)))
+        .collect()
+}
+
+fn frames(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("frame");
+    group.throughput(Throughput::Elements(10_000));
+    let two_into_one = vec![(Port(0), Port(2)), (Port(1), Port(2))];
+    for (name, what, ports, pairs) in [
+        ("ethernet-1g", "2 ports", 2, round(2)),
+        ("ethernet-1g", "8 ports", 8, round(8)),
+        ("atm-oc3c", "2 ports", 2, round(2)),
+        ("atm-oc3c", "2 into 1", 3, two_into_one),
+    ] {
+        let mut saturated = Saturated::new(name, ports, pairs);
+        saturated.run(10_000);
+        group.bench_function(BenchmarkId::new(name, what), |bencher| {
+            bencher.iter(|| saturated.run(10_000));
+        });
+    }
+    group.finish();
+}
+
+/// The same by the cell: 192 of them in a frame of 9180 bytes.
+fn cells(criterion: &mut Criterion) {
+    let cells = (9_180 + 8 + 8u64).div_ceil(CELL_PAYLOAD.0);
+    let mut group = criterion.benchmark_group("cell");
+    group.throughput(Throughput::Elements(1_000 * cells));
+    let pairs = vec![(Port(0), Port(2)), (Port(1), Port(2))];
+    let mut saturated = Saturated::new("atm-oc3c", 3, pairs);
+    saturated.run(1_000);
+    group.bench_function(BenchmarkId::new("atm-oc3c", "2 into 1"), |bencher| {
+        bencher.iter(|| saturated.run(1_000));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, frames, cells);
+criterion_main!(benches);

@@ -1,0 +1,253 @@
+//! The catalogue's networks against arithmetic done by hand: one-way times, ceilings, and what fits into a queue.
+//!
+//! Source:  IEEE 802.3 §3.1.1, §4.4.2: 38 bytes around at least 46; ITU-T I.432.2: 149.76 Mb/s, so that a cell of 424 bits
+//!          takes 2,831,196.6 ps, rounded up; I.363.5 and RFC 2684: (length + 16) / 48 cells; 5 ns a metre.
+
+use sonde_link::{
+    Admission, Cause, Class, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, NetworkSpec, Place,
+    Port, To, catalogue, resolve,
+};
+use sonde_units::{Bytes, Instant};
+
+fn network(selector: &str) -> NetworkSpec {
+    resolve(selector, &|path| panic!("{path} is not in the catalogue")).expect(selector)
+}
+
+/// A network with frames of one length before each sender, as many as the station wants at a time.
+struct Flood {
+    network: Fabric,
+    now: Instant,
+    len: Bytes,
+    /// Sender, receiver, frames still to send.
+    senders: Vec<(Port, Port, u64)>,
+    offered: u64,
+    /// When, from whom.
+    delivered: Vec<(u64, Port)>,
+    lost: Vec<Port>,
+    from: Vec<Port>,
+}
+
+impl Flood {
+    /// Sends all and waits for the end.
+    fn run(spec: &NetworkSpec, len: u64, senders: &[(u16, u16, u64)]) -> Self {
+        let ports = senders.iter().map(|sender| sender.0.max(sender.1) + 1);
+        let ports = ports.max().expect("there is a sender");
+        let mut flood = Self {
+            network: Fabric::new(spec, ports, 1).expect("the network can be built"),
+            now: Instant::START,
+            len: Bytes(len),
+            senders: senders
+                .iter()
+                .map(|&(from, to, left)| (Port(from), Port(to), left))
+                .collect(),
+            offered: 0,
+            delivered: Vec::new(),
+            lost: Vec::new(),
+            from: Vec::new(),
+        };
+        flood.fill();
+        while let Some(at) = flood.network.poll_at() {
+            flood.now = at;
+            while let Some(event) = flood.network.poll(at) {
+                flood.hear(event);
+            }
+            flood.fill();
+        }
+        flood
+    }
+
+    fn fill(&mut self) {
+        for (from, to, left) in &mut self.senders {
+            while *left > 0 && self.network.ready(*from, Class::default()) {
+                let frame = Frame {
+                    id: FrameId(self.offered),
+                    from: *from,
+                    to: To::One(*to),
+                    len: self.len,
+                    kind: Kind::Ip,
+                    class: Class::default(),
+                    ecn: Ecn::NotCapable,
+                    flow: 0,
+                };
+                assert_eq!(self.network.offer(self.now, frame), Admission::Taken);
+                (self.offered, *left) = (self.offered + 1, *left - 1);
+                self.from.push(*from);
+            }
+        }
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Deliver { at, id, .. } => {
+                let from = self.from[id.0 as usize];
+                self.delivered.push((at.as_picos(), from));
+            }
+            Event::Lost {
+                id, place, cause, ..
+            } => {
+                assert_eq!((place, cause), (Place::Output, Cause::Overflow));
+                self.lost.push(self.from[id.0 as usize]);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// When a lone frame arrives.
+fn alone(selector: &str, len: u64) -> u64 {
+    let flood = Flood::run(&network(selector), len, &[(0, 1, 1)]);
+    assert_eq!(flood.delivered.len(), 1, "{selector} {len}");
+    flood.delivered[0].0
+}
+
+/// One byte over UDP is 29 at layer 3.
+#[test]
+fn one_way_times_are_sums_of_their_parts() {
+    let rows = [
+        // Two times 84 and 1538 bytes of 80 ns, twice 20 m, 10 us.
+        ("ethernet-100", 29, 2 * 6_720_000 + 2 * 100_000 + 10_000_000),
+        (
+            "ethernet-100",
+            1_500,
+            2 * 123_040_000 + 2 * 100_000 + 10_000_000,
+        ),
+        // The same bytes of 8 ns, 5 us.
+        ("ethernet-1g", 29, 2 * 672_000 + 2 * 100_000 + 5_000_000),
+        (
+            "ethernet-1g",
+            1_500,
+            2 * 12_304_000 + 2 * 100_000 + 5_000_000,
+        ),
+        // All cells on the first line, the last again on the second; twice 56 m, 10 us.
+        (
+            "atm-oc3c",
+            29,
+            (1 + 1) * 2_831_197 + 2 * 280_000 + 10_000_000,
+        ),
+        (
+            "atm-oc3c",
+            9_180,
+            (192 + 1) * 2_831_197 + 2 * 280_000 + 10_000_000,
+        ),
+        // 64 bytes on the first line, all on the second, 10 ms.
+        ("wan-100m-20ms", 29, 5_120_000 + 6_720_000 + 10_000_000_000),
+        (
+            "wan-100m-20ms",
+            1_500,
+            5_120_000 + 123_040_000 + 10_000_000_000,
+        ),
+        ("wire", 29, 0),
+        ("wire", 1_500, 0),
+        ("wire:delay=10ms", 1_500, 10_000_000_000),
+    ];
+    for (selector, len, picos) in rows {
+        assert_eq!(alone(selector, len), picos, "{selector} {len}");
+    }
+    for spec in catalogue() {
+        for len in [29, spec.mtu] {
+            let row = |row: &(&str, u64, u64)| row.0 == spec.name && row.1 == len;
+            assert!(
+                rows.iter().any(row),
+                "{} {len} is not in the table",
+                spec.name
+            );
+        }
+    }
+}
+
+#[test]
+fn cut_through_saves_all_but_the_head() {
+    let (stored, cut) = (
+        alone("ethernet-100", 1_500),
+        alone("ethernet-100:forwarding=cut-through", 1_500),
+    );
+    assert_eq!(stored - cut, 123_040_000 - 5_120_000);
+    // The shortest frame is 84 bytes with its gap: 64 of them suffice.
+    let (stored, cut) = (
+        alone("ethernet-100", 1),
+        alone("ethernet-100:forwarding=cut-through", 1),
+    );
+    assert_eq!(stored - cut, (84 - 64) * 80_000);
+}
+
+/// Full frames one after the other: bytes on the wire at the usable rate, never above it, and within a millionth.
+#[test]
+fn a_full_station_reaches_the_ceiling() {
+    let rows = [
+        ("ethernet-100", 1_500, 1_538, 100_000_000),
+        ("ethernet-1g", 1_500, 1_538, 1_000_000_000),
+        ("atm-oc3c", 9_180, 192 * 53, 149_760_000),
+        ("wan-100m-20ms", 1_500, 1_538, 100_000_000),
+    ];
+    for spec in catalogue().iter().filter(|spec| spec.line.rate.is_some()) {
+        assert!(rows.iter().any(|row| row.0 == spec.name), "{}", spec.name);
+    }
+    for (name, len, wire, usable) in rows {
+        let flood = Flood::run(&network(name), len, &[(0, 1, 5_000)]);
+        assert_eq!(flood.delivered.len(), 5_000);
+        let took = u128::from(flood.delivered[4_999].0 - flood.delivered[0].0);
+        let bits: u128 = 4_999 * wire * 8;
+        // bits / took <= usable, both sides times took.
+        assert!(
+            bits * 1_000_000_000_000 <= usable * took,
+            "{name} is above its rate"
+        );
+        assert!(
+            bits * 1_000_000_000_000 * 1_000_001 >= usable * took * 1_000_000,
+            "{name}"
+        );
+    }
+}
+
+/// Two stations send to a third in step: with each pair of frames one more waits, so that as many pairs fit as the limit
+/// holds frames, and then one of each pair is lost.
+#[test]
+fn the_tail_is_dropped_at_the_limit() {
+    for (buffer, frames) in [
+        ("5frames", 5),
+        ("7500B", 5),
+        ("8999B", 5),
+        ("9000B", 6),
+        ("20frames", 20),
+    ] {
+        let spec = network(&format!("ethernet-100:buffer={buffer}"));
+        let flood = Flood::run(&spec, 1_500, &[(0, 2, 20), (1, 2, 20)]);
+        assert_eq!(flood.lost.len(), 20 - frames, "{buffer}");
+        assert_eq!(flood.delivered.len(), 20 + frames, "{buffer}");
+        // The line never ran dry.
+        let ends = flood.delivered.iter().map(|(at, _)| *at);
+        let ends: Vec<_> = ends.collect();
+        assert!(ends.windows(2).all(|pair| pair[1] - pair[0] == 123_040_000));
+    }
+}
+
+/// The same in cells: two trains of 192 need room for 192, and each cell less costs a cell. One cell lost is a frame lost.
+#[test]
+fn cells_are_dropped_one_by_one() {
+    for (room, cells, frames) in [(192, 0, 0), (191, 1, 1), (190, 2, 1), (100, 92, 1)] {
+        let spec = network(&format!("atm-oc3c:buffer={room}cells"));
+        let flood = Flood::run(&spec, 9_180, &[(0, 2, 1), (1, 2, 1)]);
+        assert_eq!(flood.network.counters().cells_lost, cells, "{room}");
+        assert_eq!(flood.lost, vec![Port(1); frames], "{room}");
+    }
+}
+
+#[test]
+fn many_into_one_share_its_line() {
+    let senders: Vec<_> = (0..7).map(|from| (from, 7, 10)).collect();
+    let flood = Flood::run(&network("ethernet-1g"), 1_500, &senders);
+    let first = 2 * 12_304_000 + 2 * 100_000 + 5_000_000;
+    let want: Vec<_> = (0..70u64)
+        .map(|n| (first + n * 12_304_000, Port(n as u16 % 7)))
+        .collect();
+    assert_eq!(flood.delivered, want);
+
+    // Three trains mix cell by cell, so that their last cells come one after the other.
+    let senders: Vec<_> = (0..3).map(|from| (from, 3, 1)).collect();
+    let flood = Flood::run(&network("atm-oc3c"), 9_180, &senders);
+    let start = 2_831_197 + 2 * 280_000 + 10_000_000;
+    let want: Vec<_> = (0..3)
+        .map(|n| (start + (3 * 191 + 1 + n) * 2_831_197, Port(n as u16)))
+        .collect();
+    assert_eq!(flood.delivered, want);
+}

@@ -1,0 +1,204 @@
+//! Who may speak on a data port: the peer with the token, and on the same terms.
+//!
+//! Model:   the measuring side says hello with token and terms; the serving side accepts or refuses with a reason. TCP
+//!          carries both as frames, UDP as control datagrams that are repeated until answered. In `startup` the hello
+//!          follows the timed messages, so that nothing warms the way for them; until then an unknown peer gets no more
+//!          than its own bytes back.
+//! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`; `tests/conversation.rs`.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sonde_channel::{CONTROL, Channel, Datagram, Tcp, Udp};
+
+use crate::frame::{self, FrameError};
+use crate::{Error, Result, Terms};
+
+/// The longest control message on a data port.
+const CONTROL_BYTES_MAX: usize = 16 << 10;
+/// How long to wait before a control datagram is sent again.
+const RESEND_AFTER: Duration = Duration::from_millis(200);
+
+/// From the measuring to the serving side.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Say {
+    /// May I speak?
+    Hello {
+        token: String,
+        terms: Terms,
+        /// Nothing follows: the last of the start-ups.
+        last: bool,
+    },
+    /// UDP: all is sent.
+    End { messages: u64 },
+}
+
+/// From the serving to the measuring side.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Reply {
+    Accepted {},
+    Refused { reason: String },
+    Ended {},
+}
+
+/// The serving side's view of a hello.
+pub(crate) enum Verdict {
+    Accept,
+    /// Not our peer: let others come.
+    Stranger,
+    /// Our peer, with other terms: the conversation cannot be had.
+    Mismatch(String),
+}
+
+pub(crate) fn judge(token: &str, terms: &Terms, said_token: &str, said_terms: &Terms) -> Verdict {
+    if token != said_token {
+        return Verdict::Stranger;
+    }
+    if terms == said_terms {
+        return Verdict::Accept;
+    }
+    Verdict::Mismatch(difference(terms, said_terms))
+}
+
+/// The members that differ, by name and with both values.
+fn difference(serving: &Terms, measuring: &Terms) -> String {
+    let members = |terms| match serde_json::to_value(terms) {
+        Ok(serde_json::Value::Object(members)) => members,
+        _ => serde_json::Map::new(),
+    };
+    let (serving, measuring) = (members(serving), members(measuring));
+    let differing = serving.iter().filter(|(name, value)| measuring.get(*name) != Some(*value));
+    let texts: Vec<String> = differing
+        .map(|(name, value)| format!("{name} is {value} here and {} at the peer", measuring[name.as_str()]))
+        .collect();
+    texts.join("; ")
+}
+
+impl Verdict {
+    pub(crate) fn reply(&self) -> Reply {
+        match self {
+            Self::Accept => Reply::Accepted {},
+            Self::Stranger => Reply::Refused { reason: "the token is not the one of this conversation".into() },
+            Self::Mismatch(difference) => Reply::Refused { reason: difference.clone() },
+        }
+    }
+}
+
+pub(crate) fn send_frame(channel: &mut Tcp, message: &impl Serialize) -> Result<()> {
+    Ok(channel.send(&frame::encode(message)?)?)
+}
+
+pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut Tcp) -> Result<T> {
+    let mut head = [0; 4];
+    channel.recv(&mut head)?;
+    let length = u32::from_be_bytes(head) as usize;
+    if length > CONTROL_BYTES_MAX {
+        return Err(FrameError::TooLong(length as u64).into());
+    }
+    let mut body = vec![0; length];
+    channel.recv(&mut body)?;
+    Ok(frame::parse(&body)?)
+}
+
+/// Says hello by TCP and waits to be accepted.
+pub(crate) fn hello_tcp(channel: &mut Tcp, token: &str, terms: &Terms, last: bool) -> Result<()> {
+    send_frame(channel, &Say::Hello { token: token.into(), terms: terms.clone(), last })?;
+    match recv_frame(channel)? {
+        Reply::Accepted {} | Reply::Ended {} => Ok(()),
+        Reply::Refused { reason } => Err(Error::Refused { peer: channel.peer(), reason }),
+    }
+}
+
+/// A control datagram.
+pub(crate) fn datagram(message: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = CONTROL.to_vec();
+    serde_json::to_writer(&mut bytes, message).map_err(FrameError::from)?;
+    Ok(bytes)
+}
+
+/// The control message in a datagram; `None` when it is an ordinary message.
+pub(crate) fn control<T: DeserializeOwned>(datagram: &[u8]) -> Option<Result<T>> {
+    Some(frame::parse(datagram.strip_prefix(CONTROL)?).map_err(Error::from))
+}
+
+/// Says hello by UDP, again and again until it is accepted.
+pub(crate) fn hello_udp(channel: &mut Udp, token: &str, terms: &Terms, last: bool) -> Result<()> {
+    ask(channel, &Say::Hello { token: token.into(), terms: terms.clone(), last }, terms.patience(), last)
+}
+
+/// Says by UDP that all is sent, again and again until it was heard.
+pub(crate) fn end_udp(channel: &mut Udp, messages: u64, terms: &Terms) -> Result<()> {
+    ask(channel, &Say::End { messages }, terms.patience(), true)
+}
+
+fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<()> {
+    let question = datagram(say)?;
+    let peer: SocketAddr = channel.peer();
+    let begin = Instant::now();
+    let mut buffer = vec![0; CONTROL_BYTES_MAX];
+    channel.set_resend_after(RESEND_AFTER)?;
+    loop {
+        let asked = Instant::now();
+        channel.send(&question)?;
+        while asked.elapsed() < RESEND_AFTER {
+            match channel.recv_datagram(&mut buffer) {
+                Ok(Datagram::Of(size)) => match control::<Reply>(&buffer[..size.min(buffer.len())]) {
+                    Some(Ok(Reply::Refused { reason })) => return Err(Error::Refused { peer, reason }),
+                    Some(reply) => return reply.map(|_| ()),
+                    None => {} // A late answer to a ping.
+                },
+                Ok(Datagram::Silence) => break,
+                // The peer heard it and left, and only its reply was lost.
+                Err(sonde_channel::Error::Call { .. }) if last && begin.elapsed() >= RESEND_AFTER => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if begin.elapsed() >= patience {
+            let awaited = "a control message to be answered".into();
+            return Err(sonde_channel::Error::Timeout { peer, awaited, waited: begin.elapsed() }.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Probe;
+    use sonde_channel::{Path, Wait, payload};
+
+    #[test]
+    fn a_wrong_token_is_refused() {
+        let terms = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
+        assert!(matches!(judge("a", &terms, "a", &terms), Verdict::Accept));
+        for wrong in ["", "b", "aa"] {
+            let verdict = judge("a", &terms, wrong, &terms);
+            assert!(matches!(verdict, Verdict::Stranger));
+            assert!(matches!(verdict.reply(), Reply::Refused { .. }));
+        }
+    }
+
+    #[test]
+    fn other_terms_are_refused() {
+        let serving = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
+        let measuring = Terms { size_bytes: 64, wait: Wait::Poll, ..serving.clone() };
+        let Verdict::Mismatch(difference) = judge("a", &serving, "a", &measuring) else {
+            panic!("accepted");
+        };
+        assert!(difference.contains("size_bytes is 1 here and 64 at the peer"), "{difference}");
+        assert!(difference.contains("wait") && !difference.contains("samples"), "{difference}");
+    }
+
+    #[test]
+    fn no_message_looks_like_control() {
+        for sequence in [0, 1, u32::from_le_bytes(*b"sond")] {
+            let mut message = payload::message(100);
+            payload::stamp(&mut message, sequence);
+            assert!(control::<Reply>(&message).is_none());
+        }
+        assert!(control::<Reply>(&datagram(&Reply::Ended {}).unwrap()).unwrap().is_ok());
+        assert!(control::<Reply>(&CONTROL[..]).unwrap().is_err());
+    }
+}

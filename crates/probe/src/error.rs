@@ -1,0 +1,135 @@
+//! What can go wrong in a conversation: what, with which value, and the remedy.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::frame::FrameError;
+
+/// The result of a conversation or a part of it.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A conversation that gave no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The data channel failed.
+    #[error(transparent)]
+    Channel(#[from] sonde_channel::Error),
+    /// The kernel refused something.
+    #[error(transparent)]
+    System(#[from] sonde_sys::Error),
+    /// A frame of the control plane is malformed.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// Terms that cannot be measured under.
+    #[error("{what}")]
+    Terms {
+        /// What is wrong, with the value.
+        what: String,
+        /// What to ask for instead.
+        remedy: &'static str,
+    },
+    /// The serving side refused this peer.
+    #[error("{peer} refused the conversation: {reason}")]
+    Refused {
+        /// The serving side.
+        peer: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// Nobody with the token came.
+    #[error("no peer with the token came to {local} within {:.3} s; refused were {refused}{last}", waited.as_secs_f64())]
+    NoPeer {
+        /// The data port.
+        local: SocketAddr,
+        /// How long it was open.
+        waited: Duration,
+        /// How many came without it.
+        refused: u64,
+        /// The last one's story.
+        last: String,
+    },
+    /// The orchestrator said or sent something else while a peer was awaited.
+    #[error("the conversation was given up before a peer came")]
+    Abandoned,
+    /// What was received is not what was sent.
+    #[error("integrity: {0}")]
+    Integrity(String),
+    /// The stream ended too early to be rated.
+    #[error(
+        "the stream lasted {window_ns} ns after its first second, which is too short to rate ({needed_ns} ns are needed)"
+    )]
+    TooShort {
+        /// What there was.
+        window_ns: u64,
+        /// What is needed.
+        needed_ns: u64,
+    },
+    /// An agent ended.
+    #[error("agent {agent} ended while {awaited} was awaited")]
+    AgentGone {
+        /// Its name.
+        agent: String,
+        /// What was awaited.
+        awaited: &'static str,
+    },
+    /// An agent said nothing.
+    #[error("agent {agent} said nothing for {:.3} s while {awaited} was awaited", waited.as_secs_f64())]
+    AgentSilent {
+        /// Its name.
+        agent: String,
+        /// What was awaited.
+        awaited: &'static str,
+        /// How long.
+        waited: Duration,
+    },
+    /// An agent could not do its part.
+    #[error("agent {agent}: {what}")]
+    Agent {
+        /// Its name.
+        agent: String,
+        /// What it said.
+        what: String,
+        /// Its advice.
+        remedy: String,
+    },
+    /// An agent said what does not belong there.
+    #[error("agent {agent} answered out of turn while {awaited} was awaited: {found}")]
+    OutOfTurn {
+        /// Its name.
+        agent: String,
+        /// What was awaited.
+        awaited: &'static str,
+        /// What came.
+        found: String,
+    },
+    /// The control plane broke.
+    #[error("cannot {what}: {source}")]
+    Control {
+        /// What was attempted.
+        what: String,
+        /// The reason.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// What a person can do about it.
+    pub fn remedy(&self) -> String {
+        let text = match self {
+            Self::Channel(error) => error.remedy(),
+            Self::System(_) => "look at what this host may do: `sonde doctor`",
+            Self::Frame(_) | Self::OutOfTurn { .. } => "give both hosts the same version of sonde, and its agents a clean stdio",
+            Self::Terms { remedy, .. } => remedy,
+            Self::Agent { remedy, .. } => remedy,
+            Self::Refused { .. } => "let one orchestrator give both agents the same token and terms",
+            Self::NoPeer { .. } => "check that the measuring host can reach this address and port",
+            Self::Abandoned => "look at what the measuring side reports",
+            Self::Integrity(_) => "do not trust this network or these settings: bytes were lost or changed",
+            Self::TooShort { .. } => "ask for a longer budget, or look at why the network stood still",
+            Self::AgentGone { .. } => "look at the agent's standard error, and whether it was killed",
+            Self::AgentSilent { .. } => "check that the host is alive and not overloaded",
+            Self::Control { .. } => "check that the agent still runs",
+        };
+        text.to_string()
+    }
+}

@@ -1,0 +1,151 @@
+//! The rate of a stream, by its receiver's clock.
+//!
+//! Model:   the window begins with the first arrival at least one second after the very first, and ends with the first
+//!          arrival at least the budget later, so that a pause across the end is within it. The bytes of the arrival that
+//!          begins the window are not counted, those of the one that ends it are. A stream that ends earlier is rated to
+//!          its last arrival, over one second at least.
+//! Units:   nanoseconds; bits a second, rounded down.
+//! Checked: `a_steady_stream_has_its_rate`, `a_slow_begin_does_not_count`, `a_pause_at_the_end_counts`, `short_streams_are_refused`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// The part of a stream that is not rated: its first second.
+pub(crate) const LEAD_IN_NS: u64 = 1_000_000_000;
+/// The shortest window.
+pub(crate) const WINDOW_NS_MIN: u64 = 1_000_000_000;
+const SLOT_NS: u64 = 100_000_000;
+
+/// What was rated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// User bytes received in it.
+    pub bytes: u64,
+    /// Its length.
+    pub window_ns: u64,
+    /// The rate.
+    pub bps: u64,
+    /// CPU time of the receiving thread in it; null when the stream ended before the window.
+    pub cpu_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at_ns: u64,
+    bytes: u64,
+    cpu_ns: Option<u64>,
+}
+
+/// Rates arrivals.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    budget_ns: u64,
+    first_ns: Option<u64>,
+    begin: Option<Mark>,
+    end: Option<Mark>,
+    last_ns: u64,
+    bytes: u64,
+    slots: Vec<u64>,
+}
+
+impl Meter {
+    pub(crate) fn new(budget_ns: u64) -> Self {
+        let slots = Vec::with_capacity(((LEAD_IN_NS + 2 * budget_ns) / SLOT_NS) as usize);
+        Self { budget_ns, first_ns: None, begin: None, end: None, last_ns: 0, bytes: 0, slots }
+    }
+
+    /// Takes an arrival; `cpu_ns` is asked for at the window's two ends only.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, now_ns: u64, bytes: u64, cpu_ns: impl FnOnce() -> u64) {
+        let first_ns = *self.first_ns.get_or_insert(now_ns);
+        self.bytes += bytes;
+        self.last_ns = now_ns;
+        let slot = ((now_ns - first_ns) / SLOT_NS) as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, 0);
+        }
+        self.slots[slot] += bytes;
+        let mark = |cpu_ns: u64| Some(Mark { at_ns: now_ns, bytes: self.bytes, cpu_ns: Some(cpu_ns) });
+        match (self.begin, self.end) {
+            (None, _) if now_ns - first_ns >= LEAD_IN_NS => self.begin = mark(cpu_ns()),
+            (Some(begin), None) if now_ns - begin.at_ns >= self.budget_ns => self.end = mark(cpu_ns()),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn into_slots(self) -> Vec<u64> {
+        self.slots
+    }
+
+    pub(crate) fn window(&self) -> Result<Window> {
+        let too_short = |window_ns| Error::TooShort { window_ns, needed_ns: WINDOW_NS_MIN };
+        let begin = self.begin.ok_or_else(|| too_short(0))?;
+        let end = self.end.unwrap_or(Mark { at_ns: self.last_ns, bytes: self.bytes, cpu_ns: None });
+        let window_ns = end.at_ns - begin.at_ns;
+        if window_ns < WINDOW_NS_MIN {
+            return Err(too_short(window_ns));
+        }
+        let bytes = end.bytes - begin.bytes;
+        let bps = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(window_ns);
+        Ok(Window {
+            bytes,
+            window_ns,
+            bps: u64::try_from(bps).unwrap_or(u64::MAX),
+            cpu_ns: end.cpu_ns.zip(begin.cpu_ns).map(|(end, begin)| end.saturating_sub(begin)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Arrivals of 1,000 bytes each millisecond (8 Mbit/s) in these milliseconds.
+    fn meter(budget_ms: u64, arrivals_ms: impl Iterator<Item = u64>) -> Meter {
+        let mut meter = Meter::new(budget_ms * MS);
+        for at in arrivals_ms {
+            meter.on_arrival(5_000 * MS + at * MS, 1_000, || at * 10);
+        }
+        meter
+    }
+
+    #[test]
+    fn a_steady_stream_has_its_rate() {
+        let meter = meter(2_000, 0..4_000);
+        let window = meter.window().unwrap();
+        assert_eq!((window.bps, window.window_ns, window.bytes), (8_000_000, 2_000 * MS, 2_000_000));
+        assert_eq!(window.cpu_ns, Some(20_000));
+        assert_eq!(meter.bytes(), 4_000_000);
+        assert_eq!(meter.into_slots(), vec![100_000; 40]);
+    }
+
+    #[test]
+    fn a_slow_begin_does_not_count() {
+        let window = meter(1_000, (0..1_000).step_by(100).chain(1_000..3_000)).window().unwrap();
+        assert_eq!(window.bps, 8_000_000);
+    }
+
+    #[test]
+    fn a_pause_at_the_end_counts() {
+        // Nothing from 2.9 to 4 s: the window goes from 1 to 4 s and holds 1.9 s of traffic.
+        let window = meter(2_000, (0..2_900).chain(4_000..4_500)).window().unwrap();
+        assert_eq!((window.window_ns, window.bytes), (3_000 * MS, 1_900_000));
+    }
+
+    #[test]
+    fn short_streams_are_refused() {
+        assert!(meter(1_000, 0..0).window().is_err());
+        assert!(meter(1_000, 0..900).window().is_err());
+        let error = meter(2_000, 0..1_500).window().unwrap_err().to_string();
+        assert!(error.contains("499000000 ns"), "{error}");
+        let cut = meter(2_000, 0..2_500).window().unwrap();
+        assert_eq!((cut.bps, cut.window_ns, cut.cpu_ns), (8_000_000, 1_499 * MS, None));
+    }
+}

@@ -1,0 +1,309 @@
+//! One result: one quantity of one cell, with every factor that it was measured under.
+//!
+//! Units:   the last part of [`Quantity`]'s name is the unit of `min` to `mean` and of the interval. A row is one
+//!          population: all its statistics are of the same samples.
+//! Checked: `a_row_has_exactly_the_fields_of_the_contract`, `figures_come_from_one_population`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_stats::Pooled;
+
+use crate::Verdict;
+
+/// Where between the wire and the application a result was taken.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// Frames, without the kernel's protocols.
+    Wire,
+    /// The kernel's sockets.
+    Transport,
+    /// A communication library.
+    Library,
+    /// A program that computes.
+    Application,
+    /// Files over the network.
+    Files,
+    /// Stages joined by streams.
+    Pipeline,
+    /// Requests to objects.
+    Objects,
+}
+
+/// How bytes are handed to the kernel.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Copied by send and recv.
+    Plain,
+}
+
+/// What the hosts were.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Testbed {
+    /// This machine.
+    Local,
+    /// An emulated cluster on this machine.
+    Lab,
+    /// Real machines.
+    Hosts,
+    /// Virtual time.
+    Virtual,
+}
+
+/// Whether anything was set up before the first sample.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// First use: nothing was connected, resolved or cached.
+    Cold,
+    /// After warm-up messages, which were discarded.
+    Warm,
+}
+
+/// The part of a start-up that a row measures; a row without a step is the whole start-up.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Address resolution.
+    Neighbour,
+    /// The set-up of a virtual circuit.
+    Vc,
+    /// The transport's handshake.
+    Connect,
+    /// The round trip of the first message.
+    First,
+    /// The round trip of the second message, beside `first`: what was paid only once is the difference.
+    Second,
+    /// The first message after a pause.
+    Idle,
+}
+
+/// What was measured, with its unit last.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Half a round trip, always.
+    LatencyNs,
+    /// A round trip.
+    RttNs,
+    /// From a start-up's begin to its end, or one of its steps.
+    StartupNs,
+    /// User bytes at the receiver.
+    ThroughputBps,
+}
+
+/// Whether a row holds a measurement.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Measured.
+    Measured,
+    /// Tried, and failed; `reason` says why.
+    Failed,
+    /// Not tried; `reason` names the missing capability.
+    Skipped,
+}
+
+/// What holds a sending host back when its network is busy.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Backpressure {
+    /// A queueing discipline that the emulated network opens and closes.
+    Gate,
+    /// Nothing: what does not fit is dropped.
+    None,
+}
+
+/// One quantity of one cell. The statistics of a row that was not measured are all null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResultRow {
+    /// The kind of measurement: `startup`, `latency`, `throughput`.
+    pub probe: String,
+    /// The layer.
+    pub layer: Layer,
+    /// `library[:transport[:provider]]`, for example `tcp`.
+    pub path: String,
+    /// How bytes are handed over.
+    pub method: Option<Method>,
+    /// `block` or `poll`.
+    pub wait: Option<String>,
+    /// The network's name with its knobs.
+    pub network: String,
+    /// What the hosts were.
+    pub testbed: Testbed,
+    /// The hosts' settings: `modern`, `era`, `asis`.
+    pub profile: Option<String>,
+    /// Background traffic; null when idle.
+    pub load: Option<String>,
+    /// The sending host.
+    pub src: Option<String>,
+    /// The receiving host.
+    pub dst: Option<String>,
+    /// User bytes in a message.
+    pub size_bytes: Option<u64>,
+    /// Cold or warm; never mixed.
+    pub phase: Option<Phase>,
+    /// The part of a start-up.
+    pub step: Option<Step>,
+    /// The id of the cell: the hash of its resolved factors.
+    pub cell: String,
+    /// Launches that gave samples.
+    pub launches: u64,
+    /// Samples in all of them.
+    pub samples: u64,
+    /// What was measured.
+    pub quantity: Quantity,
+    /// The smallest sample.
+    pub min: Option<u64>,
+    /// The median sample.
+    pub p50: Option<u64>,
+    /// The 90th percentile.
+    pub p90: Option<u64>,
+    /// The 99th percentile; null below 1,000 samples.
+    pub p99: Option<u64>,
+    /// The 99.9th percentile; null below 10,000 samples.
+    pub p999: Option<u64>,
+    /// The largest sample.
+    pub max: Option<u64>,
+    /// The mean, rounded.
+    pub mean: Option<u64>,
+    /// Lower end of the interval of the launches' median; null below six launches.
+    pub ci95_low: Option<u64>,
+    /// Upper end of the interval of the launches' median; null below six launches.
+    pub ci95_high: Option<u64>,
+    /// Whether it was measured.
+    pub status: Status,
+    /// Why not, or what to know before trusting it.
+    pub reason: Option<String>,
+    /// What holds the sender back.
+    pub backpressure: Option<Backpressure>,
+    /// Whether the emulation kept its own times.
+    pub verdict: Option<Verdict>,
+}
+
+impl ResultRow {
+    /// Fills the statistics from one pooled population.
+    #[must_use]
+    pub fn with_statistics(mut self, pooled: &Pooled) -> Self {
+        let summary = pooled.summary;
+        self.launches = pooled.launches;
+        self.samples = summary.count;
+        self.min = Some(summary.min);
+        self.p50 = Some(summary.p50);
+        self.p90 = Some(summary.p90);
+        self.p99 = summary.p99;
+        self.p999 = summary.p999;
+        self.max = Some(summary.max);
+        self.mean = Some(summary.mean);
+        self.ci95_low = pooled.interval.map(|interval| interval.low);
+        self.ci95_high = pooled.interval.map(|interval| interval.high);
+        self
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    /// A row without any figure.
+    pub(crate) fn bare() -> ResultRow {
+        ResultRow {
+            probe: "latency".into(),
+            layer: Layer::Transport,
+            path: "tcp".into(),
+            method: Some(Method::Plain),
+            wait: Some("block".into()),
+            network: "wire".into(),
+            testbed: Testbed::Lab,
+            profile: Some("modern".into()),
+            load: None,
+            src: Some("h1".into()),
+            dst: Some("h2".into()),
+            size_bytes: Some(1),
+            phase: Some(Phase::Warm),
+            step: None,
+            cell: "0123456789abcdef".into(),
+            launches: 0,
+            samples: 0,
+            quantity: Quantity::LatencyNs,
+            min: None,
+            p50: None,
+            p90: None,
+            p99: None,
+            p999: None,
+            max: None,
+            mean: None,
+            ci95_low: None,
+            ci95_high: None,
+            status: Status::Failed,
+            reason: Some("the peer is gone".into()),
+            backpressure: Some(Backpressure::Gate),
+            verdict: None,
+        }
+    }
+
+    const CONTRACT: &str = "probe layer path method wait network testbed profile load src dst size_bytes phase step \
+        cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high status reason backpressure verdict";
+
+    #[test]
+    fn a_row_has_exactly_the_fields_of_the_contract() {
+        let text = serde_json::to_string(&bare()).unwrap();
+        let row: Value = serde_json::from_str(&text).unwrap();
+        let mut at = 0;
+        for name in CONTRACT.split_whitespace() {
+            let place = text[at..].find(&format!("\"{name}\":"));
+            at += place.unwrap_or_else(|| panic!("{name} is missing or out of order in {text}"));
+        }
+        assert_eq!(
+            row.as_object().unwrap().len(),
+            CONTRACT.split_whitespace().count()
+        );
+        for name in [
+            "load", "step", "min", "p99", "max", "mean", "ci95_low", "verdict",
+        ] {
+            assert_eq!(row[name], Value::Null, "{name}");
+        }
+        let words = [
+            ("layer", "transport"),
+            ("testbed", "lab"),
+            ("quantity", "latency_ns"),
+            ("backpressure", "gate"),
+        ];
+        for (name, word) in words {
+            assert_eq!(row[name], word);
+        }
+        assert_eq!(serde_json::from_str::<ResultRow>(&text).unwrap(), bare());
+    }
+
+    #[test]
+    fn figures_come_from_one_population() {
+        let launches: Vec<Vec<u64>> = (1..=6)
+            .map(|launch| (0..200).map(|n| launch * 1_000 + n).collect())
+            .collect();
+        let row = bare().with_statistics(&sonde_stats::pool(&launches).unwrap());
+        assert_eq!((row.launches, row.samples), (6, 1_200));
+        assert_eq!((row.min, row.max), (Some(1_000), Some(6_199)));
+        assert_eq!((row.ci95_low, row.ci95_high), (Some(1_099), Some(6_099)));
+        assert!(row.p99.is_some() && row.p999.is_none());
+    }
+}

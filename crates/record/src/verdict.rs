@@ -1,0 +1,187 @@
+//! Whether an emulated network kept its own times while a cell was measured.
+//!
+//! Model:   failed if more than 1 % of the deliveries are later than the bound, if any frame is lost between the host and
+//!          the network (the attachment), or if there is no delivery to judge by. The bound is the larger of 50 µs and
+//!          5 % of the model's one-way time. Passed is said with the same figures.
+//! Units:   nanoseconds; shares are fractions of one.
+//! Checked: `one_per_cent_is_the_edge`, `a_loss_fails`, `nothing_delivered_is_not_passed`, `the_bound_has_a_floor`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The floor of the bound.
+const BOUND_NS_MIN: u64 = 50_000;
+
+/// One bucket of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LatenessBucket {
+    /// The largest lateness that it counts.
+    pub up_to_ns: u64,
+    /// Deliveries in it, and in no earlier one.
+    pub count: u64,
+}
+
+/// How late deliveries were against the model, over all of them. Percentiles are null when there were none, or too few.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Lateness {
+    /// Deliveries.
+    pub count: u64,
+    /// Half are not later.
+    pub p50_ns: Option<u64>,
+    /// 99 % are not later.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % are not later.
+    pub p999_ns: Option<u64>,
+    /// The latest.
+    pub max_ns: Option<u64>,
+    /// Ascending; empty where only the figures above were kept.
+    pub buckets: Vec<LatenessBucket>,
+}
+
+/// The judgement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictStatus {
+    /// The emulation kept its times.
+    Passed,
+    /// It did not: do not trust the cell.
+    Failed,
+}
+
+/// The judgement with its figures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Verdict {
+    /// The judgement.
+    pub status: VerdictStatus,
+    /// Frames that the network delivered.
+    pub deliveries: u64,
+    /// Of these, later than the bound.
+    pub late: u64,
+    /// `late` over `deliveries`; null without deliveries.
+    pub late_share: Option<f64>,
+    /// What counts as late.
+    pub bound_ns: u64,
+    /// Median lateness.
+    pub lateness_p50_ns: Option<u64>,
+    /// 99th percentile of lateness.
+    pub lateness_p99_ns: Option<u64>,
+    /// Largest lateness.
+    pub lateness_max_ns: Option<u64>,
+    /// Frames lost between a host and the network.
+    pub attachment_losses: u64,
+    /// Why it failed, each with figures; empty when passed.
+    pub reasons: Vec<String>,
+}
+
+impl Verdict {
+    /// What counts as late where the model takes `one_way_ns` from host to host.
+    pub fn bound_ns(one_way_ns: u64) -> u64 {
+        BOUND_NS_MIN.max(one_way_ns / 20)
+    }
+
+    /// Judges a cell: of the deliveries in `lateness`, `late` were later than `bound_ns`.
+    ///
+    /// # Panics
+    /// When more are late than there are.
+    pub fn judge(lateness: &Lateness, late: u64, bound_ns: u64, attachment_losses: u64) -> Self {
+        let deliveries = lateness.count;
+        assert!(late <= deliveries, "{late} late of {deliveries} deliveries");
+        let mut reasons = Vec::new();
+        if deliveries == 0 {
+            reasons.push(
+                "no frame was delivered, so nothing can be said of the emulation".to_string(),
+            );
+        }
+        if u128::from(late) * 100 > u128::from(deliveries) {
+            reasons.push(format!(
+                "{late} of {deliveries} deliveries were more than {bound_ns} ns late; at most 1 % may be: \
+                 fewer hosts, a slower network or more CPUs"
+            ));
+        }
+        if attachment_losses > 0 {
+            reasons.push(format!(
+                "{attachment_losses} frames were lost between a host and the network, where the model loses none"
+            ));
+        }
+        let status = if reasons.is_empty() {
+            VerdictStatus::Passed
+        } else {
+            VerdictStatus::Failed
+        };
+        Self {
+            status,
+            deliveries,
+            late,
+            late_share: (deliveries > 0).then(|| late as f64 / deliveries as f64),
+            bound_ns,
+            lateness_p50_ns: lateness.p50_ns,
+            lateness_p99_ns: lateness.p99_ns,
+            lateness_max_ns: lateness.max_ns,
+            attachment_losses,
+            reasons,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(count: u64) -> Lateness {
+        Lateness {
+            count,
+            p50_ns: Some(3_000),
+            p99_ns: Some(20_000),
+            max_ns: Some(90_000),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn one_per_cent_is_the_edge() {
+        let passed = Verdict::judge(&of(1_000), 10, 50_000, 0);
+        assert_eq!(
+            (passed.status, passed.reasons.len()),
+            (VerdictStatus::Passed, 0)
+        );
+        assert_eq!(
+            (passed.late_share, passed.lateness_p99_ns),
+            (Some(0.01), Some(20_000))
+        );
+        let failed = Verdict::judge(&of(1_000), 11, 50_000, 0);
+        assert_eq!(failed.status, VerdictStatus::Failed);
+        assert!(
+            failed.reasons[0].contains("11 of 1000 deliveries were more than 50000 ns late"),
+            "{failed:?}"
+        );
+    }
+
+    #[test]
+    fn a_loss_fails() {
+        let failed = Verdict::judge(&of(1_000), 0, 50_000, 1);
+        assert_eq!(
+            (failed.status, failed.reasons.len()),
+            (VerdictStatus::Failed, 1)
+        );
+    }
+
+    #[test]
+    fn nothing_delivered_is_not_passed() {
+        let failed = Verdict::judge(&Lateness::default(), 0, 50_000, 0);
+        assert_eq!(
+            (failed.status, failed.late_share),
+            (VerdictStatus::Failed, None)
+        );
+        assert!(serde_json::to_value(&failed).unwrap()["late_share"].is_null());
+    }
+
+    #[test]
+    fn the_bound_has_a_floor() {
+        assert_eq!(Verdict::bound_ns(0), 50_000);
+        assert_eq!(Verdict::bound_ns(1_000_000), 50_000);
+        assert_eq!(Verdict::bound_ns(20_000_000), 1_000_000);
+    }
+}

@@ -1,0 +1,261 @@
+//! The times of an idle network: one frame alone, there and back, and the question for an address.
+//!
+//! Model:   the network itself is run between two ports, with nothing else on it. Loss and reordering are left out: the
+//!          time is that of a frame which meets neither. Circuits are up before the frame is offered, but for
+//!          [`first_one_way`], which pays for the set-up of a switched circuit.
+//! Source:  RFC 826 (28 bytes with IPv4 over Ethernet). Deviations: the same size is used towards an ATM address server,
+//!          where RFC 2225 §8.1 packets have 40 and 60 bytes: one cell of 2.8 us less each way, beside its 1 ms.
+//! Checked: `times_are_sums_of_their_parts`, `a_switched_circuit_costs_its_set_up`, `a_neighbour_is_asked_or_served`.
+
+use crate::{Clock, Happening};
+use sonde_link::{
+    Cause, Change, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Kind, NetworkSpec, Place,
+    Port, Resolution, Signalling, SpecError, To, VcCommand,
+};
+use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip};
+use thiserror::Error;
+
+/// The one who begins.
+pub(crate) const NEAR: Port = Port(0);
+/// The other.
+pub(crate) const FAR: Port = Port(1);
+const ADDRESS_PACKET: Bytes = Bytes(28);
+/// No time of an idle network comes near: 106 days.
+const NEVER: Instant = Instant::from_picos(u64::MAX / 2);
+
+/// Why a frame has no time.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TimeError {
+    /// The network is not one.
+    #[error("the network cannot be built: {0}")]
+    Network(#[from] SpecError),
+    /// The frame does not fit.
+    #[error(
+        "a frame of {len} does not fit: the network's MTU is {mtu} bytes; ask for less, or turn the knob `mtu`"
+    )]
+    TooLong {
+        /// Its length at layer 3.
+        len: Bytes,
+        /// The longest.
+        mtu: u64,
+    },
+    /// The network lost a lone frame.
+    #[error(
+        "the idle network lost the frame ({place:?}, {cause:?}); give its queues room for one frame"
+    )]
+    Lost {
+        /// Where.
+        place: Place,
+        /// Why.
+        cause: Cause,
+    },
+}
+
+/// From the offer of a frame of `len` layer-3 bytes to its last bit at the other station, circuits up.
+///
+/// # Errors
+/// [`TimeError`], also where `len` is above the MTU.
+pub fn one_way(spec: &NetworkSpec, len: Bytes) -> Result<OneWay, TimeError> {
+    alone(spec, len, true)
+}
+
+/// The same for the first frame between two stations: with the set-up of a switched circuit, where there is one.
+///
+/// # Errors
+/// [`TimeError`], also where `len` is above the MTU.
+pub fn first_one_way(spec: &NetworkSpec, len: Bytes) -> Result<OneWay, TimeError> {
+    alone(spec, len, false)
+}
+
+/// A frame of `len` layer-3 bytes there and, at the moment of its arrival, one of the same length back; circuits up.
+///
+/// # Errors
+/// [`TimeError`], also where `len` is above the MTU.
+pub fn round_trip(spec: &NetworkSpec, len: Bytes) -> Result<RoundTrip, TimeError> {
+    fits(spec, len)?;
+    let mut clock = idle(spec, true)?;
+    let begin = clock.now();
+    travel(&mut clock, frame(0, NEAR, FAR, len), FAR)?;
+    let end = travel(&mut clock, frame(1, FAR, NEAR, len), NEAR)?;
+    Ok(RoundTrip(end.since(begin)))
+}
+
+/// From the question for a station's link address to the answer: a request to all and a reply, or one request to the
+/// address server.
+///
+/// # Errors
+/// [`TimeError`].
+pub fn neighbour(spec: &NetworkSpec) -> Result<RoundTrip, TimeError> {
+    let mut clock = idle(spec, true)?;
+    let begin = clock.now();
+    let request = Frame {
+        to: To::All,
+        kind: Kind::Resolve(FAR),
+        ..frame(0, NEAR, FAR, ADDRESS_PACKET)
+    };
+    let end = match spec.resolution() {
+        Resolution::Server => travel(&mut clock, request, NEAR)?,
+        Resolution::Broadcast => {
+            travel(&mut clock, request, FAR)?;
+            let reply = Frame {
+                kind: Kind::Arp,
+                ..frame(1, FAR, NEAR, ADDRESS_PACKET)
+            };
+            travel(&mut clock, reply, NEAR)?
+        }
+    };
+    Ok(RoundTrip(end.since(begin)))
+}
+
+fn fits(spec: &NetworkSpec, len: Bytes) -> Result<(), TimeError> {
+    if len.0 > spec.mtu {
+        return Err(TimeError::TooLong { len, mtu: spec.mtu });
+    }
+    Ok(())
+}
+
+fn alone(spec: &NetworkSpec, len: Bytes, warm: bool) -> Result<OneWay, TimeError> {
+    fits(spec, len)?;
+    let mut clock = idle(spec, warm)?;
+    let begin = clock.now();
+    let end = travel(&mut clock, frame(0, NEAR, FAR, len), FAR)?;
+    Ok(OneWay(end.since(begin)))
+}
+
+fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Fabric>, TimeError> {
+    let mut quiet = spec.clone();
+    (quiet.path.loss, quiet.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
+    let mut clock = Clock::new(Fabric::new(&quiet, 2, 0)?);
+    if warm {
+        raise_circuit(&mut clock);
+    }
+    Ok(clock)
+}
+
+/// Sets up the circuit between the two ports where it is a switched one, and waits until it is up.
+pub(crate) fn raise_circuit<A>(clock: &mut Clock<Fabric, A>) {
+    let circuits = clock.network().spec().circuits;
+    if circuits.is_none_or(|circuits| circuits.signalling == Signalling::Pvc) {
+        return;
+    }
+    clock
+        .command(Command::Vc(VcCommand::Establish(NEAR, FAR)))
+        .expect("a network with circuits and two ports sets one up");
+    while let Some(happening) = clock.step(NEVER) {
+        let is_up = |change: &Change| matches!(change, Change::CircuitUp(..));
+        if matches!(&happening, Happening::Event(Event::State { change, .. }) if is_up(change)) {
+            return;
+        }
+    }
+}
+
+/// A plain frame from one port to another.
+pub(crate) fn frame(id: u64, from: Port, to: Port, len: Bytes) -> Frame {
+    Frame {
+        id: FrameId(id),
+        from,
+        to: To::One(to),
+        len,
+        kind: Kind::Ip,
+        class: Class::default(),
+        ecn: Ecn::NotCapable,
+        flow: 0,
+    }
+}
+
+/// Offers a frame to a network where it is alone; when it arrived at `to`.
+fn travel(clock: &mut Clock<Fabric>, frame: Frame, to: Port) -> Result<Instant, TimeError> {
+    // An empty queue takes any frame.
+    clock.offer(frame);
+    while let Some(happening) = clock.step(NEVER) {
+        match happening {
+            Happening::Event(Event::Deliver {
+                at, id, to: there, ..
+            }) if id == frame.id && there == to => return Ok(at),
+            Happening::Event(Event::Lost { place, cause, .. }) => {
+                return Err(TimeError::Lost { place, cause });
+            }
+            _ => {}
+        }
+    }
+    unreachable!("a taken frame is delivered or lost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sonde_link::{Forwarding, catalogue, resolve};
+    use sonde_units::Span;
+
+    fn spec(selector: &str) -> NetworkSpec {
+        resolve(selector, &|_| unreachable!()).unwrap()
+    }
+
+    /// Line, propagation, switch, line, propagation; less what a switch forwards before it has all.
+    fn sum(spec: &NetworkSpec, len: Bytes) -> Span {
+        let (time, cell) = (spec.line.time(len), spec.line.unit_time(Bytes(53)));
+        let wire = spec.line.propagation() + spec.path.delay;
+        let Some(switch) = spec.switch else {
+            return time + wire;
+        };
+        let head = match switch.forwarding {
+            Forwarding::StoreAndForward => time,
+            Forwarding::CutThrough => time.min(spec.line.unit_time(Bytes(64))),
+            Forwarding::Cells => cell,
+        };
+        head + wire + switch.latency + time + spec.line.propagation()
+    }
+
+    #[test]
+    fn times_are_sums_of_their_parts() {
+        for spec in catalogue() {
+            for len in [1, 40, 46, 552, spec.mtu].map(Bytes) {
+                let want = sum(&spec, len);
+                assert_eq!(one_way(&spec, len), Ok(OneWay(want)), "{} {len}", spec.name);
+                assert_eq!(round_trip(&spec, len), Ok(OneWay(want).twice()));
+            }
+            let mtu = spec.mtu;
+            let len = Bytes(mtu + 1);
+            assert_eq!(one_way(&spec, len), Err(TimeError::TooLong { len, mtu }));
+        }
+        // 84 bytes at 100 Mb/s twice, 20 m twice, 10 us.
+        let ethernet = one_way(&spec("ethernet-100"), Bytes(1)).unwrap();
+        assert_eq!(ethernet.0, Span::nanos(2 * 6_720 + 200 + 10_000));
+    }
+
+    #[test]
+    fn loss_and_reordering_do_not_touch_the_times() {
+        let plain = one_way(&spec("wan-100m-20ms"), Bytes(64));
+        let knobs = spec("wan-100m-20ms:loss=50%:reorder=50%:reorder_by=1ms");
+        assert_eq!(one_way(&knobs, Bytes(64)), plain);
+    }
+
+    #[test]
+    fn a_switched_circuit_costs_its_set_up() {
+        let (pvc, svc) = (spec("atm-oc3c"), spec("atm-oc3c:vc=svc"));
+        let len = Bytes(1_500);
+        let warm = one_way(&pvc, len).unwrap();
+        assert_eq!(one_way(&svc, len), Ok(warm));
+        assert_eq!(first_one_way(&pvc, len), Ok(warm));
+        assert_eq!(
+            first_one_way(&svc, len),
+            Ok(OneWay(warm.0 + Span::millis(21)))
+        );
+    }
+
+    #[test]
+    fn a_neighbour_is_asked_or_served() {
+        let ethernet = spec("ethernet-100");
+        let there = sum(&ethernet, ADDRESS_PACKET);
+        assert_eq!(neighbour(&ethernet), Ok(RoundTrip(there * 2)));
+        assert_eq!(
+            neighbour(&spec("wire:delay=3ms")),
+            Ok(RoundTrip(Span::millis(6)))
+        );
+        // One cell to the server at the switch, its time, one cell back.
+        let atm = spec("atm-oc3c");
+        let cell = atm.line.unit_time(Bytes(53));
+        let want = (cell + atm.line.propagation()) * 2 + Span::micros(10) + Span::millis(1);
+        assert_eq!(neighbour(&atm), Ok(RoundTrip(want)));
+    }
+}
