@@ -20,6 +20,16 @@ pub enum Path {
     Udp,
 }
 
+impl Path {
+    /// As it is written: `tcp`, `udp`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
 /// How a program waits for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

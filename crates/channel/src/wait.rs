@@ -1,4 +1,4 @@
-//! Bounded waits.
+//! Waits that end: by a time-out of the kernel's, or by a look at the clock now and then.
 //!
 //! Model:   sleeping waits are bounded by the kernel: SO_RCVTIMEO and SO_SNDTIMEO on blocking sockets (EAGAIN when they
 //!          end), poll(2) elsewhere. Spinning waits look at the clock once in 256 attempts, some 50 µs.

@@ -56,13 +56,19 @@ impl From<TalkError> for LabError {
     fn from(error: TalkError) -> Self {
         match error {
             TalkError::Ended => Self::Gone,
-            other => Self::Call { what: "talk to the switch", problem: other.to_string() },
+            other => Self::Call {
+                what: "talk to the switch",
+                problem: other.to_string(),
+            },
         }
     }
 }
 
 fn call<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> LabError {
-    move |problem| LabError::Call { what, problem: problem.to_string() }
+    move |problem| LabError::Call {
+        what,
+        problem: problem.to_string(),
+    }
 }
 
 /// A running lab.
@@ -80,21 +86,46 @@ impl Lab {
     ///
     /// # Errors
     /// Every variant of [`LabError`] but `Exec`; a refusal names what stands in the way and the remedy.
-    pub fn start(program: &std::path::Path, config: &Config, ledger: Option<&File>, pcap: Option<&File>) -> Result<Self, LabError> {
+    pub fn start(
+        program: &std::path::Path,
+        config: &Config,
+        ledger: Option<&File>,
+        pcap: Option<&File>,
+    ) -> Result<Self, LabError> {
         if !HOSTS.contains(&config.hosts) {
-            return Err(LabError::Hosts { hosts: config.hosts });
+            return Err(LabError::Hosts {
+                hosts: config.hosts,
+            });
         }
         if let Some(port) = config.pcap_port.filter(|port| *port >= config.hosts) {
-            return Err(LabError::NoSuchHost { number: port + 1, hosts: config.hosts });
+            return Err(LabError::NoSuchHost {
+                number: port + 1,
+                hosts: config.hosts,
+            });
         }
         let (control, theirs) = message::pair().map_err(call("make a socket to the lab"))?;
         let mut command = Command::new(program);
-        command.arg(cradle::CRADLE).arg(std::process::id().to_string());
-        let cradle = command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn().map_err(call("start the lab's first process"))?;
+        command
+            .arg(cradle::CRADLE)
+            .arg(std::process::id().to_string());
+        let cradle = command
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(call("start the lab's first process"))?;
         drop(command);
-        let mut lab = Self { control, cradle, hosts: config.hosts, info: empty_info() };
+        let mut lab = Self {
+            control,
+            cradle,
+            hosts: config.hosts,
+            info: empty_info(),
+        };
         lab.write_maps()?;
-        let files: Vec<BorrowedFd<'_>> = [ledger, pcap].into_iter().flatten().map(AsFd::as_fd).collect();
+        let files: Vec<BorrowedFd<'_>> = [ledger, pcap]
+            .into_iter()
+            .flatten()
+            .map(AsFd::as_fd)
+            .collect();
         let start = Request::Start(Box::new(config.clone()));
         match lab.ask_with(&start, &files)?.0 {
             Answer::Ready(info) => lab.info = *info,
@@ -106,7 +137,11 @@ impl Lab {
     /// Waits for the cradle and writes its id maps. Where even root may not have a user namespace, there is none to map.
     fn write_maps(&mut self) -> Result<(), LabError> {
         let (uid, gid) = process::ids();
-        if uid == 0 && namespace::obstacle().map_err(call("try a user namespace"))?.is_some() {
+        if uid == 0
+            && namespace::obstacle()
+                .map_err(call("try a user namespace"))?
+                .is_some()
+        {
             return Ok(());
         }
         match hear::<Answer>(&self.control)? {
@@ -132,7 +167,11 @@ impl Lab {
         self.cradle.id()
     }
 
-    fn ask_with(&self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>), LabError> {
+    fn ask_with(
+        &self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Answer, Vec<OwnedFd>), LabError> {
         say(&self.control, request, fds)?;
         Ok(hear(&self.control)?)
     }
@@ -152,9 +191,17 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::NoSuchHost`], or what its init met.
-    pub fn exec(&self, number: u16, exec: &Exec, streams: [BorrowedFd<'_>; 3]) -> Result<(Session, Option<Terminal>), LabError> {
+    pub fn exec(
+        &self,
+        number: u16,
+        exec: &Exec,
+        streams: [BorrowedFd<'_>; 3],
+    ) -> Result<(Session, Option<Terminal>), LabError> {
         if !(1..=self.hosts).contains(&number) {
-            return Err(LabError::NoSuchHost { number, hosts: self.hosts });
+            return Err(LabError::NoSuchHost {
+                number,
+                hosts: self.hosts,
+            });
         }
         match self.ask(&Request::Connect(number))? {
             (Answer::Connected, mut fds) => {
@@ -226,7 +273,9 @@ impl Drop for Lab {
 fn unexpected(answer: Answer) -> LabError {
     match answer {
         Answer::Failed(problem) => LabError::Refused(problem),
-        other => LabError::Refused(format!("the lab gave an answer that was not asked for: {other:?}")),
+        other => LabError::Refused(format!(
+            "the lab gave an answer that was not asked for: {other:?}"
+        )),
     }
 }
 
@@ -246,14 +295,27 @@ fn empty_info() -> Info {
 /// setuid programs for it are there.
 fn map_ids(pid: u32, uid: u32, gid: u32) -> sonde_sys::Result<()> {
     if uid == 0 {
-        let all = [IdMap { inside: 0, outside: 0, count: 65_536 }];
+        let all = [IdMap {
+            inside: 0,
+            outside: 0,
+            count: 65_536,
+        }];
         return namespace::write_id_maps(pid, &all, &all, false);
     }
-    let own = |outside| IdMap { inside: 0, outside, count: 1 };
+    let own = |outside| IdMap {
+        inside: 0,
+        outside,
+        count: 1,
+    };
     let ranges = namespace::subid_ranges(uid);
     if let (Some(uids), Some(gids)) = (ranges.uid.first(), ranges.gid.first()) {
-        let rest = |range: &namespace::SubIds| IdMap { inside: 1, outside: range.first, count: range.count.min(65_535) };
-        let with_rest = namespace::newuidmap(pid, &[own(uid), rest(uids)]).and_then(|()| namespace::newgidmap(pid, &[own(gid), rest(gids)]));
+        let rest = |range: &namespace::SubIds| IdMap {
+            inside: 1,
+            outside: range.first,
+            count: range.count.min(65_535),
+        };
+        let with_rest = namespace::newuidmap(pid, &[own(uid), rest(uids)])
+            .and_then(|()| namespace::newgidmap(pid, &[own(gid), rest(gids)]));
         if with_rest.is_ok() {
             return Ok(());
         }

@@ -55,23 +55,38 @@ pub struct Profile {
 
 impl Profile {
     /// CUBIC and all options.
-    pub const MODERN: Self = Self { kind: ProfileKind::Modern, window_bytes: 6_291_456 };
+    pub const MODERN: Self = Self {
+        kind: ProfileKind::Modern,
+        window_bytes: 6_291_456,
+    };
     /// Reno and the largest window without scaling.
-    pub const ERA: Self = Self { kind: ProfileKind::Era, window_bytes: 65_535 };
+    pub const ERA: Self = Self {
+        kind: ProfileKind::Era,
+        window_bytes: 65_535,
+    };
 }
 
 impl FromStr for Profile {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let window = |text: &str| text.parse().ok().filter(|bytes| (1_024..=65_535).contains(bytes));
+        let window = |text: &str| {
+            text.parse()
+                .ok()
+                .filter(|bytes| (1_024..=65_535).contains(bytes))
+        };
         match text.split_once(":window=") {
             None if text == "modern" => Ok(Self::MODERN),
             None if text == "era" => Ok(Self::ERA),
             Some(("era", bytes)) => {
                 let window_bytes = window(bytes).ok_or_else(|| format!("`{bytes}` is not a window: write 1024 to 65535 bytes, as in `era:window=16384`"))?;
-                Ok(Self { window_bytes, ..Self::ERA })
+                Ok(Self {
+                    window_bytes,
+                    ..Self::ERA
+                })
             }
-            _ => Err(format!("there is no profile `{text}`: write `modern`, `era` or `era:window=16384`")),
+            _ => Err(format!(
+                "there is no profile `{text}`: write `modern`, `era` or `era:window=16384`"
+            )),
         }
     }
 }
@@ -110,9 +125,17 @@ impl CpuPlan {
             "split" if others.is_empty() => (vec![*last], vec![*last]),
             "split" => (vec![*last], others.to_vec()),
             "free" => (Vec::new(), Vec::new()),
-            _ => return Err(format!("there is no CPU plan `{name}`: write `one`, `split` or `free`")),
+            _ => {
+                return Err(format!(
+                    "there is no CPU plan `{name}`: write `one`, `split` or `free`"
+                ));
+            }
         };
-        Ok(Self { name: name.to_owned(), switch, hosts })
+        Ok(Self {
+            name: name.to_owned(),
+            switch,
+            hosts,
+        })
     }
 }
 
@@ -172,7 +195,10 @@ mod tests {
             assert_eq!(text.parse::<Profile>().unwrap().to_string(), text);
         }
         for text in ["", "old", "modern:window=1", "era:window=70000"] {
-            assert!(text.parse::<Profile>().unwrap_err().contains("write"), "{text}");
+            assert!(
+                text.parse::<Profile>().unwrap_err().contains("write"),
+                "{text}"
+            );
         }
     }
 
@@ -182,6 +208,10 @@ mod tests {
         assert_eq!((split.switch, split.hosts), (vec![2], vec![0, 1]));
         let split = CpuPlan::named("split", &[3]).unwrap();
         assert_eq!((split.switch, split.hosts), (vec![3], vec![3]));
-        assert!(CpuPlan::named("half", &[0]).unwrap_err().contains("`split`"));
+        assert!(
+            CpuPlan::named("half", &[0])
+                .unwrap_err()
+                .contains("`split`")
+        );
     }
 }

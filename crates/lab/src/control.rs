@@ -104,7 +104,11 @@ pub(crate) enum TalkError {
 }
 
 /// Sends one message.
-pub(crate) fn say<T: Serialize>(socket: impl AsFd, what: &T, fds: &[BorrowedFd<'_>]) -> Result<(), TalkError> {
+pub(crate) fn say<T: Serialize>(
+    socket: impl AsFd,
+    what: &T,
+    fds: &[BorrowedFd<'_>],
+) -> Result<(), TalkError> {
     Ok(message::send(socket, &serde_json::to_vec(what)?, fds)?)
 }
 

@@ -24,7 +24,12 @@ pub(crate) const LENDER: &str = "--sonde-lab-lender";
 pub fn entry() -> Option<i32> {
     let mut arguments = std::env::args_os().skip(1);
     let part = arguments.next()?;
-    let mut parent = || arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).unwrap_or(0);
+    let mut parent = || {
+        arguments
+            .next()
+            .and_then(|pid| pid.to_str()?.parse().ok())
+            .unwrap_or(0)
+    };
     match part.to_str()? {
         CRADLE => Some(cradle(parent())),
         SWITCH => Some(switch::run()),
@@ -38,7 +43,10 @@ pub fn entry() -> Option<i32> {
 pub(crate) fn start(part: &str, socket: OwnedFd) -> std::io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command.arg(part).arg(std::process::id().to_string());
-    command.stdin(Stdio::from(socket)).stdout(Stdio::null()).spawn()
+    command
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .spawn()
 }
 
 fn cradle(parent: u32) -> i32 {
@@ -61,13 +69,18 @@ fn nest(socket: impl AsFd, parent: u32) -> Result<i32, String> {
     let is_mapped = namespace::unshare(Namespaces::of(&[Kind::User])).is_ok();
     if !is_mapped && !process::holds(process::Capability::SysAdmin).unwrap_or(false) {
         let obstacle = namespace::obstacle().map_err(|e| text(&e))?;
-        return Err(obstacle.map_or_else(|| "the kernel refused a user namespace once, but gives one now; try again".to_owned(), |o| format!("{o}. {}", o.remedy())));
+        return Err(obstacle.map_or_else(
+            || "the kernel refused a user namespace once, but gives one now; try again".to_owned(),
+            |o| format!("{o}. {}", o.remedy()),
+        ));
     }
     if is_mapped {
         say(&socket, &Answer::Unshared, &[]).map_err(|e| text(&e))?;
         match hear::<Request>(&socket) {
             Ok((Request::Mapped, _)) => {}
-            Ok(_) | Err(TalkError::Ended) => return Err("the command ended before the id maps were written".into()),
+            Ok(_) | Err(TalkError::Ended) => {
+                return Err("the command ended before the id maps were written".into());
+            }
             Err(e) => return Err(text(&e)),
         }
     }

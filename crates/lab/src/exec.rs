@@ -138,19 +138,30 @@ pub(crate) enum FromInit {
 
 /// Each byte as one character.
 pub(crate) fn pack(text: &OsStr) -> String {
-    text.as_bytes().iter().map(|byte| char::from(*byte)).collect()
+    text.as_bytes()
+        .iter()
+        .map(|byte| char::from(*byte))
+        .collect()
 }
 
 /// The bytes again; what is no byte is left out.
 pub(crate) fn unpack(text: &str) -> OsString {
-    OsString::from_vec(text.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()).collect())
+    OsString::from_vec(
+        text.chars()
+            .filter_map(|c| u8::try_from(u32::from(c)).ok())
+            .collect(),
+    )
 }
 
 impl Exec {
     fn request(&self) -> ExecRequest {
         ExecRequest {
             argv: self.argv.iter().map(|word| pack(word)).collect(),
-            environment: self.environment.iter().map(|(name, value)| (pack(name), pack(value))).collect(),
+            environment: self
+                .environment
+                .iter()
+                .map(|(name, value)| (pack(name), pack(value)))
+                .collect(),
             directory: pack(self.directory.as_os_str()),
             root: self.root,
             detached: self.detached,
@@ -177,18 +188,39 @@ impl Session {
     ///
     /// # Errors
     /// What the init met.
-    pub fn start(host: u16, socket: OwnedFd, exec: &Exec, streams: [BorrowedFd<'_>; 3]) -> Result<(Self, Option<Terminal>), ExecError> {
-        let program = exec.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        let session = Self { host, program, socket };
+    pub fn start(
+        host: u16,
+        socket: OwnedFd,
+        exec: &Exec,
+        streams: [BorrowedFd<'_>; 3],
+    ) -> Result<(Self, Option<Terminal>), ExecError> {
+        let program = exec
+            .argv
+            .first()
+            .map(|word| word.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let session = Self {
+            host,
+            program,
+            socket,
+        };
         let request = serde_json::to_vec(&exec.request()).map_err(|e| session.failed(e))?;
-        let streams: &[BorrowedFd<'_>] = if exec.terminal.is_some() { &[] } else { &streams };
+        let streams: &[BorrowedFd<'_>] = if exec.terminal.is_some() {
+            &[]
+        } else {
+            &streams
+        };
         message::send(&session.socket, &request, streams).map_err(|e| session.failed(e))?;
         let (answer, mut fds) = session.hear()?;
         let program = session.program.clone();
         match answer {
             FromInit::Started => Ok((session, fds.pop().map(Terminal))),
             FromInit::NotFound => Err(ExecError::NotFound { host, program }),
-            FromInit::Failed(problem) => Err(ExecError::Start { host, program, problem }),
+            FromInit::Failed(problem) => Err(ExecError::Start {
+                host,
+                program,
+                problem,
+            }),
             FromInit::Ended(_) => Err(session.failed("the init spoke of an end before the start")),
         }
     }
@@ -197,9 +229,21 @@ impl Session {
     ///
     /// # Errors
     /// What the connection or the init met.
-    pub fn inside(number: u16, exec: &Exec, streams: [BorrowedFd<'_>; 3]) -> Result<(Self, Option<Terminal>), ExecError> {
-        let connection = |e: sonde_sys::Error| ExecError::Connection { host: number, problem: format!("{e}; is this a program in a lab, and is there a host h{number}?") };
-        Self::start(number, message::connect(&socket_path(number)).map_err(connection)?, exec, streams)
+    pub fn inside(
+        number: u16,
+        exec: &Exec,
+        streams: [BorrowedFd<'_>; 3],
+    ) -> Result<(Self, Option<Terminal>), ExecError> {
+        let connection = |e: sonde_sys::Error| ExecError::Connection {
+            host: number,
+            problem: format!("{e}; is this a program in a lab, and is there a host h{number}?"),
+        };
+        Self::start(
+            number,
+            message::connect(&socket_path(number)).map_err(connection)?,
+            exec,
+            streams,
+        )
     }
 
     /// Waits until the program ends.
@@ -228,13 +272,24 @@ impl Session {
     }
 
     fn hear(&self) -> Result<(FromInit, Vec<OwnedFd>), ExecError> {
-        let gone = || ExecError::HostGone { host: self.host, program: self.program.clone() };
-        let (bytes, fds) = message::recv(&self.socket).map_err(|e| self.failed(e))?.ok_or_else(gone)?;
-        Ok((serde_json::from_slice(&bytes).map_err(|e| self.failed(e))?, fds))
+        let gone = || ExecError::HostGone {
+            host: self.host,
+            program: self.program.clone(),
+        };
+        let (bytes, fds) = message::recv(&self.socket)
+            .map_err(|e| self.failed(e))?
+            .ok_or_else(gone)?;
+        Ok((
+            serde_json::from_slice(&bytes).map_err(|e| self.failed(e))?,
+            fds,
+        ))
     }
 
     fn failed(&self, problem: impl std::fmt::Display) -> ExecError {
-        ExecError::Connection { host: self.host, problem: problem.to_string() }
+        ExecError::Connection {
+            host: self.host,
+            problem: problem.to_string(),
+        }
     }
 }
 

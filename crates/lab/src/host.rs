@@ -13,10 +13,10 @@ use sonde_link::Port;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::message::{self, Incoming};
-use sonde_sys::{cpu, mount};
 use sonde_sys::namespace::{self, IdMap, Kind, Namespaces};
 use sonde_sys::process::{self, SignalFd};
 use sonde_sys::pty::{Pty, WindowSize};
+use sonde_sys::{cpu, mount};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
@@ -40,7 +40,10 @@ enum HostError {
     #[error("{0}")]
     Talk(#[from] TalkError),
     #[error("{what}: {problem}")]
-    File { what: String, problem: std::io::Error },
+    File {
+        what: String,
+        problem: std::io::Error,
+    },
 }
 
 fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> HostError {
@@ -64,7 +67,9 @@ pub(crate) fn run() -> i32 {
 /// The process that lends its user namespace to a host's programs: it tells that it is in, and waits for the end.
 pub(crate) fn lend_user_namespace() -> i32 {
     use std::io::Write;
-    let told = namespace::unshare(Namespaces::of(&[Kind::User])).is_ok() && std::io::stdout().write_all(b"1").is_ok() && std::io::stdout().flush().is_ok();
+    let told = namespace::unshare(Namespaces::of(&[Kind::User])).is_ok()
+        && std::io::stdout().write_all(b"1").is_ok()
+        && std::io::stdout().flush().is_ok();
     if told {
         // The end of standard input is the sign to go; what is read does not matter.
         drop(std::io::stdin().read(&mut [0]));
@@ -95,8 +100,15 @@ impl Init {
     fn come_up(parent: std::io::Result<OwnedFd>) -> Result<Self, HostError> {
         let parent = parent.map_err(file("keep the socket to the switch"))?;
         let (request, _) = hear::<HostRequest>(&parent)?;
-        let HostRequest::Start(config) = request else { return Err(TalkError::Ended.into()) };
-        namespace::unshare(Namespaces::of(&[Kind::Net, Kind::Mount, Kind::Uts, Kind::Ipc]))?;
+        let HostRequest::Start(config) = request else {
+            return Err(TalkError::Ended.into());
+        };
+        namespace::unshare(Namespaces::of(&[
+            Kind::Net,
+            Kind::Mount,
+            Kind::Uts,
+            Kind::Ipc,
+        ]))?;
         say(&parent, &HostAnswer::Unshared, &[])?;
         process::set_hostname(&format!("h{}", config.number))?;
         furnish(&config)?;
@@ -127,11 +139,18 @@ impl Init {
     fn serve(&mut self) -> Result<(), HostError> {
         let mut events = [Event::EMPTY; 16];
         loop {
-            let tokens: Vec<u64> = self.epoll.wait(&mut events, None)?.iter().map(Event::token).collect();
+            let tokens: Vec<u64> = self
+                .epoll
+                .wait(&mut events, None)?
+                .iter()
+                .map(Event::token)
+                .collect();
             for token in tokens {
                 match token {
                     TOKEN_PARENT => {
-                        let Incoming::Message((_, fds)) = message::try_recv(&self.parent)? else { return Ok(()) };
+                        let Incoming::Message((_, fds)) = message::try_recv(&self.parent)? else {
+                            return Ok(());
+                        };
                         self.held.extend(fds);
                     }
                     TOKEN_SIGNAL => {
@@ -140,7 +159,8 @@ impl Init {
                     }
                     TOKEN_LISTENER => {
                         if let Some(connection) = message::accept(&self.listener)? {
-                            self.epoll.add(&connection, self.next_connection, Interest::Read)?;
+                            self.epoll
+                                .add(&connection, self.next_connection, Interest::Read)?;
                             self.connections.insert(self.next_connection, connection);
                             self.next_connection += 1;
                         }
@@ -153,8 +173,14 @@ impl Init {
 
     /// A request, a signal, or the end of a connection.
     fn on_connection(&mut self, token: u64) {
-        let Some(connection) = self.connections.get(&token) else { return };
-        let running = self.programs.iter().find(|(_, program)| program.connection == token).map(|(pid, _)| *pid);
+        let Some(connection) = self.connections.get(&token) else {
+            return;
+        };
+        let running = self
+            .programs
+            .iter()
+            .find(|(_, program)| program.connection == token)
+            .map(|(pid, _)| *pid);
         let (bytes, fds) = match message::try_recv(connection) {
             Ok(Incoming::Message(message)) => message,
             Ok(Incoming::Nothing) => return,
@@ -187,20 +213,41 @@ impl Init {
         }
     }
 
-    fn start(&mut self, token: u64, bytes: &[u8], fds: Vec<OwnedFd>) -> Result<(FromInit, Option<OwnedFd>), FromInit> {
+    fn start(
+        &mut self,
+        token: u64,
+        bytes: &[u8],
+        fds: Vec<OwnedFd>,
+    ) -> Result<(FromInit, Option<OwnedFd>), FromInit> {
         let failed = |problem: &dyn std::fmt::Display| FromInit::Failed(problem.to_string());
         let request: ExecRequest = serde_json::from_slice(bytes).map_err(|e| failed(&e))?;
         let (streams, terminal) = streams(&request, fds).map_err(|e| failed(&e))?;
-        let steps = self.steps(&request, terminal.is_some()).map_err(|e| failed(&e))?;
+        let steps = self
+            .steps(&request, terminal.is_some())
+            .map_err(|e| failed(&e))?;
         let mut words = request.argv.iter().map(|word| exec::unpack(word));
-        let mut command = Command::new(words.next().ok_or_else(|| failed(&"there is no program to start"))?);
-        command.args(words).env_clear().envs(self.environment(&request)).current_dir(directory(&request));
+        let mut command = Command::new(
+            words
+                .next()
+                .ok_or_else(|| failed(&"there is no program to start"))?,
+        );
+        command
+            .args(words)
+            .env_clear()
+            .envs(self.environment(&request))
+            .current_dir(directory(&request));
         let [input, output, error] = streams;
         command.stdin(input).stdout(output).stderr(error);
         before_exec(&mut command, steps);
         match command.spawn() {
             Ok(child) => {
-                self.programs.insert(child.id(), Program { connection: token, detached: request.detached });
+                self.programs.insert(
+                    child.id(),
+                    Program {
+                        connection: token,
+                        detached: request.detached,
+                    },
+                );
                 Ok((FromInit::Started, terminal))
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(FromInit::NotFound),
@@ -210,7 +257,11 @@ impl Init {
 
     /// What happens between fork and exec. A child has the CPUs of this process, which are chosen anew for each program.
     fn steps(&mut self, request: &ExecRequest, terminal: bool) -> Result<Vec<Step>, HostError> {
-        let cpus = if request.cpus.is_empty() { &self.config.cpus } else { &request.cpus };
+        let cpus = if request.cpus.is_empty() {
+            &self.config.cpus
+        } else {
+            &request.cpus
+        };
         if !cpus.is_empty() {
             cpu::pin(cpus)?;
         }
@@ -220,7 +271,10 @@ impl Init {
         }
         if !request.root {
             let (uid, gid) = self.config.user;
-            steps.extend(self.user_namespace()?.map(|namespace| Step::Join(namespace, Kind::User)));
+            steps.extend(
+                self.user_namespace()?
+                    .map(|namespace| Step::Join(namespace, Kind::User)),
+            );
             steps.push(Step::SetIds { uid, gid });
         }
         Ok(steps)
@@ -228,10 +282,25 @@ impl Init {
 
     fn environment(&self, request: &ExecRequest) -> Vec<(OsString, OsString)> {
         let name = format!("h{}", self.config.number);
-        let mut environment: Vec<_> = request.environment.iter().map(|(name, value)| (exec::unpack(name), exec::unpack(value))).collect();
-        let own = |key: &OsString| matches!(key.to_str(), Some("HOSTNAME" | "SONDE_HOST" | "SONDE_HOSTS" | "TMPDIR"));
+        let mut environment: Vec<_> = request
+            .environment
+            .iter()
+            .map(|(name, value)| (exec::unpack(name), exec::unpack(value)))
+            .collect();
+        let own = |key: &OsString| {
+            matches!(
+                key.to_str(),
+                Some("HOSTNAME" | "SONDE_HOST" | "SONDE_HOSTS" | "TMPDIR")
+            )
+        };
         environment.retain(|(key, _)| !own(key));
-        let mut path = environment.iter().find(|(key, _)| key == "PATH").map_or_else(|| "/usr/local/bin:/usr/bin:/bin".into(), |(_, value)| value.clone());
+        let mut path = environment
+            .iter()
+            .find(|(key, _)| key == "PATH")
+            .map_or_else(
+                || "/usr/local/bin:/usr/bin:/bin".into(),
+                |(_, value)| value.clone(),
+            );
         environment.retain(|(key, _)| key != "PATH");
         path.push(format!(":/usr/sbin:/sbin:{}/bin", exec::FOLDER));
         environment.push(("PATH".into(), path));
@@ -245,18 +314,28 @@ impl Init {
     /// had. A fresh one a program would break shared memory and tracing between siblings.
     fn user_namespace(&mut self) -> Result<Option<OwnedFd>, HostError> {
         if self.user.is_none() {
-            let Ok(namespace) = lend(self.config.user) else { return Ok(None) };
+            let Ok(namespace) = lend(self.config.user) else {
+                return Ok(None);
+            };
             self.user = Some(namespace);
         }
         let namespace = self.user.as_ref().expect("it was made just now");
-        Ok(Some(namespace.try_clone().map_err(file("keep the user namespace"))?))
+        Ok(Some(
+            namespace
+                .try_clone()
+                .map_err(file("keep the user namespace"))?,
+        ))
     }
 
     /// Tells the end of each program that has ended.
     fn collect(&mut self) {
         for (pid, status) in process::reap() {
-            let Some(program) = self.programs.remove(&pid) else { continue };
-            let ended = status.signal().map_or_else(|| Ended::Code(status.code().unwrap_or(0)), Ended::Signal);
+            let Some(program) = self.programs.remove(&pid) else {
+                continue;
+            };
+            let ended = status
+                .signal()
+                .map_or_else(|| Ended::Code(status.code().unwrap_or(0)), Ended::Signal);
             if let Some(connection) = self.connections.remove(&program.connection) {
                 // A detached program's starter may be gone.
                 drop(say(&connection, &FromInit::Ended(ended), &[]));
@@ -267,7 +346,10 @@ impl Init {
 }
 
 /// The standard streams of a program, and the controlling end of its terminal if it has one.
-fn streams(request: &ExecRequest, fds: Vec<OwnedFd>) -> Result<([OwnedFd; 3], Option<OwnedFd>), HostError> {
+fn streams(
+    request: &ExecRequest,
+    fds: Vec<OwnedFd>,
+) -> Result<([OwnedFd; 3], Option<OwnedFd>), HostError> {
     let Some((rows, columns)) = request.terminal else {
         let streams = <[OwnedFd; 3]>::try_from(fds).map_err(|_| TalkError::Ended)?;
         return Ok((streams, None));
@@ -281,7 +363,11 @@ fn streams(request: &ExecRequest, fds: Vec<OwnedFd>) -> Result<([OwnedFd; 3], Op
 
 fn directory(request: &ExecRequest) -> PathBuf {
     let wanted = PathBuf::from(exec::unpack(&request.directory));
-    if wanted.is_dir() { wanted } else { PathBuf::from("/") }
+    if wanted.is_dir() {
+        wanted
+    } else {
+        PathBuf::from("/")
+    }
 }
 
 /// Makes a user namespace in which `user` are the ids of this process.
@@ -295,13 +381,23 @@ fn lend((uid, gid): (u32, u32)) -> Result<OwnedFd, HostError> {
     let outcome = (|| {
         let mut told = [0];
         let stdout = lender.stdout.as_mut().expect("it was piped");
-        stdout.read_exact(&mut told).map_err(file("hear of the user namespace"))?;
-        let map = |inside| [IdMap { inside, outside: 0, count: 1 }];
+        stdout
+            .read_exact(&mut told)
+            .map_err(file("hear of the user namespace"))?;
+        let map = |inside| {
+            [IdMap {
+                inside,
+                outside: 0,
+                count: 1,
+            }]
+        };
         namespace::write_id_maps(lender.id(), &map(uid), &map(gid), false)?;
         Ok(namespace::open(lender.id(), Kind::User)?)
     })();
     drop(lender.stdin.take());
-    lender.wait().map_err(file("wait for the lender of a user namespace"))?;
+    lender
+        .wait()
+        .map_err(file("wait for the lender of a user namespace"))?;
     outcome
 }
 
@@ -311,7 +407,12 @@ fn furnish(config: &HostConfig) -> Result<(), HostError> {
     mount::make_private(Path::new("/"))?;
     let shared = open(Path::new(exec::FOLDER)).map_err(file("open the lab's folder"))?;
     let below = |path: &&PathBuf| path.starts_with("/tmp") || path.starts_with("/run");
-    let kept: Vec<_> = config.keep.iter().filter(below).filter_map(|path| open(path).ok().map(|fd| (path, fd))).collect();
+    let kept: Vec<_> = config
+        .keep
+        .iter()
+        .filter(below)
+        .filter_map(|path| open(path).ok().map(|fd| (path, fd)))
+        .collect();
     mount::proc(Path::new("/proc"))?;
     // Who works in /tmp itself shares it: there is no other way to see the folder.
     if !config.keep.iter().any(|path| path == Path::new("/tmp")) {
@@ -324,7 +425,11 @@ fn furnish(config: &HostConfig) -> Result<(), HostError> {
     let again = |path: &Path, fd: &std::fs::File| {
         std::fs::create_dir_all(path).map_err(file(format!("make {}", path.display())))?;
         // With what is mounted below: the command itself lies in the lab's folder by a mount.
-        mount::bind_recursive(Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())), path).map_err(HostError::from)
+        mount::bind_recursive(
+            Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())),
+            path,
+        )
+        .map_err(HostError::from)
     };
     again(Path::new(exec::FOLDER), &shared)?;
     for (path, fd) in &kept {
@@ -338,9 +443,16 @@ fn furnish(config: &HostConfig) -> Result<(), HostError> {
 fn names(config: &HostConfig) -> Result<(), HostError> {
     let mut hosts = String::from("127.0.0.1\tlocalhost\n");
     for number in 0..config.hosts {
-        hosts.push_str(&format!("{}\th{}\n", wire::address(Port(number)), number + 1));
+        hosts.push_str(&format!(
+            "{}\th{}\n",
+            wire::address(Port(number)),
+            number + 1
+        ));
     }
-    for (target, text) in [("/etc/hosts", hosts), ("/etc/hostname", format!("h{}\n", config.number))] {
+    for (target, text) in [
+        ("/etc/hosts", hosts),
+        ("/etc/hostname", format!("h{}\n", config.number)),
+    ] {
         let source = PathBuf::from(format!("/run/{}", target.replace('/', "-")));
         std::fs::write(&source, text).map_err(file(format!("write {}", source.display())))?;
         if Path::new(target).exists() {
@@ -352,5 +464,6 @@ fn names(config: &HostConfig) -> Result<(), HostError> {
 
 fn open_to_all(path: &Path) -> Result<(), HostError> {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).map_err(file(format!("open {} to all", path.display())))
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))
+        .map_err(file(format!("open {} to all", path.display())))
 }

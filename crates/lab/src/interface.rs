@@ -58,7 +58,9 @@ pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) 
     inside(netns, plan.home, quiet)?;
     let tx = match plan.attachment {
         Attachment::Veth => Tx::Packet(veth(plan, number, netns)?),
-        Attachment::Tap | Attachment::Auto => Tx::Tap(inside(netns, plan.home, || Tap::open(&plan.config.tun, NAME))?),
+        Attachment::Tap | Attachment::Auto => Tx::Tap(inside(netns, plan.home, || {
+            Tap::open(&plan.config.tun, NAME)
+        })?),
     };
     inside(netns, plan.home, || {
         let mut netlink = Netlink::open()?;
@@ -69,11 +71,22 @@ pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) 
         netlink.set_link(index, &link_change(plan.config, number))?;
         profile(plan.config.profile)?;
         neighbours()?;
-        netlink.set_link(index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+        netlink.set_link(
+            index,
+            &LinkChange {
+                up: Some(true),
+                ..LinkChange::default()
+            },
+        )?;
         netlink.wait_running(index, RUNNING_NS)?;
         netlink.add_address(index, wire::address(number), PREFIX)?;
         netlink.set_route(&route(plan.config.profile, index, wire::address(number)))?;
-        let gate = Gate::new(Netlink::open()?, PacketSender::open(index)?, index, gate(&plan.config.network))?;
+        let gate = Gate::new(
+            Netlink::open()?,
+            PacketSender::open(index)?,
+            index,
+            gate(&plan.config.network),
+        )?;
         Ok(Port::new(number, tx, gate, netlink, index))
     })
 }
@@ -84,17 +97,36 @@ fn veth(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<Pa
     let name = format!("p{}", number.0 + 1);
     let mtu_bytes = plan.config.network.mtu as u32;
     let mut netlink = Netlink::open()?;
-    let near = VethEnd { name: &name, mtu_bytes, mac: None, netns: None };
-    let far = VethEnd { name: NAME, mtu_bytes, mac: Some(wire::mac(number)), netns: Some(netns.as_fd()) };
+    let near = VethEnd {
+        name: &name,
+        mtu_bytes,
+        mac: None,
+        netns: None,
+    };
+    let far = VethEnd {
+        name: NAME,
+        mtu_bytes,
+        mac: Some(wire::mac(number)),
+        netns: Some(netns.as_fd()),
+    };
     netlink.add_veth(&near, &far)?;
     let index = netlink.index(&name)?;
-    netlink.set_link(index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+    netlink.set_link(
+        index,
+        &LinkChange {
+            up: Some(true),
+            ..LinkChange::default()
+        },
+    )?;
     PacketSocket::open(index, RECEIVE_BUFFER)
 }
 
 /// No frames of the kernel's own, and loopback up.
 pub(crate) fn quiet() -> Result<()> {
-    for name in ["net/ipv6/conf/all/disable_ipv6", "net/ipv6/conf/default/disable_ipv6"] {
+    for name in [
+        "net/ipv6/conf/all/disable_ipv6",
+        "net/ipv6/conf/default/disable_ipv6",
+    ] {
         // Absent where the kernel has no IPv6: there is nothing to turn off.
         if sysctl::read(name).is_ok() {
             sysctl::write(name, "1")?;
@@ -102,11 +134,21 @@ pub(crate) fn quiet() -> Result<()> {
     }
     let mut netlink = Netlink::open()?;
     let loopback = netlink.index("lo")?;
-    netlink.set_link(loopback, &LinkChange { up: Some(true), ..LinkChange::default() })
+    netlink.set_link(
+        loopback,
+        &LinkChange {
+            up: Some(true),
+            ..LinkChange::default()
+        },
+    )
 }
 
 fn link_change(config: &Config, number: sonde_link::Port) -> LinkChange<'static> {
-    let slow = config.network.line.usable().is_some_and(|rate| rate.bps() < SEGMENT_ALONE_BELOW_BPS);
+    let slow = config
+        .network
+        .line
+        .usable()
+        .is_some_and(|rate| rate.bps() < SEGMENT_ALONE_BELOW_BPS);
     let alone = slow || config.profile.kind == ProfileKind::Era;
     LinkChange {
         mtu_bytes: Some(config.network.mtu as u32),
@@ -122,10 +164,16 @@ fn sysctls(profile: Profile) -> Vec<(&'static str, String)> {
     let modern = profile.kind == ProfileKind::Modern;
     let flag = |on: bool| if on { "1" } else { "0" }.to_owned();
     let (receive, send) = if modern {
-        ("4096 131072 6291456".to_owned(), "4096 65536 4194304".to_owned())
+        (
+            "4096 131072 6291456".to_owned(),
+            "4096 65536 4194304".to_owned(),
+        )
     } else {
         // The kernel offers half of the buffer as window.
-        (format!("4096 {0} {0}", 2 * profile.window_bytes), format!("4096 {0} {0}", 2 * profile.window_bytes))
+        (
+            format!("4096 {0} {0}", 2 * profile.window_bytes),
+            format!("4096 {0} {0}", 2 * profile.window_bytes),
+        )
     };
     vec![
         ("net/ipv4/tcp_rmem", receive),
@@ -142,7 +190,9 @@ fn sysctls(profile: Profile) -> Vec<(&'static str, String)> {
 }
 
 fn profile(profile: Profile) -> Result<()> {
-    sysctls(profile).iter().try_for_each(|(name, value)| sysctl::write(name, value))
+    sysctls(profile)
+        .iter()
+        .try_for_each(|(name, value)| sysctl::write(name, value))
 }
 
 /// A cold blast would otherwise lose frames in the neighbour queue without a count, and a busy link the entry itself.
@@ -160,7 +210,10 @@ fn neighbours() -> Result<()> {
 
 fn route(profile: Profile, index: u32, source: Ipv4Addr) -> Route {
     let metrics = match profile.kind {
-        ProfileKind::Modern => RouteMetrics { congctl: Some("cubic".into()), ..RouteMetrics::default() },
+        ProfileKind::Modern => RouteMetrics {
+            congctl: Some("cubic".into()),
+            ..RouteMetrics::default()
+        },
         ProfileKind::Era => RouteMetrics {
             congctl: Some("reno".into()),
             window_bytes: Some(profile.window_bytes),
@@ -168,7 +221,11 @@ fn route(profile: Profile, index: u32, source: Ipv4Addr) -> Route {
             ..RouteMetrics::default()
         },
     };
-    Route { source: Some(source), metrics, ..Route::on_link(NETWORK, PREFIX, index) }
+    Route {
+        source: Some(source),
+        metrics,
+        ..Route::on_link(NETWORK, PREFIX, index)
+    }
 }
 
 /// Slightly above the line, for the model does the exact serialisation; a burst for late timers.
@@ -186,15 +243,33 @@ fn gate(network: &NetworkSpec) -> Tbf {
         Framing::Atm(Encapsulation::LlcSnap) => (2, 0, LinkLayer::Atm),
         Framing::Atm(Encapsulation::Null) => (-6, 0, LinkLayer::Atm),
     };
-    let (rate_bytes_per_s, burst_bytes) = line.usable().map_or((RATE_WITHOUT_RATE, BURST_WITHOUT_RATE), |rate| {
-        let burst = rate.bytes_in(Span::millis(2)).max(Bytes(u64::from(4 * frame)));
-        (rate.scaled(ABOVE).bps() / 8, u32::try_from(burst.0).unwrap_or(u32::MAX))
-    });
-    Tbf { rate_bytes_per_s, burst_bytes, limit_bytes: LIMIT_BYTES, mpu_bytes, overhead_bytes, link_layer }
+    let (rate_bytes_per_s, burst_bytes) =
+        line.usable()
+            .map_or((RATE_WITHOUT_RATE, BURST_WITHOUT_RATE), |rate| {
+                let burst = rate
+                    .bytes_in(Span::millis(2))
+                    .max(Bytes(u64::from(4 * frame)));
+                (
+                    rate.scaled(ABOVE).bps() / 8,
+                    u32::try_from(burst.0).unwrap_or(u32::MAX),
+                )
+            });
+    Tbf {
+        rate_bytes_per_s,
+        burst_bytes,
+        limit_bytes: LIMIT_BYTES,
+        mpu_bytes,
+        overhead_bytes,
+        link_layer,
+    }
 }
 
 /// The settings of a host, as they read now.
-pub(crate) fn read_back(plan: &Plan<'_>, netns: &OwnedFd, index: u32) -> Result<Vec<(String, String)>> {
+pub(crate) fn read_back(
+    plan: &Plan<'_>,
+    netns: &OwnedFd,
+    index: u32,
+) -> Result<Vec<(String, String)>> {
     inside(netns, plan.home, || {
         let mut settings = Vec::new();
         for (name, _) in sysctls(plan.config.profile) {
@@ -206,10 +281,21 @@ pub(crate) fn read_back(plan: &Plan<'_>, netns: &OwnedFd, index: u32) -> Result<
         settings.push(("txqueuelen".into(), link.txqueuelen.to_string()));
         settings.push(("gso_max_segs".into(), link.gso_max_segs.to_string()));
         let routes = netlink.routes()?;
-        let metrics = routes.into_iter().find(|route| route.destination == NETWORK).map(|route| route.metrics);
+        let metrics = routes
+            .into_iter()
+            .find(|route| route.destination == NETWORK)
+            .map(|route| route.metrics);
         let metrics = metrics.unwrap_or_default();
-        settings.push(("route.congctl".into(), metrics.congctl.unwrap_or_else(|| "unset".into())));
-        settings.push(("route.window".into(), metrics.window_bytes.map_or_else(|| "unset".into(), |bytes| bytes.to_string())));
+        settings.push((
+            "route.congctl".into(),
+            metrics.congctl.unwrap_or_else(|| "unset".into()),
+        ));
+        settings.push((
+            "route.window".into(),
+            metrics
+                .window_bytes
+                .map_or_else(|| "unset".into(), |bytes| bytes.to_string()),
+        ));
         Ok(settings)
     })
 }

@@ -94,10 +94,17 @@ impl Report {
         let mut why = Vec::new();
         if self.late * LATE_ONE_IN > self.deliveries {
             let most = LATE_FLOOR_NS / 1_000;
-            why.push(format!("{} of {} deliveries were more than {most} us and 5 % of their time late", self.late, self.deliveries));
+            why.push(format!(
+                "{} of {} deliveries were more than {most} us and 5 % of their time late",
+                self.late, self.deliveries
+            ));
         }
         if self.attachment.total() > 0 {
-            why.push(format!("{} frames were lost between host and switch: {:?}", self.attachment.total(), self.attachment));
+            why.push(format!(
+                "{} frames were lost between host and switch: {:?}",
+                self.attachment.total(),
+                self.attachment
+            ));
         }
         if self.deliveries == 0 {
             why.push("nothing was delivered, so nothing was shown".into());
@@ -120,8 +127,13 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub fn new() -> Self {
-        let lateness = Histogram::new_with_max(HISTOGRAM_MAX_NS, 3).expect("the bounds are those of the library");
-        Self { lateness, max_ns: 0, report: Report::default() }
+        let lateness = Histogram::new_with_max(HISTOGRAM_MAX_NS, 3)
+            .expect("the bounds are those of the library");
+        Self {
+            lateness,
+            max_ns: 0,
+            report: Report::default(),
+        }
     }
 
     /// A copy that was due `due_ns` after it was taken, handed over `late_ns` after that.

@@ -29,13 +29,22 @@ pub(crate) struct Pool {
 impl Pool {
     /// Slots for frames of up to `frame_bytes`.
     pub fn new(frame_bytes: usize) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), frame_bytes }
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            frame_bytes,
+        }
     }
 
     /// An empty slot.
     pub fn take(&mut self) -> FrameId {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { bytes: vec![0; self.frame_bytes], length: 0, taken: Instant::START, clamp_ns: 0 });
+            self.slots.push(Slot {
+                bytes: vec![0; self.frame_bytes],
+                length: 0,
+                taken: Instant::START,
+                clamp_ns: 0,
+            });
             self.slots.len() - 1
         });
         FrameId(index as u64)

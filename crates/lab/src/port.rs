@@ -84,7 +84,13 @@ impl Port {
     }
 
     /// Reads a portion into `pool` and lists it in `inbox`. `monotonic` turns the kernel's stamps into the monotonic clock.
-    pub fn read(&mut self, pool: &mut Pool, batch: &mut Batch, inbox: &mut Vec<Arrival>, monotonic: impl Fn(u64) -> u64) -> Result<()> {
+    pub fn read(
+        &mut self,
+        pool: &mut Pool,
+        batch: &mut Batch,
+        inbox: &mut Vec<Arrival>,
+        monotonic: impl Fn(u64) -> u64,
+    ) -> Result<()> {
         let before = inbox.len();
         let mut bytes = 0;
         match &self.tx {
@@ -98,7 +104,11 @@ impl Port {
                     };
                     slot.length = length;
                     bytes += length;
-                    inbox.push(Arrival { stamp_ns: clock::monotonic_ns(), port: self.number, id });
+                    inbox.push(Arrival {
+                        stamp_ns: clock::monotonic_ns(),
+                        port: self.number,
+                        id,
+                    });
                 }
             }
             Tx::Packet(socket) => {
@@ -109,8 +119,16 @@ impl Port {
                     slot.bytes[..frame.len()].copy_from_slice(frame);
                     slot.length = frame.len();
                     bytes += frame.len();
-                    let stamp_ns = if stamp.realtime_ns == 0 { clock::monotonic_ns() } else { monotonic(stamp.realtime_ns) };
-                    inbox.push(Arrival { stamp_ns, port: self.number, id });
+                    let stamp_ns = if stamp.realtime_ns == 0 {
+                        clock::monotonic_ns()
+                    } else {
+                        monotonic(stamp.realtime_ns)
+                    };
+                    inbox.push(Arrival {
+                        stamp_ns,
+                        port: self.number,
+                        id,
+                    });
                 }
             }
         }
@@ -156,6 +174,12 @@ impl Port {
             Tx::Tap(_) => 0,
             Tx::Packet(socket) => socket.drops()?,
         };
-        Ok(AttachmentLosses { interface_tx: stats.tx_dropped, interface_rx: stats.rx_dropped, gate, socket, handover: self.handover_losses })
+        Ok(AttachmentLosses {
+            interface_tx: stats.tx_dropped,
+            interface_rx: stats.rx_dropped,
+            gate,
+            socket,
+            handover: self.handover_losses,
+        })
     }
 }

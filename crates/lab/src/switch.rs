@@ -7,15 +7,17 @@
 //! Checked: the end-to-end tests; parity of the ledger with the virtual clock.
 
 use crate::config::{Attachment, Config, Info, MTU_MAX};
-use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, VcRequest, hear, say};
+use crate::control::{
+    Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, VcRequest, hear, say,
+};
 use crate::interface::{self, Plan};
 use crate::meter::{AttachmentLosses, Meter, Report};
 use crate::pcap::Pcap;
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, wire};
-use sonde_link::{Admission, Command, Counters, Event, Fabric, FrameId, Kind, Network, VcCommand};
 use sonde_link::ledger::{self, Entry};
+use sonde_link::{Admission, Command, Counters, Event, Fabric, FrameId, Kind, Network, VcCommand};
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::namespace::{self, Kind as Space, Namespaces};
@@ -47,12 +49,17 @@ enum SwitchError {
     #[error("{0}")]
     Talk(#[from] TalkError),
     #[error("{what}: {problem}")]
-    File { what: &'static str, problem: std::io::Error },
+    File {
+        what: &'static str,
+        problem: std::io::Error,
+    },
     #[error("{0}")]
     Spec(#[from] sonde_link::SpecError),
     #[error("h{number} did not come up: {problem}")]
     Host { number: u16, problem: String },
-    #[error("an MTU of {0} bytes is too large for the lab, whose interfaces carry at most {MTU_MAX}; lower it, as in `:mtu=9000`")]
+    #[error(
+        "an MTU of {0} bytes is too large for the lab, whose interfaces carry at most {MTU_MAX}; lower it, as in `:mtu=9000`"
+    )]
     Mtu(u64),
 }
 
@@ -115,9 +122,14 @@ struct Mark {
 impl Switch {
     fn come_up(socket: impl AsFd) -> Result<Self, SwitchError> {
         process::die_with_parent(0)?;
-        let control = socket.as_fd().try_clone_to_owned().map_err(file("keep the socket to the command"))?;
+        let control = socket
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(file("keep the socket to the command"))?;
         let (request, fds) = hear::<Request>(&control)?;
-        let Request::Start(config) = request else { return Err(TalkError::Ended.into()) };
+        let Request::Start(config) = request else {
+            return Err(TalkError::Ended.into());
+        };
         if config.network.mtu > MTU_MAX {
             return Err(SwitchError::Mtu(config.network.mtu));
         }
@@ -126,7 +138,9 @@ impl Switch {
         clock::timer_slack_min()?;
         let mut notes = Vec::new();
         if let Err(error) = cpu::short_slice() {
-            notes.push(format!("the switch has the kernel's usual time slice: {error}"));
+            notes.push(format!(
+                "the switch has the kernel's usual time slice: {error}"
+            ));
         }
         house()?;
         let home = namespace::open(0, Space::Net)?;
@@ -135,7 +149,11 @@ impl Switch {
         if !config.cpus.switch.is_empty() {
             cpu::pin(&config.cpus.switch)?;
         }
-        let plan = Plan { config: &config, attachment, home: &home };
+        let plan = Plan {
+            config: &config,
+            attachment,
+            home: &home,
+        };
         let (ports, settings) = build_ports(&plan, &hosts)?;
         let frame_bytes = config.network.mtu as usize + wire::HEADER + 4;
         let (ledger, pcap) = outputs(&config, fds, frame_bytes)?;
@@ -172,7 +190,14 @@ impl Switch {
             realtime: clock::realtime_minus_monotonic_ns(),
             realtime_at_ns: epoch_ns,
             meter: Meter::new(),
-            marked: Mark { at_ns: epoch_ns, cpu_ns: 0, counters: Counters::default(), attachment: AttachmentLosses::default(), gate_shut: 0, overloads: 0 },
+            marked: Mark {
+                at_ns: epoch_ns,
+                cpu_ns: 0,
+                counters: Counters::default(),
+                attachment: AttachmentLosses::default(),
+                gate_shut: 0,
+                overloads: 0,
+            },
             ledger,
             pcap,
             stopping: false,
@@ -188,9 +213,18 @@ impl Switch {
         while !self.stopping {
             let timeout = self.next_wait();
             readable.clear();
-            readable.extend(self.epoll.wait(&mut events, timeout)?.iter().map(Ready::token));
+            readable.extend(
+                self.epoll
+                    .wait(&mut events, timeout)?
+                    .iter()
+                    .map(Ready::token),
+            );
             // A port that was read in full portions is read on until it is found empty: no event tells that it is.
-            let overloaded = self.ports.iter().filter(|port| port.overloaded).map(|port| u64::from(port.number.0));
+            let overloaded = self
+                .ports
+                .iter()
+                .filter(|port| port.overloaded)
+                .map(|port| u64::from(port.number.0));
             readable.extend(overloaded);
             readable.dedup();
             for &token in &readable {
@@ -208,11 +242,17 @@ impl Switch {
 
     /// How long to wait for the ports: no time at all when an instant of the model is near, for ever when idle.
     fn next_wait(&self) -> Option<Duration> {
-        if self.ports.iter().any(|port| port.overloaded && !port.suspended) {
+        if self
+            .ports
+            .iter()
+            .any(|port| port.overloaded && !port.suspended)
+        {
             return Some(Duration::ZERO);
         }
         let due_ns = self.epoch_ns + self.net.poll_at()?.as_picos().div_ceil(1_000);
-        Some(Duration::from_nanos(due_ns.saturating_sub(clock::monotonic_ns() + SPIN_NS)))
+        Some(Duration::from_nanos(
+            due_ns.saturating_sub(clock::monotonic_ns() + SPIN_NS),
+        ))
     }
 
     fn read(&mut self, index: usize) -> Result<(), SwitchError> {
@@ -221,7 +261,9 @@ impl Switch {
             return Ok(());
         }
         let realtime = self.realtime;
-        port.read(&mut self.pool, &mut self.batch, &mut self.inbox, |stamp| realtime.monotonic_ns(stamp))?;
+        port.read(&mut self.pool, &mut self.batch, &mut self.inbox, |stamp| {
+            realtime.monotonic_ns(stamp)
+        })?;
         if port.overloaded && port.gate.is_open() {
             port.gate.close()?;
         }
@@ -268,7 +310,13 @@ impl Switch {
         (slot.taken, slot.clamp_ns) = (now, clamp_ns);
         let admission = self.net.offer(now, frame);
         if let Some(ledger) = &mut self.ledger {
-            ledger.append(&Entry::Offer { at: now, frame, admission }).map_err(file("write the ledger"))?;
+            ledger
+                .append(&Entry::Offer {
+                    at: now,
+                    frame,
+                    admission,
+                })
+                .map_err(file("write the ledger"))?;
         }
         if admission == Admission::Blocked {
             self.ports[index].pending.push_front(id);
@@ -285,7 +333,10 @@ impl Switch {
     fn settle_gate(&mut self, index: usize) -> Result<(), SwitchError> {
         let full = self.pool.used_bytes() > FRAMES_BYTES_MAX;
         let port = &mut self.ports[index];
-        let wanted = self.net.ready(port.number, Default::default()) && !port.overloaded && port.pending.is_empty() && !full;
+        let wanted = self.net.ready(port.number, Default::default())
+            && !port.overloaded
+            && port.pending.is_empty()
+            && !full;
         if wanted {
             port.gate.open()?;
         } else {
@@ -294,8 +345,13 @@ impl Switch {
         let suspend = !port.pending.is_empty() || full;
         if suspend != port.suspended {
             port.suspended = suspend;
-            let interest = if suspend { Interest::Neither } else { Interest::Read };
-            self.epoll.modify(port.fd(), u64::from(port.number.0), interest)?;
+            let interest = if suspend {
+                Interest::Neither
+            } else {
+                Interest::Read
+            };
+            self.epoll
+                .modify(port.fd(), u64::from(port.number.0), interest)?;
         }
         Ok(())
     }
@@ -325,19 +381,26 @@ impl Switch {
         Ok(())
     }
 
-    fn deliver(&mut self, at: Instant, id: FrameId, to: sonde_link::Port) -> Result<(), SwitchError> {
+    fn deliver(
+        &mut self,
+        at: Instant,
+        id: FrameId,
+        to: sonde_link::Port,
+    ) -> Result<(), SwitchError> {
         let ports = self.ports.len() as u16;
         let slot = self.pool.slot(id);
         let frame = &mut slot.bytes[..slot.length];
         // An address request that comes back to its sender is a server's answer.
-        if let Some(Kind::Resolve(of)) = wire::describe(frame, to, id, ports).map(|frame| frame.kind)
+        if let Some(Kind::Resolve(of)) =
+            wire::describe(frame, to, id, ports).map(|frame| frame.kind)
             && frame[6..12] == wire::mac(to)
         {
             wire::answer(frame, of);
         }
         let handed_ns = clock::monotonic_ns();
         let late_ns = (handed_ns - self.epoch_ns).saturating_sub(at.as_nanos()) + slot.clamp_ns;
-        self.meter.delivered(at.since(slot.taken).as_nanos(), late_ns);
+        self.meter
+            .delivered(at.since(slot.taken).as_nanos(), late_ns);
         self.ports[usize::from(to.0)].write(frame)?;
         self.capture(to, id, handed_ns)
     }
@@ -353,14 +416,22 @@ impl Switch {
         self.settle_gate(index)
     }
 
-    fn capture(&mut self, port: sonde_link::Port, id: FrameId, at_ns: u64) -> Result<(), SwitchError> {
-        let Some((wanted, pcap)) = &mut self.pcap else { return Ok(()) };
+    fn capture(
+        &mut self,
+        port: sonde_link::Port,
+        id: FrameId,
+        at_ns: u64,
+    ) -> Result<(), SwitchError> {
+        let Some((wanted, pcap)) = &mut self.pcap else {
+            return Ok(());
+        };
         if *wanted != port {
             return Ok(());
         }
         let slot = self.pool.slot(id);
         let realtime_ns = at_ns.saturating_add_signed(self.realtime.offset_ns);
-        pcap.write(realtime_ns, &slot.bytes[..slot.length]).map_err(file("write the capture"))
+        pcap.write(realtime_ns, &slot.bytes[..slot.length])
+            .map_err(file("write the capture"))
     }
 
     fn on_control(&mut self) -> Result<(), SwitchError> {
@@ -372,7 +443,13 @@ impl Switch {
         let request = serde_json::from_slice(&bytes).map_err(TalkError::from)?;
         let answer = match request {
             Request::Connect(number) => match message::connect(&exec::socket_path(number)) {
-                Ok(connection) => return Ok(say(&self.control, &Answer::Connected, &[connection.as_fd()])?),
+                Ok(connection) => {
+                    return Ok(say(
+                        &self.control,
+                        &Answer::Connected,
+                        &[connection.as_fd()],
+                    )?);
+                }
                 Err(error) => Answer::Failed(format!("h{number} does not answer: {error}")),
             },
             Request::Mark => {
@@ -380,7 +457,9 @@ impl Switch {
                 Answer::Done
             }
             Request::Report => Answer::Report(Box::new(self.report()?)),
-            Request::Pin(cpus) => cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done),
+            Request::Pin(cpus) => {
+                cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done)
+            }
             Request::Vc(vc) => self.on_vc(vc),
             Request::Stop => {
                 self.stopping = true;
@@ -403,16 +482,28 @@ impl Switch {
         if let Err(refused) = self.net.command(now, Command::Vc(command)) {
             return Answer::Failed(refused.to_string());
         }
-        let entry = Entry::Command { at: now, command: Command::Vc(command) };
-        match self.ledger.as_mut().map_or(Ok(()), |ledger| ledger.append(&entry)) {
+        let entry = Entry::Command {
+            at: now,
+            command: Command::Vc(command),
+        };
+        match self
+            .ledger
+            .as_mut()
+            .map_or(Ok(()), |ledger| ledger.append(&entry))
+        {
             Ok(()) => Answer::Done,
-            Err(error) => Answer::Failed(format!("the circuit is changed, but the ledger could not be written: {error}")),
+            Err(error) => Answer::Failed(format!(
+                "the circuit is changed, but the ledger could not be written: {error}"
+            )),
         }
     }
 
     /// A host's init speaks only when it ends; its port stays, and the others go on.
     fn on_host(&mut self, index: usize) -> Result<(), SwitchError> {
-        if !matches!(message::try_recv(&self.hosts[index].socket)?, Incoming::Message(_)) {
+        if !matches!(
+            message::try_recv(&self.hosts[index].socket)?,
+            Incoming::Message(_)
+        ) {
             self.epoll.remove(&self.hosts[index].socket)?;
             process::reap();
         }
@@ -454,7 +545,12 @@ impl Switch {
         };
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
-            (new > 0).then(|| (format!("{:?} {:?} from h{}", key.0, key.1, key.2.0 + 1), new))
+            (new > 0).then(|| {
+                (
+                    format!("{:?} {:?} from h{}", key.0, key.1, key.2.0 + 1),
+                    new,
+                )
+            })
         });
         Ok(Report {
             span_ns: clock::monotonic_ns() - self.marked.at_ns,
@@ -462,8 +558,14 @@ impl Switch {
             blocked: sum(|port| port.blocked),
             lost: lost.collect(),
             attachment,
-            gate_shut: self.ports.iter().map(|port| port.gate.toggles().shut).sum::<u64>() - self.marked.gate_shut,
-            overloads: self.ports.iter().map(|port| port.overloads).sum::<u64>() - self.marked.overloads,
+            gate_shut: self
+                .ports
+                .iter()
+                .map(|port| port.gate.toggles().shut)
+                .sum::<u64>()
+                - self.marked.gate_shut,
+            overloads: self.ports.iter().map(|port| port.overloads).sum::<u64>()
+                - self.marked.overloads,
             cpu_ns: cpu::thread_cpu_ns() - self.marked.cpu_ns,
             circuit_setups: counters.circuit_setups - before.circuit_setups,
             ..self.meter.report()
@@ -475,7 +577,11 @@ impl Switch {
             // What is due until now is told first, so that the ledger is whole.
             self.give_out()?;
             let at = Instant::from_nanos(self.now_ns - self.epoch_ns);
-            self.ledger.take().map(|ledger| ledger.end(at)).transpose().map_err(file("write the ledger"))?;
+            self.ledger
+                .take()
+                .map(|ledger| ledger.end(at))
+                .transpose()
+                .map_err(file("write the ledger"))?;
         }
         if let Some((_, pcap)) = &mut self.pcap {
             pcap.flush().map_err(file("write the capture"))?;
@@ -486,18 +592,28 @@ impl Switch {
 
 /// The lab's own mounts and network namespace.
 fn house() -> Result<(), SwitchError> {
-    namespace::unshare(Namespaces::of(&[Space::Net, Space::Mount, Space::Uts, Space::Ipc]))?;
+    namespace::unshare(Namespaces::of(&[
+        Space::Net,
+        Space::Mount,
+        Space::Uts,
+        Space::Ipc,
+    ]))?;
     mount::make_private(Path::new("/"))?;
     // Held open, for the program may lie where the next mount hides it; by its name, for the link in /proc leads into the
     // mounts that were left, from where nothing can be bound (EINVAL).
-    let program = std::fs::read_link("/proc/self/exe").and_then(File::open).map_err(file("open this program"))?;
+    let program = std::fs::read_link("/proc/self/exe")
+        .and_then(File::open)
+        .map_err(file("open this program"))?;
     mount::proc(Path::new("/proc"))?;
     mount::tmpfs(Path::new("/run"), 0o755, 64 << 20)?;
     let bin = Path::new(exec::FOLDER).join("bin");
     std::fs::create_dir_all(&bin).map_err(file("make the lab's folder"))?;
     let link = bin.join("sonde");
     File::create(&link).map_err(file("make a place for this program"))?;
-    mount::bind(Path::new(&format!("/proc/self/fd/{}", process::number(&program))), &link)?;
+    mount::bind(
+        Path::new(&format!("/proc/self/fd/{}", process::number(&program))),
+        &link,
+    )?;
     interface::quiet()?;
     Ok(())
 }
@@ -509,7 +625,10 @@ fn choose_attachment(config: &Config) -> Result<(Attachment, Option<String>), Sw
             Tap::open(&config.tun, "probe")?;
             Ok((Attachment::Tap, None))
         }
-        Attachment::Auto => Ok(Tap::open(&config.tun, "probe").map_or_else(|error| (Attachment::Veth, Some(error.to_string())), |_| (Attachment::Tap, None))),
+        Attachment::Auto => Ok(Tap::open(&config.tun, "probe").map_or_else(
+            |error| (Attachment::Veth, Some(error.to_string())),
+            |_| (Attachment::Tap, None),
+        )),
     }
 }
 
@@ -520,19 +639,37 @@ fn start_hosts(config: &Config) -> Result<Vec<HostProcess>, SwitchError> {
     for number in 1..=config.hosts {
         let (mine, theirs) = message::pair()?;
         namespace::unshare(Namespaces::of(&[Space::Pid]))?;
-        let child = cradle::start(cradle::HOST, theirs).map_err(file("start the init of a host"))?;
+        let child =
+            cradle::start(cradle::HOST, theirs).map_err(file("start the init of a host"))?;
         namespace::setns(&own, Space::Pid)?;
-        let host = HostConfig { number, hosts: config.hosts, keep: config.keep.clone(), user: config.user, cpus: config.cpus.hosts.clone() };
+        let host = HostConfig {
+            number,
+            hosts: config.hosts,
+            keep: config.keep.clone(),
+            user: config.user,
+            cpus: config.cpus.hosts.clone(),
+        };
         say(&mine, &HostRequest::Start(host), &[])?;
-        hosts.push(HostProcess { _child: child, socket: mine });
+        hosts.push(HostProcess {
+            _child: child,
+            socket: mine,
+        });
     }
     for (index, host) in hosts.iter().enumerate() {
         for wanted in [HostAnswer::Unshared, HostAnswer::Ready] {
             let number = index as u16 + 1;
             match hear::<HostAnswer>(&host.socket) {
-                Ok((answer, _)) if std::mem::discriminant(&answer) == std::mem::discriminant(&wanted) => {}
-                Ok((HostAnswer::Failed(problem), _)) => return Err(SwitchError::Host { number, problem }),
-                Ok(_) | Err(_) => return Err(SwitchError::Host { number, problem: "its init ended".into() }),
+                Ok((answer, _))
+                    if std::mem::discriminant(&answer) == std::mem::discriminant(&wanted) => {}
+                Ok((HostAnswer::Failed(problem), _)) => {
+                    return Err(SwitchError::Host { number, problem });
+                }
+                Ok(_) | Err(_) => {
+                    return Err(SwitchError::Host {
+                        number,
+                        problem: "its init ended".into(),
+                    });
+                }
             }
         }
     }
@@ -541,7 +678,10 @@ fn start_hosts(config: &Config) -> Result<Vec<HostProcess>, SwitchError> {
 
 type Settings = Vec<(String, String)>;
 
-fn build_ports(plan: &Plan<'_>, hosts: &[HostProcess]) -> Result<(Vec<Port>, Settings), SwitchError> {
+fn build_ports(
+    plan: &Plan<'_>,
+    hosts: &[HostProcess],
+) -> Result<(Vec<Port>, Settings), SwitchError> {
     let mut ports = Vec::new();
     let mut settings = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
@@ -565,13 +705,23 @@ fn outputs(config: &Config, fds: Vec<OwnedFd>, frame_bytes: usize) -> Result<Out
     let missing = || file("take over an output file")(std::io::ErrorKind::NotFound.into());
     let mut next = || fds.next().ok_or_else(missing);
     let ledger = if config.ledger {
-        let header = ledger::Header { network: config.network.clone(), ports: config.hosts, seed: config.seed };
-        Some(ledger::Writer::new(BufWriter::with_capacity(1 << 20, next()?), &header).map_err(file("begin the ledger"))?)
+        let header = ledger::Header {
+            network: config.network.clone(),
+            ports: config.hosts,
+            seed: config.seed,
+        };
+        Some(
+            ledger::Writer::new(BufWriter::with_capacity(1 << 20, next()?), &header)
+                .map_err(file("begin the ledger"))?,
+        )
     } else {
         None
     };
     let pcap = match config.pcap_port {
-        Some(number) => Some((sonde_link::Port(number), Pcap::new(next()?, frame_bytes as u32).map_err(file("begin the capture"))?)),
+        Some(number) => Some((
+            sonde_link::Port(number),
+            Pcap::new(next()?, frame_bytes as u32).map_err(file("begin the capture"))?,
+        )),
         None => None,
     };
     Ok((ledger, pcap))

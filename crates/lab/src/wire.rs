@@ -27,7 +27,8 @@ pub fn address(port: Port) -> Ipv4Addr {
 /// The host with link address `mac`, of `ports`.
 fn port_of_mac(mac: &[u8], ports: u16) -> Option<Port> {
     let number = u16::from(*mac.get(5)?);
-    (mac[..5] == [0x02, 0x00, 0x0a, 0x09, 0x00] && (1..=ports).contains(&number)).then(|| Port(number - 1))
+    (mac[..5] == [0x02, 0x00, 0x0a, 0x09, 0x00] && (1..=ports).contains(&number))
+        .then(|| Port(number - 1))
 }
 
 /// The host whose address an ARP request asks for.
@@ -61,7 +62,16 @@ pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, ports: u16) -> Opt
         _ => Ecn::Capable,
     };
     let flow = if is_ip { flow(ip) } else { 0 };
-    Some(Frame { id, from, to, len: Bytes((bytes.len() - HEADER) as u64), kind, class: Class::default(), ecn, flow })
+    Some(Frame {
+        id,
+        from,
+        to,
+        len: Bytes((bytes.len() - HEADER) as u64),
+        kind,
+        class: Class::default(),
+        ecn,
+        flow,
+    })
 }
 
 /// A number for the conversation: addresses, protocol and ports.
@@ -69,7 +79,9 @@ fn flow(ip: &[u8]) -> u64 {
     let ports = ip.get(20..24).unwrap_or(&[0; 4]);
     let parts = ip[12..20].iter().chain(ports).chain(&ip[9..10]);
     // FNV-1a: http://www.isthe.com/chongo/tech/comp/fnv/.
-    parts.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    parts.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
 }
 
 /// Turns an address request in place into the answer of a server: `of` has this link address.
@@ -104,27 +116,48 @@ mod tests {
     #[test]
     fn headers_become_descriptions() {
         let frame = describe(&request(), Port(0), FrameId(1), 4).unwrap();
-        assert_eq!((frame.to, frame.kind, frame.len), (To::All, Kind::Resolve(Port(2)), Bytes(28)));
+        assert_eq!(
+            (frame.to, frame.kind, frame.len),
+            (To::All, Kind::Resolve(Port(2)), Bytes(28))
+        );
         // A host that is not there, or no host at all.
-        assert_eq!(describe(&request(), Port(0), FrameId(1), 2).unwrap().kind, Kind::Arp);
+        assert_eq!(
+            describe(&request(), Port(0), FrameId(1), 2).unwrap().kind,
+            Kind::Arp
+        );
         assert!(describe(&[0; 13], Port(0), FrameId(1), 2).is_none());
         let mut ip = [mac(Port(1)), mac(Port(0))].concat();
         ip.extend(ETHERTYPE_IP);
         ip.extend([0x45, 0x03]);
         ip.extend([0; 26]);
         let frame = describe(&ip, Port(0), FrameId(2), 2).unwrap();
-        assert_eq!((frame.to, frame.kind, frame.ecn, frame.len), (To::One(Port(1)), Kind::Ip, Ecn::Experienced, Bytes(28)));
+        assert_eq!(
+            (frame.to, frame.kind, frame.ecn, frame.len),
+            (To::One(Port(1)), Kind::Ip, Ecn::Experienced, Bytes(28))
+        );
         ip[5] = 77;
-        assert_eq!(describe(&ip, Port(0), FrameId(3), 2).unwrap().to, To::Unknown);
+        assert_eq!(
+            describe(&ip, Port(0), FrameId(3), 2).unwrap().to,
+            To::Unknown
+        );
     }
 
     #[test]
     fn an_answer_names_the_host_asked_for() {
         let mut frame = request();
         answer(&mut frame, Port(2));
-        assert_eq!((&frame[..6], &frame[6..12]), (&mac(Port(0))[..], &mac(Port(2))[..]));
+        assert_eq!(
+            (&frame[..6], &frame[6..12]),
+            (&mac(Port(0))[..], &mac(Port(2))[..])
+        );
         assert_eq!(frame[20..22], [0, 2]);
-        assert_eq!((&frame[22..28], &frame[28..32]), (&mac(Port(2))[..], &[10, 9, 0, 3][..]));
-        assert_eq!((&frame[32..38], &frame[38..42]), (&mac(Port(0))[..], &[10, 9, 0, 1][..]));
+        assert_eq!(
+            (&frame[22..28], &frame[28..32]),
+            (&mac(Port(2))[..], &[10, 9, 0, 3][..])
+        );
+        assert_eq!(
+            (&frame[32..38], &frame[38..42]),
+            (&mac(Port(0))[..], &[10, 9, 0, 1][..])
+        );
     }
 }

@@ -70,9 +70,16 @@ fn difference(serving: &Terms, measuring: &Terms) -> String {
         _ => serde_json::Map::new(),
     };
     let (serving, measuring) = (members(serving), members(measuring));
-    let differing = serving.iter().filter(|(name, value)| measuring.get(*name) != Some(*value));
+    let differing = serving
+        .iter()
+        .filter(|(name, value)| measuring.get(*name) != Some(*value));
     let texts: Vec<String> = differing
-        .map(|(name, value)| format!("{name} is {value} here and {} at the peer", measuring[name.as_str()]))
+        .map(|(name, value)| {
+            format!(
+                "{name} is {value} here and {} at the peer",
+                measuring[name.as_str()]
+            )
+        })
         .collect();
     texts.join("; ")
 }
@@ -81,8 +88,12 @@ impl Verdict {
     pub(crate) fn reply(&self) -> Reply {
         match self {
             Self::Accept => Reply::Accepted {},
-            Self::Stranger => Reply::Refused { reason: "the token is not the one of this conversation".into() },
-            Self::Mismatch(difference) => Reply::Refused { reason: difference.clone() },
+            Self::Stranger => Reply::Refused {
+                reason: "the token is not the one of this conversation".into(),
+            },
+            Self::Mismatch(difference) => Reply::Refused {
+                reason: difference.clone(),
+            },
         }
     }
 }
@@ -105,10 +116,20 @@ pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut Tcp) -> Result<T> {
 
 /// Says hello by TCP and waits to be accepted.
 pub(crate) fn hello_tcp(channel: &mut Tcp, token: &str, terms: &Terms, last: bool) -> Result<()> {
-    send_frame(channel, &Say::Hello { token: token.into(), terms: terms.clone(), last })?;
+    send_frame(
+        channel,
+        &Say::Hello {
+            token: token.into(),
+            terms: terms.clone(),
+            last,
+        },
+    )?;
     match recv_frame(channel)? {
         Reply::Accepted {} | Reply::Ended {} => Ok(()),
-        Reply::Refused { reason } => Err(Error::Refused { peer: channel.peer(), reason }),
+        Reply::Refused { reason } => Err(Error::Refused {
+            peer: channel.peer(),
+            reason,
+        }),
     }
 }
 
@@ -126,7 +147,16 @@ pub(crate) fn control<T: DeserializeOwned>(datagram: &[u8]) -> Option<Result<T>>
 
 /// Says hello by UDP, again and again until it is accepted.
 pub(crate) fn hello_udp(channel: &mut Udp, token: &str, terms: &Terms, last: bool) -> Result<()> {
-    ask(channel, &Say::Hello { token: token.into(), terms: terms.clone(), last }, terms.patience(), last)
+    ask(
+        channel,
+        &Say::Hello {
+            token: token.into(),
+            terms: terms.clone(),
+            last,
+        },
+        terms.patience(),
+        last,
+    )
 }
 
 /// Says by UDP that all is sent, again and again until it was heard.
@@ -145,20 +175,32 @@ fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<(
         channel.send(&question)?;
         while asked.elapsed() < RESEND_AFTER {
             match channel.recv_datagram(&mut buffer) {
-                Ok(Datagram::Of(size)) => match control::<Reply>(&buffer[..size.min(buffer.len())]) {
-                    Some(Ok(Reply::Refused { reason })) => return Err(Error::Refused { peer, reason }),
+                Ok(Datagram::Of(size)) => match control::<Reply>(&buffer[..size.min(buffer.len())])
+                {
+                    Some(Ok(Reply::Refused { reason })) => {
+                        return Err(Error::Refused { peer, reason });
+                    }
                     Some(reply) => return reply.map(|_| ()),
                     None => {} // A late answer to a ping.
                 },
                 Ok(Datagram::Silence) => break,
                 // The peer heard it and left, and only its reply was lost.
-                Err(sonde_channel::Error::Call { .. }) if last && begin.elapsed() >= RESEND_AFTER => return Ok(()),
+                Err(sonde_channel::Error::Call { .. })
+                    if last && begin.elapsed() >= RESEND_AFTER =>
+                {
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         if begin.elapsed() >= patience {
             let awaited = "a control message to be answered".into();
-            return Err(sonde_channel::Error::Timeout { peer, awaited, waited: begin.elapsed() }.into());
+            return Err(sonde_channel::Error::Timeout {
+                peer,
+                awaited,
+                waited: begin.elapsed(),
+            }
+            .into());
         }
     }
 }
@@ -183,12 +225,22 @@ mod tests {
     #[test]
     fn other_terms_are_refused() {
         let serving = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
-        let measuring = Terms { size_bytes: 64, wait: Wait::Poll, ..serving.clone() };
+        let measuring = Terms {
+            size_bytes: 64,
+            wait: Wait::Poll,
+            ..serving.clone()
+        };
         let Verdict::Mismatch(difference) = judge("a", &serving, "a", &measuring) else {
             panic!("accepted");
         };
-        assert!(difference.contains("size_bytes is 1 here and 64 at the peer"), "{difference}");
-        assert!(difference.contains("wait") && !difference.contains("samples"), "{difference}");
+        assert!(
+            difference.contains("size_bytes is 1 here and 64 at the peer"),
+            "{difference}"
+        );
+        assert!(
+            difference.contains("wait") && !difference.contains("samples"),
+            "{difference}"
+        );
     }
 
     #[test]
@@ -198,7 +250,11 @@ mod tests {
             payload::stamp(&mut message, sequence);
             assert!(control::<Reply>(&message).is_none());
         }
-        assert!(control::<Reply>(&datagram(&Reply::Ended {}).unwrap()).unwrap().is_ok());
+        assert!(
+            control::<Reply>(&datagram(&Reply::Ended {}).unwrap())
+                .unwrap()
+                .is_ok()
+        );
         assert!(control::<Reply>(&CONTROL[..]).unwrap().is_err());
     }
 }

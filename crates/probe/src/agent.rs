@@ -9,7 +9,10 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use crate::frame::{self, FrameError};
-use crate::{Answer, Error, Measure, Measured, Probe, Request, Result, Serve, latency, serve, startup, throughput};
+use crate::{
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, latency, serve, startup,
+    throughput,
+};
 
 /// Obeys until the input ends.
 ///
@@ -23,9 +26,14 @@ pub fn run(from: impl AsFd, mut to: impl Write) -> Result<()> {
         let what = what.to_string();
         move |source| Error::Control { what, source }
     };
-    let owned = from.as_fd().try_clone_to_owned().map_err(control("read requests"))?;
+    let owned = from
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(control("read requests"))?;
     let mut from = File::from(owned);
-    to.write_all(frame::MARKER).and_then(|()| to.flush()).map_err(control("greet the orchestrator"))?;
+    to.write_all(frame::MARKER)
+        .and_then(|()| to.flush())
+        .map_err(control("greet the orchestrator"))?;
     while let Some(body) = read_request(&mut from, &mut to)? {
         let answer = match frame::parse::<Request>(&body) {
             Ok(Request::Stop {}) => continue,
@@ -39,7 +47,10 @@ pub fn run(from: impl AsFd, mut to: impl Write) -> Result<()> {
 }
 
 fn failed(error: &Error) -> Answer {
-    Answer::Failed { what: error.to_string(), remedy: error.remedy() }
+    Answer::Failed {
+        what: error.to_string(),
+        remedy: error.remedy(),
+    }
 }
 
 /// The next body; what is no frame is answered before it ends the agent.
@@ -57,7 +68,12 @@ fn read_request(from: &mut File, to: &mut impl Write) -> Result<Option<Vec<u8>>>
 
 fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer> {
     let port = serve::open(request)?;
-    frame::write(to, &Answer::Serving { port: port.number() })?;
+    frame::write(
+        to,
+        &Answer::Serving {
+            port: port.number(),
+        },
+    )?;
     Ok(Answer::Served(port.serve(request, from.as_fd())?))
 }
 
@@ -77,8 +93,15 @@ mod tests {
 
     /// What an agent says to these bytes, after the marker, and how it ends.
     fn said(input: &[u8]) -> (Vec<Answer>, Result<()>) {
-        let path = std::env::temp_dir().join(format!("sonde-agent-{}-{:p}", std::process::id(), input));
-        let mut file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let path =
+            std::env::temp_dir().join(format!("sonde-agent-{}-{:p}", std::process::id(), input));
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .unwrap();
         std::fs::remove_file(&path).unwrap();
         file.write_all(input).unwrap();
         file.rewind().unwrap();
@@ -94,17 +117,30 @@ mod tests {
 
     #[test]
     fn a_bad_request_is_answered() {
-        let nonsense = [frame::encode(&"hello").unwrap(), frame::encode(&Request::Stop {}).unwrap()].concat();
+        let nonsense = [
+            frame::encode(&"hello").unwrap(),
+            frame::encode(&Request::Stop {}).unwrap(),
+        ]
+        .concat();
         let (answers, end) = said(&nonsense);
-        assert!(matches!(&answers[..], [Answer::Failed { what, .. }] if what.contains("something else")), "{answers:?}");
+        assert!(
+            matches!(&answers[..], [Answer::Failed { what, .. }] if what.contains("something else")),
+            "{answers:?}"
+        );
         end.unwrap();
     }
 
     #[test]
     fn what_is_no_frame_ends_the_agent_with_an_error() {
-        for (input, words) in [(&b"GET / HTTP/1.0\r\n\r\n"[..], "was announced"), (&[0, 0, 1][..], "the stream ended")] {
+        for (input, words) in [
+            (&b"GET / HTTP/1.0\r\n\r\n"[..], "was announced"),
+            (&[0, 0, 1][..], "the stream ended"),
+        ] {
             let (answers, end) = said(input);
-            assert!(matches!(&answers[..], [Answer::Failed { what, .. }] if what.contains(words)), "{answers:?}");
+            assert!(
+                matches!(&answers[..], [Answer::Failed { what, .. }] if what.contains(words)),
+                "{answers:?}"
+            );
             assert!(end.unwrap_err().to_string().contains(words));
         }
         let (answers, end) = said(b"");

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use sonde_channel::Path;
 
-use crate::{Answer, AgentLink, Error, Figures, Measure, Measured, Request, Result, Serve, Served, Terms};
+use crate::{
+    AgentLink, Answer, Error, Figures, Measure, Measured, Request, Result, Serve, Served, Terms,
+};
 
 /// What an answer may take longer than the agent's own waits.
 const GRACE: Duration = Duration::from_secs(2);
@@ -48,9 +50,18 @@ impl Conversation {
         let mut random = [0; 16];
         std::fs::File::open("/dev/urandom")
             .and_then(|mut source| source.read_exact(&mut random))
-            .map_err(|source| Error::Control { what: "read /dev/urandom for a token".into(), source })?;
+            .map_err(|source| Error::Control {
+                what: "read /dev/urandom for a token".into(),
+                source,
+            })?;
         let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { terms, server, token, flush_client: None, flush_server: None })
+        Ok(Self {
+            terms,
+            server,
+            token,
+            flush_client: None,
+            flush_server: None,
+        })
     }
 
     /// Has it: `client` measures, `server` serves.
@@ -71,7 +82,9 @@ impl Conversation {
             Answer::Serving { port } => port,
             other => return Err(out_of_turn(server, "its data port", &other)),
         };
-        let measured = self.measure(client, port).map_err(|error| self.abandon(server, error))?;
+        let measured = self
+            .measure(client, port)
+            .map_err(|error| self.abandon(server, error))?;
         let served = match server.answer("its report", patience)? {
             Answer::Served(served) => served,
             other => return Err(out_of_turn(server, "its report", &other)),
@@ -97,15 +110,28 @@ impl Conversation {
     /// Ends the serving side's part after the measuring side failed, and joins the two stories.
     fn abandon(&self, server: &mut AgentLink, error: Error) -> Error {
         let stopped = server.send(&Request::Stop {});
-        let story = stopped.and_then(|()| server.answer("its report", 2 * self.terms.patience() + GRACE));
+        let story =
+            stopped.and_then(|()| server.answer("its report", 2 * self.terms.patience() + GRACE));
         let other = match story {
             Ok(_) => return error,
             Err(Error::Agent { what, .. }) if what == Error::Abandoned.to_string() => return error,
             Err(other) => other,
         };
         match error {
-            Error::Agent { agent, what, remedy } => Error::Agent { agent, what: format!("{what}; {other}"), remedy },
-            gone => Error::Agent { agent: server.name().into(), what: format!("{gone}; {other}"), remedy: gone.remedy() },
+            Error::Agent {
+                agent,
+                what,
+                remedy,
+            } => Error::Agent {
+                agent,
+                what: format!("{what}; {other}"),
+                remedy,
+            },
+            gone => Error::Agent {
+                agent: server.name().into(),
+                what: format!("{gone}; {other}"),
+                remedy: gone.remedy(),
+            },
         }
     }
 
@@ -114,16 +140,22 @@ impl Conversation {
         let served = &outcome.served;
         let (what, sent, received) = match (&outcome.measured.figures, self.terms.path) {
             (Figures::Throughput(sent), Path::Tcp) => ("bytes", sent.bytes, served.bytes),
-            (Figures::Throughput(sent), Path::Udp) => {
-                ("datagrams", sent.messages, served.messages + served.lost.unwrap_or(0))
-            }
-            (Figures::Latency(latency), Path::Tcp) => {
-                ("round trips", latency.warmup_discarded + latency.rtt_ns.count, served.messages)
-            }
+            (Figures::Throughput(sent), Path::Udp) => (
+                "datagrams",
+                sent.messages,
+                served.messages + served.lost.unwrap_or(0),
+            ),
+            (Figures::Latency(latency), Path::Tcp) => (
+                "round trips",
+                latency.warmup_discarded + latency.rtt_ns.count,
+                served.messages,
+            ),
             _ => return Ok(()),
         };
         if sent != received {
-            return Err(Error::Integrity(format!("{sent} {what} were sent and {received} accounted for")));
+            return Err(Error::Integrity(format!(
+                "{sent} {what} were sent and {received} accounted for"
+            )));
         }
         Ok(())
     }
@@ -136,5 +168,9 @@ fn out_of_turn(link: &AgentLink, awaited: &'static str, found: &Answer) -> Error
         Answer::Measured(_) => "a measurement",
         Answer::Failed { .. } => "a failure",
     };
-    Error::OutOfTurn { agent: link.name().into(), awaited, found: kind.into() }
+    Error::OutOfTurn {
+        agent: link.name().into(),
+        awaited,
+        found: kind.into(),
+    }
 }

@@ -118,15 +118,25 @@ impl Error {
         let text = match self {
             Self::Channel(error) => error.remedy(),
             Self::System(_) => "look at what this host may do: `sonde doctor`",
-            Self::Frame(_) | Self::OutOfTurn { .. } => "give both hosts the same version of sonde, and its agents a clean stdio",
+            Self::Frame(_) | Self::OutOfTurn { .. } => {
+                "give both hosts the same version of sonde, and its agents a clean stdio"
+            }
             Self::Terms { remedy, .. } => remedy,
             Self::Agent { remedy, .. } => remedy,
-            Self::Refused { .. } => "let one orchestrator give both agents the same token and terms",
+            Self::Refused { .. } => {
+                "let one orchestrator give both agents the same token and terms"
+            }
             Self::NoPeer { .. } => "check that the measuring host can reach this address and port",
             Self::Abandoned => "look at what the measuring side reports",
-            Self::Integrity(_) => "do not trust this network or these settings: bytes were lost or changed",
-            Self::TooShort { .. } => "ask for a longer budget, or look at why the network stood still",
-            Self::AgentGone { .. } => "look at the agent's standard error, and whether it was killed",
+            Self::Integrity(_) => {
+                "do not trust this network or these settings: bytes were lost or changed"
+            }
+            Self::TooShort { .. } => {
+                "ask for a longer budget, or look at why the network stood still"
+            }
+            Self::AgentGone { .. } => {
+                "look at the agent's standard error, and whether it was killed"
+            }
             Self::AgentSilent { .. } => "check that the host is alive and not overloaded",
             Self::Control { .. } => "check that the agent still runs",
         };

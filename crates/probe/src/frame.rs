@@ -71,7 +71,13 @@ pub fn read(from: &mut impl Read) -> Result<Option<Vec<u8>>, FrameError> {
     match from.by_ref().take(4).read_to_end(&mut head)? {
         0 => return Ok(None),
         4 => {}
-        found => return Err(FrameError::Truncated { part: "length", found: found as u64, wanted: 4 }),
+        found => {
+            return Err(FrameError::Truncated {
+                part: "length",
+                found: found as u64,
+                wanted: 4,
+            });
+        }
     }
     let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
     if length > BODY_BYTES_MAX {
@@ -80,7 +86,11 @@ pub fn read(from: &mut impl Read) -> Result<Option<Vec<u8>>, FrameError> {
     let mut body = Vec::new();
     let found = from.by_ref().take(length.into()).read_to_end(&mut body)? as u64;
     if found < u64::from(length) {
-        return Err(FrameError::Truncated { part: "body", found, wanted: length.into() });
+        return Err(FrameError::Truncated {
+            part: "body",
+            found,
+            wanted: length.into(),
+        });
     }
     Ok(Some(body))
 }
@@ -108,7 +118,10 @@ mod tests {
         let mut from = stream.as_slice();
         let stop = read(&mut from).unwrap().unwrap();
         assert!(matches!(parse(&stop).unwrap(), Request::Stop {}));
-        assert_eq!(parse::<String>(&read(&mut from).unwrap().unwrap()).unwrap(), "ü");
+        assert_eq!(
+            parse::<String>(&read(&mut from).unwrap().unwrap()).unwrap(),
+            "ü"
+        );
         assert!(read(&mut from).unwrap().is_none());
     }
 
@@ -117,10 +130,17 @@ mod tests {
         let promised = BODY_BYTES_MAX.to_be_bytes();
         assert!(matches!(
             read(&mut promised.as_slice()),
-            Err(FrameError::Truncated { part: "body", found: 0, .. })
+            Err(FrameError::Truncated {
+                part: "body",
+                found: 0,
+                ..
+            })
         ));
         let beyond = (BODY_BYTES_MAX + 1).to_be_bytes();
-        assert!(matches!(read(&mut beyond.as_slice()), Err(FrameError::TooLong(16_777_217))));
+        assert!(matches!(
+            read(&mut beyond.as_slice()),
+            Err(FrameError::TooLong(16_777_217))
+        ));
         assert!(encode(&"x".repeat(BODY_BYTES_MAX as usize)).is_err());
     }
 
@@ -140,7 +160,8 @@ mod tests {
             let whole = encode(&body).unwrap();
             let kept = whole.len().saturating_sub(cut);
             let read_back = read(&mut &whole[..kept]);
-            prop_assert!(if kept == 0 { matches!(read_back, Ok(None)) } else { read_back.is_err() });
+            let expected = if kept == 0 { matches!(read_back, Ok(None)) } else { read_back.is_err() };
+            prop_assert!(expected, "{kept} bytes kept");
         }
     }
 }

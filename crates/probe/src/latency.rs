@@ -41,7 +41,10 @@ impl PingPong {
             true => payload::verify(&self.pong, self.sequence),
             false => payload::check(&self.pong, self.sequence),
         };
-        checked.map_err(|mismatch| sonde_channel::Error::Payload { peer: self.measure.peer, mismatch })?;
+        checked.map_err(|mismatch| sonde_channel::Error::Payload {
+            peer: self.measure.peer,
+            mismatch,
+        })?;
         self.sequence = self.sequence.wrapping_add(1);
         Ok((resent == 0).then_some(end_ns - begin_ns))
     }
@@ -54,7 +57,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             let mut channel = Tcp::connect(measure.peer, terms.options())?;
             admission::hello_tcp(&mut channel, &measure.token, terms, true)?;
             let latency = ping_pong(measure, &mut channel, |_, _| Ok(()))?;
-            Ok(Measured { settings: channel.settings()?, figures: Figures::Latency(latency) })
+            Ok(Measured {
+                settings: channel.settings()?,
+                figures: Figures::Latency(latency),
+            })
         }
         Path::Udp => {
             let mut channel = Udp::connect(measure.peer, terms.options())?;
@@ -71,7 +77,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             latency.lost = (losses.resent - before.resent).saturating_sub(latency.late);
             let settings = channel.settings()?;
             admission::end_udp(&mut channel, 0, terms)?;
-            Ok(Measured { settings, figures: Figures::Latency(latency) })
+            Ok(Measured {
+                settings,
+                figures: Figures::Latency(latency),
+            })
         }
     }
 }
@@ -85,7 +94,13 @@ fn ping_pong<C: Channel>(
     let terms = &measure.terms;
     let ping = payload::message(terms.size());
     let pong = vec![0; ping.len()];
-    let mut loops = PingPong { ping, pong, sequence: 0, verify: terms.verify, measure: measure.clone() };
+    let mut loops = PingPong {
+        ping,
+        pong,
+        sequence: 0,
+        verify: terms.verify,
+        measure: measure.clone(),
+    };
     let mut samples = Vec::with_capacity(terms.samples as usize);
     let (mut slowest_ns, mut warmup_discarded) = (0, 0);
     let warm_end_ns = monotonic_ns() + terms.budget_ns / 4;
@@ -110,7 +125,8 @@ fn ping_pong<C: Channel>(
     let returned = samples.len().min(terms.samples_returned_max as usize);
     let rtt_samples_ns = samples[..returned].to_vec();
     let halves = samples.iter().map(|rtt_ns| rtt_ns / 2).collect();
-    let none = || Error::Integrity("every ping was lost, so there is no round trip to report".into());
+    let none =
+        || Error::Integrity("every ping was lost, so there is no round trip to report".into());
     Ok(Latency {
         latency_ns: Samples::new(halves).ok_or_else(none)?.summary(),
         rtt_ns: Samples::new(samples).ok_or_else(none)?.summary(),

@@ -25,6 +25,6 @@ pub use error::{Error, Result};
 pub use link::AgentLink;
 pub use meter::Window;
 pub use terms::{
-    Answer, EndedBy, Figures, Latency, Measure, Measured, Probe, Request, SAMPLES_MAX, SenderWindow, Sent, Serve,
-    Served, Startup, Terms,
+    Answer, EndedBy, Figures, Latency, Measure, Measured, Probe, Request, SAMPLES_MAX,
+    SenderWindow, Sent, Serve, Served, Startup, Terms,
 };

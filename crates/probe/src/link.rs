@@ -56,17 +56,34 @@ impl AgentLink {
         to: impl Write + Send + 'static,
         patience: Duration,
     ) -> Result<Self> {
-        let mut link = Self { name: name.into(), from: Box::new(from), to: Box::new(to), out_of_step: false };
-        let mut bounded = Bounded { from: &mut *link.from, end: Instant::now() + patience };
+        let mut link = Self {
+            name: name.into(),
+            from: Box::new(from),
+            to: Box::new(to),
+            out_of_step: false,
+        };
+        let mut bounded = Bounded {
+            from: &mut *link.from,
+            end: Instant::now() + patience,
+        };
         let mut seen = Vec::new();
         let mut byte = [0];
         while !seen.ends_with(frame::MARKER) {
             match bounded.read(&mut byte) {
                 Ok(1) if seen.len() < NOISE_BYTES_MAX => seen.push(byte[0]),
-                Ok(0) => return Err(Error::AgentGone { agent: link.name, awaited: "its greeting" }),
+                Ok(0) => {
+                    return Err(Error::AgentGone {
+                        agent: link.name,
+                        awaited: "its greeting",
+                    });
+                }
                 Ok(_) => {
                     let found = format!("{NOISE_BYTES_MAX} bytes without the marker");
-                    return Err(Error::OutOfTurn { agent: link.name, awaited: "its greeting", found });
+                    return Err(Error::OutOfTurn {
+                        agent: link.name,
+                        awaited: "its greeting",
+                        found,
+                    });
                 }
                 Err(error) => return Err(link.lost(error.into(), "its greeting", patience)),
             }
@@ -100,7 +117,10 @@ impl AgentLink {
         sent.map_err(|error| {
             self.out_of_step = true;
             let source = std::io::Error::other(error);
-            Error::Control { what: format!("send a request to agent {}", self.name), source }
+            Error::Control {
+                what: format!("send a request to agent {}", self.name),
+                source,
+            }
         })
     }
 
@@ -109,14 +129,25 @@ impl AgentLink {
     /// # Errors
     /// The agent failed, is gone, or says nothing for `patience`.
     pub fn answer(&mut self, awaited: &'static str, patience: Duration) -> Result<Answer> {
-        let mut bounded = Bounded { from: &mut *self.from, end: Instant::now() + patience };
-        let read = frame::read(&mut bounded).and_then(|body| body.map(|body| frame::parse(&body)).transpose());
+        let mut bounded = Bounded {
+            from: &mut *self.from,
+            end: Instant::now() + patience,
+        };
+        let read = frame::read(&mut bounded)
+            .and_then(|body| body.map(|body| frame::parse(&body)).transpose());
         match read {
-            Ok(Some(Answer::Failed { what, remedy })) => Err(Error::Agent { agent: self.name.clone(), what, remedy }),
+            Ok(Some(Answer::Failed { what, remedy })) => Err(Error::Agent {
+                agent: self.name.clone(),
+                what,
+                remedy,
+            }),
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => {
                 self.out_of_step = true;
-                Err(Error::AgentGone { agent: self.name.clone(), awaited })
+                Err(Error::AgentGone {
+                    agent: self.name.clone(),
+                    awaited,
+                })
             }
             Err(error) => {
                 self.out_of_step = true;
@@ -129,7 +160,11 @@ impl AgentLink {
         let agent = self.name.clone();
         match error {
             FrameError::Stream(error) if error.kind() == std::io::ErrorKind::TimedOut => {
-                Error::AgentSilent { agent, awaited, waited }
+                Error::AgentSilent {
+                    agent,
+                    awaited,
+                    waited,
+                }
             }
             FrameError::Truncated { .. } => Error::AgentGone { agent, awaited },
             other => other.into(),
@@ -147,39 +182,77 @@ mod tests {
         far.write_all(written).unwrap();
         let far = keep.then_some(far);
         let to = near.try_clone().unwrap();
-        (AgentLink::open("h2", near, to, Duration::from_millis(50)), far)
+        (
+            AgentLink::open("h2", near, to, Duration::from_millis(50)),
+            far,
+        )
     }
 
     #[test]
     fn noise_before_the_marker_is_passed_over() {
-        let (link, far) = open(b"Welcome to sonde-agent/\nsonde-agent/1\n\x00\x00\x00\x15{\"serving\":{\"port\":7}}", true);
+        let (link, far) = open(
+            b"Welcome to sonde-agent/\nsonde-agent/1\n\x00\x00\x00\x15{\"serving\":{\"port\":7}}",
+            true,
+        );
         let answer = link.unwrap().answer("the port", Duration::from_secs(5));
         // 22 bytes follow a length of 21: the answer is cut and no JSON.
         assert!(answer.unwrap_err().to_string().contains("something else"));
         drop(far);
-        let (link, _far) = open(b"motd\nsonde-agent/1\n\x00\x00\x00\x16{\"serving\":{\"port\":7}}", true);
-        assert_eq!(link.unwrap().answer("the port", Duration::from_secs(5)).unwrap(), Answer::Serving { port: 7 });
+        let (link, _far) = open(
+            b"motd\nsonde-agent/1\n\x00\x00\x00\x16{\"serving\":{\"port\":7}}",
+            true,
+        );
+        assert_eq!(
+            link.unwrap()
+                .answer("the port", Duration::from_secs(5))
+                .unwrap(),
+            Answer::Serving { port: 7 }
+        );
     }
 
     #[test]
     fn a_silent_agent_is_named() {
         let error = open(b"motd\n", true).0.err().unwrap().to_string();
-        assert!(error.contains("agent h2 said nothing for 0.050 s while its greeting"), "{error}");
+        assert!(
+            error.contains("agent h2 said nothing for 0.050 s while its greeting"),
+            "{error}"
+        );
         let (link, _far) = open(frame::MARKER, true);
         let mut link = link.unwrap();
-        let error = link.answer("the result", Duration::from_millis(20)).unwrap_err().to_string();
+        let error = link
+            .answer("the result", Duration::from_millis(20))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("while the result was awaited"), "{error}");
         assert!(!link.in_step() && link.send(&Request::Stop {}).is_err());
     }
 
     #[test]
     fn a_dead_agent_is_named() {
-        let error = open(b"Permission denied\n", false).0.err().unwrap().to_string();
-        assert!(error.contains("agent h2 ended while its greeting"), "{error}");
+        let error = open(b"Permission denied\n", false)
+            .0
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("agent h2 ended while its greeting"),
+            "{error}"
+        );
         let (link, _) = open(b"sonde-agent/1\n\x00\x00\x00\x16{\"serv", false);
-        let error = link.unwrap().answer("the port", Duration::from_secs(5)).unwrap_err().to_string();
+        let error = link
+            .unwrap()
+            .answer("the port", Duration::from_secs(5))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("agent h2 ended while the port"), "{error}");
         let noise = vec![b'x'; NOISE_BYTES_MAX + 1];
-        assert!(open(&noise, true).0.err().unwrap().to_string().contains("without the marker"));
+        assert!(
+            open(&noise, true)
+                .0
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("without the marker")
+        );
     }
 }

@@ -52,7 +52,15 @@ pub(crate) struct Meter {
 impl Meter {
     pub(crate) fn new(budget_ns: u64) -> Self {
         let slots = Vec::with_capacity(((LEAD_IN_NS + 2 * budget_ns) / SLOT_NS) as usize);
-        Self { budget_ns, first_ns: None, begin: None, end: None, last_ns: 0, bytes: 0, slots }
+        Self {
+            budget_ns,
+            first_ns: None,
+            begin: None,
+            end: None,
+            last_ns: 0,
+            bytes: 0,
+            slots,
+        }
     }
 
     /// Takes an arrival; `cpu_ns` is asked for at the window's two ends only.
@@ -66,10 +74,18 @@ impl Meter {
             self.slots.resize(slot + 1, 0);
         }
         self.slots[slot] += bytes;
-        let mark = |cpu_ns: u64| Some(Mark { at_ns: now_ns, bytes: self.bytes, cpu_ns: Some(cpu_ns) });
+        let mark = |cpu_ns: u64| {
+            Some(Mark {
+                at_ns: now_ns,
+                bytes: self.bytes,
+                cpu_ns: Some(cpu_ns),
+            })
+        };
         match (self.begin, self.end) {
             (None, _) if now_ns - first_ns >= LEAD_IN_NS => self.begin = mark(cpu_ns()),
-            (Some(begin), None) if now_ns - begin.at_ns >= self.budget_ns => self.end = mark(cpu_ns()),
+            (Some(begin), None) if now_ns - begin.at_ns >= self.budget_ns => {
+                self.end = mark(cpu_ns())
+            }
             _ => {}
         }
     }
@@ -83,9 +99,16 @@ impl Meter {
     }
 
     pub(crate) fn window(&self) -> Result<Window> {
-        let too_short = |window_ns| Error::TooShort { window_ns, needed_ns: WINDOW_NS_MIN };
+        let too_short = |window_ns| Error::TooShort {
+            window_ns,
+            needed_ns: WINDOW_NS_MIN,
+        };
         let begin = self.begin.ok_or_else(|| too_short(0))?;
-        let end = self.end.unwrap_or(Mark { at_ns: self.last_ns, bytes: self.bytes, cpu_ns: None });
+        let end = self.end.unwrap_or(Mark {
+            at_ns: self.last_ns,
+            bytes: self.bytes,
+            cpu_ns: None,
+        });
         let window_ns = end.at_ns - begin.at_ns;
         if window_ns < WINDOW_NS_MIN {
             return Err(too_short(window_ns));
@@ -96,7 +119,10 @@ impl Meter {
             bytes,
             window_ns,
             bps: u64::try_from(bps).unwrap_or(u64::MAX),
-            cpu_ns: end.cpu_ns.zip(begin.cpu_ns).map(|(end, begin)| end.saturating_sub(begin)),
+            cpu_ns: end
+                .cpu_ns
+                .zip(begin.cpu_ns)
+                .map(|(end, begin)| end.saturating_sub(begin)),
         })
     }
 }
@@ -120,7 +146,10 @@ mod tests {
     fn a_steady_stream_has_its_rate() {
         let meter = meter(2_000, 0..4_000);
         let window = meter.window().unwrap();
-        assert_eq!((window.bps, window.window_ns, window.bytes), (8_000_000, 2_000 * MS, 2_000_000));
+        assert_eq!(
+            (window.bps, window.window_ns, window.bytes),
+            (8_000_000, 2_000 * MS, 2_000_000)
+        );
         assert_eq!(window.cpu_ns, Some(20_000));
         assert_eq!(meter.bytes(), 4_000_000);
         assert_eq!(meter.into_slots(), vec![100_000; 40]);
@@ -128,14 +157,18 @@ mod tests {
 
     #[test]
     fn a_slow_begin_does_not_count() {
-        let window = meter(1_000, (0..1_000).step_by(100).chain(1_000..3_000)).window().unwrap();
+        let window = meter(1_000, (0..1_000).step_by(100).chain(1_000..3_000))
+            .window()
+            .unwrap();
         assert_eq!(window.bps, 8_000_000);
     }
 
     #[test]
     fn a_pause_at_the_end_counts() {
         // Nothing from 2.9 to 4 s: the window goes from 1 to 4 s and holds 1.9 s of traffic.
-        let window = meter(2_000, (0..2_900).chain(4_000..4_500)).window().unwrap();
+        let window = meter(2_000, (0..2_900).chain(4_000..4_500))
+            .window()
+            .unwrap();
         assert_eq!((window.window_ns, window.bytes), (3_000 * MS, 1_900_000));
     }
 
@@ -146,6 +179,9 @@ mod tests {
         let error = meter(2_000, 0..1_500).window().unwrap_err().to_string();
         assert!(error.contains("499000000 ns"), "{error}");
         let cut = meter(2_000, 0..2_500).window().unwrap();
-        assert_eq!((cut.bps, cut.window_ns, cut.cpu_ns), (8_000_000, 1_499 * MS, None));
+        assert_eq!(
+            (cut.bps, cut.window_ns, cut.cpu_ns),
+            (8_000_000, 1_499 * MS, None)
+        );
     }
 }

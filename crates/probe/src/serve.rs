@@ -83,11 +83,20 @@ struct Door<'a> {
 
 impl<'a> Door<'a> {
     fn new(serve: &'a Serve, local: SocketAddr) -> Self {
-        Self { serve, local, since: Instant::now(), refused: 0, last: String::new() }
+        Self {
+            serve,
+            local,
+            since: Instant::now(),
+            refused: 0,
+            last: String::new(),
+        }
     }
 
     fn left(&self) -> Duration {
-        self.serve.terms.patience().saturating_sub(self.since.elapsed())
+        self.serve
+            .terms
+            .patience()
+            .saturating_sub(self.since.elapsed())
     }
 
     fn turn_away(&mut self, who: impl std::fmt::Display, why: impl std::fmt::Display) {
@@ -112,7 +121,9 @@ impl<'a> Door<'a> {
     fn hello(&mut self, channel: &mut Tcp) -> Result<Option<bool>> {
         let said = admission::recv_frame::<Say>(channel);
         let Ok(Say::Hello { token, terms, last }) = said else {
-            let why = said.err().map_or("an end before a hello".into(), |error| error.to_string());
+            let why = said
+                .err()
+                .map_or("an end before a hello".into(), |error| error.to_string());
             self.turn_away(channel.peer(), why);
             return Ok(None);
         };
@@ -133,7 +144,9 @@ fn tcp(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Se
     let mut door = Door::new(serve, acceptor.local());
     let mut served = nothing();
     loop {
-        let accepted = acceptor.accept(Some(stop), door.left()).map_err(|error| door.closed(error))?;
+        let accepted = acceptor
+            .accept(Some(stop), door.left())
+            .map_err(|error| door.closed(error))?;
         let mut channel = accepted.ok_or(Error::Abandoned)?;
         if serve.terms.probe == Probe::Startup {
             if let Err(error) = answer_twice(&mut channel, serve) {
@@ -179,8 +192,11 @@ fn answer_twice(channel: &mut Tcp, serve: &Serve) -> Result<()> {
 }
 
 fn check(message: &[u8], sequence: u32, serve: &Serve, peer: SocketAddr) -> Result<()> {
-    let checked =
-        if serve.terms.verify { payload::verify(message, sequence) } else { payload::check(message, sequence) };
+    let checked = if serve.terms.verify {
+        payload::verify(message, sequence)
+    } else {
+        payload::check(message, sequence)
+    };
     Ok(checked.map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?)
 }
 
@@ -229,7 +245,9 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
     let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
     let cold = serve.terms.probe == Probe::Startup;
     loop {
-        let came = port.recv_from(&mut buffer, Some(stop), door.left()).map_err(|error| door.closed(error))?;
+        let came = port
+            .recv_from(&mut buffer, Some(stop), door.left())
+            .map_err(|error| door.closed(error))?;
         let (size, from) = came.ok_or(Error::Abandoned)?;
         let bytes = &buffer[..size];
         let Some(said) = admission::control::<Say>(bytes) else {
@@ -283,20 +301,30 @@ fn next(channel: &mut Udp, buffer: &mut [u8], serve: &Serve) -> Result<Came> {
         let Datagram::Of(size) = channel.recv_datagram(buffer)? else {
             let awaited = format!("a message of {wanted_bytes} bytes, or the end");
             let (peer, waited) = (channel.peer(), serve.terms.patience());
-            return Err(sonde_channel::Error::Timeout { peer, awaited, waited }.into());
+            return Err(sonde_channel::Error::Timeout {
+                peer,
+                awaited,
+                waited,
+            }
+            .into());
         };
         match admission::control::<Say>(&buffer[..size.min(buffer.len())]) {
             None if size == wanted_bytes => return Ok(Came::Message(size)),
             None => {
-                return Err(
-                    sonde_channel::Error::Size { peer: channel.peer(), found_bytes: size, wanted_bytes }.into()
-                );
+                return Err(sonde_channel::Error::Size {
+                    peer: channel.peer(),
+                    found_bytes: size,
+                    wanted_bytes,
+                }
+                .into());
             }
             Some(Ok(Say::End { messages })) => {
                 channel.send(&admission::datagram(&Reply::Ended {})?)?;
                 return Ok(Came::End { messages });
             }
-            Some(Ok(Say::Hello { .. })) => channel.send(&admission::datagram(&Reply::Accepted {})?)?,
+            Some(Ok(Say::Hello { .. })) => {
+                channel.send(&admission::datagram(&Reply::Accepted {})?)?
+            }
             Some(Err(error)) => return Err(error),
         }
     }
@@ -334,7 +362,10 @@ fn count(channel: &mut Udp, serve: &Serve, mut served: Served) -> Result<Served>
         }
     };
     if sent < seen.distinct {
-        return Err(Error::Integrity(format!("{} datagrams came of {sent} sent", seen.distinct)));
+        return Err(Error::Integrity(format!(
+            "{} datagrams came of {sent} sent",
+            seen.distinct
+        )));
     }
     served.bytes = meter.bytes();
     served.messages = seen.distinct;
@@ -384,6 +415,9 @@ mod tests {
         for number in [0, 1, 3, 2, 3, 200, 0, 199] {
             seen.on_number(number);
         }
-        assert_eq!((seen.distinct, seen.reordered, seen.duplicated, seen.highest), (6, 2, 2, Some(200)));
+        assert_eq!(
+            (seen.distinct, seen.reordered, seen.duplicated, seen.highest),
+            (6, 2, 2, Some(200))
+        );
     }
 }

@@ -41,14 +41,23 @@ impl Messages {
             true => payload::verify(&self.pong, sequence),
             false => payload::check(&self.pong, sequence),
         };
-        checked.map_err(|mismatch| sonde_channel::Error::Payload { peer: measure.peer, mismatch }.into())
+        checked.map_err(|mismatch| {
+            sonde_channel::Error::Payload {
+                peer: measure.peer,
+                mismatch,
+            }
+            .into()
+        })
     }
 }
 
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let terms = &measure.terms;
     let ping = payload::message(terms.size());
-    let mut messages = Messages { pong: vec![0; ping.len()], ping };
+    let mut messages = Messages {
+        pong: vec![0; ping.len()],
+        ping,
+    };
     let mut startup = Startup::default();
     let end_ns = monotonic_ns() + terms.budget_ns;
     let mut settings = None;
@@ -65,10 +74,16 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         }
     }
     if startup.first_ns.is_empty() {
-        return Err(Error::Integrity(format!("all {} start-ups lost a datagram", startup.lost)));
+        return Err(Error::Integrity(format!(
+            "all {} start-ups lost a datagram",
+            startup.lost
+        )));
     }
     let settings = settings.ok_or(Error::Abandoned)?;
-    Ok(Measured { settings, figures: Figures::Startup(startup) })
+    Ok(Measured {
+        settings,
+        figures: Figures::Startup(startup),
+    })
 }
 
 fn tcp(

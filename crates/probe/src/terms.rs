@@ -100,31 +100,55 @@ impl Terms {
         let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
         let (size, path) = (self.size_bytes, self.path);
         if size == 0 || size > SIZE_BYTES_MAX {
-            return refuse(format!("messages of {size} bytes cannot be measured"), "ask for 1 B to 1 GiB");
+            return refuse(
+                format!("messages of {size} bytes cannot be measured"),
+                "ask for 1 B to 1 GiB",
+            );
         }
         if path == Path::Udp && size > UDP_MESSAGE_BYTES_MAX as u64 {
-            return refuse(format!("a message of {size} bytes fits in no datagram"), "ask for at most 65,507 bytes");
+            return refuse(
+                format!("a message of {size} bytes fits in no datagram"),
+                "ask for at most 65,507 bytes",
+            );
         }
         if path == Path::Udp && self.probe == Probe::Throughput && size < 8 {
-            return refuse(format!("datagrams of {size} bytes have no room for a number"), "ask for at least 8 bytes");
+            return refuse(
+                format!("datagrams of {size} bytes have no room for a number"),
+                "ask for at least 8 bytes",
+            );
         }
         if path == Path::Udp && self.congestion.is_some() {
-            return refuse("UDP has no congestion control".into(), "leave the congestion control out");
+            return refuse(
+                "UDP has no congestion control".into(),
+                "leave the congestion control out",
+            );
         }
         if self.samples == 0 || self.samples > SAMPLES_MAX || self.warmup > SAMPLES_MAX {
             return refuse(
-                format!("{} samples after {} discarded cannot be kept", self.samples, self.warmup),
+                format!(
+                    "{} samples after {} discarded cannot be kept",
+                    self.samples, self.warmup
+                ),
                 "ask for 1 to 1,000,000, and use several launches for more",
             );
         }
         if self.budget_ns == 0 || self.budget_ns > BUDGET_NS_MAX {
-            return refuse(format!("a budget of {} ns is out of range", self.budget_ns), "ask for up to an hour");
+            return refuse(
+                format!("a budget of {} ns is out of range", self.budget_ns),
+                "ask for up to an hour",
+            );
         }
         if self.probe == Probe::Throughput && self.budget_ns < WINDOW_NS_MIN {
-            return refuse(format!("a stream cannot be rated over {} ns", self.budget_ns), "ask for at least 1 s");
+            return refuse(
+                format!("a stream cannot be rated over {} ns", self.budget_ns),
+                "ask for at least 1 s",
+            );
         }
         if self.patience_ns < 1_000_000 || self.patience_ns > BUDGET_NS_MAX {
-            return refuse(format!("a patience of {} ns is out of range", self.patience_ns), "ask for 1 ms to an hour");
+            return refuse(
+                format!("a patience of {} ns is out of range", self.patience_ns),
+                "ask for 1 ms to an hour",
+            );
         }
         Ok(())
     }
@@ -244,7 +268,10 @@ pub struct Served {
 impl Served {
     /// Bytes in each second since the first arrival.
     pub fn bytes_per_second(&self) -> Vec<u64> {
-        self.bytes_per_100ms.chunks(10).map(|second| second.iter().sum()).collect()
+        self.bytes_per_100ms
+            .chunks(10)
+            .map(|second| second.iter().sum())
+            .collect()
     }
 }
 
@@ -362,17 +389,68 @@ mod tests {
         let latency = || usual(Probe::Latency, Path::Udp);
         let blast = || usual(Probe::Throughput, Path::Udp);
         for (bad, said) in [
-            (Terms { size_bytes: 0, ..latency() }, "messages of 0 bytes"),
-            (Terms { size_bytes: 65_508, ..latency() }, "fits in no datagram"),
-            (Terms { size_bytes: 7, ..blast() }, "no room for a number"),
-            (Terms { samples: 0, ..latency() }, "0 samples"),
-            (Terms { samples: SAMPLES_MAX + 1, ..latency() }, "1000001 samples"),
-            (Terms { budget_ns: 999_999_999, ..blast() }, "cannot be rated over 999999999 ns"),
-            (Terms { patience_ns: 0, ..latency() }, "patience of 0 ns"),
-            (Terms { congestion: Some("reno".into()), ..latency() }, "no congestion control"),
+            (
+                Terms {
+                    size_bytes: 0,
+                    ..latency()
+                },
+                "messages of 0 bytes",
+            ),
+            (
+                Terms {
+                    size_bytes: 65_508,
+                    ..latency()
+                },
+                "fits in no datagram",
+            ),
+            (
+                Terms {
+                    size_bytes: 7,
+                    ..blast()
+                },
+                "no room for a number",
+            ),
+            (
+                Terms {
+                    samples: 0,
+                    ..latency()
+                },
+                "0 samples",
+            ),
+            (
+                Terms {
+                    samples: SAMPLES_MAX + 1,
+                    ..latency()
+                },
+                "1000001 samples",
+            ),
+            (
+                Terms {
+                    budget_ns: 999_999_999,
+                    ..blast()
+                },
+                "cannot be rated over 999999999 ns",
+            ),
+            (
+                Terms {
+                    patience_ns: 0,
+                    ..latency()
+                },
+                "patience of 0 ns",
+            ),
+            (
+                Terms {
+                    congestion: Some("reno".into()),
+                    ..latency()
+                },
+                "no congestion control",
+            ),
         ] {
             let error = bad.check().unwrap_err();
-            assert!(error.to_string().contains(said) && !error.remedy().is_empty(), "{error}");
+            assert!(
+                error.to_string().contains(said) && !error.remedy().is_empty(),
+                "{error}"
+            );
         }
     }
 
@@ -386,7 +464,10 @@ mod tests {
         });
         let mut json = serde_json::to_value(&request).unwrap();
         assert_eq!(json["serve"]["terms"]["path"], "tcp");
-        assert_eq!(serde_json::from_value::<Request>(json.clone()).unwrap(), request);
+        assert_eq!(
+            serde_json::from_value::<Request>(json.clone()).unwrap(),
+            request
+        );
         json["serve"]["terms"]["sise_bytes"] = 3.into();
         assert!(serde_json::from_value::<Request>(json).is_err());
     }

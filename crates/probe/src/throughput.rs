@@ -40,12 +40,22 @@ impl Schedule {
         let begin_ns = now_ns + LEAD_IN_NS;
         let end_ns = begin_ns + terms.budget_ns;
         let stop_ns = end_ns + terms.budget_ns / 10 + MARGIN_NS;
-        Self { begin_ns, end_ns, stop_ns, begin: None, end: None }
+        Self {
+            begin_ns,
+            end_ns,
+            stop_ns,
+            begin: None,
+            end: None,
+        }
     }
 
     /// After a send: whether to go on.
     #[inline]
-    fn on_sent(&mut self, bytes: u64, info: impl FnOnce() -> Result<Option<TcpInfo>>) -> Result<bool> {
+    fn on_sent(
+        &mut self,
+        bytes: u64,
+        info: impl FnOnce() -> Result<Option<TcpInfo>>,
+    ) -> Result<bool> {
         let now_ns = monotonic_ns();
         let due = match (self.begin, self.end) {
             (None, _) => now_ns >= self.begin_ns,
@@ -53,15 +63,27 @@ impl Schedule {
             _ => false,
         };
         if due {
-            let mark = Some(Mark { at_ns: now_ns, bytes, cpu_ns: thread_cpu_ns(), info: info()? });
-            if self.begin.is_none() { self.begin = mark } else { self.end = mark }
+            let mark = Some(Mark {
+                at_ns: now_ns,
+                bytes,
+                cpu_ns: thread_cpu_ns(),
+                info: info()?,
+            });
+            if self.begin.is_none() {
+                self.begin = mark
+            } else {
+                self.end = mark
+            }
         }
         Ok(now_ns < self.stop_ns)
     }
 
     fn window(&self) -> Result<SenderWindow> {
         let (Some(begin), Some(end)) = (self.begin, self.end) else {
-            return Err(Error::TooShort { window_ns: 0, needed_ns: self.end_ns - self.begin_ns });
+            return Err(Error::TooShort {
+                window_ns: 0,
+                needed_ns: self.end_ns - self.begin_ns,
+            });
         };
         let between = |field: fn(&TcpInfo) -> Option<u64>| {
             Some(field(&end.info?)?.saturating_sub(field(&begin.info?)?))
@@ -86,7 +108,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             let mut channel = Tcp::connect(measure.peer, terms.options())?;
             admission::hello_tcp(&mut channel, &measure.token, terms, true)?;
             let sent = stream(&mut channel, terms)?;
-            Ok(Measured { settings: channel.settings()?, figures: Figures::Throughput(sent) })
+            Ok(Measured {
+                settings: channel.settings()?,
+                figures: Figures::Throughput(sent),
+            })
         }
         Path::Udp => {
             let mut channel = Udp::connect(measure.peer, terms.options())?;
@@ -94,7 +119,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             let sent = blast(&mut channel, terms)?;
             let settings = channel.settings()?;
             admission::end_udp(&mut channel, sent.messages, terms)?;
-            Ok(Measured { settings, figures: Figures::Throughput(sent) })
+            Ok(Measured {
+                settings,
+                figures: Figures::Throughput(sent),
+            })
         }
     }
 }
@@ -119,7 +147,11 @@ fn stream(channel: &mut Tcp, terms: &Terms) -> Result<Sent> {
     }
     channel.end()?;
     drained(channel)?;
-    Ok(Sent { bytes, messages, window: schedule.window()? })
+    Ok(Sent {
+        bytes,
+        messages,
+        window: schedule.window()?,
+    })
 }
 
 /// Waits until the receiver has taken everything and closed; as long as acknowledgements come, it does.
@@ -128,7 +160,11 @@ fn drained(channel: &mut Tcp) -> Result<()> {
         let acked = channel.info()?.bytes_acked;
         match channel.recv_some(&mut [0; 64]) {
             Ok(0) => return Ok(()),
-            Ok(_) => return Err(Error::Integrity("the receiver of a stream sent something back".into())),
+            Ok(_) => {
+                return Err(Error::Integrity(
+                    "the receiver of a stream sent something back".into(),
+                ));
+            }
             Err(sonde_channel::Error::Timeout { .. }) if channel.info()?.bytes_acked > acked => {}
             Err(error) => return Err(error.into()),
         }
@@ -145,7 +181,11 @@ fn blast(channel: &mut Udp, terms: &Terms) -> Result<Sent> {
         messages += 1;
         bytes += message.len() as u64;
         if !schedule.on_sent(bytes, || Ok(None))? {
-            return Ok(Sent { bytes, messages, window: schedule.window()? });
+            return Ok(Sent {
+                bytes,
+                messages,
+                window: schedule.window()?,
+            });
         }
     }
 }

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What remains of the line rate after one step of framing, and the bytes that the step adds.
+/// What remains after one step of framing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadStep {
@@ -14,8 +14,8 @@ pub struct OverheadStep {
     pub step: String,
     /// The rate that is left for what it carries.
     pub bps: u64,
-    /// The bytes that it takes of a full-sized packet; null where it takes a share of time instead.
-    pub bytes: Option<u64>,
+    /// Bytes that are left of one full-sized frame.
+    pub bytes: u64,
 }
 
 /// A network technology with its ceilings.
@@ -32,10 +32,10 @@ pub struct NetworkRow {
     pub topology: Option<String>,
     /// The largest IP packet.
     pub mtu_bytes: u64,
-    /// The nominal rate of the line.
-    pub line_bps: u64,
-    /// The upper bound for a stream with the profile's headers, without acknowledgements.
-    pub tcp_max_bps: u64,
+    /// The nominal rate of the line; null on a network without one.
+    pub line_bps: Option<u64>,
+    /// The upper bound for a stream with the profile's headers, without acknowledgements; null without a rate.
+    pub tcp_max_bps: Option<u64>,
     /// What the model reaches with a kernel-like sender in the same window; null where it was not worked out.
     pub tcp_expected_bps: Option<u64>,
     /// The model's time for one byte of user data from host to host.
@@ -56,14 +56,14 @@ mod tests {
             summary: None,
             topology: Some("star".into()),
             mtu_bytes: 1_500,
-            line_bps: 100_000_000,
-            tcp_max_bps: 94_148_000,
+            line_bps: Some(100_000_000),
+            tcp_max_bps: Some(94_148_000),
             tcp_expected_bps: None,
             one_way_1b_ns: None,
             overhead: vec![OverheadStep {
-                step: "preamble".into(),
-                bps: 99_479_000,
-                bytes: Some(8),
+                step: "ip".into(),
+                bps: 96_228_000,
+                bytes: 1_480,
             }],
         };
         let value = serde_json::to_value(&row).unwrap();
@@ -75,7 +75,7 @@ mod tests {
         assert!(value["tcp_expected_bps"].is_null());
         assert_eq!(
             value["overhead"][0],
-            serde_json::json!({"step": "preamble", "bps": 99_479_000, "bytes": 8})
+            serde_json::json!({"step": "ip", "bps": 96_228_000, "bytes": 1_480})
         );
         assert_eq!(serde_json::from_value::<NetworkRow>(value).unwrap(), row);
     }

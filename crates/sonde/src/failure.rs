@@ -22,12 +22,18 @@ pub struct Failure {
 impl Failure {
     /// The command was not understood: what, and the remedy.
     pub fn usage(text: impl fmt::Display) -> Self {
-        Self { code: USAGE, text: text.to_string() }
+        Self {
+            code: USAGE,
+            text: text.to_string(),
+        }
     }
 
     /// It could not be measured: what, and the remedy.
     pub fn cannot(text: impl fmt::Display) -> Self {
-        Self { code: FAILED, text: text.to_string() }
+        Self {
+            code: FAILED,
+            text: text.to_string(),
+        }
     }
 
     /// The same failure in a command that passes a program on. What was not understood stays so.
@@ -62,7 +68,10 @@ impl From<LabError> for Failure {
 
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Self {
-        Self { code: error.code(), text: error.to_string() }
+        Self {
+            code: error.code(),
+            text: error.to_string(),
+        }
     }
 }
 

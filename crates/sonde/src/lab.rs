@@ -22,11 +22,19 @@ const SIGTERM: i32 = 15;
 const SIGWINCH: i32 = 28;
 
 /// `sonde lab run`.
-pub fn run(options: &LabOptions, program: &ProgramOptions, each: bool, command: &[OsString]) -> Result<i32, Failure> {
+pub fn run(
+    options: &LabOptions,
+    program: &ProgramOptions,
+    each: bool,
+    command: &[OsString],
+) -> Result<i32, Failure> {
     let signals = SignalFd::new(&[SIGHUP, SIGINT, SIGTERM])?;
     let (lab, config) = options.start()?;
     announce(&lab);
-    let exec = Exec { cpus: config.cpus.hosts, ..exec_here(command, program.root) };
+    let exec = Exec {
+        cpus: config.cpus.hosts,
+        ..exec_here(command, program.root)
+    };
     let hosts = if each { 1..=lab.hosts() } else { 1..=1 };
     let mut sessions = Vec::new();
     for host in hosts {
@@ -40,14 +48,20 @@ pub fn run(options: &LabOptions, program: &ProgramOptions, each: bool, command: 
 /// `sonde lab shell`.
 pub fn shell(options: &LabOptions, program: &ProgramOptions) -> Result<i32, Failure> {
     if !pty::is_terminal(std::io::stdin()) {
-        return Err(Failure::usage("a shell needs a terminal; `sonde lab run -- sh script` runs without one"));
+        return Err(Failure::usage(
+            "a shell needs a terminal; `sonde lab run -- sh script` runs without one",
+        ));
     }
     let signals = SignalFd::new(&[SIGHUP, SIGTERM, SIGWINCH])?;
     let (lab, config) = options.start()?;
     announce(&lab);
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     let size = pty::window_size(std::io::stdin())?;
-    let exec = Exec { cpus: config.cpus.hosts, terminal: Some((size.rows, size.columns)), ..exec_here(&[shell], program.root) };
+    let exec = Exec {
+        cpus: config.cpus.hosts,
+        terminal: Some((size.rows, size.columns)),
+        ..exec_here(&[shell], program.root)
+    };
     let (session, terminal) = lab.exec(1, &exec, streams())?;
     let Terminal(terminal) = terminal.ok_or_else(|| Failure::cannot("h1 gave no terminal"))?;
     let raw = RawTerminal::enter(std::io::stdin())?;
@@ -61,9 +75,16 @@ pub fn shell(options: &LabOptions, program: &ProgramOptions) -> Result<i32, Fail
 /// `sonde lab exec`, inside a lab.
 pub fn exec(host: u16, detached: bool, root: bool, command: &[OsString]) -> Result<i32, Failure> {
     let signals = SignalFd::new(&[SIGHUP, SIGINT, SIGTERM])?;
-    let exec = Exec { detached, ..exec_here(command, root) };
+    let exec = Exec {
+        detached,
+        ..exec_here(command, root)
+    };
     let (session, _) = Session::inside(host, &exec, streams())?;
-    if detached { Ok(0) } else { follow(&[session], &signals) }
+    if detached {
+        Ok(0)
+    } else {
+        follow(&[session], &signals)
+    }
 }
 
 /// A program with this process's environment and folder.
@@ -81,8 +102,10 @@ pub fn exec_here(command: &[OsString], root: bool) -> Exec {
 
 fn streams() -> [BorrowedFd<'static>; 3] {
     // The standard streams are open for as long as the process lives.
-    static STREAMS: std::sync::OnceLock<(std::io::Stdin, std::io::Stdout, std::io::Stderr)> = std::sync::OnceLock::new();
-    let (input, output, error) = STREAMS.get_or_init(|| (std::io::stdin(), std::io::stdout(), std::io::stderr()));
+    static STREAMS: std::sync::OnceLock<(std::io::Stdin, std::io::Stdout, std::io::Stderr)> =
+        std::sync::OnceLock::new();
+    let (input, output, error) =
+        STREAMS.get_or_init(|| (std::io::stdin(), std::io::stdout(), std::io::stderr()));
     [input.as_fd(), output.as_fd(), error.as_fd()]
 }
 
@@ -121,7 +144,9 @@ fn follow(sessions: &[Session], signals: &SignalFd) -> Result<i32, Failure> {
                 if interrupts > 1 {
                     return Ok(Ended::Signal(arrival.signal).code());
                 }
-                sessions.iter().try_for_each(|session| session.signal(arrival.signal))?;
+                sessions
+                    .iter()
+                    .try_for_each(|session| session.signal(arrival.signal))?;
             }
         }
     }
@@ -132,7 +157,12 @@ fn follow(sessions: &[Session], signals: &SignalFd) -> Result<i32, Failure> {
 fn relay(session: &Session, mut terminal: File, signals: &SignalFd) -> Result<Ended, Failure> {
     let (input, ours, theirs, end) = (std::io::stdin(), 0, 1, 2);
     // Unbuffered: what is typed goes on at once.
-    let keyboard = File::from(input.as_fd().try_clone_to_owned().map_err(|e| Failure::cannot(format!("cannot read the terminal: {e}")))?);
+    let keyboard = File::from(
+        input
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|e| Failure::cannot(format!("cannot read the terminal: {e}")))?,
+    );
     let epoll = Epoll::new()?;
     epoll.add(&input, ours, Interest::Read)?;
     epoll.add(&terminal, theirs, Interest::Read)?;
@@ -142,7 +172,11 @@ fn relay(session: &Session, mut terminal: File, signals: &SignalFd) -> Result<En
     let mut output = std::io::stdout();
     let (mut buffer, mut events) = ([0; 4_096], [Event::EMPTY; 4]);
     loop {
-        let ready: Vec<u64> = epoll.wait(&mut events, None)?.iter().map(Event::token).collect();
+        let ready: Vec<u64> = epoll
+            .wait(&mut events, None)?
+            .iter()
+            .map(Event::token)
+            .collect();
         for token in ready {
             match token {
                 0 => {
@@ -150,14 +184,20 @@ fn relay(session: &Session, mut terminal: File, signals: &SignalFd) -> Result<En
                     terminal.write_all(&buffer[..count]).map_err(broken)?;
                 }
                 1 => match terminal.read(&mut buffer) {
-                    Ok(count) if count > 0 => output.write_all(&buffer[..count]).and_then(|()| output.flush()).map_err(broken)?,
+                    Ok(count) if count > 0 => output
+                        .write_all(&buffer[..count])
+                        .and_then(|()| output.flush())
+                        .map_err(broken)?,
                     // The last program on the terminal has closed it; its end is told on the session.
                     Ok(_) | Err(_) => return Ok(session.wait()?),
                 },
                 2 => {
                     let ended = session.wait()?;
                     while let Ok(count @ 1..) = terminal.read(&mut buffer) {
-                        output.write_all(&buffer[..count]).and_then(|()| output.flush()).map_err(broken)?;
+                        output
+                            .write_all(&buffer[..count])
+                            .and_then(|()| output.flush())
+                            .map_err(broken)?;
                     }
                     return Ok(ended);
                 }
@@ -179,9 +219,13 @@ fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
     if let Some(path) = &program.report {
         let report = lab.report()?;
         let text = serde_json::to_string_pretty(&report).map_err(Failure::cannot)?;
-        std::fs::write(path, text + "\n").map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
+        std::fs::write(path, text + "\n")
+            .map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
         match report.failures().as_slice() {
-            [] => eprintln!("sonde: fidelity passed: {} deliveries, {} late", report.deliveries, report.late),
+            [] => eprintln!(
+                "sonde: fidelity passed: {} deliveries, {} late",
+                report.deliveries, report.late
+            ),
             why => eprintln!("sonde: fidelity FAILED: {}", why.join("; ")),
         }
     }

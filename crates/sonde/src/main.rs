@@ -6,9 +6,14 @@
 //! Checked: `tests/` of this crate, which run the built command.
 #![forbid(unsafe_code)]
 
+mod assess;
+mod bench;
+mod check;
 mod cli;
 mod failure;
 mod lab;
+mod networks;
+mod replay;
 mod testbed;
 
 use clap::Parser;
@@ -22,7 +27,11 @@ fn main() -> ExitCode {
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let code = if error.use_stderr() { failure::USAGE } else { 0 };
+            let code = if error.use_stderr() {
+                failure::USAGE
+            } else {
+                0
+            };
             // Where even the message cannot be written there is nothing left to do.
             drop(error.print());
             return exit(code);

@@ -7,12 +7,9 @@ use sonde_link::NetworkSpec;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The lab to start.
+/// The hosts of a lab.
 #[derive(Clone, Debug, Args)]
-pub struct LabOptions {
-    /// The network: a name of `sonde lab list` or a file of your own, with knobs.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = "ethernet-1g")]
-    pub network: String,
+pub struct HostOptions {
     /// How many hosts, 2 to 64; they are h1 to hN at 10.9.0.1 to 10.9.0.N.
     #[arg(long, default_value_t = 4)]
     pub hosts: u16,
@@ -22,22 +19,35 @@ pub struct LabOptions {
     /// TCP settings of the hosts: modern, era, or era:window=BYTES.
     #[arg(long, default_value = "modern")]
     pub profile: Profile,
-    /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), or free.
-    #[arg(long, default_value = "split", value_name = "PLAN")]
-    pub cpus: String,
     /// Where the random draws of the network begin.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// The device file of TAPs.
+    #[arg(long, default_value = "/dev/net/tun", hide = true)]
+    pub tun: PathBuf,
+}
+
+/// The lab to start.
+#[derive(Clone, Debug, Args)]
+pub struct LabOptions {
+    /// The network: a name of `sonde lab list` or a file of your own, with knobs.
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = DEFAULT_NETWORK)]
+    pub network: String,
+    #[command(flatten)]
+    pub hosts: HostOptions,
+    /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), or free.
+    #[arg(long, default_value = DEFAULT_CPUS, value_name = "PLAN")]
+    pub cpus: String,
     /// Write what entered and left the network to this file, for `sonde lab replay`.
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
     /// Capture a host's frames into a pcap file.
     #[arg(long, value_name = "HOST=FILE", value_parser = capture)]
     pub pcap: Option<(u16, PathBuf)>,
-    /// The device file of TAPs.
-    #[arg(long, default_value = "/dev/net/tun", hide = true)]
-    pub tun: PathBuf,
 }
+
+const DEFAULT_NETWORK: &str = "ethernet-1g";
+const DEFAULT_CPUS: &str = "split";
 
 fn attachment(text: &str) -> Result<Attachment, String> {
     match text {
@@ -50,32 +60,56 @@ fn attachment(text: &str) -> Result<Attachment, String> {
 
 /// The number of a host, written `h2`.
 pub fn host_number(text: &str) -> Result<u16, String> {
-    text.strip_prefix('h').and_then(|number| number.parse().ok()).filter(|number| *number > 0).ok_or_else(|| format!("`{text}` is no host: write h1, h2 and so on"))
+    text.strip_prefix('h')
+        .and_then(|number| number.parse().ok())
+        .filter(|number| *number > 0)
+        .ok_or_else(|| format!("`{text}` is no host: write h1, h2 and so on"))
 }
 
 fn capture(text: &str) -> Result<(u16, PathBuf), String> {
-    let (host, file) = text.split_once('=').ok_or("write HOST=FILE, as in h2=/tmp/h2.pcap")?;
+    let (host, file) = text
+        .split_once('=')
+        .ok_or("write HOST=FILE, as in h2=/tmp/h2.pcap")?;
     Ok((host_number(host)?, file.into()))
 }
 
 /// The network that a selector names.
 pub fn network(selector: &str) -> Result<NetworkSpec, Failure> {
-    sonde_link::resolve(selector, &|path| std::fs::read_to_string(path).map_err(|e| e.to_string())).map_err(Failure::usage)
+    sonde_link::resolve(selector, &|path| {
+        std::fs::read_to_string(path).map_err(|e| e.to_string())
+    })
+    .map_err(Failure::usage)
 }
 
 impl LabOptions {
+    /// The usual lab of these hosts.
+    pub fn of_hosts(hosts: HostOptions) -> Self {
+        Self {
+            network: DEFAULT_NETWORK.into(),
+            hosts,
+            cpus: DEFAULT_CPUS.into(),
+            ledger: None,
+            pcap: None,
+        }
+    }
+
     /// The configuration. Programs find the current folder and that of this command in each host.
     pub fn config(&self) -> Result<Config, Failure> {
         let online = sonde_sys::cpu::online()?;
-        let keep = [std::env::current_dir().ok(), std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf))];
+        let keep = [
+            std::env::current_dir().ok(),
+            std::env::current_exe()
+                .ok()
+                .and_then(|exe| exe.parent().map(Path::to_path_buf)),
+        ];
         Ok(Config {
             network: network(&self.network)?,
-            hosts: self.hosts,
-            attachment: self.attachment,
-            tun: self.tun.clone(),
-            profile: self.profile,
+            hosts: self.hosts.hosts,
+            attachment: self.hosts.attachment,
+            tun: self.hosts.tun.clone(),
+            profile: self.hosts.profile,
             cpus: CpuPlan::named(&self.cpus, &online).map_err(Failure::usage)?,
-            seed: self.seed,
+            seed: self.hosts.seed,
             pcap_port: self.pcap.as_ref().map(|(host, _)| host - 1),
             ledger: self.ledger.is_some(),
             keep: keep.into_iter().flatten().collect(),
@@ -86,13 +120,25 @@ impl LabOptions {
     /// Starts the lab.
     pub fn start(&self) -> Result<(Lab, Config), Failure> {
         let config = self.config()?;
-        let create = |path: &PathBuf| File::create(path).map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())));
-        if let Some(host) = config.pcap_port.filter(|port| *port >= self.hosts) {
-            return Err(Failure::usage(format!("cannot capture at h{}: this lab has h1 to h{}", host + 1, self.hosts)));
+        let create = |path: &PathBuf| {
+            File::create(path)
+                .map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))
+        };
+        if let Some(host) = config.pcap_port.filter(|port| *port >= self.hosts.hosts) {
+            return Err(Failure::usage(format!(
+                "cannot capture at h{}: this lab has h1 to h{}",
+                host + 1,
+                self.hosts.hosts
+            )));
         }
         let ledger = self.ledger.as_ref().map(create).transpose()?;
-        let pcap = self.pcap.as_ref().map(|(_, path)| create(path)).transpose()?;
-        let program = std::env::current_exe().map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
+        let pcap = self
+            .pcap
+            .as_ref()
+            .map(|(_, path)| create(path))
+            .transpose()?;
+        let program = std::env::current_exe()
+            .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
         let lab = Lab::start(&program, &config, ledger.as_ref(), pcap.as_ref())?;
         Ok((lab, config))
     }
@@ -104,6 +150,14 @@ fn user() -> (u32, u32) {
     if uid != 0 {
         return (uid, gid);
     }
-    let variable = |name| std::env::var(name).ok().and_then(|text| text.parse().ok()).filter(|id| *id != 0);
-    (variable("SUDO_UID").unwrap_or(1_000), variable("SUDO_GID").unwrap_or(1_000))
+    let variable = |name| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .filter(|id| *id != 0)
+    };
+    (
+        variable("SUDO_UID").unwrap_or(1_000),
+        variable("SUDO_GID").unwrap_or(1_000),
+    )
 }

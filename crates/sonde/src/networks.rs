@@ -1,0 +1,175 @@
+//! `sonde lab list`: the catalogue, or networks of the user's own, with their ceilings and times.
+
+use crate::failure::Failure;
+use crate::testbed;
+use comfy_table::{CellAlignment, Table, presets};
+use sonde_lab::{Profile, ProfileKind};
+use sonde_link::{Headers, NetworkSpec};
+use sonde_record::{NetworkList, NetworkRow, OverheadStep};
+use sonde_units::{Bytes, Span};
+use sonde_virtual::Sender;
+
+/// A datagram with 1 byte: 20 of IP, 8 of UDP.
+pub const UDP_1B: Bytes = Bytes(29);
+
+/// The headers of a profile's TCP segments.
+pub fn headers(profile: Profile) -> Headers {
+    match profile.kind {
+        ProfileKind::Modern => Headers::Timestamps,
+        ProfileKind::Era => Headers::Plain,
+    }
+}
+
+/// A segment with 1 byte.
+pub fn tcp_1b(profile: Profile) -> Bytes {
+    Bytes(if headers(profile) == Headers::Timestamps {
+        53
+    } else {
+        41
+    })
+}
+
+/// What the model's kernel-like sender reaches; none where there is no such figure.
+pub fn tcp_expected(spec: &NetworkSpec, profile: Profile) -> Result<u64, String> {
+    let sender = match profile.kind {
+        ProfileKind::Modern => Sender::modern(),
+        ProfileKind::Era => Sender::era(Bytes(u64::from(profile.window_bytes))),
+    };
+    // Without a rate only the window would limit, and long before it the hosts do.
+    spec.line.rate.ok_or("the network has no rate")?;
+    sonde_virtual::tcp_expected(spec, &sender).map_err(|reason| reason.to_string())
+}
+
+/// The model's time for a frame of `len` layer-3 bytes.
+pub fn one_way(spec: &NetworkSpec, len: Bytes) -> Result<Span, Failure> {
+    sonde_virtual::one_way(spec, len)
+        .map(|time| time.0)
+        .map_err(Failure::cannot)
+}
+
+fn row(
+    spec: &NetworkSpec,
+    profile: Profile,
+    warnings: &mut Vec<String>,
+) -> Result<NetworkRow, Failure> {
+    let expected = tcp_expected(spec, profile);
+    if let (Err(reason), Some(_)) = (&expected, spec.line.rate) {
+        warnings.push(format!("{}: no tcp_expected_bps: {reason}", spec.name));
+    }
+    let step = |step: sonde_link::ChainStep| OverheadStep {
+        step: step.step.into(),
+        bps: step.bps,
+        bytes: step.bytes,
+    };
+    Ok(NetworkRow {
+        name: spec.name.clone(),
+        technology: spec.technology.name().into(),
+        summary: Some(spec.summary.clone()),
+        topology: Some(format!("{:?}", spec.topology).to_lowercase()),
+        mtu_bytes: spec.mtu,
+        line_bps: spec.line.rate.map(sonde_units::BitRate::bps),
+        tcp_max_bps: sonde_link::tcp_max(spec, headers(profile)),
+        tcp_expected_bps: expected.ok(),
+        one_way_1b_ns: Some(one_way(spec, UDP_1B)?.as_picos().div_ceil(1_000)),
+        overhead: sonde_link::overhead(spec, headers(profile))
+            .into_iter()
+            .map(step)
+            .collect(),
+    })
+}
+
+/// Bits a second in Mb/s; a dash where there is none.
+pub fn mbit(bps: Option<u64>) -> String {
+    bps.map_or_else(
+        || "-".into(),
+        |bps| format!("{}.{:02}", bps / 1_000_000, bps % 1_000_000 / 10_000),
+    )
+}
+
+/// Nanoseconds in microseconds; a dash where there is none.
+pub fn micros(ns: Option<u64>) -> String {
+    ns.map_or_else(
+        || "-".into(),
+        |ns| format!("{}.{}", ns / 1_000, ns % 1_000 / 100),
+    )
+}
+
+/// A table whose first column is text and whose others are numbers.
+pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(heads);
+    for row in rows {
+        table.add_row(row);
+    }
+    table
+        .column_iter_mut()
+        .skip(1)
+        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    table
+}
+
+/// `sonde lab list`.
+pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, Failure> {
+    let specs = if selectors.is_empty() {
+        sonde_link::catalogue()
+    } else {
+        selectors
+            .iter()
+            .map(|selector| testbed::network(selector))
+            .collect::<Result<_, _>>()?
+    };
+    let mut warnings = Vec::new();
+    let networks = specs
+        .iter()
+        .map(|spec| row(spec, profile, &mut warnings))
+        .collect::<Result<Vec<_>, _>>()?;
+    if json {
+        let list = NetworkList {
+            command: "lab list".into(),
+            networks,
+            warnings,
+            ..NetworkList::default()
+        };
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&list).map_err(Failure::cannot)?
+        );
+        return Ok(0);
+    }
+    let rows = networks.iter().map(|network| {
+        vec![
+            network.name.clone(),
+            network.mtu_bytes.to_string(),
+            mbit(network.line_bps),
+            mbit(network.tcp_max_bps),
+            mbit(network.tcp_expected_bps),
+            micros(network.one_way_1b_ns),
+            network.summary.clone().unwrap_or_default(),
+        ]
+    });
+    let mut table = table(
+        &[
+            "network",
+            "MTU",
+            "line Mb/s",
+            "TCP at most",
+            "TCP expected",
+            "1 B one way us",
+            "",
+        ],
+        rows,
+    );
+    if let Some(summary) = table.column_mut(6) {
+        summary.set_cell_alignment(CellAlignment::Left);
+    }
+    println!("{table}");
+    println!(
+        "Knobs: NAME:knob=value, as in atm-oc3c:vc=svc:mtu=1500 or wire:delay=10ms; a wrong one lists those of its network."
+    );
+    warnings
+        .iter()
+        .for_each(|warning| eprintln!("sonde: {warning}"));
+    Ok(0)
+}

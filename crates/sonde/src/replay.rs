@@ -1,0 +1,51 @@
+//! `sonde lab replay`: a ledger of the lab under the virtual clock.
+//!
+//! Model:   what entered the network is offered again at the same times; the model must say the same in the same order.
+
+use crate::failure::{self, Failure};
+use sonde_link::ledger::Reader;
+use sonde_units::Span;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// Lateness above this is counted apart.
+const TOLERANCE: Span = Span::micros(50);
+
+/// `sonde lab replay`; the exit code is 1 where lab and model part.
+pub fn replay(path: &Path) -> Result<i32, Failure> {
+    let cannot = |e: &dyn std::fmt::Display| {
+        Failure::cannot(format!("cannot replay {}: {e}", path.display()))
+    };
+    let file = File::open(path).map_err(|e| cannot(&e))?;
+    let reader = Reader::new(BufReader::new(file)).map_err(|e| cannot(&e))?;
+    let header = reader.header().clone();
+    let parity = sonde_virtual::replay(&header, reader, TOLERANCE).map_err(|e| cannot(&e))?;
+    println!(
+        "network     {} with {} hosts, seed {}",
+        header.network.name, header.ports, header.seed
+    );
+    println!("offers      {}", parity.offers);
+    println!("deliveries  {}", parity.deliveries);
+    println!("losses      {}", parity.losses);
+    let late = parity.lateness;
+    println!(
+        "lateness    mean {}, most {}, {} of {} beyond {TOLERANCE}, {} early",
+        late.mean, late.max, late.beyond, late.deliveries, late.early
+    );
+    if !parity.whole {
+        eprintln!(
+            "sonde: the ledger was not ended (its lab was killed): what is missing at its end is no difference"
+        );
+    }
+    match parity.first_difference {
+        None => {
+            println!("parity      same admissions, same order, same losses");
+            Ok(0)
+        }
+        Some(difference) => {
+            println!("parity      BROKEN: {difference}");
+            Ok(failure::UNMET)
+        }
+    }
+}
