@@ -12,9 +12,15 @@ use crate::meter::Report;
 use sonde_sys::namespace::{self, IdMap};
 use sonde_sys::{message, process};
 use std::fs::File;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 use thiserror::Error;
+
+/// A nest that has not ended by itself after this is killed.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a lab could not be had, or did not do what it was asked.
 #[derive(Debug, Error)]
@@ -257,8 +263,17 @@ impl Lab {
         told
     }
 
+    /// Ends the nest from its inside: the switch ends with its socket, the kernel then ends all the hosts' processes, and
+    /// the cradle, which waited for that, ends last. Only a nest that does not end by itself is killed.
     fn wait_for_end(&mut self) {
-        // Both may have happened already.
+        // Each call fails only where there is nothing left to end.
+        if let Ok(control) = self.control.try_clone() {
+            drop(UnixStream::from(control).shutdown(Shutdown::Both));
+        }
+        let patience = Instant::now() + END_PATIENCE;
+        while Instant::now() < patience && matches!(self.cradle.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         drop(self.cradle.kill());
         drop(self.cradle.wait());
     }

@@ -251,6 +251,10 @@ impl Init {
                 Ok((FromInit::Started, terminal))
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(FromInit::NotFound),
+            // A folder of the path that the user may not enter hides that the program is in none.
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && !is_found(&command) => {
+                Err(FromInit::NotFound)
+            }
             Err(e) => Err(failed(&e)),
         }
     }
@@ -359,6 +363,18 @@ fn streams(
     let copy = || pty.terminal.try_clone().map_err(file("copy the terminal"));
     let streams = [copy()?, copy()?, copy()?];
     Ok((streams, Some(pty.controller)))
+}
+
+/// Whether a program named without a folder is in one of its path's.
+fn is_found(command: &Command) -> bool {
+    let program = Path::new(command.get_program());
+    let path = command
+        .get_envs()
+        .find(|(name, _)| *name == "PATH")
+        .and_then(|(_, value)| value);
+    program.components().count() > 1
+        || std::env::split_paths(path.unwrap_or_default())
+            .any(|folder| folder.join(program).is_file())
 }
 
 fn directory(request: &ExecRequest) -> PathBuf {

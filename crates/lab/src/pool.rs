@@ -4,7 +4,7 @@
 //!          travel at the same time have been seen.
 //! Checked: `slots_are_used_again`.
 
-use sonde_link::FrameId;
+use sonde_link::{FrameId, Port};
 use sonde_units::Instant;
 
 /// A frame's bytes and what the lab remembers of it.
@@ -17,6 +17,8 @@ pub(crate) struct Slot {
     pub taken: Instant,
     /// How far its stamp had to be moved.
     pub clamp_ns: u64,
+    /// Of an address request: who asks, and for whom.
+    pub resolves: Option<(Port, Port)>,
 }
 
 /// All slots.
@@ -44,6 +46,7 @@ impl Pool {
                 length: 0,
                 taken: Instant::START,
                 clamp_ns: 0,
+                resolves: None,
             });
             self.slots.len() - 1
         });

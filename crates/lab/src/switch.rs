@@ -308,6 +308,10 @@ impl Switch {
             return Ok(true);
         };
         (slot.taken, slot.clamp_ns) = (now, clamp_ns);
+        slot.resolves = match frame.kind {
+            Kind::Resolve(of) => Some((number, of)),
+            Kind::Ip | Kind::Arp | Kind::Other => None,
+        };
         let admission = self.net.offer(now, frame);
         if let Some(ledger) = &mut self.ledger {
             ledger
@@ -387,15 +391,12 @@ impl Switch {
         id: FrameId,
         to: sonde_link::Port,
     ) -> Result<(), SwitchError> {
-        let ports = self.ports.len() as u16;
         let slot = self.pool.slot(id);
         let frame = &mut slot.bytes[..slot.length];
         // An address request that comes back to its sender is a server's answer.
-        if let Some(Kind::Resolve(of)) =
-            wire::describe(frame, to, id, ports).map(|frame| frame.kind)
-            && frame[6..12] == wire::mac(to)
-        {
-            wire::answer(frame, of);
+        match slot.resolves {
+            Some((from, of)) if from == to => wire::answer(frame, of),
+            _ => {}
         }
         let handed_ns = clock::monotonic_ns();
         let late_ns = (handed_ns - self.epoch_ns).saturating_sub(at.as_nanos()) + slot.clamp_ns;

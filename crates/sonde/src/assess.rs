@@ -12,6 +12,7 @@ use crate::{networks, testbed::LabOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use signal_hook::consts::SIGINT;
 use sonde_channel::{Path, Wait};
 use sonde_lab::Report;
 use sonde_probe::{Figures, Outcome, Probe, Terms};
@@ -20,6 +21,8 @@ use sonde_record::{
     cell_id,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is assessed when nothing is named.
 const NETWORKS: &[&str] = &[
@@ -138,7 +141,8 @@ impl Assessment {
         let cells = self.measure(&benches)?;
         let warnings = warnings(&benches);
         let rows = rows(&benches, &cells)?;
-        let code = self.code(&rows);
+        let all = cells.len() == benches.len() * KINDS.len();
+        let code = if all { self.code(&rows) } else { failure::UNMET };
         if self.json {
             let document = Document {
                 command: "assess".into(),
@@ -188,12 +192,17 @@ impl Assessment {
             ProgressStyle::with_template("{spinner} {pos}/{len} {wide_bar} {eta} left  {msg}")
                 .map_err(Failure::cannot)?;
         bar.set_style(style);
-        for _ in 0..self.launches {
+        let interrupted = interruption()?;
+        'blocks: for _ in 0..self.launches {
             let mut block: Vec<(usize, Kind)> = (0..benches.len())
                 .flat_map(|bench| KINDS.iter().map(move |kind| (bench, *kind)))
                 .collect();
             shuffle(&mut block, &mut random);
             for (index, kind) in block {
+                if interrupted.load(Ordering::Relaxed) {
+                    eprintln!("sonde: interrupted: what was measured follows");
+                    break 'blocks;
+                }
                 let bench = &benches[index];
                 bar.set_message(format!(
                     "{} {}",
@@ -217,7 +226,9 @@ impl Assessment {
 
     /// 1 where a cell is missing, or with `--strict` where the emulation was not true to the model.
     fn code(&self, rows: &[ResultRow]) -> i32 {
-        let missing = rows.iter().any(|row| row.status != Status::Measured);
+        let missing = rows
+            .iter()
+            .any(|row| row.status != Status::Measured || row.launches < self.launches);
         let untrue = rows.iter().any(|row| {
             row.verdict
                 .as_ref()
@@ -260,6 +271,17 @@ impl Cell {
             ),
         }
     }
+}
+
+/// Turns true with the first interrupt; the second one ends the command, and with it its labs.
+fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
+    // In this order: the second signal finds the flag set by the first.
+    signal_hook::flag::register_conditional_shutdown(SIGINT, 128 + SIGINT, Arc::clone(&flag))
+        .map_err(cannot)?;
+    signal_hook::flag::register(SIGINT, Arc::clone(&flag)).map_err(cannot)?;
+    Ok(flag)
 }
 
 /// Fisher and Yates, from the last.

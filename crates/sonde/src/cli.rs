@@ -174,7 +174,7 @@ pub struct ProgramOptions {
     /// Run as the lab's root, who may change the host's network.
     #[arg(long)]
     pub root: bool,
-    /// Print what the emulation itself did as JSON to this file, and its verdict.
+    /// Write what the emulation itself did to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }

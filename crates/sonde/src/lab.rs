@@ -114,6 +114,9 @@ fn announce(lab: &Lab) {
     if let Some(reason) = &lab.info().attachment_reason {
         eprintln!("sonde: hosts are attached by veth: {reason}");
     }
+    if sonde_sys::cpu::online().is_ok_and(|online| online.len() == 1) {
+        eprintln!("sonde: there is one CPU for switch and programs: deliveries will often be late");
+    }
     for note in &lab.info().notes {
         eprintln!("sonde: note: {note}");
     }
@@ -214,20 +217,21 @@ fn relay(session: &Session, mut terminal: File, signals: &SignalFd) -> Result<En
     }
 }
 
-/// Writes the report, if asked for, and ends the lab.
+/// Says whether the emulation was true to the model, writes the report if asked for, and ends the lab.
 fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
+    let report = lab.report()?;
+    let failures = if report.deliveries == 0 {
+        Vec::new()
+    } else {
+        report.failures()
+    };
+    if !failures.is_empty() {
+        eprintln!("sonde: not true to the model: {}", failures.join("; "));
+    }
     if let Some(path) = &program.report {
-        let report = lab.report()?;
         let text = serde_json::to_string_pretty(&report).map_err(Failure::cannot)?;
         std::fs::write(path, text + "\n")
             .map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
-        match report.failures().as_slice() {
-            [] => eprintln!(
-                "sonde: fidelity passed: {} deliveries, {} late",
-                report.deliveries, report.late
-            ),
-            why => eprintln!("sonde: fidelity FAILED: {}", why.join("; ")),
-        }
     }
     lab.stop().map_err(Failure::from)
 }

@@ -36,6 +36,17 @@ impl Tap {
                 path.display()
             )
         })?;
+        let mut features: libc::c_uint = 0;
+        // SAFETY: `features` is a live local.
+        checked(unsafe {
+            libc::ioctl(fd.as_raw_fd(), libc::TUNGETFEATURES as _, &raw mut features)
+        })
+        .attempt(|| {
+            format!(
+                "use {} for TAP devices (it is none; one is made by: mknod -m 666 tun c 10 200)",
+                path.display()
+            )
+        })?;
         Self::attach(fd, name)
     }
 

@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn fractions_are_exact() {
         assert_eq!("155.52Mbit".parse(), Ok(BitRate(155_520_000)));
-        assert_eq!("1e3bit".parse::<BitRate>().is_err(), true);
-        assert_eq!("0Mbit".parse::<BitRate>().is_err(), true);
-        assert_eq!("0.5bit".parse::<BitRate>().is_err(), true);
+        assert!("1e3bit".parse::<BitRate>().is_err());
+        assert!("0Mbit".parse::<BitRate>().is_err());
+        assert!("0.5bit".parse::<BitRate>().is_err());
         assert_eq!(BitRate(149_760_000).to_string(), "149.76Mbit");
         assert_eq!(BitRate::gbit(100).time(Bytes(1)), Span::picos(80));
         assert_eq!(BitRate::mbit(10).time(Bytes(1_538)), Span::nanos(1_230_400));

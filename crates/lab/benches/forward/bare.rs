@@ -24,7 +24,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 pub const TUN: &str = "/dev/net/tun";
-const MTU: u32 = 1_500;
 const HEADER: usize = 14;
 const RING: u32 = 5_000;
 const RECEIVE_BUFFER: usize = 32 << 20;
@@ -59,7 +58,7 @@ pub fn tap_obstacle() -> Option<String> {
 }
 
 /// One blast through the bare forwarder.
-pub fn blast(attachment: Attachment, payload: usize, cpus: &CpuPlan) -> Outcome<Blast> {
+pub fn blast(attachment: Attachment, mtu: u64, cpus: &CpuPlan) -> Outcome<Blast> {
     let (uid, gid) = process::ids();
     let own = |outside| {
         vec![IdMap {
@@ -72,7 +71,7 @@ pub fn blast(attachment: Attachment, payload: usize, cpus: &CpuPlan) -> Outcome<
     command.args([
         "bare",
         attachment.name(),
-        &payload.to_string(),
+        &mtu.to_string(),
         &list(&cpus.switch),
         &list(&cpus.hosts),
     ]);
@@ -114,10 +113,10 @@ fn cpus(text: &str) -> Outcome<Vec<usize>> {
 
 /// The forwarder's process.
 pub fn run(arguments: &[String]) -> Outcome<()> {
-    let [attach, payload, own_cpus, host_cpus] = arguments else {
+    let [attach, mtu, own_cpus, host_cpus] = arguments else {
         return Err("bare needs attachment, size and CPUs".into());
     };
-    let host_cpus = cpus(host_cpus)?;
+    let (mtu, host_cpus) = (mtu.parse()?, cpus(host_cpus)?);
     // As the switch does; where it is refused, it is refused to both.
     drop(cpu::short_slice());
     let home = namespace::open(0, Kind::Net)?;
@@ -127,7 +126,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
         let netns = namespace::open(0, Kind::Net)?;
         namespace::setns(&home, Kind::Net)?;
         hosts.push(Host {
-            port: attach_host(attachment(attach)?, index, &netns, &home)?,
+            port: attach_host(attachment(attach)?, mtu, index, &netns, &home)?,
             netns,
         });
     }
@@ -138,13 +137,9 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     if !pin.is_empty() {
         cpu::pin(&pin)?;
     }
-    let mut blaster = start(
-        &hosts[0],
-        &traffic::blast_arguments(payload.parse()?),
-        &host_cpus,
-    )?;
+    let mut blaster = start(&hosts[0], &traffic::blast_arguments(), &host_cpus)?;
     let begin_ns = cpu::thread_cpu_ns();
-    let frames = forward(&hosts, says.get_ref())?;
+    let frames = forward(&hosts, mtu, says.get_ref())?;
     let cpu_ns = cpu::thread_cpu_ns() - begin_ns;
     let mut line = String::new();
     says.read_line(&mut line)?;
@@ -208,13 +203,14 @@ fn start(host: &Host, arguments: &[String], cpus: &[usize]) -> Outcome<Child> {
 /// Makes a host's interface as the lab does for `wire`.
 fn attach_host(
     attachment: Attachment,
+    mtu: u32,
     index: usize,
     netns: &OwnedFd,
     home: &OwnedFd,
 ) -> Outcome<Port> {
-    let mac = [0x02, 0, 0x0a, 9, 0, index as u8 + 1];
+    let mac = traffic::mac(index);
     let near = if attachment == Attachment::Veth {
-        Some(veth(index, mac, netns)?)
+        Some(veth(mtu, index, mac, netns)?)
     } else {
         None
     };
@@ -235,7 +231,7 @@ fn attach_host(
         netlink.set_link(
             eth0,
             &LinkChange {
-                mtu_bytes: Some(MTU),
+                mtu_bytes: Some(mtu),
                 mac: Some(mac),
                 txqueuelen: Some(RING),
                 ..LinkChange::default()
@@ -250,7 +246,7 @@ fn attach_host(
         )?;
         netlink.wait_running(eth0, 5_000_000_000)?;
         netlink.add_address(eth0, ADDRESS[index], 24)?;
-        tbf::replace(&mut netlink, eth0, &GATE)?;
+        if std::env::var_os("NOGATE").is_none() { tbf::replace(&mut netlink, eth0, &GATE)?; }
         Ok(port)
     };
     let port = made();
@@ -259,18 +255,18 @@ fn attach_host(
 }
 
 /// A veth pair with its far end in `netns`, and a packet socket on the near one.
-fn veth(index: usize, mac: [u8; 6], netns: &OwnedFd) -> Outcome<PacketSocket> {
+fn veth(mtu: u32, index: usize, mac: [u8; 6], netns: &OwnedFd) -> Outcome<PacketSocket> {
     let name = format!("p{}", index + 1);
     let mut netlink = Netlink::open()?;
     let near = VethEnd {
         name: &name,
-        mtu_bytes: MTU,
+        mtu_bytes: mtu,
         mac: None,
         netns: None,
     };
     let far = VethEnd {
         name: "eth0",
-        mtu_bytes: MTU,
+        mtu_bytes: mtu,
         mac: Some(mac),
         netns: Some(netns.as_fd()),
     };
@@ -287,14 +283,14 @@ fn veth(index: usize, mac: [u8; 6], netns: &OwnedFd) -> Outcome<PacketSocket> {
 }
 
 /// Forwards until `end` becomes readable; how many frames.
-fn forward(hosts: &[Host], end: &ChildStdout) -> Outcome<u64> {
+fn forward(hosts: &[Host], mtu: u32, end: &ChildStdout) -> Outcome<u64> {
     const END: u64 = 2;
     let epoll = Epoll::new()?;
     epoll.add(end, END, Interest::Read)?;
     for (token, host) in hosts.iter().enumerate() {
         epoll.add(host.port.fd(), token as u64, Interest::Read)?;
     }
-    let frame_bytes = MTU as usize + HEADER + 4;
+    let frame_bytes = mtu as usize + HEADER + 4;
     let (mut buffer, mut batch) = (vec![0; frame_bytes], Batch::new(PORTION, frame_bytes));
     let mut events = [Event::EMPTY; 4];
     let mut frames = 0;

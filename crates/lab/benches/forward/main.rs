@@ -26,16 +26,14 @@ use std::process::ExitCode;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// User bytes of a datagram: the smallest of interest, and those that fill an MTU of 1500.
-const PAYLOADS: [usize; 2] = [64, 1_472];
+/// Layer-3 bytes of a frame, which is the MTU too: a datagram of 64 bytes (with its headers 92), and a full one.
+const MTUS: [u64; 2] = [92, 1_500];
 
 /// One blast through one of the two.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Blast {
     /// Frames a second at h2's interface.
     arrived_per_s: u64,
-    /// Datagrams a second that the sink read.
-    read_per_s: u64,
     /// CPU time of the forwarder, in nanoseconds a frame.
     cpu_ns_per_frame: u64,
 }
@@ -55,7 +53,7 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.first().map(String::as_str) {
-        Some("blast") => traffic::blast(&arguments[1..]),
+        Some("blast") => traffic::blast(),
         Some("sink") => traffic::sink(),
         Some("hello") => traffic::hello(),
         Some("bare") => bare::run(&arguments[1..]),
@@ -113,12 +111,12 @@ fn compare(options: &Options) -> Outcome<()> {
     let attachments: Vec<Attachment> = options.attachments.iter().copied().filter(usable).collect();
     if options.forward {
         println!(
-            "| attachment | datagram | bare forwarder, frames/s | switch, frames/s | ratio | of at least | bare, CPU ns/frame | switch, CPU ns/frame | read by the program, ratio |"
+            "| attachment | frame | bare forwarder, frames/s | switch, frames/s | ratio | of at least | bare, CPU ns/frame | switch, CPU ns/frame |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|");
         for &attachment in &attachments {
-            for payload in PAYLOADS {
-                row(options, attachment, payload)?;
+            for mtu in MTUS {
+                row(options, attachment, mtu)?;
             }
         }
         println!();
@@ -130,14 +128,14 @@ fn compare(options: &Options) -> Outcome<()> {
 }
 
 /// The pairs of one attachment and size.
-fn row(options: &Options, attachment: Attachment, payload: usize) -> Outcome<()> {
+fn row(options: &Options, attachment: Attachment, mtu: u64) -> Outcome<()> {
     let (mut bare, mut lab) = (Vec::new(), Vec::new());
     for pair in 1..=options.pairs {
-        bare.push(bare::blast(attachment, payload, &options.cpus)?);
-        lab.push(through_the_lab(attachment, payload, &options.cpus)?);
+        bare.push(bare::blast(attachment, mtu, &options.cpus)?);
+        lab.push(through_the_lab(attachment, mtu, &options.cpus)?);
         let (b, l) = (bare[pair - 1].arrived_per_s, lab[pair - 1].arrived_per_s);
         eprintln!(
-            "{} {payload} B, pair {pair}: bare {b}, switch {l} frames/s",
+            "{} {mtu} B, pair {pair}: bare {b}, switch {l} frames/s",
             attachment.name()
         );
     }
@@ -145,13 +143,11 @@ fn row(options: &Options, attachment: Attachment, payload: usize) -> Outcome<()>
         |of: fn(&Blast) -> u64, blasts: &[Blast]| median(blasts.iter().map(of).collect());
     let pair = |of| (median_of(of, &bare), median_of(of, &lab));
     let (bare_arrived, lab_arrived) = pair(|blast| blast.arrived_per_s);
-    let (bare_read, lab_read) = pair(|blast| blast.read_per_s);
     let (bare_cpu, lab_cpu) = pair(|blast| blast.cpu_ns_per_frame);
     println!(
-        "| {} | {payload} B | {bare_arrived} | {lab_arrived} | {:.2} | 0.60 | {bare_cpu} | {lab_cpu} | {:.2} |",
+        "| {} | {mtu} B | {bare_arrived} | {lab_arrived} | {:.2} | 0.60 | {bare_cpu} | {lab_cpu} |",
         attachment.name(),
         lab_arrived as f64 / bare_arrived as f64,
-        lab_read as f64 / bare_read as f64,
     );
     Ok(())
 }
@@ -165,7 +161,7 @@ fn median(mut values: Vec<u64>) -> u64 {
 fn config(network: &str, hosts: u16, attachment: Attachment, cpus: &CpuPlan) -> Outcome<Config> {
     let folder = std::env::current_exe()?.parent().map(Path::to_path_buf);
     Ok(Config {
-        network: sonde_link::named(network)?,
+        network: sonde_link::resolve(network, &|_| Err("not a name".into()))?,
         hosts,
         attachment,
         tun: PathBuf::from(bare::TUN),
@@ -194,10 +190,10 @@ fn exec(arguments: &[String], cpus: &CpuPlan) -> Outcome<Exec> {
     })
 }
 
-fn through_the_lab(attachment: Attachment, payload: usize, cpus: &CpuPlan) -> Outcome<Blast> {
+fn through_the_lab(attachment: Attachment, mtu: u64, cpus: &CpuPlan) -> Outcome<Blast> {
     let lab = Lab::start(
         &std::env::current_exe()?,
-        &config("wire", 2, attachment, cpus)?,
+        &config(&format!("wire:mtu={mtu}"), 2, attachment, cpus)?,
         None,
         None,
     )?;
@@ -216,7 +212,7 @@ fn through_the_lab(attachment: Attachment, payload: usize, cpus: &CpuPlan) -> Ou
     lab.mark()?;
     let (blaster, _) = lab.exec(
         1,
-        &exec(&traffic::blast_arguments(payload), cpus)?,
+        &exec(&traffic::blast_arguments(), cpus)?,
         [input.as_fd(), errors.as_fd(), errors.as_fd()],
     )?;
     let counted: traffic::Counted = serde_json::from_str(&next()??)?;

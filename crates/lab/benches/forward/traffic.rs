@@ -1,16 +1,25 @@
 //! The programs in the hosts: a blaster, a sink, and one that only says that it is there.
 //!
-//! Model:   both pin nothing and set nothing. The sink counts frames at its interface (/proc/net/dev) and the datagrams that
-//!          it reads, over a second that begins 0.2 s after the first datagram.
+//! Model:   the blaster sends datagrams of 40 full frames each to an address that nobody has, by way of h2's link address:
+//!          IP cuts them at the MTU, and h2 drops each as soon as it has been received and counted. So a call of the sender's is
+//!          40 frames, for one that sends each by itself is slower than what it is to saturate (here 190,000 calls a
+//!          second). The sink counts the frames at h2's interface (/proc/net/dev) over a second that begins 0.2 s after the
+//!          first hundred.
 
 use crate::{Blast, Outcome};
 use serde::{Deserialize, Serialize};
+use sonde_sys::netlink::Netlink;
 use std::io::Write;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-const PORT: u16 = 7_000;
+/// The discard service.
+const PORT: u16 = 9;
+const FRAGMENTS: usize = 40;
+const NO_BUFFERS: i32 = 105;
+/// The hosts' addresses.
 pub const ADDRESS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)];
+const NOBODY: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 250);
 const WARM_UP: Duration = Duration::from_millis(200);
 const WINDOW: Duration = Duration::from_secs(1);
 /// Beyond the sink's window, so that it never sees the end.
@@ -20,7 +29,6 @@ const BLAST: Duration = Duration::from_millis(1_600);
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Counted {
     arrived: u64,
-    read: u64,
     window_ns: u64,
 }
 
@@ -32,53 +40,55 @@ impl Counted {
         };
         Blast {
             arrived_per_s: per_s(self.arrived),
-            read_per_s: per_s(self.read),
             cpu_ns_per_frame: cpu_ns / frames.max(1),
         }
     }
 }
 
-pub fn blast_arguments(payload: usize) -> Vec<String> {
-    vec!["blast".into(), payload.to_string()]
+/// The link address of a host, from 0.
+pub fn mac(index: usize) -> [u8; 6] {
+    [0x02, 0, 0x0a, 9, 0, index as u8 + 1]
 }
 
-/// Sends datagrams of the given size for a while.
-pub fn blast(arguments: &[String]) -> Outcome<()> {
-    let payload = vec![0; arguments.first().ok_or("blast needs a size")?.parse()?];
+/// The arguments of the blaster.
+pub fn blast_arguments() -> Vec<String> {
+    vec!["blast".into()]
+}
+
+/// Sends datagrams of several full frames for a while, as root of its host.
+pub fn blast() -> Outcome<()> {
+    let mut netlink = Netlink::open()?;
+    let eth0 = netlink.link_named("eth0")?;
+    netlink.set_neighbour(eth0.index, NOBODY, mac(1))?;
+    let frame = (eth0.mtu_bytes as usize - 20) & !7;
+    let payload = vec![0; FRAGMENTS * frame - 8];
     let socket = UdpSocket::bind((ADDRESS[0], 0))?;
-    socket.connect((ADDRESS[1], PORT))?;
+    socket.connect((NOBODY, PORT))?;
     let begin = Instant::now();
     while begin.elapsed() < BLAST {
-        for _ in 0..16 {
-            // A refusal is the answer of a sink that has ended.
-            drop(socket.send(&payload));
+        match socket.send(&payload) {
+            Ok(_) => {}
+            // The queue of the interface is full.
+            Err(error) if error.raw_os_error() == Some(NO_BUFFERS) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())
 }
 
-/// Says `ready`, counts, and says what it counted.
+/// Counts what arrives, and says it. The first word is said when it is ready to count.
 pub fn sink() -> Outcome<()> {
-    let socket = UdpSocket::bind((ADDRESS[1], PORT))?;
-    socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     println!("ready");
-    let mut buffer = [0; 2_048];
-    let mut read = |end: Instant| -> Outcome<u64> {
-        let mut count = 0;
-        while Instant::now() < end {
-            socket.recv(&mut buffer)?;
-            count += 1;
-        }
-        Ok(count)
-    };
-    read(Instant::now() + Duration::from_nanos(1))?;
-    read(Instant::now() + WARM_UP)?;
+    let start = interface_frames()?;
+    while interface_frames()? < start + 100 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(WARM_UP);
     let (begin, before) = (Instant::now(), interface_frames()?);
-    let count = read(begin + WINDOW)?;
+    std::thread::sleep(WINDOW);
     let (window, after) = (begin.elapsed(), interface_frames()?);
     let counted = Counted {
         arrived: after - before,
-        read: count,
         window_ns: window.as_nanos() as u64,
     };
     println!("{}", serde_json::to_string(&counted)?);

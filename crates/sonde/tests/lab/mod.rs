@@ -3,7 +3,10 @@
 //! Model:   a [`Stage`] is a folder for one test and the way the command is run there; it is removed at the end. Every
 //!          process of a call carries a mark in its environment, by which all of a lab's processes are found.
 //!          The command is the one that `SONDE_BIN` names, else the one built with the tests.
-#![allow(dead_code, reason = "each test program uses its own part of this module")]
+#![allow(
+    dead_code,
+    reason = "each test program uses its own part of this module"
+)]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -121,7 +124,10 @@ pub fn sonde() -> PathBuf {
 fn tun_node(folder: &Path) -> Option<PathBuf> {
     let node = folder.join("tun");
     let mut mknod = Command::new("mknod");
-    mknod.args(["-m", "666"]).arg(&node).args(["c", "10", "200"]);
+    mknod
+        .args(["-m", "666"])
+        .arg(&node)
+        .args(["c", "10", "200"]);
     let made = mknod.stderr(Stdio::null()).status();
     (made.is_ok_and(|status| status.success()) && fs::File::open(&node).is_ok()).then_some(node)
 }
@@ -343,7 +349,10 @@ impl Running {
         let deadline = self.started + self.limit;
         let mut seen = String::new();
         while !seen.contains(text) {
-            match self.out.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self
+                .out
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
                 Ok(piece) => seen.push_str(&String::from_utf8_lossy(&piece)),
                 Err(why) => {
                     drop(self.child.kill());
@@ -369,7 +378,9 @@ impl Running {
             std::thread::sleep(Duration::from_millis(2));
         };
         let outcome = Outcome {
-            code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            code: status
+                .code()
+                .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
             took: self.started.elapsed(),
             out: drain(&self.out, &self.text),
             err: drain(&self.err, &self.text),
@@ -394,7 +405,9 @@ fn drain(from: &Receiver<Vec<u8>>, text: &str) -> String {
     loop {
         match from.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(piece) => all.extend(piece),
-            Err(RecvTimeoutError::Disconnected) => return String::from_utf8_lossy(&all).into_owned(),
+            Err(RecvTimeoutError::Disconnected) => {
+                return String::from_utf8_lossy(&all).into_owned();
+            }
             Err(RecvTimeoutError::Timeout) => {
                 let all = String::from_utf8_lossy(&all);
                 panic!("{text} has ended, but something still holds its output: {all}");
@@ -419,8 +432,17 @@ pub struct Outcome {
 
 impl std::fmt::Display for Outcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { code, out, err, took, text } = self;
-        write!(f, "{text}\ncode {code} after {took:?}\n--- out\n{out}--- err\n{err}---")
+        let Self {
+            code,
+            out,
+            err,
+            took,
+            text,
+        } = self;
+        write!(
+            f,
+            "{text}\ncode {code} after {took:?}\n--- out\n{out}--- err\n{err}---"
+        )
     }
 }
 
@@ -435,10 +457,18 @@ impl Outcome {
 
     /// The value of `name=` on the line `number` (from 0) of those that a part wrote.
     pub fn part(&self, number: usize, name: &str) -> u64 {
-        let lines: Vec<_> = self.out.lines().filter(|line| line.contains("part: ")).collect();
-        let line = lines.get(number).unwrap_or_else(|| panic!("no line {number}: {self}"));
+        let lines: Vec<_> = self
+            .out
+            .lines()
+            .filter(|line| line.contains("part: "))
+            .collect();
+        let line = lines
+            .get(number)
+            .unwrap_or_else(|| panic!("no line {number}: {self}"));
         let wanted = format!("{name}=");
-        let mut words = line.split_whitespace().filter_map(|word| word.strip_prefix(&wanted));
+        let mut words = line
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix(&wanted));
         let value = words.next().and_then(|value| value.parse().ok());
         value.unwrap_or_else(|| panic!("no {name} in `{line}`: {self}"))
     }
@@ -458,7 +488,10 @@ pub struct Process {
 /// All processes with this mark, by id.
 pub fn marked(mark: &str) -> Vec<Process> {
     let wanted = format!("{MARK}={mark}");
-    let mut found: Vec<_> = processes().filter(|pid| carries(*pid, &wanted)).map(process).collect();
+    let mut found: Vec<_> = processes()
+        .filter(|pid| carries(*pid, &wanted))
+        .map(process)
+        .collect();
     found.sort_by_key(|process| process.pid);
     found
 }
@@ -470,7 +503,9 @@ fn processes() -> impl Iterator<Item = u32> {
 
 fn carries(pid: u32, wanted: &str) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    environment
+        .split(|byte| *byte == 0)
+        .any(|entry| entry == wanted.as_bytes())
 }
 
 fn process(pid: u32) -> Process {
@@ -507,7 +542,9 @@ pub fn report(path: &str) -> serde_json::Value {
 
 /// Fails unless no frame was lost outside the model.
 pub fn assert_attachment_lost_nothing(report: &serde_json::Value) {
-    let losses = report["attachment"].as_object().expect("an attachment in the report");
+    let losses = report["attachment"]
+        .as_object()
+        .expect("an attachment in the report");
     assert!(losses.len() >= 5, "{report:#}");
     for (place, count) in losses {
         assert_eq!(count.as_u64(), Some(0), "{place}: {report:#}");
