@@ -140,21 +140,17 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Waits for the cradle and writes its id maps. Where even root may not have a user namespace, there is none to map.
+    /// Waits for the cradle and writes its id maps.
     fn write_maps(&mut self) -> Result<(), LabError> {
-        let (uid, gid) = process::ids();
-        if uid == 0
-            && namespace::obstacle()
-                .map_err(call("try a user namespace"))?
-                .is_some()
-        {
-            return Ok(());
+        match hear::<Answer>(&self.control)?.0 {
+            Answer::Unshared { user: true } => {
+                let (uid, gid) = process::ids();
+                map_ids(self.cradle.id(), uid, gid)
+                    .map_err(call("write the id maps of the lab"))?;
+            }
+            Answer::Unshared { user: false } => {}
+            other => return Err(unexpected(other)),
         }
-        match hear::<Answer>(&self.control)? {
-            (Answer::Unshared, _) => {}
-            (other, _) => return Err(unexpected(other)),
-        }
-        map_ids(self.cradle.id(), uid, gid).map_err(call("write the id maps of the lab"))?;
         Ok(say(&self.control, &Request::Mapped, &[])?)
     }
 

@@ -22,7 +22,7 @@ pub enum VcRequest {
 /// From the command to the cradle and the switch.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The cradle's maps are written.
+    /// The cradle's maps are written, or there are none to write.
     Mapped,
     /// Be this lab. With it come the ledger and the capture file, in this order, as far as asked for.
     Start(Box<Config>),
@@ -43,8 +43,11 @@ pub(crate) enum Request {
 /// Back to the command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// The cradle is in its namespaces and waits for its maps.
-    Unshared,
+    /// The cradle waits for the id maps of its user namespace, if it has one, and for the word to go on.
+    Unshared {
+        /// Whether it has one.
+        user: bool,
+    },
     /// The lab runs.
     Ready(Box<Info>),
     /// Here is the connection.

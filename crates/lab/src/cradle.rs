@@ -66,27 +66,33 @@ fn nest(socket: impl AsFd, parent: u32) -> Result<i32, String> {
     // A terminal's interrupt is the command's to handle: the nest is no part of its foreground group.
     process::setsid().map_err(|e| text(&e))?;
     process::die_with_parent(parent).map_err(|e| text(&e))?;
-    let is_mapped = namespace::unshare(Namespaces::of(&[Kind::User])).is_ok();
-    if !is_mapped && !process::holds(process::Capability::SysAdmin).unwrap_or(false) {
-        let obstacle = namespace::obstacle().map_err(|e| text(&e))?;
-        return Err(obstacle.map_or_else(
-            || "the kernel refused a user namespace once, but gives one now; try again".to_owned(),
-            |o| format!("{o}. {}", o.remedy()),
-        ));
+    let user = namespace::unshare(Namespaces::of(&[Kind::User]));
+    // Where even root may have no user namespace, root's own does.
+    if let (Err(error), false) = (
+        &user,
+        process::holds(process::Capability::SysAdmin).unwrap_or(false),
+    ) {
+        return Err(explain(error));
     }
-    if is_mapped {
-        say(&socket, &Answer::Unshared, &[]).map_err(|e| text(&e))?;
-        match hear::<Request>(&socket) {
-            Ok((Request::Mapped, _)) => {}
-            Ok(_) | Err(TalkError::Ended) => {
-                return Err("the command ended before the id maps were written".into());
-            }
-            Err(e) => return Err(text(&e)),
+    say(&socket, &Answer::Unshared { user: user.is_ok() }, &[]).map_err(|e| text(&e))?;
+    match hear::<Request>(&socket) {
+        Ok((Request::Mapped, _)) => {}
+        Ok(_) | Err(TalkError::Ended) => {
+            return Err("the command ended before the lab began".into());
         }
+        Err(e) => return Err(text(&e)),
     }
-    namespace::unshare(Namespaces::of(&[Kind::Pid])).map_err(|e| text(&e))?;
+    namespace::unshare(Namespaces::of(&[Kind::Pid])).map_err(|e| explain(&e))?;
     let copy = socket.as_fd().try_clone_to_owned().map_err(|e| text(&e))?;
     let mut switch = start(SWITCH, copy).map_err(|e| format!("cannot start the switch: {e}"))?;
     let status = switch.wait().map_err(|e| text(&e))?;
     Ok(status.code().unwrap_or(1))
+}
+
+/// What stands in the way of namespaces, with the remedy; else what the kernel said.
+fn explain(error: &sonde_sys::Error) -> String {
+    match namespace::obstacle() {
+        Ok(Some(obstacle)) => obstacle.to_string(),
+        Ok(None) | Err(_) => error.to_string(),
+    }
 }

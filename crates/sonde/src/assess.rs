@@ -142,7 +142,11 @@ impl Assessment {
         let warnings = warnings(&benches);
         let rows = rows(&benches, &cells)?;
         let all = cells.len() == benches.len() * KINDS.len();
-        let code = if all { self.code(&rows) } else { failure::UNMET };
+        let code = if all {
+            self.code(&rows)
+        } else {
+            failure::UNMET
+        };
         if self.json {
             let document = Document {
                 command: "assess".into(),
