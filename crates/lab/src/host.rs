@@ -255,6 +255,12 @@ impl Init {
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && !is_found(&command) => {
                 Err(FromInit::NotFound)
             }
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput && !request.root => {
+                let (uid, _) = self.config.user;
+                Err(failed(&format!(
+                    "user {uid} is not to be had here ({e}); `--root` runs it as the lab's root"
+                )))
+            }
             Err(e) => Err(failed(&e)),
         }
     }

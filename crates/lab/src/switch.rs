@@ -106,6 +106,8 @@ struct Switch {
     marked: Mark,
     ledger: Option<LedgerFile>,
     pcap: Option<(sonde_link::Port, Pcap<File>)>,
+    /// Whether ports are suspended because too many frames are under way.
+    full: bool,
     stopping: bool,
 }
 
@@ -200,6 +202,7 @@ impl Switch {
             },
             ledger,
             pcap,
+            full: false,
             stopping: false,
         };
         switch.mark()?;
@@ -336,6 +339,7 @@ impl Switch {
     /// Opens or shuts a port's gate, and stops or resumes reading it, as its station and its backlog ask for.
     fn settle_gate(&mut self, index: usize) -> Result<(), SwitchError> {
         let full = self.pool.used_bytes() > FRAMES_BYTES_MAX;
+        self.full |= full;
         let port = &mut self.ports[index];
         let wanted = self.net.ready(port.number, Default::default())
             && !port.overloaded
@@ -377,6 +381,12 @@ impl Switch {
                 Event::Done { id } => self.pool.give(id),
                 Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
                 Event::Lost { .. } | Event::State { .. } => {}
+            }
+        }
+        if self.full && self.pool.used_bytes() <= FRAMES_BYTES_MAX / 2 {
+            self.full = false;
+            for index in 0..self.ports.len() {
+                self.settle_gate(index)?;
             }
         }
         if clock_ns - self.realtime_at_ns > OFFSET_EVERY_NS {

@@ -3,6 +3,7 @@
 //! Model:   what entered the network is offered again at the same times; the model must say the same in the same order.
 
 use crate::failure::{self, Failure};
+use crate::networks::micros;
 use sonde_link::ledger::Reader;
 use sonde_units::Span;
 use std::fs::File;
@@ -29,9 +30,13 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
     println!("deliveries  {}", parity.deliveries);
     println!("losses      {}", parity.losses);
     let late = parity.lateness;
+    let (mean, most) = (
+        micros(Some(late.mean.as_nanos())),
+        micros(Some(late.max.as_nanos())),
+    );
     println!(
-        "lateness    mean {}, most {}, {} of {} beyond {TOLERANCE}, {} early",
-        late.mean, late.max, late.beyond, late.deliveries, late.early
+        "lateness    mean {mean} us, most {most} us, {} of {} beyond {TOLERANCE}, {} early",
+        late.beyond, late.deliveries, late.early
     );
     if !parity.whole {
         eprintln!(
