@@ -139,6 +139,17 @@ impl CpuPlan {
     }
 }
 
+/// Who the programs of a lab are: the ids that they see, and those of the lab behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// Their user id.
+    pub uid: u32,
+    /// Their group id.
+    pub gid: u32,
+    /// The lab's user and group behind these. (0, 0) is the lab's root, so whoever started it: its files are theirs.
+    pub behind: (u32, u32),
+}
+
 /// A lab to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
@@ -162,8 +173,8 @@ pub struct Config {
     pub ledger: bool,
     /// Folders that programs must find in the hosts even below /tmp or /run.
     pub keep: Vec<PathBuf>,
-    /// The ids that programs see as their own.
-    pub user: (u32, u32),
+    /// Who its programs are.
+    pub user: User,
 }
 
 /// What a started lab is.

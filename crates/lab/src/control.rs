@@ -3,7 +3,7 @@
 //! Model:   JSON in messages of a SOCK_SEQPACKET pair, descriptors beside them. The command asks, the switch answers each
 //!          request once, in order; the end of either side is the end of the lab.
 
-use crate::config::{Config, Info};
+use crate::config::{Config, Info, User};
 use crate::meter::Report;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sonde_sys::message;
@@ -78,8 +78,8 @@ pub(crate) struct HostConfig {
     pub hosts: u16,
     /// Folders to keep in sight.
     pub keep: Vec<PathBuf>,
-    /// The ids that programs see as their own.
-    pub user: (u32, u32),
+    /// Who its programs are.
+    pub user: User,
     /// The CPUs that programs use unless told otherwise; empty for all.
     pub cpus: Vec<usize>,
 }

@@ -6,6 +6,7 @@
 //!          that the ports of many hosts are taken down in parallel: one process that closes 64 TAPs takes 1.7 s.
 //! Checked: the end-to-end tests.
 
+use crate::config::User;
 use crate::control::{HostAnswer, HostConfig, HostRequest, TalkError, hear, say};
 use crate::exec::{self, Ended, ExecRequest, FromInit, ToProgram};
 use crate::wire;
@@ -256,7 +257,7 @@ impl Init {
                 Err(FromInit::NotFound)
             }
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput && !request.root => {
-                let (uid, _) = self.config.user;
+                let uid = self.config.user.uid;
                 Err(failed(&format!(
                     "user {uid} is not to be had here ({e}); `--root` runs it as the lab's root"
                 )))
@@ -280,7 +281,7 @@ impl Init {
             steps.push(Step::ControlTerminal);
         }
         if !request.root {
-            let (uid, gid) = self.config.user;
+            let User { uid, gid, .. } = self.config.user;
             steps.extend(
                 self.user_namespace()?
                     .map(|namespace| Step::Join(namespace, Kind::User)),
@@ -392,8 +393,8 @@ fn directory(request: &ExecRequest) -> PathBuf {
     }
 }
 
-/// Makes a user namespace in which `user` are the ids of this process.
-fn lend((uid, gid): (u32, u32)) -> Result<OwnedFd, HostError> {
+/// Makes a user namespace in which `user` has its ids.
+fn lend(user: User) -> Result<OwnedFd, HostError> {
     let mut lender = Command::new("/proc/self/exe")
         .arg(crate::cradle::LENDER)
         .stdin(Stdio::piped())
@@ -406,14 +407,15 @@ fn lend((uid, gid): (u32, u32)) -> Result<OwnedFd, HostError> {
         stdout
             .read_exact(&mut told)
             .map_err(file("hear of the user namespace"))?;
-        let map = |inside| {
+        let map = |inside, outside| {
             [IdMap {
                 inside,
-                outside: 0,
+                outside,
                 count: 1,
             }]
         };
-        namespace::write_id_maps(lender.id(), &map(uid), &map(gid), false)?;
+        let (uid, gid) = user.behind;
+        namespace::write_id_maps(lender.id(), &map(user.uid, uid), &map(user.gid, gid), false)?;
         Ok(namespace::open(lender.id(), Kind::User)?)
     })();
     drop(lender.stdin.take());

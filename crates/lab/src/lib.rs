@@ -25,7 +25,7 @@ mod switch;
 mod wire;
 
 pub use client::{Lab, LabError};
-pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind};
+pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User};
 pub use control::VcRequest;
 pub use cradle::entry;
 pub use exec::{Ended, Exec, ExecError, Session, Terminal};

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile};
+use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User};
 use sonde_link::NetworkSpec;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -144,20 +144,27 @@ impl LabOptions {
     }
 }
 
-/// The ids that programs in hosts see: the caller's, or under sudo those of who called it.
-fn user() -> (u32, u32) {
+/// Who programs in hosts are: the caller, or under sudo who called it. Root itself is shown as another, for programs that
+/// refuse to run as root, but keeps its files.
+fn user() -> User {
+    const SHOWN_FOR_ROOT: u32 = 1_000;
     let (uid, gid) = sonde_sys::process::ids();
-    if uid != 0 {
-        return (uid, gid);
+    let variable = |name| std::env::var(name).ok()?.parse().ok().filter(|id| *id != 0);
+    match (uid, variable("SUDO_UID"), variable("SUDO_GID")) {
+        (0, Some(uid), Some(gid)) => User {
+            uid,
+            gid,
+            behind: (uid, gid),
+        },
+        (0, ..) => User {
+            uid: SHOWN_FOR_ROOT,
+            gid: SHOWN_FOR_ROOT,
+            behind: (0, 0),
+        },
+        _ => User {
+            uid,
+            gid,
+            behind: (0, 0),
+        },
     }
-    let variable = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .filter(|id| *id != 0)
-    };
-    (
-        variable("SUDO_UID").unwrap_or(1_000),
-        variable("SUDO_GID").unwrap_or(1_000),
-    )
 }
