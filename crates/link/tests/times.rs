@@ -155,6 +155,26 @@ fn one_way_times_are_sums_of_their_parts() {
     }
 }
 
+/// 56 m take 0.28 us, on either side of the switch.
+#[test]
+fn a_metre_takes_5_ns() {
+    for (metres, picos) in [
+        (0, 0),
+        (1, 5_000),
+        (56, 280_000),
+        (2_000_000, 10_000_000_000),
+    ] {
+        let spec = network(&format!("atm-oc3c:length_m={metres}"));
+        assert_eq!(spec.line.propagation().as_picos(), picos, "{metres} m");
+        let far = alone(&format!("atm-oc3c:length_m={metres}"), 29);
+        assert_eq!(
+            far - alone("atm-oc3c:length_m=0", 29),
+            2 * picos,
+            "{metres} m"
+        );
+    }
+}
+
 #[test]
 fn cut_through_saves_all_but_the_head() {
     let (stored, cut) = (

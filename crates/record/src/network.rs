@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadStep {
-    /// What the step is, for example "cell headers".
+    /// What the step is, for example `cell`.
     pub step: String,
     /// The rate that is left for what it carries.
     pub bps: u64,

@@ -78,11 +78,14 @@ fn row(
     })
 }
 
-/// Bits a second in Mb/s; a dash where there is none.
+/// Bits a second in Mb/s, to the nearest hundredth; a dash where there is none.
 pub fn mbit(bps: Option<u64>) -> String {
     bps.map_or_else(
         || "-".into(),
-        |bps| format!("{}.{:02}", bps / 1_000_000, bps % 1_000_000 / 10_000),
+        |bps| {
+            let hundredths = (bps + 5_000) / 10_000;
+            format!("{}.{:02}", hundredths / 100, hundredths % 100)
+        },
     )
 }
 

@@ -1,0 +1,370 @@
+//! The documents against the command: what they show can be typed, and what they list is complete.
+//!
+//! Model:   every command line of `sonde` in an `sh` block of README.md and docs/*.md is parsed by the command itself, with
+//!          `--help` put behind its options, so that nothing runs; scripts in quotes are read too. Every network that a line
+//!          names, every file in plans/examples and every TOML block that is a network must be accepted by `lab list`.
+//!          Fields, knobs and networks that the program has must be named by the document that lists them.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn sonde(arguments: &[String]) -> Output {
+    let program = std::env::var_os("SONDE_BIN")
+        .unwrap_or_else(|| OsString::from(env!("CARGO_BIN_EXE_sonde")));
+    let run = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .output();
+    run.expect("the command can be started")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// README.md and what lies in docs/, with their names.
+fn documents() -> Vec<(String, String)> {
+    let mut names: Vec<String> = fs::read_dir(root().join("docs"))
+        .expect("there is a folder docs")
+        .map(|entry| {
+            entry
+                .expect("it can be read")
+                .file_name()
+                .into_string()
+                .expect("a name")
+        })
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| format!("docs/{name}"))
+        .collect();
+    names.push("README.md".into());
+    names.sort();
+    assert!(names.len() > 4, "{names:?}");
+    names
+        .into_iter()
+        .map(|name| (name.clone(), read(&name)))
+        .collect()
+}
+
+/// The fenced blocks of one language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let (mut found, mut inside) = (Vec::new(), None::<String>);
+    for line in text.lines() {
+        match (&mut inside, line.strip_prefix("```")) {
+            (None, Some(name)) => inside = Some(format!("{name}\n")),
+            (Some(_), Some(_)) => found.extend(inside.take()),
+            (Some(block), None) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    let head = format!("{language}\n");
+    found
+        .iter()
+        .filter_map(|block| block.strip_prefix(&head))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The simple commands of a shell script, each as its words, without comments, redirections and what quotes mean.
+fn commands(script: &str) -> Vec<Vec<String>> {
+    let (mut all, mut words) = (Vec::new(), Vec::new());
+    let (mut word, mut quote, mut some) = (String::new(), None, false);
+    let mut letters = script
+        .replace("\\\n", " ")
+        .replace("$(", "(")
+        .chars()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .peekable();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(mark), _) if mark == letter => quote = None,
+            (Some(_), _) => word.push(letter),
+            (None, '\'' | '"') => (quote, some) = (Some(letter), true),
+            (None, '#') if word.is_empty() => {
+                while letters.next_if(|letter| *letter != '\n').is_some() {}
+            }
+            (None, ' ' | '\n' | ';' | '|' | '&' | '(' | ')') => {
+                if some || !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                some = false;
+                if letter != ' ' {
+                    all.push(std::mem::take(&mut words));
+                }
+            }
+            (None, _) => word.push(letter),
+        }
+    }
+    words.extend((some || !word.is_empty()).then_some(word));
+    all.push(words);
+    for words in &mut all {
+        // A redirection has its file in the same word or in the next.
+        let opens = |word: &String| matches!(word.as_str(), ">" | "<" | ">>" | "2>");
+        while let Some(at) = words.iter().position(opens) {
+            words.drain(at..(at + 2).min(words.len()));
+        }
+        words.retain(|word| !word.starts_with(['>', '<']) && !word.starts_with("2>"));
+    }
+    all.retain(|words| !words.is_empty());
+    all
+}
+
+/// The calls of sonde in a script: their arguments. Scripts in quotes are looked through.
+fn calls(script: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for words in commands(script) {
+        for quoted in words.iter().filter(|word| word.contains("sonde ")) {
+            found.extend(calls(quoted));
+        }
+        if words[0] == "make" {
+            let given = words.iter().find_map(|word| word.strip_prefix("ARGS="));
+            found.extend(
+                given
+                    .map(|given| calls(&format!("sonde assess {given}")))
+                    .unwrap_or_default(),
+            );
+        }
+        let at = words
+            .iter()
+            .position(|word| word == "sonde" || word.ends_with("/sonde"));
+        // What stands before it is `sudo`, `time`, `do` or a variable.
+        if let Some(at) = at.filter(|at| {
+            words[..*at]
+                .iter()
+                .all(|word| matches!(word.as_str(), "sudo" | "time" | "do") || word.contains('='))
+        }) {
+            found.push(words[at + 1..].to_vec());
+        }
+    }
+    found
+}
+
+/// All calls of all documents, with where they stand.
+fn documented() -> Vec<(String, Vec<String>)> {
+    let mut all = Vec::new();
+    for (name, text) in documents() {
+        for block in blocks(&text, "sh") {
+            all.extend(calls(&block).into_iter().map(|call| (name.clone(), call)));
+        }
+    }
+    assert!(all.len() > 20, "only {} calls were found", all.len());
+    all
+}
+
+#[test]
+fn scripts_are_taken_apart() {
+    let script = "make assess ARGS=\"--quick --json\"  # why\nsonde lab run --network wire -- \\\n  sh -c 'sonde lab exec h2 -- iperf3 -s; ls' > /tmp/x 2>&1\nFOO=1 sonde lab list | head -3\nls sonde > sonde\n";
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let mut run = words("lab run --network wire -- sh -c");
+    run.push("sonde lab exec h2 -- iperf3 -s; ls".into());
+    let want = [
+        words("assess --quick --json"),
+        words("lab exec h2 -- iperf3 -s"),
+        run,
+        words("lab list"),
+    ];
+    assert_eq!(calls(script), want);
+}
+
+#[test]
+fn every_command_line_is_understood() {
+    let mut wrong = Vec::new();
+    for (name, mut call) in documented() {
+        let program = call
+            .iter()
+            .position(|word| word == "--")
+            .unwrap_or(call.len());
+        call.insert(program, "--help".into());
+        let output = sonde(&call);
+        if !output.status.success() {
+            wrong.push(format!(
+                "{name}: sonde {}\n{}",
+                call.join(" "),
+                String::from_utf8_lossy(&output.stderr)
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Why `lab list` does not accept a network, if so.
+fn complaint(selector: &str) -> Option<String> {
+    let output = sonde(&["lab", "list", "--network", selector].map(str::to_owned));
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    (!output.status.success()).then(|| format!("{selector}: {error}"))
+}
+
+#[test]
+fn every_network_that_is_named_can_be_had() {
+    let mut selectors = BTreeSet::new();
+    for (_, call) in documented() {
+        let mine = call.split(|word| word == "--").next().unwrap_or_default();
+        selectors.extend(
+            mine.windows(2)
+                .filter(|pair| pair[0] == "--network")
+                .map(|pair| pair[1].clone()),
+        );
+    }
+    // A file that the reader is to write is a block of the same document; a variable is the loop's.
+    selectors.retain(|selector| !selector.starts_with("./my-") && !selector.contains('$'));
+    assert!(selectors.len() > 5, "{selectors:?}");
+    let wrong: Vec<_> = selectors
+        .iter()
+        .filter_map(|selector| complaint(selector))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_example_is_a_network() {
+    let mut count = 0;
+    for entry in fs::read_dir(root().join("plans/examples")).expect("there are examples") {
+        let name = entry
+            .expect("it can be read")
+            .file_name()
+            .into_string()
+            .expect("a name");
+        let path = format!("./plans/examples/{name}");
+        assert_eq!(complaint(&path), None);
+        let text = read(&path);
+        assert!(
+            text.contains("[cite]") && text.contains(&path),
+            "{path} cites nothing, or shows no use"
+        );
+        count += 1;
+    }
+    assert!(count >= 4, "{count}");
+}
+
+#[test]
+fn every_network_in_a_block_is_one() {
+    let folder = std::env::temp_dir().join(format!("sonde-docs-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (name, text) in documents() {
+        for block in blocks(&text, "toml")
+            .iter()
+            .filter(|block| block.contains("technology ="))
+        {
+            let file = folder.join("network.toml");
+            fs::write(&file, block).expect("it can be written");
+            wrong.extend(complaint(&file.to_string_lossy()).map(|why| format!("{name}: {why}")));
+            count += 1;
+        }
+    }
+    fs::remove_dir_all(&folder).expect("it can be removed");
+    assert!(
+        count > 0 && wrong.is_empty(),
+        "{count} blocks; {}",
+        wrong.join("\n")
+    );
+}
+
+/// Those of `names` that `document` does not have in backquotes.
+fn unnamed<'a>(document: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let text = read(document);
+    let absent = names
+        .into_iter()
+        .filter(|name| !text.contains(&format!("`{name}`")));
+    absent.map(str::to_owned).collect()
+}
+
+#[test]
+fn json_md_names_every_field() {
+    let schema = sonde_record::schema();
+    let mut fields = BTreeSet::new();
+    for (kind, definition) in schema["$defs"].as_object().expect("it has definitions") {
+        // The lateness histogram is kept in no printed row.
+        if kind.starts_with("Lateness") {
+            continue;
+        }
+        fields.extend(
+            definition["properties"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|field| field.0.as_str()),
+        );
+        fields.extend(
+            definition["oneOf"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|word| word["const"].as_str()),
+        );
+    }
+    assert!(fields.len() > 50, "{fields:?}");
+    assert_eq!(unnamed("docs/json.md", fields), Vec::<String>::new());
+}
+
+#[test]
+fn lab_md_names_every_field_of_a_report() {
+    let report = serde_json::to_value(sonde_lab::Report::default()).expect("it is JSON");
+    let fields = report.as_object().expect("an object");
+    let losses = fields["attachment"].as_object().expect("an object");
+    let names = fields.keys().chain(losses.keys()).map(String::as_str);
+    assert_eq!(unnamed("docs/lab.md", names), Vec::<String>::new());
+}
+
+#[test]
+fn networks_md_names_every_network_and_knob() {
+    let catalogue = sonde_link::catalogue();
+    let names = catalogue.iter().map(|spec| spec.name.as_str());
+    assert_eq!(unnamed("docs/networks.md", names), Vec::<String>::new());
+    let said = complaint("atm-oc3c:nosuch=1").expect("it is no knob");
+    let knobs = said
+        .split_once(" has ")
+        .expect("it lists the knobs")
+        .1
+        .trim();
+    assert!(knobs.split(", ").count() > 15, "{knobs}");
+    assert_eq!(
+        unnamed("docs/networks.md", knobs.split(", ")),
+        Vec::<String>::new()
+    );
+}
+
+/// What `lab list` prints, as it stands in the document.
+#[test]
+fn networks_md_shows_the_catalogue_as_it_is() {
+    let output = sonde(&["lab", "list", "--json"].map(str::to_owned));
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let text = read("docs/networks.md");
+    for network in list["networks"].as_array().expect("networks") {
+        let name = network["name"].as_str().expect("a name");
+        let row = format!(
+            "| `{name}` | {} | {} | {} | {} | {} |",
+            network["mtu_bytes"],
+            network["line_bps"],
+            network["tcp_max_bps"],
+            network["tcp_expected_bps"],
+            network["one_way_1b_ns"]
+        );
+        let row = row.replace("null", "–");
+        assert!(
+            text.contains(&row),
+            "docs/networks.md has not the row\n{row}"
+        );
+    }
+}
+
+#[test]
+fn the_readme_begins_with_what_a_fresh_machine_needs() {
+    let text = read("README.md");
+    let first = text.lines().next().expect("a line");
+    assert!(first.contains("`sudo apt install git make`"), "{first}");
+    let screen = text.lines().take(30).collect::<Vec<_>>().join("\n");
+    for word in ["make assess", "make test", "tcp Mb/s", "verdict"] {
+        assert!(screen.contains(word), "{word} is not on the first screen");
+    }
+}
