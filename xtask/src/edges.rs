@@ -51,7 +51,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
             "virtual", "lab", "fleet", "report",
         ],
     ),
-    ("xtask", &[]),
+    ("xtask", &["units", "link", "virtual"]),
 ];
 
 /// Rooms without a clock, a socket, a file or the machine.

@@ -1,4 +1,4 @@
-//! The workspace's own checks, run as `cargo xtask tidy`.
+//! The workspace's own checks, `cargo xtask tidy`, and the measurement of what it promises, `cargo xtask prove`.
 //!
 //! Each module is one family of rules; a rule takes text or a tree and returns findings, so that its tests can
 //! feed it bad input. What compilers and clippy already check is not repeated here.
@@ -10,6 +10,7 @@ mod finding;
 mod floats;
 mod heads;
 mod links;
+mod prove;
 mod shape;
 mod source;
 mod tree;
@@ -26,6 +27,8 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   tidy    check the workspace; prints file:line: what is wrong; the remedy
+  prove   [SECTION...] [--runs N] [--write]: measure what the release promises with the built command, and print it as
+          Markdown; with --write into docs/performance.md. Sections: tcp rtt blast gate svc parity hosts forward
   help    this text
 
 What tidy checks:
@@ -40,17 +43,29 @@ What tidy checks:
 ";
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let command = arguments.next();
-    match (command.as_deref(), arguments.next()) {
-        (Some("tidy"), None) => report(tidy()),
-        (Some("help" | "--help" | "-h"), None) | (None, None) => {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["tidy"] => report(tidy()),
+        ["prove", ..] => prove(&arguments[1..]),
+        [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             ExitCode::SUCCESS
         }
         _ => {
             eprint!("unknown command\n\n{HELP}");
             ExitCode::from(64)
+        }
+    }
+}
+
+/// Measures; success only when every promise was met.
+fn prove(arguments: &[String]) -> ExitCode {
+    match workspace_root().and_then(|root| prove::run(&root, arguments)) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: prove could not run: {error:#}");
+            ExitCode::from(2)
         }
     }
 }

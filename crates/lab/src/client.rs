@@ -137,6 +137,15 @@ impl Lab {
             Answer::Ready(info) => lab.info = *info,
             other => return Err(unexpected(other)),
         }
+        // A cradle that was killed before the switch had tied its life to it is missed by nobody else.
+        if lab
+            .cradle
+            .try_wait()
+            .map_err(call("look after the lab's first process"))?
+            .is_some()
+        {
+            return Err(LabError::Gone);
+        }
         Ok(lab)
     }
 

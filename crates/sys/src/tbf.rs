@@ -50,8 +50,9 @@ pub struct Tbf {
     pub limit_bytes: u32,
     /// Shortest frame on the line, overhead included (Ethernet: 84). At most 65535.
     pub mpu_bytes: u16,
-    /// Added to each frame (Ethernet: 24 for check sequence, preamble and gap; may be negative).
-    pub overhead_bytes: i16,
+    /// Added to each frame (Ethernet: 24 for check sequence, preamble and gap). The kernel reads it
+    /// as unsigned: -14 makes 65,522 bytes a frame (`tc -s -d qdisc` shows it), so less than a frame cannot be said.
+    pub overhead_bytes: u16,
     /// Frames or cells.
     pub link_layer: LinkLayer,
 }

@@ -8,7 +8,7 @@
 //! forwarder cannot carry is dropped by the TAP's ring or the socket's buffer.
 
 use crate::traffic::{self, ADDRESS, Counted};
-use crate::{Blast, Outcome};
+use crate::{Blast, Outcome, SETTLE};
 use sonde_lab::{Attachment, CpuPlan};
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::exec::{Step, before_exec};
@@ -25,7 +25,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 pub const TUN: &str = "/dev/net/tun";
 const HEADER: usize = 14;
-const RING: u32 = 5_000;
+/// As the lab's: at most 32,768 frames, of full ones as many as make 64 MiB.
+fn ring(mtu: u32) -> u32 {
+    ((64 << 20) / (mtu + 1_024)).clamp(5_000, 32_768)
+}
+
 const RECEIVE_BUFFER: usize = 32 << 20;
 /// Frames carried one way before the other is looked at.
 const PORTION: usize = 64;
@@ -137,6 +141,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     if !pin.is_empty() {
         cpu::pin(&pin)?;
     }
+    std::thread::sleep(SETTLE);
     let mut blaster = start(&hosts[0], &traffic::blast_arguments(), &host_cpus)?;
     let begin_ns = cpu::thread_cpu_ns();
     let frames = forward(&hosts, mtu, says.get_ref())?;
@@ -233,7 +238,7 @@ fn attach_host(
             &LinkChange {
                 mtu_bytes: Some(mtu),
                 mac: Some(mac),
-                txqueuelen: Some(RING),
+                txqueuelen: Some(ring(mtu)),
                 ..LinkChange::default()
             },
         )?;

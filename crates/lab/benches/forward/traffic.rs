@@ -41,6 +41,7 @@ impl Counted {
         Blast {
             arrived_per_s: per_s(self.arrived),
             cpu_ns_per_frame: cpu_ns / frames.max(1),
+            lost: 0,
         }
     }
 }

@@ -1,0 +1,302 @@
+//! `cargo xtask prove`: measures what this release promises, and writes it down as Markdown.
+//!
+//! Model:   a section is a promise with its tables, the command that gave them, and what was not met, in words. Every figure
+//!          stands beside the model or the limit of the same run. A section that cannot be measured counts as not met.
+//!          The results of real programs in labs of the built command; nothing is taken from an earlier run.
+//! Checked: `the_part_between_the_marks_is_replaced`, and the tests of each section's reading.
+
+mod blast;
+mod forward;
+mod gate;
+mod hosts;
+mod lab;
+mod parity;
+mod rtt;
+mod svc;
+mod table;
+mod tcp;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::prove::table::Table;
+
+/// Where the results go with `--write`.
+const DOCUMENT: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- prove:begin -->";
+const END: &str = "<!-- prove:end -->";
+/// Both ways in which hosts can be attached.
+const ATTACHMENTS: [&str; 2] = ["tap", "veth"];
+/// The networks of the catalogue that have a rate.
+const RATED: [&str; 4] = ["ethernet-100", "ethernet-1g", "atm-oc3c", "wan-100m-20ms"];
+
+/// The result of one section.
+struct Proof {
+    /// What was run, in a form that can be run again.
+    command: String,
+    /// What the columns mean and where the bound comes from, in a sentence or two.
+    note: String,
+    tables: Vec<Table>,
+    /// What was not met.
+    unmet: Vec<String>,
+}
+
+/// Measures one section.
+type Measure = fn(&Ground) -> Result<Proof>;
+
+/// In the order in which they run; name, title, measure.
+const SECTIONS: [(&str, &str, Measure); 8] = [
+    (
+        "tcp",
+        "A stream reaches what the model expects",
+        tcp::measure,
+    ),
+    (
+        "rtt",
+        "A round trip costs what the network adds",
+        rtt::measure,
+    ),
+    ("blast", "A blast loses nothing", blast::measure),
+    (
+        "gate",
+        "The gate never stalls and never loses",
+        gate::measure,
+    ),
+    (
+        "svc",
+        "A switched circuit costs its set-up once",
+        svc::measure,
+    ),
+    (
+        "parity",
+        "The virtual clock repeats the real one",
+        parity::measure,
+    ),
+    ("hosts", "Sixty-four hosts come and go", hosts::measure),
+    (
+        "forward",
+        "The switch keeps up with a bare forwarder",
+        forward::measure,
+    ),
+];
+
+/// What all sections stand on.
+struct Ground {
+    root: PathBuf,
+    /// The built command.
+    sonde: PathBuf,
+    /// For ledgers and reports; inside target.
+    scratch: PathBuf,
+    /// How often a thing is repeated.
+    runs: usize,
+}
+
+struct Options {
+    sections: Vec<String>,
+    runs: usize,
+    write: bool,
+}
+
+/// `cargo xtask prove [SECTION…] [--runs N] [--write]`; exit code 1 where a promise was not met.
+pub fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
+    let options = options(arguments)?;
+    let scratch = root.join("target/prove");
+    std::fs::create_dir_all(&scratch).with_context(|| format!("making {}", scratch.display()))?;
+    let ground = Ground {
+        sonde: built_command(root)?,
+        root: root.to_path_buf(),
+        scratch,
+        runs: options.runs,
+    };
+    let mut text = ground.machine();
+    let mut unmet = Vec::new();
+    for (name, title, measure) in SECTIONS {
+        if !options.sections.is_empty() && !options.sections.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        eprintln!("prove {name}: {title}");
+        text.push_str(&format!("\n### {title}\n\n"));
+        match measure(&ground) {
+            Ok(proof) => {
+                text.push_str(&proof.text());
+                unmet.extend(proof.unmet.iter().map(|what| format!("{name}: {what}")));
+            }
+            Err(error) => {
+                text.push_str(&format!("**Could not be measured:** {error:#}.\n"));
+                unmet.push(format!("{name}: could not be measured: {error:#}"));
+            }
+        }
+    }
+    text.push_str(&summary(&unmet));
+    println!("{text}");
+    if options.write {
+        write(&root.join(DOCUMENT), &text)?;
+    }
+    Ok(ExitCode::from(u8::from(!unmet.is_empty())))
+}
+
+fn options(arguments: &[String]) -> Result<Options> {
+    let mut options = Options {
+        sections: Vec::new(),
+        runs: 10,
+        write: false,
+    };
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--write" => options.write = true,
+            "--runs" => {
+                let runs = words.next().and_then(|text| text.parse().ok());
+                options.runs = runs
+                    .filter(|runs| *runs > 0)
+                    .context("--runs needs a number above 0")?;
+            }
+            name if SECTIONS.iter().any(|section| section.0 == name) => {
+                options.sections.push(name.to_owned());
+            }
+            other => {
+                let names: Vec<_> = SECTIONS.iter().map(|section| section.0).collect();
+                bail!(
+                    "there is no section `{other}`; there are {}",
+                    names.join(", ")
+                );
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// The newer one of the static and the plain build.
+fn built_command(root: &Path) -> Result<PathBuf> {
+    let places = ["target/static/sonde", "target/release/sonde"].map(|place| root.join(place));
+    let built = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
+    let newest = places.into_iter().filter(|path| built(path).is_some());
+    newest
+        .max_by_key(built)
+        .context("there is no built command; build it with `cargo build --release`")
+}
+
+impl Ground {
+    /// The machine, as far as it bears on the figures.
+    fn machine(&self) -> String {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let kernel = read("/proc/sys/kernel/osrelease");
+        let processors = read("/proc/cpuinfo");
+        let model = processors
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+            .map_or("CPUs", |(_, name)| name);
+        let cpus = processors
+            .lines()
+            .filter(|line| line.starts_with("processor"));
+        let load = read("/proc/loadavg");
+        let load = load.split_whitespace().next().unwrap_or("unknown");
+        let place = self.sonde.strip_prefix(&self.root).unwrap_or(&self.sonde);
+        format!(
+            "Measured with `{}` on Linux {}, {} × {model}; load average {load} before the first section.\n",
+            place.display(),
+            kernel.trim(),
+            cpus.count(),
+        )
+    }
+
+    /// The command as a reader would type it.
+    fn retry(section: &str) -> String {
+        format!("cargo xtask prove {section}")
+    }
+}
+
+impl Proof {
+    fn text(&self) -> String {
+        let mut text = format!("{}\n\n", self.note);
+        for table in &self.tables {
+            text.push_str(&format!("{table}\n"));
+        }
+        text.push_str(&format!("    {}\n", self.command));
+        if !self.unmet.is_empty() {
+            text.push_str("\n**Not met:**\n\n");
+            for what in &self.unmet {
+                text.push_str(&format!("- {what}\n"));
+            }
+        }
+        text
+    }
+}
+
+fn summary(unmet: &[String]) -> String {
+    if unmet.is_empty() {
+        return "\nEvery promise above was met.\n".to_owned();
+    }
+    let mut text = format!("\n**{} not met:**\n\n", unmet.len());
+    for what in unmet {
+        text.push_str(&format!("- {what}\n"));
+    }
+    text
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let document =
+        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let replaced = replace(&document, text).with_context(|| {
+        format!(
+            "{} has no `{BEGIN}` with a `{END}` after it",
+            path.display()
+        )
+    })?;
+    std::fs::write(path, replaced).with_context(|| format!("writing {}", path.display()))?;
+    eprintln!("prove: written into {}", path.display());
+    Ok(())
+}
+
+/// The document with the part between the marks replaced; none without both marks.
+fn replace(document: &str, text: &str) -> Option<String> {
+    let (before, rest) = document.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!(
+        "{before}{BEGIN}\n\n{}\n\n{END}{after}",
+        text.trim()
+    ))
+}
+
+/// The one in the middle; of an even number the mean of the two there.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let (low, high) = ((values.len() - 1) / 2, values.len() / 2);
+    (values[low] + values[high]) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_between_the_marks_is_replaced() {
+        let document = format!("# Head\n{BEGIN}\nold\n{END}\ntail\n");
+        let wanted = format!("# Head\n{BEGIN}\n\nnew\n\n{END}\ntail\n");
+        assert_eq!(replace(&document, "new\n"), Some(wanted.clone()));
+        assert_eq!(replace(&wanted, "new"), Some(wanted));
+        assert_eq!(replace("no marks", "new"), None);
+        assert_eq!(replace(&format!("{END}{BEGIN}"), "new"), None);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert!((median(vec![3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
+        assert!((median(vec![4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn sections_and_options_are_read() {
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        let read = options(&words("tcp rtt --runs 3 --write")).unwrap();
+        assert_eq!(
+            (read.sections.join(" "), read.runs, read.write),
+            ("tcp rtt".to_owned(), 3, true)
+        );
+        for wrong in ["tpc", "--runs", "--runs 0", "--runs x"] {
+            assert!(options(&words(wrong)).is_err(), "{wrong}");
+        }
+    }
+}
