@@ -71,6 +71,14 @@ pub enum ExecError {
         /// What was asked for.
         program: String,
     },
+    /// It is there, but may not be run.
+    #[error("h{host}: `{program}` may not be run; make it executable, or name another")]
+    NotExecutable {
+        /// The host.
+        host: u16,
+        /// What was asked for.
+        program: String,
+    },
     /// It could not be started.
     #[error("h{host}: cannot start `{program}`: {problem}")]
     Start {
@@ -100,10 +108,11 @@ pub enum ExecError {
 }
 
 impl ExecError {
-    /// The exit code that a command which only passes programs on gives: 127 not found, else 125.
+    /// The exit code that a command which only passes programs on gives: 127 not found, 126 not executable, else 125.
     pub const fn code(&self) -> i32 {
         match self {
             Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
             Self::Start { .. } | Self::HostGone { .. } | Self::Connection { .. } => 125,
         }
     }
@@ -132,6 +141,7 @@ pub(crate) enum ToProgram {
 pub(crate) enum FromInit {
     Started,
     NotFound,
+    NotExecutable,
     Failed(String),
     Ended(Ended),
 }
@@ -216,6 +226,7 @@ impl Session {
         match answer {
             FromInit::Started => Ok((session, fds.pop().map(Terminal))),
             FromInit::NotFound => Err(ExecError::NotFound { host, program }),
+            FromInit::NotExecutable => Err(ExecError::NotExecutable { host, program }),
             FromInit::Failed(problem) => Err(ExecError::Start {
                 host,
                 program,

@@ -256,6 +256,9 @@ impl Init {
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied && !is_found(&command) => {
                 Err(FromInit::NotFound)
             }
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(FromInit::NotExecutable)
+            }
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput && !request.root => {
                 let uid = self.config.user.uid;
                 Err(failed(&format!(

@@ -10,7 +10,7 @@ use crate::pool::Pool;
 use crate::wire;
 use sonde_link::FrameId;
 use sonde_sys::gate::{self, Gate};
-use sonde_sys::netlink::Netlink;
+use sonde_sys::netlink::{LinkChange, Netlink};
 use sonde_sys::packet::{Batch, PacketSocket};
 use sonde_sys::tap::Tap;
 use sonde_sys::{Result, clock};
@@ -159,6 +159,15 @@ impl Port {
         };
         self.handover_losses += u64::from(!taken);
         Ok(())
+    }
+
+    /// Takes the host's interface down: nothing is sent or received there any more.
+    pub fn take_down(&mut self) -> Result<()> {
+        let change = LinkChange {
+            up: Some(false),
+            ..LinkChange::default()
+        };
+        self.netlink.set_link(self.index, &change)
     }
 
     /// Whether a frame is no frame of the host's programs.

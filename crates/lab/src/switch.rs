@@ -323,7 +323,7 @@ impl Switch {
                     frame,
                     admission,
                 })
-                .map_err(file("write the ledger"))?;
+                .map_err(file("write the file of --ledger"))?;
         }
         if admission == Admission::Blocked {
             self.ports[index].pending.push_front(id);
@@ -373,7 +373,9 @@ impl Switch {
             if let Some(ledger) = &mut self.ledger {
                 let actual = Instant::from_nanos(clock::monotonic_ns() - self.epoch_ns);
                 if let Some(entry) = Entry::of_event(&event, Some(actual)) {
-                    ledger.append(&entry).map_err(file("write the ledger"))?;
+                    ledger
+                        .append(&entry)
+                        .map_err(file("write the file of --ledger"))?;
                 }
             }
             match event {
@@ -442,7 +444,7 @@ impl Switch {
         let slot = self.pool.slot(id);
         let realtime_ns = at_ns.saturating_add_signed(self.realtime.offset_ns);
         pcap.write(realtime_ns, &slot.bytes[..slot.length])
-            .map_err(file("write the capture"))
+            .map_err(file("write the file of --pcap"))
     }
 
     fn on_control(&mut self) -> Result<(), SwitchError> {
@@ -509,13 +511,15 @@ impl Switch {
         }
     }
 
-    /// A host's init speaks only when it ends; its port stays, and the others go on.
+    /// A host's init speaks only when it ends. Its interface goes down, as a dead host's does; the others go on.
     fn on_host(&mut self, index: usize) -> Result<(), SwitchError> {
         if !matches!(
             message::try_recv(&self.hosts[index].socket)?,
             Incoming::Message(_)
         ) {
             self.epoll.remove(&self.hosts[index].socket)?;
+            // Where that fails the interface is gone already.
+            drop(self.ports[index].take_down());
             process::reap();
         }
         Ok(())
@@ -592,10 +596,10 @@ impl Switch {
                 .take()
                 .map(|ledger| ledger.end(at))
                 .transpose()
-                .map_err(file("write the ledger"))?;
+                .map_err(file("write the file of --ledger"))?;
         }
         if let Some((_, pcap)) = &mut self.pcap {
-            pcap.flush().map_err(file("write the capture"))?;
+            pcap.flush().map_err(file("write the file of --pcap"))?;
         }
         Ok(())
     }
@@ -714,7 +718,14 @@ type Outputs = (Option<LedgerFile>, Option<(sonde_link::Port, Pcap<File>)>);
 fn outputs(config: &Config, fds: Vec<OwnedFd>, frame_bytes: usize) -> Result<Outputs, SwitchError> {
     let mut fds = fds.into_iter().map(File::from);
     let missing = || file("take over an output file")(std::io::ErrorKind::NotFound.into());
-    let mut next = || fds.next().ok_or_else(missing);
+    // What a file held before is kept until the lab is up.
+    let mut next = || -> Result<File, SwitchError> {
+        let output = fds.next().ok_or_else(missing)?;
+        if output.metadata().is_ok_and(|about| about.is_file()) {
+            output.set_len(0).map_err(file("empty an output file"))?;
+        }
+        Ok(output)
+    };
     let ledger = if config.ledger {
         let header = ledger::Header {
             network: config.network.clone(),
@@ -723,7 +734,7 @@ fn outputs(config: &Config, fds: Vec<OwnedFd>, frame_bytes: usize) -> Result<Out
         };
         Some(
             ledger::Writer::new(BufWriter::with_capacity(1 << 20, next()?), &header)
-                .map_err(file("begin the ledger"))?,
+                .map_err(file("begin the file of --ledger"))?,
         )
     } else {
         None
@@ -731,7 +742,7 @@ fn outputs(config: &Config, fds: Vec<OwnedFd>, frame_bytes: usize) -> Result<Out
     let pcap = match config.pcap_port {
         Some(number) => Some((
             sonde_link::Port(number),
-            Pcap::new(next()?, frame_bytes as u32).map_err(file("begin the capture"))?,
+            Pcap::new(next()?, frame_bytes as u32).map_err(file("begin the file of --pcap"))?,
         )),
         None => None,
     };

@@ -120,10 +120,6 @@ impl LabOptions {
     /// Starts the lab.
     pub fn start(&self) -> Result<(Lab, Config), Failure> {
         let config = self.config()?;
-        let create = |path: &PathBuf| {
-            File::create(path)
-                .map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))
-        };
         if let Some(host) = config.pcap_port.filter(|port| *port >= self.hosts.hosts) {
             return Err(Failure::usage(format!(
                 "cannot capture at h{}: this lab has h1 to h{}",
@@ -131,16 +127,51 @@ impl LabOptions {
                 self.hosts.hosts
             )));
         }
-        let ledger = self.ledger.as_ref().map(create).transpose()?;
+        let ledger = self.ledger.as_deref().map(Output::open).transpose()?;
         let pcap = self
             .pcap
             .as_ref()
-            .map(|(_, path)| create(path))
+            .map(|(_, path)| Output::open(path))
             .transpose()?;
         let program = std::env::current_exe()
             .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
-        let lab = Lab::start(&program, &config, ledger.as_ref(), pcap.as_ref())?;
+        let files = [&ledger, &pcap].map(|output| output.as_ref().map(|output| &output.file));
+        let lab = Lab::start(&program, &config, files[0], files[1]).inspect_err(|_| {
+            [&ledger, &pcap]
+                .into_iter()
+                .flatten()
+                .for_each(Output::give_up);
+        })?;
         Ok((lab, config))
+    }
+}
+
+/// A file to be written by the lab. It is emptied once the lab is up, and not before.
+struct Output<'a> {
+    path: &'a Path,
+    file: File,
+    is_new: bool,
+}
+
+impl<'a> Output<'a> {
+    fn open(path: &'a Path) -> Result<Self, Failure> {
+        let is_new = !path.exists();
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file =
+            file.map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
+        Ok(Self { path, file, is_new })
+    }
+
+    /// Leaves things as they were.
+    fn give_up(&self) {
+        if self.is_new {
+            // Who removed it meanwhile has done what was to be done.
+            drop(std::fs::remove_file(self.path));
+        }
     }
 }
 

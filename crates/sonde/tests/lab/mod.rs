@@ -250,6 +250,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// In the environment of all its processes.
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
     /// What it reads.
     pub fn input(mut self, bytes: &[u8]) -> Self {
         self.input = bytes.to_vec();
@@ -367,12 +372,14 @@ impl Running {
     /// Waits for its end, within the limit.
     pub fn finish(mut self) -> Outcome {
         let mut is_late = false;
+        let mut there = Vec::new();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
             if !is_late && self.started.elapsed() > self.limit {
                 is_late = true;
+                there = marked(&self.mark);
                 drop(self.child.kill());
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -386,7 +393,11 @@ impl Running {
             err: drain(&self.err, &self.text),
             text: self.text.clone(),
         };
-        assert!(!is_late, "killed after {:?}: {outcome}", self.limit);
+        assert!(
+            !is_late,
+            "killed after {:?}: {outcome}\n{there:#?}",
+            self.limit
+        );
         outcome
     }
 }
@@ -524,7 +535,7 @@ pub fn network_namespaces() -> Vec<u64> {
 }
 
 /// Asks again until `is_so`, for some seconds; the last answer.
-pub fn eventually<T>(mut ask: impl FnMut() -> T, is_so: impl Fn(&T) -> bool) -> T {
+pub fn eventually<T>(mut ask: impl FnMut() -> T, mut is_so: impl FnMut(&T) -> bool) -> T {
     let deadline = Instant::now() + Duration::from_secs(15);
     loop {
         let answer = ask();
