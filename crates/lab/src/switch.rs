@@ -229,7 +229,6 @@ impl Switch {
                 .filter(|port| port.overloaded)
                 .map(|port| u64::from(port.number.0));
             readable.extend(overloaded);
-            readable.dedup();
             for &token in &readable {
                 match token {
                     TOKEN_CONTROL => self.on_control()?,
@@ -267,9 +266,6 @@ impl Switch {
         port.read(&mut self.pool, &mut self.batch, &mut self.inbox, |stamp| {
             realtime.monotonic_ns(stamp)
         })?;
-        if port.overloaded && port.gate.is_open() {
-            port.gate.close()?;
-        }
         self.settle_gate(index)
     }
 

@@ -438,11 +438,8 @@ fn print_table(benches: &[Bench], rows: &[ResultRow]) -> Result<(), Failure> {
         let share = stream.zip(ceiling).map_or_else(
             || "-".into(),
             |(stream, ceiling)| {
-                format!(
-                    "{}.{} %",
-                    stream * 100 / ceiling,
-                    stream * 1_000 / ceiling % 10
-                )
+                let per_mille = (stream * 1_000 + ceiling / 2) / ceiling;
+                format!("{}.{} %", per_mille / 10, per_mille % 10)
             },
         );
         let verdicts: Vec<_> = rows

@@ -342,7 +342,7 @@ fn outputs_that_cannot_be_written() {
             "true",
         ])
         .expect(PASSING);
-    full.tells(&["capture", "No space left"]);
+    full.tells(&["--pcap", "No space left"]);
 }
 
 /// Root of a user namespace that may have no further one and holds no capability is as badly off as an ordinary user

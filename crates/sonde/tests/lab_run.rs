@@ -35,7 +35,7 @@ fn the_code_is_the_programs() {
         missing.tells(&["h1", "no-such-program", "install it"]);
         let refused = stage.run(&[], &["/etc/passwd"]).output();
         assert_eq!(refused.code, 126, "{refused}");
-        refused.tells(&["h1", "/etc/passwd", "Permission denied"]);
+        refused.tells(&["h1", "/etc/passwd", "executable"]);
     }
 }
 

@@ -26,7 +26,12 @@ fn mount(kind: &str, target: &Path, flags: MountFlags, options: &str) -> Result<
 pub fn make_private(target: &Path) -> Result<()> {
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change(target, flags)
-        .attempt(|| format!("make the mounts under {} private", target.display()))
+        .attempt(|| {
+            format!(
+                "make the mounts under {0} private (in a chroot {0} is no mount: start it with its folder bound to itself, or as a container)",
+                target.display()
+            )
+        })
 }
 
 /// Mounts proc for the current pid namespace; the caller must be in that namespace, not its parent.

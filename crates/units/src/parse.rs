@@ -117,3 +117,23 @@ pub(crate) fn text(value: u64, units: &[(&str, u64)]) -> String {
     let smallest = units.last().map_or("", |(name, _)| name);
     format!("{value}{smallest}")
 }
+
+/// Reads and writes a quantity as its text.
+macro_rules! as_text {
+    ($quantity:ty) => {
+        impl serde::Serialize for $quantity {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $quantity {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+pub(crate) use as_text;

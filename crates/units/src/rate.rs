@@ -5,7 +5,6 @@
 
 use crate::parse::{self, Grammar, ParseQuantityError};
 use crate::{Bytes, Ratio, Span};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, str::FromStr};
 
 /// Bits a second, never zero.
@@ -79,19 +78,7 @@ impl fmt::Display for BitRate {
     }
 }
 
-impl Serialize for BitRate {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for BitRate {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
+parse::as_text!(BitRate);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@
 //!          fraction (`1/1000`).
 //! Checked: `decimals_percentages_and_fractions_agree`.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::parse;
 use std::{fmt, str::FromStr};
 
 /// A fraction with a denominator above zero, not reduced.
@@ -116,19 +116,7 @@ impl fmt::Display for Ratio {
     }
 }
 
-impl Serialize for Ratio {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Ratio {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
+parse::as_text!(Ratio);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,6 @@
 //! Checked: `sizes_take_binary_and_decimal_suffixes`.
 
 use crate::parse::{self, Grammar, ParseQuantityError};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, iter::Sum, ops, str::FromStr};
 
 /// A number of bytes.
@@ -106,19 +105,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
+parse::as_text!(Bytes);
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,6 @@
 //! Checked: `spans_parse_and_print`, `a_round_trip_is_two_ways`.
 
 use crate::parse::{self, Grammar, ParseQuantityError};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{fmt, iter::Sum, ops, str::FromStr};
 
 /// A length of time.
@@ -188,19 +187,7 @@ impl fmt::Display for Span {
     }
 }
 
-impl Serialize for Span {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
+parse::as_text!(Span);
 
 #[cfg(test)]
 mod tests {
