@@ -120,7 +120,7 @@ else
 fi
 
 # shellcheck disable=SC2046  # options
-tests units --lib --bins --examples $(targets '^' | grep -v -- '--test lab_') --
+tests units --lib --bins $(targets '^' | grep -v -- '--test lab_') --
 tests docs --doc --
 if [ -n "$(targets '^lab_')" ]; then
     # shellcheck disable=SC2046

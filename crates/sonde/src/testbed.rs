@@ -127,11 +127,15 @@ impl LabOptions {
                 self.hosts.hosts
             )));
         }
-        let ledger = self.ledger.as_deref().map(Output::open).transpose()?;
+        let ledger = self
+            .ledger
+            .as_deref()
+            .map(|path| Output::open("ledger", path))
+            .transpose()?;
         let pcap = self
             .pcap
             .as_ref()
-            .map(|(_, path)| Output::open(path))
+            .map(|(_, path)| Output::open("capture", path))
             .transpose()?;
         let program = std::env::current_exe()
             .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
@@ -154,15 +158,16 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn open(path: &'a Path) -> Result<Self, Failure> {
+    fn open(what: &str, path: &'a Path) -> Result<Self, Failure> {
         let is_new = !path.exists();
         let file = File::options()
             .write(true)
             .create(true)
             .truncate(false)
             .open(path);
-        let file =
-            file.map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
+        let file = file.map_err(|e| {
+            Failure::cannot(format!("cannot write the {what} {}: {e}", path.display()))
+        })?;
         Ok(Self { path, file, is_new })
     }
 

@@ -181,7 +181,9 @@ impl Ground {
     /// The machine, as far as it bears on the figures.
     fn machine(&self) -> String {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let kernel = read("/proc/sys/kernel/osrelease");
+        let release = read("/proc/sys/kernel/osrelease");
+        // The version alone; what follows the first dash names a build.
+        let kernel = release.split('-').next().unwrap_or_default();
         let processors = read("/proc/cpuinfo");
         let model = processors
             .lines()

@@ -50,43 +50,58 @@ impl Case {
         }
     }
 
-    /// Whether it can be run here; says what is missing where not.
-    pub fn is_possible(self) -> bool {
-        let is_root = is_root();
-        if self.is_user && !is_root {
-            return skip("root, to become an ordinary user");
+    /// What is missing here to run it.
+    fn missing(self) -> Option<&'static str> {
+        if self.is_user && path_of("setpriv").is_none() {
+            return Some("setpriv");
         }
-        if self.is_user && !has("setpriv") {
-            return false;
+        if self.attachment != "tap" {
+            return None;
         }
-        if self.attachment == "tap" && !self.is_user && fs::File::open(TUN).is_err() {
-            return skip("a TAP device that can be opened (/dev/net/tun)");
+        if !self.is_user {
+            let is_open = fs::File::open(TUN).is_ok();
+            return (!is_open).then_some("a TAP device that can be opened (/dev/net/tun)");
         }
-        if self.attachment == "tap" && self.is_user {
-            let stage = Stage::bare("probe");
-            if tun_node(&stage.folder).is_none() {
-                return skip("a device node for TAPs that a user may open");
-            }
-        }
-        true
+        let stage = Stage::bare("probe");
+        let node = tun_node(&stage.folder);
+        node.is_none()
+            .then_some("a device node for TAPs that a user may open")
     }
+}
+
+/// Those of `all` that can be run here. A test of which nothing is left counts as skipped; what else is left out is told.
+fn possible(all: &[Case]) -> Vec<Case> {
+    let (left, out): (Vec<Case>, Vec<Case>) = all.iter().partition(|case| case.missing().is_none());
+    let word = if left.is_empty() {
+        "skipped"
+    } else {
+        "left out"
+    };
+    for case in out {
+        println!(
+            "{word}: {case:?} for want of {}",
+            case.missing().unwrap_or("nothing any more")
+        );
+    }
+    left
 }
 
 /// The attachments, as this process's own user.
 pub fn attachments() -> Vec<Case> {
-    let all = [Case::own("tap"), Case::own("veth")];
-    all.into_iter().filter(|case| case.is_possible()).collect()
+    possible(&[Case::own("tap"), Case::own("veth")])
 }
 
-/// The attachments, as this process's own user and as an ordinary one.
+/// The attachments, as this process's own user, and if that is root, as an ordinary one.
 pub fn cases() -> Vec<Case> {
-    let all = [
+    if !is_root() {
+        return attachments();
+    }
+    possible(&[
         Case::own("tap"),
         Case::own("veth"),
         Case::user("tap"),
         Case::user("veth"),
-    ];
-    all.into_iter().filter(|case| case.is_possible()).collect()
+    ])
 }
 
 /// Whether this process is root.
