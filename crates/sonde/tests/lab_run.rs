@@ -121,19 +121,22 @@ fn a_folder_below_tmp_is_kept_though_tmp_is_private() {
         let below = Path::new("/tmp").join(stage.folder.file_name().unwrap());
         std::fs::create_dir(&below).unwrap();
         std::fs::write(below.join("seen"), "here\n").unwrap();
+        let beside = below.with_extension("beside");
+        std::fs::write(&beside, "").unwrap();
         let kept = stage.run(
             &["--hosts", "2"],
             &[
                 "sh",
                 "-c",
-                "pwd; cat seen; ls -A /tmp | wc -l; sonde lab exec h2 -- cat seen",
+                "pwd; cat seen; ls -A /tmp | grep -c beside; sonde lab exec h2 -- cat seen",
             ],
         );
         let kept = kept.dir(&below).output();
         std::fs::remove_dir_all(&below).unwrap();
+        std::fs::remove_file(&beside).unwrap();
         assert_eq!(
             (kept.code, kept.out),
-            (0, format!("{}\nhere\n1\nhere\n", below.display())),
+            (0, format!("{}\nhere\n0\nhere\n", below.display())),
             "{}",
             kept.err
         );

@@ -16,12 +16,8 @@ fn play() {
 
 /// Defines the shell functions `part` (a part with arguments) and `wait_for FILE` (its first line is there), and runs `script`.
 fn traffic(stage: &Stage, options: &[&str], script: &str) -> (Outcome, Value) {
-    let program = std::env::current_exe().unwrap();
-    let program = if stage.case.is_user {
-        stage.copy_in(&program)
-    } else {
-        program
-    };
+    // Hosts do not see the machine's /tmp, where this may lie.
+    let program = stage.copy_in(&std::env::current_exe().unwrap());
     let functions = "part() { SONDE_TEST_PART=\"$*\" $PROGRAM --ignored --exact play --nocapture; }
         on() { host=$1; shift; SONDE_TEST_PART=\"$*\" sonde lab exec $host -- $PROGRAM --ignored --exact play --nocapture; }
         wait_for() { for i in $(seq 1000); do grep -q listening $1 2>/dev/null && return; sleep 0.02; done; echo not listening; exit 3; }\n";
