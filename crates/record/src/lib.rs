@@ -10,10 +10,15 @@ mod cell;
 mod document;
 mod network;
 mod row;
+mod run;
 mod verdict;
 
 pub use cell::{CellError, cell_id};
 pub use document::{Document, NetworkList, Printed, SchemaName, schema};
 pub use network::{NetworkRow, OverheadStep};
 pub use row::{Backpressure, Layer, Method, Phase, Quantity, ResultRow, Status, Step, Testbed};
+pub use run::{
+    CellRecord, Ceiling, ClockRecord, EventRecord, Factors, HostFacts, HostRecord, Interference,
+    LaunchRecord, Measurement, NetworkRecord, Run, RunHead, RunState,
+};
 pub use verdict::{Lateness, LatenessBucket, Verdict, VerdictStatus};

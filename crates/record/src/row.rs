@@ -104,6 +104,45 @@ pub enum Quantity {
     StartupNs,
     /// User bytes at the receiver.
     ThroughputBps,
+    /// CPU time of the sending thread for each user byte.
+    CpuSrcNsPerByte,
+    /// CPU time of the receiving thread for each user byte.
+    CpuDstNsPerByte,
+    /// Datagrams sent and never received, of all sent.
+    LostShare,
+    /// Datagrams that came after a later one, of all received.
+    ReorderedShare,
+    /// Datagrams that came again, of all received.
+    DuplicatedShare,
+    /// Time with something to send, of the timed window, at the sender.
+    BusyShare,
+    /// Time that the peer's window held the sender back, of the timed window.
+    RwndLimitedShare,
+    /// Time that the send buffer held the sender back, of the timed window.
+    SndbufLimitedShare,
+    /// Segments sent again in the timed window.
+    Retransmits,
+}
+
+impl Quantity {
+    /// How many of the integers in a series make one of the unit in the name: a share is held in millionths, CPU time for
+    /// a byte in picoseconds.
+    pub const fn per_unit(self) -> u64 {
+        match self {
+            Self::LatencyNs
+            | Self::RttNs
+            | Self::StartupNs
+            | Self::ThroughputBps
+            | Self::Retransmits => 1,
+            Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,
+            Self::LostShare
+            | Self::ReorderedShare
+            | Self::DuplicatedShare
+            | Self::BusyShare
+            | Self::RwndLimitedShare
+            | Self::SndbufLimitedShare => 1_000_000,
+        }
+    }
 }
 
 /// Whether a row holds a measurement.

@@ -9,8 +9,10 @@
 
 mod interval;
 mod launches;
+mod series;
 mod summary;
 
 pub use interval::{Interval, median_rank_interval};
 pub use launches::{Pooled, pool};
+pub use series::{Damaged, FIRST_MAX, Parts, Series};
 pub use summary::{SAMPLES_FOR_P99, SAMPLES_FOR_P999, Samples, Summary};

@@ -1,0 +1,292 @@
+//! A run: everything that one command measured, as it is held in memory and in the store.
+//!
+//! Model:   a run has hosts, networks, cells and launches. A cell is a set of resolved [`Factors`]; its id is their hash. A
+//!          launch is one start of a pair of workers for one cell; it holds the series that they gave. Rows are worked out
+//!          from these, never stored.
+//! Units:   a series holds integers in its quantity's [base unit](crate::Quantity::per_unit); times of day are
+//!          nanoseconds since 1970, UTC.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_stats::Series;
+
+use crate::{
+    Backpressure, CellError, Layer, Method, NetworkRow, Phase, Quantity, Step, Testbed, Verdict,
+    cell_id,
+};
+
+/// Everything that one command measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Run {
+    /// What was asked, when and by what.
+    pub head: RunHead,
+    /// The hosts, in the order of the testbed: the first is the reference of the clocks.
+    pub hosts: Vec<HostRecord>,
+    /// The networks, in the plan's order.
+    pub networks: Vec<NetworkRecord>,
+    /// The cells, in the plan's order; planned ones are here before they are measured.
+    pub cells: Vec<CellRecord>,
+    /// The launches, in the order in which they ended.
+    pub launches: Vec<LaunchRecord>,
+    /// What happened meanwhile.
+    pub events: Vec<EventRecord>,
+    /// Check these before trusting the results.
+    pub warnings: Vec<String>,
+}
+
+/// What was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunHead {
+    /// Its id: the time of its begin and six random digits, as in `20261121T043302Z-1f09c3`.
+    pub id: String,
+    /// The command as it was given.
+    pub command: String,
+    /// The plan that it became, as TOML.
+    pub plan: String,
+    /// Where random draws began: the order of launches, the networks' losses.
+    pub seed: u64,
+    /// Version of sonde that began it.
+    pub version: String,
+    /// When it began.
+    pub began_unix_ns: u64,
+    /// When it ended; null while it runs, and after it was killed.
+    pub ended_unix_ns: Option<u64>,
+    /// How it ended.
+    pub state: RunState,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Begun and not ended: it is running, or it was killed.
+    Open,
+    /// All launches were made.
+    Complete,
+    /// It ended before all launches were made: interrupted, out of budget, or a host was lost. `--resume` goes on.
+    Partial,
+}
+
+/// A host as its agent describes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostRecord {
+    /// Its name: `h1` in the lab, as given on the command line else.
+    pub name: String,
+    /// Its address on the network that is measured.
+    pub address: String,
+    /// What it is.
+    pub facts: HostFacts,
+    /// Its clock against the first host's; null for the first host, and where one clock serves all.
+    pub clock: Option<ClockRecord>,
+}
+
+/// What a host is, by its own account. What it does not tell is null.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostFacts {
+    /// The name that it gives itself.
+    pub hostname: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu: Option<String>,
+    /// CPUs online.
+    pub cpus: u64,
+    /// Main memory.
+    pub memory_bytes: Option<u64>,
+    /// The kernel's clock source: `tsc`, `kvm-clock`.
+    pub clock_source: Option<String>,
+    /// What reading the clock costs.
+    pub clock_read_ns: Option<u64>,
+    /// The smallest difference between two readings that is not zero.
+    pub clock_resolution_ns: Option<u64>,
+    /// The interface by which its peers are reached.
+    pub interface: Option<String>,
+    /// That interface's MTU.
+    pub mtu_bytes: Option<u64>,
+    /// That interface's rate.
+    pub line_bps: Option<u64>,
+    /// Settings of its TCP: the sysctl's name below `net.`, and its value.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// A clock against another: theirs minus ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClockRecord {
+    /// At the begin of the run.
+    pub offset_ns: i64,
+    /// Change of the offset, in nanoseconds a second; null before it was asked a second time.
+    pub drift_ppb: Option<i64>,
+    /// The true offset is at most so far from it: half of the shortest exchange.
+    pub bound_ns: u64,
+}
+
+/// A network as it was resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkRecord {
+    /// Ceilings and overhead chain. Its name is the selector with knobs, and names the network in all rows.
+    pub row: NetworkRow,
+    /// What the model allows, beside what is measured.
+    pub ceilings: Vec<Ceiling>,
+    /// How hosts are attached to an emulated network: `tap` or `veth`.
+    pub attachment: Option<String>,
+    /// What holds senders back.
+    pub backpressure: Option<Backpressure>,
+    /// The resolved description, as TOML; null for a real network.
+    pub spec: Option<String>,
+}
+
+/// What the model allows for one quantity: a point of a line on the plot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ceiling {
+    /// The path: `tcp`, `udp`.
+    pub path: String,
+    /// What it bounds.
+    pub quantity: Quantity,
+    /// Warm, or cold with everything that is paid once.
+    pub phase: Phase,
+    /// A stream's ceiling does not depend on the size of messages: null.
+    pub size_bytes: Option<u64>,
+    /// The bound, in the quantity's base unit.
+    pub value: u64,
+}
+
+/// The resolved factors of a cell. Their hash is its id: a factor that changes what is measured stands here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Factors {
+    /// `startup`, `latency`, `throughput`.
+    pub probe: String,
+    /// `stream`, or `message` (single messages, each with everything in it), for throughput; null else.
+    pub mode: Option<String>,
+    /// The layer.
+    pub layer: Layer,
+    /// `tcp`, `udp`.
+    pub path: String,
+    /// How bytes are handed over.
+    pub method: Option<Method>,
+    /// `block` or `poll`.
+    pub wait: Option<String>,
+    /// The network's name with its knobs.
+    pub network: String,
+    /// What the hosts are.
+    pub testbed: Testbed,
+    /// Their names, in order.
+    pub hosts: Vec<String>,
+    /// Their settings.
+    pub profile: Option<String>,
+    /// How they are attached.
+    pub attachment: Option<String>,
+    /// Background traffic; null when idle.
+    pub load: Option<String>,
+    /// User bytes in a message.
+    pub size_bytes: u64,
+}
+
+impl Factors {
+    /// The id of the cell.
+    ///
+    /// # Errors
+    /// Never for these types; the hash is over JSON, which could refuse others.
+    pub fn cell(&self) -> Result<String, CellError> {
+        cell_id(self)
+    }
+}
+
+/// A cell and how often it is to be launched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Its id.
+    pub id: String,
+    /// Its factors.
+    pub factors: Factors,
+    /// Launches that the plan wants.
+    pub launches: u64,
+    /// Why it is not measured at all, if so: a missing capability with its remedy.
+    pub skipped: Option<String>,
+}
+
+/// One launch of one cell.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct LaunchRecord {
+    /// The cell.
+    pub cell: String,
+    /// Its number among the cell's launches, from 0.
+    pub index: u64,
+    /// The sending or measuring host.
+    pub src: String,
+    /// The receiving or answering host.
+    pub dst: String,
+    /// When it began.
+    pub began_unix_ns: u64,
+    /// How long it took; the launch of all sizes together.
+    pub took_ns: u64,
+    /// Why it failed, with the host that did; null when it gave what it should.
+    pub failure: Option<String>,
+    /// What was measured.
+    pub series: Vec<Measurement>,
+    /// What the kernel made of the sockets' settings, read back.
+    pub settings: BTreeMap<String, String>,
+    /// What else the hosts did meanwhile: `src`, then `dst`.
+    pub interference: Vec<Interference>,
+    /// Whether the emulation kept its own times.
+    pub verdict: Option<Verdict>,
+}
+
+/// One quantity of one launch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What.
+    pub quantity: Quantity,
+    /// Cold or warm.
+    pub phase: Phase,
+    /// The part of a start-up.
+    pub step: Option<Step>,
+    /// The samples; empty when it could not be had.
+    pub series: Series,
+    /// Why there are no samples, with the remedy; null where there are.
+    pub reason: Option<String>,
+}
+
+/// What disturbed a launch at one host, from the begin of its measurement to its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Interference {
+    /// The host.
+    pub host: String,
+    /// How long it was watched.
+    pub span_ns: u64,
+    /// CPU time of the measuring thread.
+    pub thread_cpu_ns: u64,
+    /// CPU time of the whole host, all CPUs, idle not counted; null where /proc/stat cannot be read.
+    pub host_cpu_ns: Option<u64>,
+    /// CPUs that the host has: what `host_cpu_ns` is a part of.
+    pub cpus: u64,
+    /// CPU time that a hypervisor took away.
+    pub steal_ns: Option<u64>,
+    /// Times that the thread was put aside for another.
+    pub involuntary_switches: u64,
+    /// Times that it waited.
+    pub voluntary_switches: u64,
+    /// TCP segments sent again.
+    pub retransmits: Option<u64>,
+}
+
+/// Something that happened during a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventRecord {
+    /// When.
+    pub at_unix_ns: u64,
+    /// `interrupted`, `host_lost`, `resumed`, `budget`.
+    pub kind: String,
+    /// In words.
+    pub text: String,
+}
