@@ -1,11 +1,12 @@
-//! The times of an idle network: one frame alone, there and back, and the question for an address.
+//! The times of an idle network: one frame alone, there and back, a train of frames, and the question for an address.
 //!
 //! Model:   the network itself is run between two ports, with nothing else on it. Loss and reordering are left out: the
 //!          time is that of a frame which meets neither. Circuits are up before the frame is offered, but for
 //!          [`first_one_way`], which pays for the set-up of a switched circuit.
 //! Source:  RFC 826 (28 bytes with IPv4 over Ethernet). Deviations: the same size is used towards an ATM address server,
 //!          where RFC 2225 §8.1 packets have 40 and 60 bytes: one cell of 2.8 us less each way, beside its 1 ms.
-//! Checked: `times_are_sums_of_their_parts`, `a_switched_circuit_costs_its_set_up`, `a_neighbour_is_asked_or_served`.
+//! Checked: `times_are_sums_of_their_parts`, `a_switched_circuit_costs_its_set_up`, `a_neighbour_is_asked_or_served`,
+//!          `a_train_is_as_long_as_its_slowest_line`.
 
 use crate::{Clock, Happening};
 use sonde_link::{
@@ -57,6 +58,37 @@ pub enum TimeError {
 /// [`TimeError`], also where `len` is above the MTU.
 pub fn one_way(spec: &NetworkSpec, len: Bytes) -> Result<OneWay, TimeError> {
     alone(spec, len, true)
+}
+
+/// From the offer of the first of these frames to the last bit of the last at the other station, circuits up; each is offered
+/// as soon as the station takes it. No message of so many frames is faster: acknowledgements and windows only add to it.
+///
+/// # Errors
+/// [`TimeError`], also where a frame is above the MTU or there is none.
+pub fn train(spec: &NetworkSpec, frames: &[Bytes]) -> Result<OneWay, TimeError> {
+    for len in frames {
+        fits(spec, *len)?;
+    }
+    let mut clock = idle(spec, true)?;
+    let begin = clock.now();
+    let (mut offered, mut delivered, mut end) = (0, 0, begin);
+    while delivered < frames.len() {
+        while offered < frames.len() && clock.ready(NEAR, Class::default()) {
+            clock.offer(frame(offered as u64, NEAR, FAR, frames[offered]));
+            offered += 1;
+        }
+        match clock.step(NEVER) {
+            Some(Happening::Event(Event::Deliver { at, .. })) => {
+                (delivered, end) = (delivered + 1, at)
+            }
+            Some(Happening::Event(Event::Lost { place, cause, .. })) => {
+                return Err(TimeError::Lost { place, cause });
+            }
+            Some(_) => {}
+            None => unreachable!("a taken frame is delivered or lost"),
+        }
+    }
+    Ok(OneWay(end.since(begin)))
 }
 
 /// The same for the first frame between two stations: with the set-up of a switched circuit, where there is one.
@@ -204,6 +236,22 @@ mod tests {
             Forwarding::Cells => cell,
         };
         head + wire + switch.latency + time + spec.line.propagation()
+    }
+
+    #[test]
+    fn a_train_is_as_long_as_its_slowest_line() {
+        for spec in catalogue() {
+            let mtu = Bytes(spec.mtu);
+            let one = one_way(&spec, mtu).unwrap();
+            assert_eq!(train(&spec, &[mtu]), Ok(one));
+            for count in [2, 100, 3_000] {
+                // All lines of a network have one rate: each further frame is one transmission behind.
+                let want = one.0 + spec.line.time(mtu) * (count - 1);
+                let got = train(&spec, &vec![mtu; count as usize]).unwrap().0;
+                assert_eq!(got, want, "{} {count}", spec.name);
+            }
+            assert!(train(&spec, &[Bytes(spec.mtu + 1)]).is_err());
+        }
     }
 
     #[test]
