@@ -35,10 +35,11 @@ pub trait Channel {
     /// The peer is gone, sent another size, or nothing for the channel's patience.
     fn recv(&mut self, message: &mut [u8]) -> Result<()>;
 
-    /// Sends `ping` and receives its answer into `pong`, which has the same size. Returns how often `ping` was sent again.
+    /// Sends `ping` and receives its answer into `pong`, which begins like it. Returns how often `ping` was sent again.
     ///
     /// # Errors
     /// Those of [`send`](Self::send) and [`recv`](Self::recv).
+    #[inline]
     fn exchange(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
         self.send(ping)?;
         self.recv(pong)?;

@@ -26,6 +26,7 @@ pub struct Mismatch {
     pub wanted: u8,
 }
 
+#[inline]
 fn header(sequence: u32, size_bytes: usize) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&sequence.to_le_bytes());
@@ -45,19 +46,60 @@ pub fn message(size_bytes: usize) -> Vec<u8> {
 }
 
 /// Gives a message its number.
+#[inline]
 pub fn stamp(message: &mut [u8], sequence: u32) {
-    let size_bytes = message.len();
-    let cut = size_bytes.min(HEADER_BYTES);
-    message[..cut].copy_from_slice(&header(sequence, size_bytes)[..cut]);
+    // One byte is the most usual of the short messages, and worth no call of memcpy.
+    if let [only] = message {
+        *only = sequence as u8;
+        return;
+    }
+    let header = header(sequence, message.len());
+    match message.first_chunk_mut() {
+        Some(begin) => *begin = header,
+        None => {
+            let cut = message.len();
+            message.copy_from_slice(&header[..cut]);
+        }
+    }
 }
 
 /// Checks the header: cheap, whatever the size.
 ///
 /// # Errors
 /// The first byte that differs.
+#[inline]
 pub fn check(message: &[u8], sequence: u32) -> Result<(), Mismatch> {
+    // As whole words first: this is done for every message.
+    let header = header(sequence, message.len());
+    let same = match (message, message.first_chunk::<HEADER_BYTES>()) {
+        ([only], _) => *only == header[0],
+        (_, Some(begin)) => *begin == header,
+        (_, None) => message == &header[..message.len()],
+    };
+    if same {
+        return Ok(());
+    }
     let cut = message.len().min(HEADER_BYTES);
     compare(&message[..cut], 0, sequence, message.len())
+}
+
+/// Checks an answer that is the begin of its message.
+///
+/// # Errors
+/// The first byte that differs.
+#[inline]
+pub fn check_answer(answer: &[u8], message: &[u8]) -> Result<(), Mismatch> {
+    let mut pairs = answer.iter().zip(message).enumerate();
+    match pairs.find(|(_, (found, wanted))| found != wanted) {
+        None => Ok(()),
+        Some((at, (&found, &wanted))) => Err(Mismatch {
+            sequence: sequence(message).unwrap_or(u32::from(message[0])),
+            size_bytes: message.len(),
+            at,
+            found,
+            wanted,
+        }),
+    }
 }
 
 /// Checks every byte.
@@ -69,10 +111,12 @@ pub fn verify(message: &[u8], sequence: u32) -> Result<(), Mismatch> {
 }
 
 /// The number in a message that has room for all of it.
+#[inline]
 pub fn sequence(message: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(message.get(..4)?.try_into().ok()?))
 }
 
+#[inline(never)]
 fn compare(part: &[u8], from: usize, sequence: u32, size_bytes: usize) -> Result<(), Mismatch> {
     let header = header(sequence, size_bytes);
     for (offset, &found) in part.iter().enumerate() {
@@ -165,6 +209,9 @@ mod tests {
             assert_eq!(verify(&changed, 77).unwrap_err().at, at);
             assert_eq!(check(&changed, 77).is_err(), at < HEADER_BYTES);
         }
+        assert_eq!(check_answer(&sent[..1], &sent), Ok(()));
+        let wrong = check_answer(&[78], &sent).unwrap_err();
+        assert_eq!((wrong.sequence, wrong.at, wrong.found), (77, 0, 78));
         // Half of a message is no message: the size is in the header.
         assert_eq!(check(&sent[..500], 77).unwrap_err().at, 4);
     }

@@ -2,6 +2,7 @@
 //!
 //! Units:   buffer sizes are usable bytes: half of what Linux reports, which counts its own bookkeeping.
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -38,6 +39,16 @@ pub enum Wait {
     Block,
     /// It asks again and again, and gives the CPU to nobody.
     Poll,
+}
+
+impl Wait {
+    /// As it is written: `block`, `poll`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Poll => "poll",
+        }
+    }
 }
 
 /// What is asked for.
@@ -108,6 +119,28 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The settings by name, each after `prefix`: what was granted, and what was asked for where it differs.
+    pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
+        let buffer = |buffer: &Buffer| match buffer.asked_bytes {
+            Some(asked) if asked != buffer.granted_bytes => {
+                format!("{} (asked for {asked})", buffer.granted_bytes)
+            }
+            Some(_) => buffer.granted_bytes.to_string(),
+            None => format!("{} (the kernel's)", buffer.granted_bytes),
+        };
+        let values = [
+            ("send_buffer_bytes", Some(buffer(&self.send_buffer))),
+            ("recv_buffer_bytes", Some(buffer(&self.recv_buffer))),
+            ("nodelay", self.nodelay.map(|on| on.to_string())),
+            ("congestion", self.congestion.clone()),
+            ("mss_bytes", self.mss_bytes.map(|bytes| bytes.to_string())),
+        ];
+        let named = values
+            .into_iter()
+            .filter_map(|(name, value)| Some((format!("{prefix}{name}"), value?)));
+        named.collect()
+    }
+
     pub(crate) fn read(socket: impl AsFd, options: &Options, path: Path) -> Result<Self> {
         let fd = socket.as_fd();
         let refused = |what: &str, errno| sonde_sys::Error::Call {

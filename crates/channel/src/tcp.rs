@@ -86,6 +86,7 @@ impl Tcp {
     ///
     /// # Errors
     /// The peer is gone, or took nothing for the patience.
+    #[inline]
     pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut flags = SendFlags::NOSIGNAL;
         if self.options.wait == Wait::Poll {
@@ -115,6 +116,7 @@ impl Tcp {
     ///
     /// # Errors
     /// The connection is broken, or nothing came for the patience.
+    #[inline]
     pub fn recv_some(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let flags = match self.options.wait {
             Wait::Poll => RecvFlags::DONTWAIT,
@@ -138,12 +140,53 @@ impl Tcp {
         }
     }
 
+    /// Receives what there is without waiting; `None` when there is nothing yet, zero at the end of the stream.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn recv_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
+        match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((received, _)) => Ok(Some(received)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(errno) => Err(Error::Call {
+                peer: self.peer,
+                attempt: "receive",
+                errno,
+            }),
+        }
+    }
+
+    #[cold]
     fn silence(&self, awaited: String) -> Error {
         Error::Timeout {
             peer: self.peer,
             awaited,
             waited: self.options.patience,
         }
+    }
+
+    /// Ends both directions, after the peer ended its own, and waits until the last acknowledgement is here, so that this
+    /// host has nothing more to send for this connection.
+    ///
+    /// # Errors
+    /// The peer still sends, or does not acknowledge within the patience.
+    pub fn end_in_silence(&mut self) -> Result<()> {
+        if self.recv_some(&mut [0])? != 0 {
+            return Err(Error::Size {
+                peer: self.peer,
+                found_bytes: 1,
+                wanted_bytes: 0,
+            });
+        }
+        self.end()?;
+        let begin = Instant::now();
+        while !self.info()?.is_closed() {
+            if begin.elapsed() >= self.options.patience {
+                return Err(self.silence("the acknowledgement of the end".into()));
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
     }
 
     /// Says that nothing more will be sent; what the peer sends can still be received.
@@ -174,6 +217,7 @@ impl AsFd for Tcp {
 }
 
 impl Channel for Tcp {
+    #[inline]
     fn send(&mut self, message: &[u8]) -> Result<()> {
         let mut sent = 0;
         while sent < message.len() {
@@ -182,6 +226,7 @@ impl Channel for Tcp {
         Ok(())
     }
 
+    #[inline]
     fn recv(&mut self, message: &mut [u8]) -> Result<()> {
         let wanted = message.len();
         let mut received = 0;
@@ -292,6 +337,12 @@ impl Acceptor {
                 Err(error) => return Err(refused("accept a connection")(error)),
             }
         }
+    }
+}
+
+impl AsFd for Acceptor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
     }
 }
 

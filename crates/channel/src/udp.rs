@@ -136,6 +136,7 @@ impl Udp {
         }
     }
 
+    #[cold]
     fn silence(&self, awaited: String, waited: Duration) -> Error {
         Error::Timeout {
             peer: self.peer,
@@ -145,6 +146,7 @@ impl Udp {
     }
 
     /// One receive, of at most `resend_after`.
+    #[inline]
     pub fn recv_datagram(&mut self, buffer: &mut [u8]) -> Result<Datagram> {
         let mut flags = RecvFlags::TRUNC;
         if self.options.wait == Wait::Poll {
@@ -162,6 +164,42 @@ impl Udp {
         }
     }
 
+    /// Receives without waiting.
+    ///
+    /// # Errors
+    /// The peer's port is closed, or another failure of the socket.
+    pub fn recv_now(&mut self, buffer: &mut [u8]) -> Result<Datagram> {
+        let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
+        match rustix::net::recv(&self.socket, &mut *buffer, flags) {
+            Ok((_, size)) => Ok(Datagram::Of(size)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(Datagram::Silence),
+            Err(errno) => Err(self.failed("receive", errno)),
+        }
+    }
+
+    /// From here on with anybody again; the port stays where it was bound to an address.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn leave(self) -> Result<UdpPort> {
+        let peer = self.peer;
+        let failed = |attempt| {
+            move |errno| Error::Call {
+                peer,
+                attempt,
+                errno,
+            }
+        };
+        rustix::net::connect_unspec(&self.socket).map_err(failed("leave the peer"))?;
+        let local = self.socket.local_addr();
+        let local = local.map_err(|error| failed("read the address")(errno(&error)))?;
+        Ok(UdpPort {
+            socket: self.socket,
+            local,
+            options: self.options,
+        })
+    }
+
     /// One receive of a message of exactly this size; `false` for silence or a datagram that is none.
     #[inline]
     fn recv_message(&mut self, message: &mut [u8]) -> Result<Received> {
@@ -176,12 +214,8 @@ impl Udp {
         let Datagram::Of(size) = received else {
             return Ok(Received::Silence);
         };
-        let begin = if direct {
-            &message[..CONTROL.len()]
-        } else {
-            &short[..]
-        };
-        if size >= CONTROL.len() && begin == CONTROL {
+        let begin = if direct { &*message } else { &short[..] };
+        if size >= CONTROL.len() && begin.first_chunk() == Some(CONTROL) {
             return Ok(Received::Control);
         }
         if size != message.len() {
@@ -191,10 +225,26 @@ impl Udp {
                 wanted_bytes: message.len(),
             });
         }
-        if !direct {
-            message.copy_from_slice(&short[..size]);
+        match message {
+            _ if direct => {}
+            [only] => *only = short[0],
+            message => message.copy_from_slice(&short[..size]),
         }
         Ok(Received::Message)
+    }
+}
+
+/// Whether a message has the number of its question, as far as both have room for it.
+#[inline]
+fn is_answer(pong: &[u8], ping: &[u8]) -> bool {
+    // As whole words first: this is done for every round trip.
+    match (pong.first_chunk::<HEADER_BYTES>(), ping.first_chunk()) {
+        (Some(pong), Some(ping)) => pong == ping,
+        _ if pong.len() == 1 && !ping.is_empty() => pong[0] == ping[0],
+        _ => {
+            let cut = pong.len().min(ping.len()).min(HEADER_BYTES);
+            pong[..cut] == ping[..cut]
+        }
     }
 }
 
@@ -205,6 +255,7 @@ enum Received {
 }
 
 impl Channel for Udp {
+    #[inline]
     fn send(&mut self, message: &[u8]) -> Result<()> {
         let mut flags = SendFlags::NOSIGNAL;
         if self.options.wait == Wait::Poll {
@@ -229,6 +280,7 @@ impl Channel for Udp {
         }
     }
 
+    #[inline]
     fn recv(&mut self, message: &mut [u8]) -> Result<()> {
         let begin = Instant::now();
         loop {
@@ -244,15 +296,15 @@ impl Channel for Udp {
         }
     }
 
+    #[inline]
     fn exchange(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
-        let header = ping.len().min(HEADER_BYTES);
         let mut resends = 0;
         let mut begin = None;
         self.send(ping)?;
         loop {
             let received = self.recv_message(pong)?;
             match received {
-                Received::Message if pong[..header] == ping[..header] => return Ok(resends),
+                Received::Message if is_answer(pong, ping) => return Ok(resends),
                 Received::Message => self.losses.late += 1,
                 Received::Control => {}
                 Received::Silence => {
@@ -301,7 +353,7 @@ impl UdpPort {
                 errno: errno(&error),
             }
         };
-        let socket = UdpSocket::bind(local).map_err(refused("receive datagrams"))?;
+        let socket = bind_for_good(local).map_err(refused("receive datagrams"))?;
         options.apply(&socket, Path::Udp)?;
         let local = socket.local_addr().map_err(refused("read the address"))?;
         bound_send(&socket, options.patience).map_err(|errno| Error::Local {
@@ -411,6 +463,35 @@ impl UdpPort {
     }
 }
 
+/// Attempts at a port that nobody takes in between.
+const BIND_TRIES: u32 = 16;
+
+/// Binds to a port by its number, so that the socket keeps it when it leaves a peer.
+///
+/// A port that the kernel chose is given up by connect(AF_UNSPEC): __udp_disconnect in net/ipv4/udp.c unhashes a socket
+/// without SOCK_BINDPORT_LOCK, and datagrams to it are refused from then on. To see it: bind to port 0, connect, connect to
+/// AF_UNSPEC, getsockname.
+fn bind_for_good(local: SocketAddr) -> std::io::Result<UdpSocket> {
+    if local.port() != 0 {
+        return UdpSocket::bind(local);
+    }
+    let mut tries = 0;
+    loop {
+        let chosen = UdpSocket::bind(local)?.local_addr()?;
+        tries += 1;
+        match UdpSocket::bind(chosen) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && tries < BIND_TRIES => {}
+            bound => return bound,
+        }
+    }
+}
+
+impl AsFd for UdpPort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -490,6 +571,22 @@ mod tests {
         assert_eq!(payload::verify(&pong, 1), Ok(()));
         server.join().unwrap();
         assert_eq!(client.losses().late, 1);
+    }
+
+    #[test]
+    fn a_port_outlives_its_peers() {
+        let (mut first, mut port) = pair(Wait::Block, 2_000);
+        let local = port.local();
+        for _ in 0..3 {
+            first.send(b"one").unwrap();
+            let (_, from) = next(&mut port);
+            let mut joined = port.join(from).unwrap();
+            joined.send(b"two").unwrap();
+            first.recv(&mut [0; 3]).unwrap();
+            port = joined.leave().unwrap();
+            assert_eq!(port.local(), local);
+            first = Udp::connect(local, options(Wait::Block, 2_000)).unwrap();
+        }
     }
 
     #[test]

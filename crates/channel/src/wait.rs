@@ -34,6 +34,7 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
+    #[inline]
     pub(crate) fn new(patience: Duration) -> Self {
         Self {
             attempts: 0,

@@ -311,16 +311,12 @@ fn empty_info() -> Info {
     }
 }
 
-/// Root maps the first 65,536 ids to themselves; an ordinary user its own id as 0, and the subordinate range where the
+/// Root maps the first 65,536 ids to themselves, or as many as it has in a namespace of its own; an ordinary user its own id as 0, and the subordinate range where the
 /// setuid programs for it are there.
 fn map_ids(pid: u32, uid: u32, gid: u32) -> sonde_sys::Result<()> {
     if uid == 0 {
-        let all = [IdMap {
-            inside: 0,
-            outside: 0,
-            count: 65_536,
-        }];
-        return namespace::write_id_maps(pid, &all, &all, false);
+        let [uids, gids] = ["uid_map", "gid_map"].map(|name| [ids_of_root(name)]);
+        return namespace::write_id_maps(pid, &uids, &gids, gids[0].count == 1);
     }
     let own = |outside| IdMap {
         inside: 0,
@@ -341,4 +337,20 @@ fn map_ids(pid: u32, uid: u32, gid: u32) -> sonde_sys::Result<()> {
         }
     }
     namespace::write_id_maps(pid, &[own(uid)], &[own(gid)], true)
+}
+
+/// The ids from 0 on that there are here: all in the first namespace, one behind `unshare -r`, a range in a container.
+fn ids_of_root(map: &str) -> IdMap {
+    let text = std::fs::read_to_string(format!("/proc/self/{map}")).unwrap_or_default();
+    let from_zero = |line: &str| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+        let (inside, _, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
+        (inside == Ok(0)).then_some(count.ok()?)
+    };
+    let count = text.lines().find_map(from_zero).unwrap_or(1);
+    IdMap {
+        inside: 0,
+        outside: 0,
+        count: count.min(65_536),
+    }
 }

@@ -1,9 +1,10 @@
 //! Who may speak on a data port: the peer with the token, and on the same terms.
 //!
 //! Model:   the measuring side says hello with token and terms; the serving side accepts or refuses with a reason. TCP
-//!          carries both as frames, UDP as control datagrams that are repeated until answered. In `startup` the hello
-//!          follows the timed messages, so that nothing warms the way for them; until then an unknown peer gets no more
-//!          than its own bytes back.
+//!          carries both as frames, UDP as control datagrams that are repeated until answered. Each size is a visit with
+//!          a socket and a hello of its own, so that the first message of a size is as cold as that of any other. In
+//!          `startup` the hello follows the timed messages, so that nothing warms the way for them; until then an unknown
+//!          peer gets no more than its own bytes back.
 //! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`; `tests/conversation.rs`.
 
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sonde_channel::{CONTROL, Channel, Datagram, Tcp, Udp};
 
 use crate::frame::{self, FrameError};
-use crate::{Error, Result, Terms};
+use crate::{Error, Measure, Probe, Result, Terms};
 
 /// The longest control message on a data port.
 const CONTROL_BYTES_MAX: usize = 16 << 10;
@@ -28,11 +29,36 @@ pub(crate) enum Say {
     Hello {
         token: String,
         terms: Terms,
-        /// Nothing follows: the last of the start-ups.
-        last: bool,
+        visit: Visit,
     },
     /// UDP: all is sent.
     End { messages: u64 },
+}
+
+/// One size of a conversation, on a socket of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Visit {
+    /// Its place among the sizes of the terms.
+    pub(crate) size: usize,
+    /// No other follows.
+    pub(crate) last: bool,
+}
+
+impl Visit {
+    /// The visits of a conversation.
+    pub(crate) fn all(terms: &Terms) -> impl Iterator<Item = Self> + use<> {
+        let count = terms.sizes_bytes.len();
+        (0..count).map(move |size| Self {
+            size,
+            last: size + 1 == count,
+        })
+    }
+
+    /// The size of its messages; `None` where the terms have no such size.
+    pub(crate) fn size_bytes(self, terms: &Terms) -> Option<usize> {
+        Some(*terms.sizes_bytes.get(self.size)? as usize)
+    }
 }
 
 /// From the serving to the measuring side.
@@ -40,8 +66,12 @@ pub(crate) enum Say {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Reply {
     Accepted {},
-    Refused { reason: String },
+    Refused {
+        reason: String,
+    },
     Ended {},
+    /// UDP: the stream has been rated.
+    Rated {},
 }
 
 /// The serving side's view of a hello.
@@ -114,18 +144,19 @@ pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut Tcp) -> Result<T> {
     Ok(frame::parse(&body)?)
 }
 
+fn hello(measure: &Measure, visit: Visit) -> Say {
+    Say::Hello {
+        token: measure.token.clone(),
+        terms: measure.terms.clone(),
+        visit,
+    }
+}
+
 /// Says hello by TCP and waits to be accepted.
-pub(crate) fn hello_tcp(channel: &mut Tcp, token: &str, terms: &Terms, last: bool) -> Result<()> {
-    send_frame(
-        channel,
-        &Say::Hello {
-            token: token.into(),
-            terms: terms.clone(),
-            last,
-        },
-    )?;
+pub(crate) fn hello_tcp(channel: &mut Tcp, measure: &Measure, visit: Visit) -> Result<()> {
+    send_frame(channel, &hello(measure, visit))?;
     match recv_frame(channel)? {
-        Reply::Accepted {} | Reply::Ended {} => Ok(()),
+        Reply::Accepted {} | Reply::Ended {} | Reply::Rated {} => Ok(()),
         Reply::Refused { reason } => Err(Error::Refused {
             peer: channel.peer(),
             reason,
@@ -141,21 +172,24 @@ pub(crate) fn datagram(message: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 /// The control message in a datagram; `None` when it is an ordinary message.
+#[inline]
 pub(crate) fn control<T: DeserializeOwned>(datagram: &[u8]) -> Option<Result<T>> {
-    Some(frame::parse(datagram.strip_prefix(CONTROL)?).map_err(Error::from))
+    // As whole words: this is done for every message.
+    if datagram.first_chunk() != Some(CONTROL) {
+        return None;
+    }
+    Some(frame::parse(&datagram[CONTROL.len()..]).map_err(Error::from))
 }
 
-/// Says hello by UDP, again and again until it is accepted.
-pub(crate) fn hello_udp(channel: &mut Udp, token: &str, terms: &Terms, last: bool) -> Result<()> {
+/// Says hello by UDP, again and again until it is accepted; after a start-up nothing follows it.
+pub(crate) fn hello_udp(channel: &mut Udp, measure: &Measure, visit: Visit) -> Result<()> {
+    let terms = &measure.terms;
+    let nothing_follows = terms.probe == Probe::Startup;
     ask(
         channel,
-        &Say::Hello {
-            token: token.into(),
-            terms: terms.clone(),
-            last,
-        },
+        &hello(measure, visit),
         terms.patience(),
-        last,
+        nothing_follows,
     )
 }
 
@@ -180,6 +214,8 @@ fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<(
                     Some(Ok(Reply::Refused { reason })) => {
                         return Err(Error::Refused { peer, reason });
                     }
+                    // Said while the stream still went.
+                    Some(Ok(Reply::Rated {})) => {}
                     Some(reply) => return reply.map(|_| ()),
                     None => {} // A late answer to a ping.
                 },
@@ -208,7 +244,6 @@ fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Probe;
     use sonde_channel::{Path, Wait, payload};
 
     #[test]
@@ -226,7 +261,7 @@ mod tests {
     fn other_terms_are_refused() {
         let serving = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
         let measuring = Terms {
-            size_bytes: 64,
+            sizes_bytes: vec![64],
             wait: Wait::Poll,
             ..serving.clone()
         };
@@ -234,7 +269,7 @@ mod tests {
             panic!("accepted");
         };
         assert!(
-            difference.contains("size_bytes is 1 here and 64 at the peer"),
+            difference.contains("sizes_bytes is [1] here and [64] at the peer"),
             "{difference}"
         );
         assert!(

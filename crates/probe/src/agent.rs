@@ -1,49 +1,153 @@
-//! The agent: a worker that obeys one orchestrator over two byte streams, its stdio.
+//! The agent: it obeys one orchestrator over two byte streams, its stdio.
 //!
-//! Model:   it writes the marker, then for each request frame its answers (see [`crate::Request`]). What goes wrong in a
-//!          conversation is an answer; the end of the input ends the agent, as does a stream that is no frames.
-//! Checked: `tests/conversation.rs`; `a_bad_request_is_answered`.
+//! Model:   it writes the marker, then for each request frame its answers (see [`crate::Request`]). What is measured is
+//!          measured by a worker: a fresh start of the program for every conversation, so that none inherits warm memory,
+//!          learned times or a bad placement from the one before, and a launch is a fresh pair of processes. The agent
+//!          itself sleeps meanwhile; it hands whole frames on, requests to the worker's standard input and answers from its
+//!          standard output. A worker that dies is an answered failure that names it. What goes wrong in a conversation
+//!          is an answer; the end of the input ends the worker and the agent, as does a stream that is no frames.
+//!          The worker dies with the agent, by the parent-death signal and by the end of its input.
+//! Checked: `tests/conversation.rs`, `tests/trouble.rs`; `a_bad_request_is_answered`.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use sonde_channel::{Woken, readable};
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, latency, serve, startup,
-    throughput,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, serve, startup, stream,
+    trips,
 };
 
-/// Obeys until the input ends.
+/// The first argument of a worker; see [`entry`].
+pub const WORKER: &str = "--sonde-worker";
+/// The agent waits for something to happen in pieces of this.
+const LONG: Duration = Duration::from_secs(3_600);
+/// What a worker may write before its marker.
+const NOISE_BYTES_MAX: usize = 64 << 10;
+
+/// Plays the worker if this program was started as one, and gives its exit code; `None` for any other start. To be called
+/// first of all in `main` of a program that calls [`run`].
+pub fn entry() -> Option<i32> {
+    let first = std::env::args_os().nth(1)?;
+    (first.to_str()? == WORKER).then(|| work(std::io::stdin(), std::io::stdout()))
+}
+
+/// Obeys until the input ends. Workers are fresh starts of this program, from which [`entry`] must be called; it may have
+/// been unlinked since it was started.
 ///
 /// The input is read below any buffer of its own, since its readiness means that the orchestrator says something: give
-/// a descriptor from which nothing was read ahead.
+/// a descriptor from which nothing was read ahead. Workers die with the thread that calls this: let it be the main thread.
 ///
 /// # Errors
 /// The streams fail, or the input is no sequence of frames.
-pub fn run(from: impl AsFd, mut to: impl Write) -> Result<()> {
-    let control = |what: &str| {
-        let what = what.to_string();
-        move |source| Error::Control { what, source }
-    };
-    let owned = from
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(control("read requests"))?;
-    let mut from = File::from(owned);
-    to.write_all(frame::MARKER)
-        .and_then(|()| to.flush())
-        .map_err(control("greet the orchestrator"))?;
-    while let Some(body) = read_request(&mut from, &mut to)? {
+pub fn run(from: impl AsFd, to: impl Write) -> Result<()> {
+    run_with(from, to, || {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg(WORKER);
+        command
+    })
+}
+
+/// Obeys until the input ends, with workers that `worker` starts: programs that call [`work`] on their stdio.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_with(
+    from: impl AsFd,
+    mut to: impl Write,
+    mut worker: impl FnMut() -> Command,
+) -> Result<()> {
+    let mut from = unbuffered(from)?;
+    greet(&mut to)?;
+    let mut said_meanwhile = None;
+    loop {
+        let body = match said_meanwhile.take() {
+            Some(body) => body,
+            None => match read_request(&mut from, &mut to)? {
+                Some(body) => body,
+                None => return Ok(()),
+            },
+        };
         let answer = match frame::parse::<Request>(&body) {
             Ok(Request::Stop {}) => continue,
-            Ok(Request::Measure(request)) => measure(&request).map(Answer::Measured),
-            Ok(Request::Serve(request)) => serve_one(&request, &from, &mut to),
+            Ok(Request::Clock {}) => Ok(Answer::Clock {
+                monotonic_ns: monotonic_ns(),
+            }),
+            Ok(Request::Facts { peer }) => Ok(describe(peer)),
+            Ok(Request::Serve(_) | Request::Measure(_)) => {
+                match delegate(&body, &mut from, &mut to, &mut worker) {
+                    Ok(After::Answered(said)) => {
+                        said_meanwhile = said;
+                        continue;
+                    }
+                    Ok(After::InputEnded) => return Ok(()),
+                    Err(error @ Error::Frame(_)) => return Err(error),
+                    Err(error) => Err(error),
+                }
+            }
             Err(error) => Err(error.into()),
         };
         frame::write(&mut to, &answer.unwrap_or_else(|error| failed(&error)))?;
     }
-    Ok(())
+}
+
+/// Plays the worker: one request, its answers, the end. Gives the exit code.
+pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
+    let worked = unbuffered(from).and_then(|mut from| {
+        // Should the agent have ended before this, the input has ended too.
+        process::die_with_parent(process::parent())?;
+        greet(&mut to)?;
+        let Some(body) = read_request(&mut from, &mut to)? else {
+            return Ok(());
+        };
+        let answer = match frame::parse::<Request>(&body)? {
+            Request::Measure(request) => measure(&request).map(Answer::Measured),
+            Request::Serve(request) => serve_one(&request, &from, &mut to),
+            _ => Err(Error::Abandoned),
+        };
+        Ok(frame::write(
+            &mut to,
+            &answer.unwrap_or_else(|error| failed(&error)),
+        )?)
+    });
+    match worked {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("sonde worker: {error}");
+            1
+        }
+    }
+}
+
+fn unbuffered(from: impl AsFd) -> Result<File> {
+    let owned = from.as_fd().try_clone_to_owned();
+    Ok(File::from(owned.map_err(control("read requests"))?))
+}
+
+fn greet(to: &mut impl Write) -> Result<()> {
+    to.write_all(frame::MARKER)
+        .and_then(|()| to.flush())
+        .map_err(control("greet the orchestrator"))
+}
+
+fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::Control {
+        what: what.into(),
+        source,
+    }
+}
+
+fn describe(peer: Option<IpAddr>) -> Answer {
+    Answer::Facts(facts::here(peer))
 }
 
 fn failed(error: &Error) -> Answer {
@@ -66,6 +170,144 @@ fn read_request(from: &mut File, to: &mut impl Write) -> Result<Option<Vec<u8>>>
     }
 }
 
+/// How a delegated request ended.
+enum After {
+    /// With what the orchestrator said meanwhile.
+    Answered(Option<Vec<u8>>),
+    InputEnded,
+}
+
+/// A running worker; it does not outlive this.
+struct Worker {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: ChildStdout,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Both fail only for one that has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Worker {
+    fn start(mut command: Command, body: &[u8]) -> Result<Self> {
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.map_err(control("start a worker"))?;
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let mut worker = Self {
+            child,
+            to,
+            from: from.expect("its standard output is a pipe"),
+        };
+        worker.tell(body)?;
+        Ok(worker)
+    }
+
+    /// Hands a request's body on.
+    fn tell(&mut self, body: &[u8]) -> Result<()> {
+        let Some(to) = &mut self.to else {
+            return Ok(());
+        };
+        let length = (body.len() as u32).to_be_bytes();
+        let told = to.write_all(&[&length, body].concat());
+        match told {
+            // It has ended: the end of its output tells.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            told => told.map_err(control("tell a worker what to do")),
+        }
+    }
+
+    /// Passes over what comes before the marker.
+    fn pass_noise(&mut self) -> Result<bool> {
+        let mut seen = Vec::new();
+        let mut byte = [0];
+        while !seen.ends_with(frame::MARKER) {
+            let read = self.from.read(&mut byte);
+            match read.map_err(control("hear a worker"))? {
+                1 if seen.len() < NOISE_BYTES_MAX => seen.push(byte[0]),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The failure that its death is.
+    fn death(&mut self, doing: &str) -> Answer {
+        let pid = self.child.id();
+        let how = match self.child.wait() {
+            Ok(status) => match (status.signal(), status.code()) {
+                (Some(signal), _) => format!("was killed by signal {signal}"),
+                (None, Some(code)) => format!("ended with code {code}"),
+                (None, None) => "ended".into(),
+            },
+            Err(error) => format!("is lost ({error})"),
+        };
+        Answer::Failed {
+            what: format!("the worker (process {pid}) {how} while it {doing}"),
+            remedy: "look at the agent's standard error, and whether memory ran out: `dmesg`"
+                .into(),
+        }
+    }
+}
+
+/// Has a worker do what `body` says, and hands its answers on.
+fn delegate(
+    body: &[u8],
+    from: &mut File,
+    to: &mut impl Write,
+    start: &mut impl FnMut() -> Command,
+) -> Result<After> {
+    let mut worker = Worker::start(start(), body)?;
+    let doing = match frame::parse::<Request>(body) {
+        Ok(Request::Serve(_)) => "served",
+        _ => "measured",
+    };
+    let (mut greeted, mut meanwhile) = (false, None);
+    loop {
+        let woken = readable(&[worker.from.as_fd(), from.as_fd()], LONG);
+        match woken.map_err(control("wait for a worker"))? {
+            Woken::Silence => {}
+            Woken::Readable(0) => {
+                greeted = greeted || worker.pass_noise()?;
+                let answer = if greeted {
+                    frame::read(&mut worker.from).unwrap_or(None)
+                } else {
+                    None
+                };
+                let Some(answer) = answer else {
+                    frame::write(to, &worker.death(doing))?;
+                    return Ok(After::Answered(meanwhile));
+                };
+                let more = matches!(frame::parse(&answer), Ok(Answer::Serving { .. }));
+                relay(to, &answer)?;
+                if !more {
+                    return Ok(After::Answered(meanwhile));
+                }
+            }
+            Woken::Readable(_) => match read_request(from, to)? {
+                // The worker is of no use to anybody any more.
+                None => return Ok(After::InputEnded),
+                // Whatever it is, it ends the wait for a peer; other than a stop it is also done afterwards.
+                Some(said) => {
+                    worker.tell(&said)?;
+                    meanwhile = Some(said);
+                }
+            },
+        }
+    }
+}
+
+fn relay(to: &mut impl Write, body: &[u8]) -> Result<()> {
+    let length = (body.len() as u32).to_be_bytes();
+    let written = to
+        .write_all(&[&length, body].concat())
+        .and_then(|()| to.flush());
+    Ok(written.map_err(FrameError::from)?)
+}
+
 fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer> {
     let port = serve::open(request)?;
     frame::write(
@@ -81,8 +323,8 @@ fn measure(request: &Measure) -> Result<Measured> {
     request.terms.check()?;
     match request.terms.probe {
         Probe::Startup => startup::measure(request),
-        Probe::Latency => latency::measure(request),
-        Probe::Throughput => throughput::measure(request),
+        Probe::Latency | Probe::Message => trips::measure(request),
+        Probe::Stream => stream::measure(request),
     }
 }
 
@@ -117,14 +359,17 @@ mod tests {
 
     #[test]
     fn a_bad_request_is_answered() {
-        let nonsense = [
+        let input = [
             frame::encode(&"hello").unwrap(),
             frame::encode(&Request::Stop {}).unwrap(),
-        ]
-        .concat();
-        let (answers, end) = said(&nonsense);
+            frame::encode(&Request::Clock {}).unwrap(),
+        ];
+        let (answers, end) = said(&input.concat());
         assert!(
-            matches!(&answers[..], [Answer::Failed { what, .. }] if what.contains("something else")),
+            matches!(
+                &answers[..],
+                [Answer::Failed { what, .. }, Answer::Clock { .. }] if what.contains("something else")
+            ),
             "{answers:?}"
         );
         end.unwrap();

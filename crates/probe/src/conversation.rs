@@ -1,17 +1,23 @@
 //! One conversation between two agents, driven to its end.
 //!
-//! Model:   serve, wait for the port, measure, wait for the measurement, then for the serving side's report. When the
-//!          measuring side fails the serving side is told to stop, and both stories are in the error.
+//! Model:   serve, wait for the port, measure, wait for the measurement, then for the serving side's report; of start-ups
+//!          once for each size, so that each finds both hosts as cold as the first. When the measuring side fails the
+//!          serving side is told to stop, and both stories are in the error.
 //! Checked: `tests/conversation.rs`.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use sonde_channel::Path;
+use sonde_record::{Interference, Measurement, Phase, Quantity};
 
+use crate::talk::{SizeMeasured, SizeServed};
+use crate::trips::share;
 use crate::{
-    AgentLink, Answer, Error, Figures, Measure, Measured, Request, Result, Serve, Served, Terms,
+    AgentLink, Answer, EndedBy, Error, Measure, Measured, Probe, Request, Result, Serve, Served,
+    Terms,
 };
 
 /// What an answer may take longer than the agent's own waits.
@@ -32,13 +38,31 @@ pub struct Conversation {
     pub flush_server: Option<String>,
 }
 
-/// What both sides saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What was measured.
+#[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The measuring side.
-    pub measured: Measured,
-    /// The serving side.
-    pub served: Served,
+    /// One entry for each size of the terms, in their order.
+    pub sizes: Vec<SizeOutcome>,
+    /// Settings of the sockets, read back: `src_…` of the measuring side, `dst_…` of the serving side; and what else is to
+    /// be known, such as what ended each size.
+    pub settings: BTreeMap<String, String>,
+    /// What else the hosts did: measuring side, serving side. Their names are those of the links.
+    pub interference: Vec<Interference>,
+    /// Peers that the serving side turned away.
+    pub refused: u64,
+}
+
+/// What was measured of one size.
+#[derive(Debug, Clone)]
+pub struct SizeOutcome {
+    /// User bytes in a message.
+    pub size_bytes: u64,
+    /// Every quantity, with its samples or why there are none.
+    pub measurements: Vec<Measurement>,
+    /// Latency, message: why no further sample was taken.
+    pub ended_by: Option<EndedBy>,
+    /// Stream: bytes in each 100 ms since the first arrival.
+    pub bytes_per_100ms: Vec<u64>,
 }
 
 impl Conversation {
@@ -67,13 +91,42 @@ impl Conversation {
     /// Has it: `client` measures, `server` serves.
     ///
     /// # Errors
-    /// Either side fails or is gone; what was received is not what was sent. Links stay usable unless they say
-    /// otherwise ([`AgentLink::in_step`]).
+    /// Either side fails or is gone ([`Error::lost`]); what was received is not what was sent. Links stay usable unless
+    /// they say otherwise ([`AgentLink::in_step`]).
     pub fn run(&self, client: &mut AgentLink, server: &mut AgentLink) -> Result<Outcome> {
         self.terms.check()?;
-        let patience = self.terms.patience() + GRACE;
+        let mut outcome = Outcome {
+            sizes: Vec::new(),
+            settings: BTreeMap::new(),
+            interference: vec![named(client), named(server)],
+            refused: 0,
+        };
+        if self.terms.probe == Probe::Startup {
+            for &size_bytes in &self.terms.sizes_bytes {
+                self.exchange(
+                    &self.terms.for_size(size_bytes),
+                    client,
+                    server,
+                    &mut outcome,
+                )?;
+            }
+        } else {
+            self.exchange(&self.terms, client, server, &mut outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    /// One serving, one measuring.
+    fn exchange(
+        &self,
+        terms: &Terms,
+        client: &mut AgentLink,
+        server: &mut AgentLink,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        let patience = terms.patience() + GRACE;
         server.send(&Request::Serve(Serve {
-            terms: self.terms.clone(),
+            terms: terms.clone(),
             bind: self.server,
             token: self.token.clone(),
             flush_neighbour: self.flush_server.clone(),
@@ -83,94 +136,188 @@ impl Conversation {
             other => return Err(out_of_turn(server, "its data port", &other)),
         };
         let measured = self
-            .measure(client, port)
-            .map_err(|error| self.abandon(server, error))?;
+            .measure(terms, client, port)
+            .map_err(|error| abandon(terms, server, error))?;
         let served = match server.answer("its report", patience)? {
             Answer::Served(served) => served,
             other => return Err(out_of_turn(server, "its report", &other)),
         };
-        let outcome = Outcome { measured, served };
-        self.compare(&outcome)?;
-        Ok(outcome)
+        outcome.add(terms, measured, served)
     }
 
-    fn measure(&self, client: &mut AgentLink, port: u16) -> Result<Measured> {
+    fn measure(&self, terms: &Terms, client: &mut AgentLink, port: u16) -> Result<Measured> {
         client.send(&Request::Measure(Measure {
-            terms: self.terms.clone(),
+            terms: terms.clone(),
             peer: SocketAddr::new(self.server, port),
             token: self.token.clone(),
             flush_neighbour: self.flush_client.clone(),
         }))?;
-        match client.answer("the measurement", self.terms.duration_max() + GRACE)? {
+        match client.answer("the measurement", terms.duration_max() + GRACE)? {
             Answer::Measured(measured) => Ok(measured),
             other => Err(out_of_turn(client, "the measurement", &other)),
         }
     }
+}
 
-    /// Ends the serving side's part after the measuring side failed, and joins the two stories.
-    fn abandon(&self, server: &mut AgentLink, error: Error) -> Error {
-        let stopped = server.send(&Request::Stop {});
-        let story =
-            stopped.and_then(|()| server.answer("its report", 2 * self.terms.patience() + GRACE));
-        let other = match story {
-            Ok(_) => return error,
-            Err(Error::Agent { what, .. }) if what == Error::Abandoned.to_string() => return error,
-            Err(other) => other,
-        };
-        match error {
-            Error::Agent {
-                agent,
-                what,
-                remedy,
-            } => Error::Agent {
-                agent,
-                what: format!("{what}; {other}"),
-                remedy,
-            },
-            gone => Error::Agent {
-                agent: server.name().into(),
-                what: format!("{gone}; {other}"),
-                remedy: gone.remedy(),
-            },
-        }
+/// Ends the serving side's part after the measuring side failed, and joins the two stories.
+fn abandon(terms: &Terms, server: &mut AgentLink, error: Error) -> Error {
+    let stopped = server.send(&Request::Stop {});
+    let story = stopped.and_then(|()| server.answer("its report", 2 * terms.patience() + GRACE));
+    match story {
+        Ok(_) => error,
+        Err(Error::Agent { what, .. }) if what == Error::Abandoned.to_string() => error,
+        Err(other) => Error::both(error, other),
     }
+}
 
-    /// Whether what was received is what was sent.
-    fn compare(&self, outcome: &Outcome) -> Result<()> {
-        let served = &outcome.served;
-        let (what, sent, received) = match (&outcome.measured.figures, self.terms.path) {
-            (Figures::Throughput(sent), Path::Tcp) => ("bytes", sent.bytes, served.bytes),
-            (Figures::Throughput(sent), Path::Udp) => (
-                "datagrams",
-                sent.messages,
-                served.messages + served.lost.unwrap_or(0),
-            ),
-            (Figures::Latency(latency), Path::Tcp) => (
-                "round trips",
-                latency.warmup_discarded + latency.rtt_ns.count,
-                served.messages,
-            ),
-            _ => return Ok(()),
-        };
-        if sent != received {
-            return Err(Error::Integrity(format!(
-                "{sent} {what} were sent and {received} accounted for"
-            )));
-        }
-        Ok(())
+fn named(link: &AgentLink) -> Interference {
+    Interference {
+        host: link.name().into(),
+        ..Interference::default()
     }
 }
 
 fn out_of_turn(link: &AgentLink, awaited: &'static str, found: &Answer) -> Error {
-    let kind = match found {
-        Answer::Serving { .. } => "a data port",
-        Answer::Served(_) => "a report",
-        Answer::Measured(_) => "a measurement",
-        Answer::Failed { .. } => "a failure",
-    };
     Error::OutOfTurn {
         agent: link.name().into(),
         awaited,
-        found: kind.into(),
+        found: found.kind().into(),
     }
+}
+
+impl Outcome {
+    /// Joins what both sides saw.
+    fn add(&mut self, terms: &Terms, measured: Measured, served: Served) -> Result<()> {
+        if measured.sizes.len() != served.sizes.len() {
+            return Err(Error::Integrity(format!(
+                "{} sizes were measured and {} served",
+                measured.sizes.len(),
+                served.sizes.len()
+            )));
+        }
+        for (measured, served) in measured.sizes.into_iter().zip(served.sizes) {
+            compare(terms, &measured, &served)?;
+            let mut measurements = measured.measurements.clone();
+            if let Some(sent) = &measured.sent {
+                measurements.extend(rated(terms, sent, &served));
+            }
+            self.sizes.push(SizeOutcome {
+                size_bytes: measured.size_bytes,
+                measurements,
+                ended_by: measured.ended_by,
+                bytes_per_100ms: served.bytes_per_100ms,
+            });
+        }
+        self.settings.extend(measured.settings);
+        self.settings.extend(served.settings);
+        let [src, dst] = &mut self.interference[..] else {
+            unreachable!("there are two sides");
+        };
+        sum(src, &measured.interference);
+        sum(dst, &served.interference);
+        self.refused += served.refused;
+        Ok(())
+    }
+}
+
+/// Adds one part to the others, under the name that is there.
+fn sum(all: &mut Interference, one: &Interference) {
+    let plus = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    };
+    all.span_ns += one.span_ns;
+    all.thread_cpu_ns += one.thread_cpu_ns;
+    all.host_cpu_ns = plus(all.host_cpu_ns, one.host_cpu_ns);
+    all.cpus = all.cpus.max(one.cpus);
+    all.steal_ns = plus(all.steal_ns, one.steal_ns);
+    all.involuntary_switches += one.involuntary_switches;
+    all.voluntary_switches += one.voluntary_switches;
+    all.retransmits = plus(all.retransmits, one.retransmits);
+}
+
+/// Whether what was received is what was sent.
+fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Result<()> {
+    let (what, sent, received) = match (&measured.sent, terms.probe, terms.path) {
+        (Some(sent), _, Path::Tcp) => ("bytes", sent.bytes, served.bytes),
+        (Some(sent), _, Path::Udp) => (
+            "datagrams",
+            sent.messages,
+            served.messages + served.lost.unwrap_or(0),
+        ),
+        (None, Probe::Latency | Probe::Message, Path::Tcp) => {
+            ("messages", measured.round_trips, served.messages)
+        }
+        _ => return Ok(()),
+    };
+    if sent != received {
+        return Err(Error::Integrity(format!(
+            "{sent} {what} of {} bytes were sent and {received} accounted for",
+            measured.size_bytes
+        )));
+    }
+    Ok(())
+}
+
+/// A stream's quantities.
+fn rated(terms: &Terms, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurement> {
+    let warm = |quantity, found: std::result::Result<u64, String>| Measurement {
+        quantity,
+        phase: Phase::Warm,
+        step: None,
+        series: found.iter().copied().collect(),
+        reason: found.err(),
+    };
+    let picoseconds = |cpu_ns: u64, bytes: u64| {
+        let ps = u128::from(cpu_ns) * 1_000 / u128::from(bytes.max(1));
+        u64::try_from(ps).unwrap_or(u64::MAX)
+    };
+    let early = || "the stream ended before its window did".to_string();
+    let (rate, cpu_dst) = match &served.window {
+        Some(window) => (
+            Ok(window.bps),
+            window
+                .cpu_ns
+                .map(|cpu_ns| picoseconds(cpu_ns, window.bytes))
+                .ok_or_else(early),
+        ),
+        None => (Err(early()), Err(early())),
+    };
+    let window = &sent.window;
+    let cpu_src = picoseconds(window.cpu_ns, window.bytes);
+    let mut all = vec![
+        warm(Quantity::ThroughputBps, rate),
+        warm(Quantity::CpuSrcNsPerByte, Ok(cpu_src)),
+        warm(Quantity::CpuDstNsPerByte, cpu_dst),
+    ];
+    match terms.path {
+        Path::Tcp => {
+            let untold = || "this kernel does not say so in TCP_INFO".to_string();
+            let whole_us = window.window_ns / 1_000;
+            for (quantity, part_us) in [
+                (Quantity::BusyShare, window.busy_us),
+                (Quantity::RwndLimitedShare, window.rwnd_limited_us),
+                (Quantity::SndbufLimitedShare, window.sndbuf_limited_us),
+            ] {
+                all.push(match part_us {
+                    // The kernel counts in jiffies, and may count one more than the window has.
+                    Some(part_us) => share(quantity, part_us.min(whole_us), whole_us),
+                    None => warm(quantity, Err(untold())),
+                });
+            }
+            all.push(warm(
+                Quantity::Retransmits,
+                window.retransmits.ok_or_else(untold),
+            ));
+        }
+        Path::Udp => {
+            let (lost, again) = (served.lost.unwrap_or(0), served.duplicated.unwrap_or(0));
+            let late = served.reordered.unwrap_or(0);
+            let received = served.messages + again;
+            all.push(share(Quantity::LostShare, lost, sent.messages));
+            all.push(share(Quantity::ReorderedShare, late, received));
+            all.push(share(Quantity::DuplicatedShare, again, received));
+        }
+    }
+    all
 }

@@ -102,6 +102,24 @@ pub enum Error {
         /// What came.
         found: String,
     },
+    /// Both sides failed.
+    #[error("{first}; {second}")]
+    Both {
+        /// What explains the other: the loss of an agent, or what the measuring side met.
+        first: Box<Error>,
+        /// The other side's story.
+        second: Box<Error>,
+    },
+    /// The control plane to an agent broke.
+    #[error("cannot {what} agent {agent}: {source}")]
+    Link {
+        /// Its name.
+        agent: String,
+        /// What was attempted.
+        what: &'static str,
+        /// The reason.
+        source: std::io::Error,
+    },
     /// The control plane broke.
     #[error("cannot {what}: {source}")]
     Control {
@@ -113,6 +131,41 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether an agent is gone, as opposed to: it failed.
+    pub fn lost(&self) -> bool {
+        match self {
+            Self::AgentGone { .. } | Self::AgentSilent { .. } | Self::Link { .. } => true,
+            Self::Both { first, .. } => first.lost(),
+            _ => false,
+        }
+    }
+
+    /// The agent that failed or is gone, where it was one.
+    pub fn agent(&self) -> Option<&str> {
+        match self {
+            Self::AgentGone { agent, .. }
+            | Self::AgentSilent { agent, .. }
+            | Self::Agent { agent, .. }
+            | Self::OutOfTurn { agent, .. }
+            | Self::Link { agent, .. } => Some(agent),
+            Self::Both { first, .. } => first.agent(),
+            _ => None,
+        }
+    }
+
+    /// Two failures of one conversation, that which explains the other first.
+    pub(crate) fn both(measuring: Self, serving: Self) -> Self {
+        let (first, second) = if serving.lost() && !measuring.lost() {
+            (serving, measuring)
+        } else {
+            (measuring, serving)
+        };
+        Self::Both {
+            first: Box::new(first),
+            second: Box::new(second),
+        }
+    }
+
     /// What a person can do about it.
     pub fn remedy(&self) -> String {
         let text = match self {
@@ -138,7 +191,8 @@ impl Error {
                 "look at the agent's standard error, and whether it was killed"
             }
             Self::AgentSilent { .. } => "check that the host is alive and not overloaded",
-            Self::Control { .. } => "check that the agent still runs",
+            Self::Both { first, .. } => return first.remedy(),
+            Self::Link { .. } | Self::Control { .. } => "check that the agent still runs",
         };
         text.to_string()
     }

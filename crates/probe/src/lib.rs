@@ -1,30 +1,38 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `throughput` over `tcp` and `udp`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over `tcp` and `udp`.
 //!
-//! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures;
-//!          the data port exists for one conversation and for the peer that holds its token. Startup is cold: nothing of
-//!          the control plane touches the network that is measured before the timed exchange.
+//! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
+//!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its
+//!          token. Start-up is cold: nothing of the control plane touches the network that is measured before the timed
+//!          exchange.
 //! Units:   integer nanoseconds on CLOCK_MONOTONIC, bits a second, bytes.
 //! Checked: the tests of each module, and `tests/conversation.rs`: every kind over loopback, and what goes wrong.
 #![forbid(unsafe_code)]
 
 mod admission;
 pub mod agent;
+mod circuit;
+pub mod clock;
 mod conversation;
 mod error;
+mod facts;
 pub mod frame;
-mod latency;
 mod link;
 mod meter;
+mod seen;
 mod serve;
 mod startup;
+mod stream;
+mod talk;
 mod terms;
-mod throughput;
+mod trips;
+mod watch;
 
-pub use conversation::{Conversation, Outcome};
+pub use conversation::{Conversation, Outcome, SizeOutcome};
 pub use error::{Error, Result};
 pub use link::AgentLink;
 pub use meter::Window;
-pub use terms::{
-    Answer, EndedBy, Figures, Latency, Measure, Measured, Probe, Request, SAMPLES_MAX,
-    SenderWindow, Sent, Serve, Served, Startup, Terms,
+pub use talk::{
+    Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
+    SizeServed,
 };
+pub use terms::{Probe, SAMPLES_MAX, SIZES_MAX, Terms};

@@ -90,6 +90,12 @@ impl Meter {
         }
     }
 
+    /// Whether the window has its end.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -151,6 +157,7 @@ mod tests {
             (8_000_000, 2_000 * MS, 2_000_000)
         );
         assert_eq!(window.cpu_ns, Some(20_000));
+        assert!(meter.is_over());
         assert_eq!(meter.bytes(), 4_000_000);
         assert_eq!(meter.into_slots(), vec![100_000; 40]);
     }

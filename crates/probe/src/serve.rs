@@ -1,74 +1,100 @@
 //! The serving side of a conversation: opens a data port, admits one peer, answers or receives, and reports.
 //!
-//! Model:   strangers are turned away and counted while the peer is awaited; once it is there the port is closed to
-//!          others. The receiver of a stream rates it ([`crate::Window`]).
+//! Model:   strangers are turned away and counted while the peer is awaited; at its last visit the port is closed to
+//!          others. The wait for a peer sleeps, whatever the terms say of waiting: what is cold has nobody ready. The
+//!          receiver of a stream rates it ([`crate::Window`]) and says when that is done.
 //! Checked: `tests/conversation.rs`.
 
 use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
-use sonde_channel::{Acceptor, Channel, Datagram, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
+use sonde_channel::{
+    Acceptor, CONTROL, Channel, Datagram, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, Woken,
+    readable,
+};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
 
-use crate::admission::{self, Reply, Say, Verdict};
+use crate::admission::{self, Reply, Say, Verdict, Visit};
 use crate::meter::Meter;
-use crate::{Error, Probe, Result, Serve, Served, startup};
+use crate::seen::Seen;
+use crate::talk::{Serve, Served, SizeServed};
+use crate::watch::Watch;
+use crate::{Error, Probe, Result};
+use crate::{circuit, startup};
 
 const RECV_BUFFER_BYTES: usize = 256 << 10;
+/// How often a sender by UDP is told again that its stream has been rated.
+const RATED_AGAIN_NS: u64 = 20_000_000;
+/// Attempts at a port number that is free for TCP and UDP.
+const PAIR_TRIES: u32 = 16;
 
 /// An open data port.
 pub(crate) enum Port {
-    Tcp(Acceptor),
+    Tcp {
+        acceptor: Acceptor,
+        /// Where a circuit is to be set up: the same number, for datagrams.
+        datagrams: Option<UdpPort>,
+    },
     Udp(UdpPort),
 }
 
 /// Opens the data port.
 pub(crate) fn open(serve: &Serve) -> Result<Port> {
-    serve.terms.check()?;
-    startup::flush(serve.flush_neighbour.as_deref())?;
+    let terms = &serve.terms;
+    terms.check()?;
     let local = SocketAddr::new(serve.bind, 0);
+    let port = match terms.path {
+        Path::Tcp if terms.parts && terms.circuits => open_pair(serve)?,
+        Path::Tcp => Port::Tcp {
+            acceptor: Acceptor::bind(local, terms.options())?,
+            datagrams: None,
+        },
+        Path::Udp => Port::Udp(UdpPort::bind(local, terms.options())?),
+    };
+    startup::flush(serve.flush_neighbour.as_deref())?;
+    Ok(port)
+}
+
+fn open_pair(serve: &Serve) -> Result<Port> {
     let options = serve.terms.options();
-    Ok(match serve.terms.path {
-        Path::Tcp => Port::Tcp(Acceptor::bind(local, options)?),
-        Path::Udp => Port::Udp(UdpPort::bind(local, options)?),
-    })
+    let mut tries = 0;
+    loop {
+        let acceptor = Acceptor::bind(SocketAddr::new(serve.bind, 0), options.clone())?;
+        tries += 1;
+        match UdpPort::bind(acceptor.local(), options.clone()) {
+            Ok(port) => {
+                return Ok(Port::Tcp {
+                    acceptor,
+                    datagrams: Some(port),
+                });
+            }
+            // Another program has the number for datagrams.
+            Err(_) if tries < PAIR_TRIES => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 impl Port {
     pub(crate) fn number(&self) -> u16 {
         match self {
-            Self::Tcp(acceptor) => acceptor.local().port(),
+            Self::Tcp { acceptor, .. } => acceptor.local().port(),
             Self::Udp(port) => port.local().port(),
         }
     }
 
     /// Has the conversation; gives up waiting for a peer when `stop` can be read.
     pub(crate) fn serve(self, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
-        let cpu_begin_ns = thread_cpu_ns();
-        let mut served = match self {
-            Self::Tcp(acceptor) => tcp(acceptor, serve, stop)?,
-            Self::Udp(port) => udp(port, serve, stop)?,
-        };
-        served.cpu_ns = thread_cpu_ns() - cpu_begin_ns;
-        Ok(served)
-    }
-}
-
-fn nothing() -> Served {
-    Served {
-        bytes: 0,
-        messages: 0,
-        cpu_ns: 0,
-        refused: 0,
-        settings: None,
-        window: None,
-        bytes_per_100ms: Vec::new(),
-        lost: None,
-        reordered: None,
-        duplicated: None,
+        match self {
+            Self::Tcp {
+                acceptor,
+                datagrams,
+            } => tcp(acceptor, datagrams, serve, stop),
+            Self::Udp(port) => udp(port, serve, stop),
+        }
     }
 }
 
@@ -117,10 +143,15 @@ impl<'a> Door<'a> {
         }
     }
 
-    /// Judges a hello by TCP and answers: whether it was the last, `None` for a stranger.
-    fn hello(&mut self, channel: &mut Tcp) -> Result<Option<bool>> {
+    /// Judges a hello by TCP and answers: the visit and the size of its messages, `None` for a stranger.
+    fn hello(&mut self, channel: &mut Tcp) -> Result<Option<(Visit, usize)>> {
         let said = admission::recv_frame::<Say>(channel);
-        let Ok(Say::Hello { token, terms, last }) = said else {
+        let Ok(Say::Hello {
+            token,
+            terms,
+            visit,
+        }) = said
+        else {
             let why = said
                 .err()
                 .map_or("an end before a hello".into(), |error| error.to_string());
@@ -130,7 +161,7 @@ impl<'a> Door<'a> {
         let verdict = admission::judge(&self.serve.token, &self.serve.terms, &token, &terms);
         let told = admission::send_frame(channel, &verdict.reply());
         match verdict {
-            Verdict::Accept => told.map(|()| Some(last)),
+            Verdict::Accept => told.and_then(|()| Ok(Some((visit, self.size(visit)?)))),
             Verdict::Stranger => {
                 self.turn_away(channel.peer(), "wrong token");
                 Ok(None)
@@ -138,52 +169,100 @@ impl<'a> Door<'a> {
             Verdict::Mismatch(difference) => Err(Error::Integrity(difference)),
         }
     }
+
+    fn size(&self, visit: Visit) -> Result<usize> {
+        let none = || Error::Integrity(format!("size number {} was never agreed", visit.size));
+        visit.size_bytes(&self.serve.terms).ok_or_else(none)
+    }
 }
 
-fn tcp(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
+fn tcp(
+    mut acceptor: Acceptor,
+    mut datagrams: Option<UdpPort>,
+    serve: &Serve,
+    stop: BorrowedFd<'_>,
+) -> Result<Served> {
     let mut door = Door::new(serve, acceptor.local());
-    let mut served = nothing();
+    let mut served = Served::default();
     loop {
+        if let Some(port) = &mut datagrams {
+            answer_datagrams(port, &acceptor, serve, stop, door.left())?;
+        }
+        // Reading the counters takes its time: of a start-up before anybody comes, else before the hello.
+        let before = Watch::begin()?;
         let accepted = acceptor
             .accept(Some(stop), door.left())
             .map_err(|error| door.closed(error))?;
         let mut channel = accepted.ok_or(Error::Abandoned)?;
-        if serve.terms.probe == Probe::Startup {
-            if let Err(error) = answer_twice(&mut channel, serve) {
+        let cold = serve.terms.probe == Probe::Startup;
+        let watch = if cold { before } else { Watch::begin()? };
+        if cold {
+            if let Err(error) = answer_cold(&mut channel, serve) {
                 door.turn_away(channel.peer(), error);
                 continue;
             }
         }
-        let Some(last) = door.hello(&mut channel)? else {
+        let Some((visit, size)) = door.hello(&mut channel)? else {
             continue;
         };
-        served.refused = door.refused;
-        served.settings = Some(channel.settings()?);
+        let settings = channel.settings()?;
+        let mut one = SizeServed::default();
         match serve.terms.probe {
             Probe::Startup => {
-                served.messages += 2;
-                served.bytes += 2 * serve.terms.size_bytes;
-                if last {
-                    return Ok(served);
-                }
-                door.since = Instant::now();
+                one.messages = serve.terms.startup_messages().into();
+                one.bytes = one.messages * size as u64;
+                channel.end_in_silence()?;
             }
-            Probe::Latency => {
-                drop(acceptor);
-                return echo(&mut channel, serve, served);
-            }
-            Probe::Throughput => {
-                drop(acceptor);
-                return receive(&mut channel, serve, served);
+            Probe::Latency | Probe::Message => echo(&mut channel, serve, size, &mut one)?,
+            Probe::Stream => receive(&mut channel, serve, size, &mut one)?,
+        }
+        let retransmits = channel.info()?.total_retrans.into();
+        watch.end(&mut served.interference, Some(retransmits))?;
+        served.settings.extend(settings.named("dst_"));
+        served.refused = door.refused;
+        served.sizes.push(one);
+        if visit.last {
+            return Ok(served);
+        }
+        door.since = Instant::now();
+    }
+}
+
+/// Answers the datagrams that set up a circuit until a connection waits. Nobody gets more bytes than he sent.
+fn answer_datagrams(
+    port: &mut UdpPort,
+    acceptor: &Acceptor,
+    serve: &Serve,
+    stop: BorrowedFd<'_>,
+    patience: Duration,
+) -> Result<()> {
+    let mut buffer = [0; circuit::BYTES];
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let woken = readable(&[stop, acceptor.as_fd(), port.as_fd()], left);
+        let woken = woken.map_err(|source| Error::Control {
+            what: "wait for a peer".into(),
+            source,
+        })?;
+        if woken != Woken::Readable(2) {
+            // The acceptor finds out what it was.
+            return Ok(());
+        }
+        if let Some((circuit::BYTES, from)) = port.recv_from(&mut buffer, Some(stop), left)? {
+            if circuit::answer(&mut buffer, from.ip(), serve) {
+                port.send_to(&buffer, from)?;
             }
         }
     }
 }
 
-/// The two messages of a start-up, there and back.
-fn answer_twice(channel: &mut Tcp, serve: &Serve) -> Result<()> {
-    let mut message = vec![0; serve.terms.size()];
-    for sequence in 0..2 {
+/// The messages of a start-up, there and back.
+fn answer_cold(channel: &mut Tcp, serve: &Serve) -> Result<()> {
+    // One size a conversation.
+    let size = serve.terms.sizes_bytes[0] as usize;
+    let mut message = vec![0; size];
+    for sequence in 0..serve.terms.startup_messages() {
         channel.recv(&mut message)?;
         channel.send(&message)?;
         check(&message, sequence, serve, channel.peer())?;
@@ -201,27 +280,29 @@ fn check(message: &[u8], sequence: u32, serve: &Serve, peer: SocketAddr) -> Resu
 }
 
 /// Answers until the peer ends the stream.
-fn echo(channel: &mut Tcp, serve: &Serve, mut served: Served) -> Result<Served> {
-    let mut message = vec![0; serve.terms.size()];
+fn echo(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) -> Result<()> {
+    let mut message = vec![0; size];
+    let answer = serve.terms.answer_bytes(size);
     loop {
         match channel.recv(&mut message) {
             Ok(()) => {}
-            Err(error) if error.is_end() => return Ok(served),
+            Err(error) if error.is_end() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        channel.send(&message)?;
-        check(&message, served.messages as u32, serve, channel.peer())?;
-        served.messages += 1;
-        served.bytes += message.len() as u64;
+        channel.send(&message[..answer])?;
+        check(&message, one.messages as u32, serve, channel.peer())?;
+        one.messages += 1;
+        one.bytes += size as u64;
     }
 }
 
 /// Receives and rates a stream.
-fn receive(channel: &mut Tcp, serve: &Serve, mut served: Served) -> Result<Served> {
+fn receive(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) -> Result<()> {
     let peer = channel.peer();
     let mut buffer = vec![0; RECV_BUFFER_BYTES];
-    let mut stream = StreamCheck::new(serve.terms.size(), serve.terms.verify);
+    let mut stream = StreamCheck::new(size, serve.terms.verify);
     let mut meter = Meter::new(serve.terms.budget_ns);
+    let mut told = false;
     loop {
         let received = channel.recv_some(&mut buffer)?;
         if received == 0 {
@@ -231,60 +312,132 @@ fn receive(channel: &mut Tcp, serve: &Serve, mut served: Served) -> Result<Serve
         stream
             .on_bytes(&buffer[..received])
             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
+        if meter.is_over() && !told {
+            told = true;
+            channel.send(&[0])?;
+        }
     }
-    served.bytes = meter.bytes();
-    served.messages = stream.messages().into();
-    served.window = Some(meter.window()?);
-    served.bytes_per_100ms = meter.into_slots();
-    Ok(served)
+    one.bytes = meter.bytes();
+    one.messages = stream.messages().into();
+    one.window = Some(meter.window()?);
+    one.bytes_per_100ms = meter.into_slots();
+    Ok(())
 }
 
 fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
     let mut door = Door::new(serve, port.local());
-    let mut served = nothing();
-    let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
-    let cold = serve.terms.probe == Probe::Startup;
+    let mut served = Served::default();
+    let mut cold = SizeServed::default();
+    let mut gone = None;
+    let mut watch = Watch::begin()?;
     loop {
-        let came = port
-            .recv_from(&mut buffer, Some(stop), door.left())
-            .map_err(|error| door.closed(error))?;
-        let (size, from) = came.ok_or(Error::Abandoned)?;
-        let bytes = &buffer[..size];
-        let Some(said) = admission::control::<Say>(bytes) else {
-            if cold && size == serve.terms.size() {
-                // An unknown peer gets its own bytes back and no more; who it was, the hello will say.
+        let hello = door.hello_udp(&mut port, stop, gone, &mut cold)?;
+        if serve.terms.probe != Probe::Startup {
+            // Here, so that the peer's first message does not wait for it.
+            watch = Watch::begin()?;
+        }
+        let accepted = Verdict::Accept.reply();
+        port.send_to(&admission::datagram(&accepted)?, hello.from)?;
+        served.refused = door.refused;
+        served.settings = port.settings()?.named("dst_");
+        if serve.terms.probe == Probe::Startup {
+            watch.end(&mut served.interference, None)?;
+            served.sizes.push(cold);
+            return Ok(served);
+        }
+        let mut channel = port.join(hello.from)?;
+        let one = visited(&mut channel, serve, door.size(hello.visit)?);
+        // In this order: the next visit comes from another socket as soon as its peer heard that this one has ended.
+        port = channel.leave()?;
+        port.send_to(&admission::datagram(&Reply::Ended {})?, hello.from)?;
+        watch.end(&mut served.interference, None)?;
+        served.sizes.push(one?);
+        if hello.visit.last {
+            return Ok(served);
+        }
+        watch = Watch::begin()?;
+        gone = Some(hello.from);
+        door.since = Instant::now();
+    }
+}
+
+/// Our peer's hello by UDP, not yet answered.
+struct Hello {
+    from: SocketAddr,
+    visit: Visit,
+}
+
+impl Door<'_> {
+    /// Waits for our peer's hello; answers what comes before it, and `gone`, who has been here already.
+    fn hello_udp(
+        &mut self,
+        port: &mut UdpPort,
+        stop: BorrowedFd<'_>,
+        gone: Option<SocketAddr>,
+        cold: &mut SizeServed,
+    ) -> Result<Hello> {
+        let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
+        loop {
+            let came = port
+                .recv_from(&mut buffer, Some(stop), self.left())
+                .map_err(|error| self.closed(error))?;
+            let (size, from) = came.ok_or(Error::Abandoned)?;
+            let bytes = &mut buffer[..size];
+            if self.serve.terms.circuits && circuit::answer(bytes, from.ip(), self.serve) {
                 port.send_to(bytes, from)?;
-                served.messages += 1;
-                served.bytes += size as u64;
-            } else {
-                door.turn_away(from, format!("a message of {size} bytes without a hello"));
+                continue;
             }
-            continue;
-        };
-        let Ok(Say::Hello { token, terms, last }) = said else {
-            door.turn_away(from, "an end or nonsense without a hello");
-            continue;
-        };
-        let verdict = admission::judge(&serve.token, &serve.terms, &token, &terms);
-        port.send_to(&admission::datagram(&verdict.reply())?, from)?;
-        match verdict {
-            Verdict::Stranger => door.turn_away(from, "wrong token"),
-            Verdict::Mismatch(difference) => return Err(Error::Integrity(difference)),
-            Verdict::Accept if cold && !last => door.since = Instant::now(),
-            Verdict::Accept => {
-                served.refused = door.refused;
-                served.settings = Some(port.settings()?);
-                if cold {
-                    return Ok(served);
+            let (token, terms, visit) = match admission::control::<Say>(bytes) {
+                None if gone == Some(from) => continue, // What was still under way.
+                None if is_cold(self.serve, size) => {
+                    // An unknown peer gets its own bytes back and no more; who it was, the hello will say.
+                    port.send_to(bytes, from)?;
+                    cold.messages += 1;
+                    cold.bytes += size as u64;
+                    continue;
                 }
-                let mut channel = port.join(from)?;
-                channel.set_resend_after(serve.terms.patience())?;
-                return match serve.terms.probe {
-                    Probe::Throughput => count(&mut channel, serve, served),
-                    _ => echo_datagrams(&mut channel, serve, served),
-                };
+                None => {
+                    self.turn_away(from, format!("a message of {size} bytes without a hello"));
+                    continue;
+                }
+                Some(Ok(Say::Hello {
+                    token,
+                    terms,
+                    visit,
+                })) => (token, terms, visit),
+                Some(Ok(Say::End { .. })) if gone == Some(from) => {
+                    port.send_to(&admission::datagram(&Reply::Ended {})?, from)?;
+                    continue;
+                }
+                Some(_) => {
+                    self.turn_away(from, "an end or nonsense without a hello");
+                    continue;
+                }
+            };
+            let verdict = admission::judge(&self.serve.token, &self.serve.terms, &token, &terms);
+            if let Verdict::Accept = verdict {
+                return Ok(Hello { from, visit });
+            }
+            port.send_to(&admission::datagram(&verdict.reply())?, from)?;
+            match verdict {
+                Verdict::Mismatch(difference) => return Err(Error::Integrity(difference)),
+                _ => self.turn_away(from, "wrong token"),
             }
         }
+    }
+}
+
+/// Whether a datagram may be one of a start-up.
+fn is_cold(serve: &Serve, size: usize) -> bool {
+    let terms = &serve.terms;
+    terms.probe == Probe::Startup && size as u64 == terms.sizes_bytes[0]
+}
+
+fn visited(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
+    channel.set_resend_after(serve.terms.patience())?;
+    match serve.terms.probe {
+        Probe::Stream => count(channel, serve, size),
+        _ => echo_datagrams(channel, serve, size),
     }
 }
 
@@ -295,69 +448,91 @@ enum Came {
 }
 
 /// The next message or the end; a hello whose answer was lost is answered again.
-fn next(channel: &mut Udp, buffer: &mut [u8], serve: &Serve) -> Result<Came> {
-    let wanted_bytes = serve.terms.size();
+#[inline]
+fn next(channel: &mut Udp, buffer: &mut [u8], serve: &Serve, wanted_bytes: usize) -> Result<Came> {
     loop {
-        let Datagram::Of(size) = channel.recv_datagram(buffer)? else {
-            let awaited = format!("a message of {wanted_bytes} bytes, or the end");
-            let (peer, waited) = (channel.peer(), serve.terms.patience());
-            return Err(sonde_channel::Error::Timeout {
-                peer,
-                awaited,
-                waited,
-            }
-            .into());
-        };
-        match admission::control::<Say>(&buffer[..size.min(buffer.len())]) {
-            None if size == wanted_bytes => return Ok(Came::Message(size)),
-            None => {
-                return Err(sonde_channel::Error::Size {
-                    peer: channel.peer(),
-                    found_bytes: size,
-                    wanted_bytes,
-                }
-                .into());
-            }
-            Some(Ok(Say::End { messages })) => {
-                channel.send(&admission::datagram(&Reply::Ended {})?)?;
-                return Ok(Came::End { messages });
-            }
-            Some(Ok(Say::Hello { .. })) => {
-                channel.send(&admission::datagram(&Reply::Accepted {})?)?
-            }
-            Some(Err(error)) => return Err(error),
+        let came = channel.recv_datagram(buffer)?;
+        if came == Datagram::Of(wanted_bytes) && buffer.first_chunk() != Some(CONTROL) {
+            return Ok(Came::Message(wanted_bytes));
+        }
+        if let Some(end) = steered(channel, came, buffer, serve, wanted_bytes)? {
+            return Ok(end);
         }
     }
 }
 
-fn echo_datagrams(channel: &mut Udp, serve: &Serve, mut served: Served) -> Result<Served> {
+/// What is no message of the agreed size: the end, or `None` for what was answered.
+#[cold]
+fn steered(
+    channel: &mut Udp,
+    came: Datagram,
+    buffer: &[u8],
+    serve: &Serve,
+    wanted_bytes: usize,
+) -> Result<Option<Came>> {
+    let peer = channel.peer();
+    let Datagram::Of(size) = came else {
+        let awaited = format!("a message of {wanted_bytes} bytes, or the end");
+        let waited = serve.terms.patience();
+        return Err(sonde_channel::Error::Timeout {
+            peer,
+            awaited,
+            waited,
+        }
+        .into());
+    };
+    match admission::control::<Say>(&buffer[..size.min(buffer.len())]) {
+        None => Err(sonde_channel::Error::Size {
+            peer,
+            found_bytes: size,
+            wanted_bytes,
+        }
+        .into()),
+        Some(Ok(Say::End { messages })) => Ok(Some(Came::End { messages })),
+        Some(Ok(Say::Hello { .. })) => {
+            channel.send(&admission::datagram(&Reply::Accepted {})?)?;
+            Ok(None)
+        }
+        Some(Err(error)) => Err(error),
+    }
+}
+
+fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
     let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
+    let answer = serve.terms.answer_bytes(size);
+    let mut one = SizeServed::default();
     loop {
-        match next(channel, &mut buffer, serve)? {
-            Came::End { .. } => return Ok(served),
+        match next(channel, &mut buffer, serve, size)? {
+            Came::End { .. } => return Ok(one),
             Came::Message(size) => {
-                channel.send(&buffer[..size])?;
-                served.messages += 1;
-                served.bytes += size as u64;
+                channel.send(&buffer[..answer])?;
+                one.messages += 1;
+                one.bytes += size as u64;
             }
         }
     }
 }
 
 /// Receives, rates and counts a blast of numbered datagrams.
-fn count(channel: &mut Udp, serve: &Serve, mut served: Served) -> Result<Served> {
+fn count(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
     let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
     let mut meter = Meter::new(serve.terms.budget_ns);
     let mut seen = Seen::default();
+    let mut tell_ns = 0;
     let sent = loop {
-        match next(channel, &mut buffer, serve)? {
+        match next(channel, &mut buffer, serve, size)? {
             Came::End { messages } => break messages,
             Came::Message(size) => {
-                meter.on_arrival(monotonic_ns(), size as u64, thread_cpu_ns);
+                let now_ns = monotonic_ns();
+                meter.on_arrival(now_ns, size as u64, thread_cpu_ns);
                 let message = &buffer[..size];
                 let number = payload::sequence(message).unwrap_or(0);
                 check(message, number, serve, channel.peer())?;
                 seen.on_number(number);
+                if meter.is_over() && now_ns >= tell_ns {
+                    tell_ns = now_ns + RATED_AGAIN_NS;
+                    channel.send(&admission::datagram(&Reply::Rated {})?)?;
+                }
             }
         }
     };
@@ -367,57 +542,13 @@ fn count(channel: &mut Udp, serve: &Serve, mut served: Served) -> Result<Served>
             seen.distinct
         )));
     }
-    served.bytes = meter.bytes();
-    served.messages = seen.distinct;
-    served.lost = Some(sent - seen.distinct);
-    served.reordered = Some(seen.reordered);
-    served.duplicated = Some(seen.duplicated);
-    served.window = Some(meter.window()?);
-    served.bytes_per_100ms = meter.into_slots();
-    Ok(served)
-}
-
-/// Which numbers came: a bit each.
-#[derive(Debug, Default)]
-struct Seen {
-    bits: Vec<u64>,
-    highest: Option<u32>,
-    distinct: u64,
-    reordered: u64,
-    duplicated: u64,
-}
-
-impl Seen {
-    #[inline]
-    fn on_number(&mut self, number: u32) {
-        let (word, bit) = ((number / 64) as usize, 1u64 << (number % 64));
-        if word >= self.bits.len() {
-            self.bits.resize((word + 1).next_power_of_two(), 0);
-        }
-        if self.bits[word] & bit != 0 {
-            self.duplicated += 1;
-            return;
-        }
-        self.bits[word] |= bit;
-        self.distinct += 1;
-        self.reordered += u64::from(self.highest > Some(number));
-        self.highest = self.highest.max(Some(number));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_counted() {
-        let mut seen = Seen::default();
-        for number in [0, 1, 3, 2, 3, 200, 0, 199] {
-            seen.on_number(number);
-        }
-        assert_eq!(
-            (seen.distinct, seen.reordered, seen.duplicated, seen.highest),
-            (6, 2, 2, Some(200))
-        );
-    }
+    Ok(SizeServed {
+        bytes: meter.bytes(),
+        messages: seen.distinct,
+        lost: Some(sent - seen.distinct),
+        reordered: Some(seen.reordered),
+        duplicated: Some(seen.duplicated),
+        window: Some(meter.window()?),
+        bytes_per_100ms: meter.into_slots(),
+    })
 }

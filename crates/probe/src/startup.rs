@@ -1,15 +1,28 @@
 //! Cold: what the first message on a fresh socket costs, the measuring side.
 //!
-//! Model:   forget the neighbours if asked; connect (TCP); first message there and back; second message there and back;
-//!          only then the hello. `cold_total` is from before the socket exists to the first answer, so connect + first
-//!          is at most that. A start-up whose datagram was lost is counted and is no sample.
+//! Model:   forget the neighbours if asked. Whole: one time from before the socket exists to the first answer. In parts,
+//!          each step alone and in this order, so that none holds the cost of another: `neighbour`, its resolution and
+//!          nothing else; `vc`, the set-up of a circuit ([`crate::circuit`]);
+//!          `connect` (TCP), from before the socket to its return; `first` and `second` message, there and back; `idle`,
+//!          a message after a pause. Only then the hello. Behind a gateway it is the gateway that is resolved. One size a
+//!          conversation: the next one's neighbours are forgotten by both hosts when this one is over, and nothing of it is
+//!          still under way then.
+//! Units:   nanoseconds.
 //! Checked: `tests/conversation.rs`, `startup_*`.
 
-use sonde_channel::{Channel, Path, Settings, Tcp, Udp, payload};
-use sonde_sys::clock::monotonic_ns;
-use sonde_sys::netlink::Netlink;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 
-use crate::{Error, Figures, Measure, Measured, Result, Startup, admission};
+use sonde_channel::{Channel, Path, Settings, Tcp, Udp, payload};
+use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
+use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
+use sonde_sys::netlink::{Netlink, Resolved};
+
+use crate::admission::{self, Visit};
+use crate::circuit::{self, RESEND_AFTER};
+use crate::talk::{Measure, Measured, SizeMeasured};
+use crate::watch::Watch;
+use crate::{Result, Terms};
 
 /// Forgets the neighbours of an interface.
 pub(crate) fn flush(interface: Option<&str>) -> Result<()> {
@@ -21,121 +34,236 @@ pub(crate) fn flush(interface: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Buffers for one start-up, prepared before it.
-struct Messages {
-    ping: Vec<u8>,
-    pong: Vec<u8>,
+/// A time, or why there is none.
+type Found = std::result::Result<u64, String>;
+
+fn row(step: Option<Step>, found: Found) -> Measurement {
+    Measurement {
+        quantity: Quantity::StartupNs,
+        phase: Phase::Cold,
+        step,
+        series: found.iter().copied().collect(),
+        reason: found.err(),
+    }
 }
 
-impl Messages {
-    /// One message there and back: when it was over, and whether it had to be sent again.
-    fn exchange(&mut self, channel: &mut impl Channel, sequence: u32) -> Result<(u64, bool)> {
-        payload::stamp(&mut self.ping, sequence);
-        let resent = channel.exchange(&self.ping, &mut self.pong)?;
-        let at_ns = monotonic_ns();
-        Ok((at_ns, resent > 0))
+fn lost() -> String {
+    "the datagram or its answer was lost, and sent again".into()
+}
+
+/// Buffers for one start-up, prepared before it.
+struct Messages<'a> {
+    measure: &'a Measure,
+    ping: Vec<u8>,
+    pong: Vec<u8>,
+    sequence: u32,
+}
+
+impl<'a> Messages<'a> {
+    fn new(measure: &'a Measure, size: usize) -> Self {
+        Self {
+            measure,
+            ping: payload::message(size),
+            pong: vec![0; size],
+            sequence: 0,
+        }
     }
 
-    fn check(&self, measure: &Measure, sequence: u32) -> Result<()> {
-        let checked = match measure.terms.verify {
-            true => payload::verify(&self.pong, sequence),
-            false => payload::check(&self.pong, sequence),
+    /// One message there and back: when it was over; `None` when it had to be sent again.
+    fn exchange(&mut self, channel: &mut impl Channel) -> Result<Option<u64>> {
+        let resent = channel.exchange(&self.ping, &mut self.pong)?;
+        let end_ns = monotonic_ns();
+        self.check()?;
+        self.sequence += 1;
+        payload::stamp(&mut self.ping, self.sequence);
+        Ok((resent == 0).then_some(end_ns))
+    }
+
+    /// The time of one message there and back.
+    fn trip(&mut self, channel: &mut impl Channel) -> Result<Found> {
+        let begin_ns = monotonic_ns();
+        let end_ns = self.exchange(channel)?;
+        Ok(end_ns.map(|end_ns| end_ns - begin_ns).ok_or_else(lost))
+    }
+
+    fn check(&self) -> Result<()> {
+        let checked = match self.measure.terms.verify {
+            true => payload::verify(&self.pong, self.sequence),
+            false => payload::check(&self.pong, self.sequence),
         };
         checked.map_err(|mismatch| {
-            sonde_channel::Error::Payload {
-                peer: measure.peer,
-                mismatch,
-            }
-            .into()
+            let peer = self.measure.peer;
+            sonde_channel::Error::Payload { peer, mismatch }.into()
         })
     }
 }
 
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let terms = &measure.terms;
-    let ping = payload::message(terms.size());
-    let mut messages = Messages {
-        pong: vec![0; ping.len()],
-        ping,
+    let mut measured = Measured {
+        sizes: Vec::new(),
+        settings: Default::default(),
+        interference: Interference::default(),
     };
-    let mut startup = Startup::default();
-    let end_ns = monotonic_ns() + terms.budget_ns;
-    let mut settings = None;
-    for sample in 1..=terms.samples {
-        flush(measure.flush_neighbour.as_deref())?;
-        let last = |now_ns: u64| sample == terms.samples || now_ns >= end_ns;
-        let ended;
-        (settings, ended) = match terms.path {
-            Path::Tcp => tcp(measure, &mut messages, &mut startup, last)?,
-            Path::Udp => udp(measure, &mut messages, &mut startup, last)?,
+    for visit in Visit::all(terms) {
+        let size_bytes = terms.sizes_bytes[visit.size];
+        let messages = Messages::new(measure, size_bytes as usize);
+        let mut cold = Cold {
+            measure,
+            visit,
+            rows: Vec::new(),
+            settings: BTreeMap::new(),
         };
-        if ended {
-            break;
+        // Before the neighbours are forgotten: reading the counters takes its time.
+        let watch = Watch::begin()?;
+        flush(measure.flush_neighbour.as_deref())?;
+        let settings = match terms.path {
+            Path::Tcp => cold.tcp(messages)?,
+            Path::Udp => cold.udp(messages)?,
+        };
+        watch.end(&mut measured.interference, None)?;
+        measured.settings.extend(settings.named("src_"));
+        measured.settings.extend(cold.settings);
+        measured.sizes.push(SizeMeasured {
+            size_bytes,
+            measurements: cold.rows,
+            round_trips: 0,
+            ended_by: None,
+            sent: None,
+        });
+    }
+    Ok(measured)
+}
+
+/// One start-up.
+struct Cold<'a> {
+    measure: &'a Measure,
+    visit: Visit,
+    rows: Vec<Measurement>,
+    /// What else is to be known.
+    settings: BTreeMap<String, String>,
+}
+
+impl Cold<'_> {
+    fn terms(&self) -> &Terms {
+        &self.measure.terms
+    }
+
+    fn tcp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
+        let options = self.terms().options();
+        self.before_the_transport()?;
+        let begin_ns = monotonic_ns();
+        let mut channel = Tcp::connect(self.measure.peer, options)?;
+        if self.terms().parts {
+            let connect_ns = monotonic_ns() - begin_ns;
+            self.rows.push(row(Some(Step::Connect), Ok(connect_ns)));
+            self.messages(&mut channel, &mut messages)?;
+        } else {
+            let end_ns = messages.exchange(&mut channel)?;
+            self.whole(begin_ns, end_ns);
         }
+        admission::hello_tcp(&mut channel, self.measure, self.visit)?;
+        let settings = channel.settings()?;
+        channel.end()?;
+        // The peer's end comes when it has taken ours: after that only our acknowledgement is under way, for which the
+        // peer waits.
+        while channel.recv_some(&mut [0; 16])? > 0 {}
+        Ok(settings)
     }
-    if startup.first_ns.is_empty() {
-        return Err(Error::Integrity(format!(
-            "all {} start-ups lost a datagram",
-            startup.lost
-        )));
-    }
-    let settings = settings.ok_or(Error::Abandoned)?;
-    Ok(Measured {
-        settings,
-        figures: Figures::Startup(startup),
-    })
-}
 
-fn tcp(
-    measure: &Measure,
-    messages: &mut Messages,
-    startup: &mut Startup,
-    last: impl Fn(u64) -> bool,
-) -> Result<(Option<Settings>, bool)> {
-    let terms = &measure.terms;
-    let options = terms.options();
-    payload::stamp(&mut messages.ping, 0);
-    let begin_ns = monotonic_ns();
-    let mut channel = Tcp::connect(measure.peer, options)?;
-    let connected_ns = monotonic_ns();
-    let (first_ns, _) = messages.exchange(&mut channel, 0)?;
-    messages.check(measure, 0)?;
-    let again_ns = monotonic_ns();
-    let (second_ns, _) = messages.exchange(&mut channel, 1)?;
-    messages.check(measure, 1)?;
-    startup.connect_ns.push(connected_ns - begin_ns);
-    startup.first_ns.push(first_ns - connected_ns);
-    startup.cold_total_ns.push(first_ns - begin_ns);
-    startup.second_ns.push(second_ns - again_ns);
-    let last = last(second_ns);
-    admission::hello_tcp(&mut channel, &measure.token, terms, last)?;
-    Ok((Some(channel.settings()?), last))
-}
-
-fn udp(
-    measure: &Measure,
-    messages: &mut Messages,
-    startup: &mut Startup,
-    last: impl Fn(u64) -> bool,
-) -> Result<(Option<Settings>, bool)> {
-    let terms = &measure.terms;
-    let options = terms.options();
-    let begin_ns = monotonic_ns();
-    let mut channel = Udp::connect(measure.peer, options)?;
-    let open_ns = monotonic_ns();
-    let (first_ns, lost) = messages.exchange(&mut channel, 0)?;
-    messages.check(measure, 0)?;
-    let again_ns = monotonic_ns();
-    let (second_ns, lost_again) = messages.exchange(&mut channel, 1)?;
-    messages.check(measure, 1)?;
-    if lost || lost_again {
-        startup.lost += 1;
-    } else {
-        startup.first_ns.push(first_ns - open_ns);
-        startup.cold_total_ns.push(first_ns - begin_ns);
-        startup.second_ns.push(second_ns - again_ns);
+    fn udp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
+        let options = self.terms().options();
+        self.before_the_transport()?;
+        let begin_ns = monotonic_ns();
+        let mut channel = Udp::connect(self.measure.peer, options)?;
+        channel.set_resend_after(RESEND_AFTER)?;
+        if self.terms().parts {
+            self.messages(&mut channel, &mut messages)?;
+        } else {
+            let end_ns = messages.exchange(&mut channel)?;
+            self.whole(begin_ns, end_ns);
+        }
+        admission::hello_udp(&mut channel, self.measure, self.visit)?;
+        Ok(channel.settings()?)
     }
-    let last = last(second_ns);
-    admission::hello_udp(&mut channel, &measure.token, terms, last)?;
-    Ok((Some(channel.settings()?), last))
+
+    fn whole(&mut self, begin_ns: u64, end_ns: Option<u64>) {
+        let found = end_ns.map(|end_ns| end_ns - begin_ns).ok_or_else(lost);
+        self.rows.push(row(None, found));
+    }
+
+    /// In parts: what the network needs before any transport.
+    fn before_the_transport(&mut self) -> Result<()> {
+        if !self.terms().parts {
+            return Ok(());
+        }
+        let neighbour = self.neighbour()?;
+        self.rows.push(row(Some(Step::Neighbour), neighbour));
+        let vc = if self.terms().circuits {
+            circuit::measure(self.measure)?.map(|set_up| {
+                let peer_ns = set_up.peer_neighbour_ns.to_string();
+                self.settings.insert("peer_neighbour_ns".into(), peer_ns);
+                set_up.ns
+            })
+        } else {
+            Err("this network has no circuits".into())
+        };
+        self.rows.push(row(Some(Step::Vc), vc));
+        Ok(())
+    }
+
+    /// The three messages of a start-up in parts.
+    fn messages(&mut self, channel: &mut impl Channel, messages: &mut Messages<'_>) -> Result<()> {
+        for step in [Step::First, Step::Second, Step::Idle] {
+            if step == Step::Idle {
+                sleep_until_ns(monotonic_ns() + self.terms().idle_ns);
+            }
+            let found = messages.trip(channel)?;
+            self.rows.push(row(Some(step), found));
+        }
+        Ok(())
+    }
+
+    /// The resolution of the neighbour by itself.
+    fn neighbour(&mut self) -> Result<Found> {
+        if self.measure.flush_neighbour.is_none() {
+            return Ok(Err(
+                "the neighbours were not to be forgotten, so that nothing was resolved".into(),
+            ));
+        }
+        let peer = self.measure.peer.ip();
+        let mut netlink = Netlink::open()?;
+        let way = netlink.way_to(peer)?;
+        let whom = match (way.local, way.gateway, peer) {
+            (true, ..) => return Ok(Err("the peer is this host, which has no neighbour".into())),
+            (_, Some(gateway), _) => gateway,
+            (_, None, IpAddr::V4(peer)) => peer,
+            (_, None, IpAddr::V6(_)) => {
+                return Ok(Err("only IPv4 neighbours are resolved alone".into()));
+            }
+        };
+        let patience = self.terms().patience();
+        let found = match netlink.resolve_neighbour(way.ifindex, whom, patience) {
+            Ok(Resolved::After { ns }) => Ok(ns),
+            Ok(Resolved::Needless) => Err(format!(
+                "{whom} needs no resolution: it is known already, or its interface has no ARP"
+            )),
+            Ok(Resolved::Failed) => Err(format!("{whom} does not answer ARP")),
+            Ok(Resolved::Silence) => Err(format!(
+                "{whom} was not resolved within {:.3} s",
+                patience.as_secs_f64()
+            )),
+            Err(error) => Err(format!("{error}; resolving alone takes CAP_NET_ADMIN")),
+        };
+        let role = if way.gateway.is_some() {
+            "the gateway"
+        } else {
+            "the peer"
+        };
+        if found.is_ok() {
+            let whom = format!("{whom} ({role})");
+            self.settings.insert("neighbour".into(), whom);
+        }
+        Ok(found)
+    }
 }

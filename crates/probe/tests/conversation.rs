@@ -1,72 +1,16 @@
-//! Every kind of conversation over loopback between two agents that are processes, and what goes wrong in them.
-//!
-//! Model:   an agent is this test program, started again to play it.
+//! Every kind of conversation over loopback between two agents that are processes.
 
-use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::process::{Child, Command, Stdio};
+mod agents;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
 use sonde_channel::{CONTROL, Path, Wait};
-use sonde_probe::{
-    AgentLink, Answer, Conversation, EndedBy, Error, Figures, Latency, Measure, Outcome, Probe,
-    Request, Sent, Serve, Startup, Terms,
-};
-
-const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
-const SOON: Duration = Duration::from_secs(20);
-
-/// The command that starts an agent: this test program, playing that part.
-fn agent() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "play_the_agent", "--nocapture"]);
-    command
-}
-
-/// No test: the way in for [`agent`]. What the harness prints before is passed over like a shell's greeting.
-#[test]
-#[ignore = "played by the other tests"]
-fn play_the_agent() {
-    let ended = sonde_probe::agent::run(std::io::stdin(), std::io::stdout());
-    if let Err(error) = &ended {
-        eprintln!("{error}");
-    }
-    std::process::exit(i32::from(ended.is_err()));
-}
-
-struct Agent {
-    link: AgentLink,
-    child: Child,
-}
-
-impl Agent {
-    fn start(name: &str) -> Self {
-        let mut child = agent()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let link = AgentLink::open(name, from, to, SOON).unwrap();
-        Self { link, child }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn agents() -> (Agent, Agent) {
-    (Agent::start("h1"), Agent::start("h2"))
-}
-
-fn conversation(terms: Terms) -> Conversation {
-    Conversation::new(terms, HERE.into()).unwrap()
-}
+use sonde_probe::{Answer, EndedBy, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
+use sonde_record::{Measurement, Phase, Quantity, Step};
+use sonde_stats::Parts;
 
 fn have(terms: Terms) -> Outcome {
     let (mut client, mut server) = agents();
@@ -75,500 +19,396 @@ fn have(terms: Terms) -> Outcome {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn startup(outcome: &Outcome) -> &Startup {
-    match &outcome.measured.figures {
-        Figures::Startup(startup) => startup,
-        other => panic!("{other:?}"),
-    }
+/// What was measured of the only size.
+fn only(outcome: &Outcome) -> &SizeOutcome {
+    assert_eq!(outcome.sizes.len(), 1);
+    &outcome.sizes[0]
 }
 
-fn latency(outcome: &Outcome) -> &Latency {
-    match &outcome.measured.figures {
-        Figures::Latency(latency) => latency,
-        other => panic!("{other:?}"),
-    }
+fn find(size: &SizeOutcome, quantity: Quantity, phase: Phase, step: Option<Step>) -> &Measurement {
+    let wanted = (quantity, phase, step);
+    let mut rows = size
+        .measurements
+        .iter()
+        .filter(|row| (row.quantity, row.phase, row.step) == wanted);
+    let row = rows.next().unwrap_or_else(|| panic!("no {wanted:?}"));
+    assert!(rows.next().is_none(), "{wanted:?} twice");
+    assert_eq!(row.series.is_empty(), row.reason.is_some(), "{wanted:?}");
+    row
 }
 
-fn sent(outcome: &Outcome) -> &Sent {
-    match &outcome.measured.figures {
-        Figures::Throughput(sent) => sent,
-        other => panic!("{other:?}"),
-    }
+fn warm(size: &SizeOutcome, quantity: Quantity) -> Parts {
+    Parts::from(find(size, quantity, Phase::Warm, None).series.clone())
 }
 
-/// Short waits, so that what goes wrong is over soon.
-fn impatient(probe: Probe, path: Path) -> Terms {
-    Terms {
-        patience_ns: 400_000_000,
-        ..Terms::new(probe, path, Wait::Block)
-    }
-}
-
-#[test]
-fn startup_tcp_has_its_steps() {
-    for wait in [Wait::Block, Wait::Poll] {
-        let outcome = have(Terms {
-            samples: 5,
-            size_bytes: 64,
-            verify: true,
-            ..Terms::new(Probe::Startup, Path::Tcp, wait)
-        });
-        let startup = startup(&outcome);
-        for list in [
-            &startup.connect_ns,
-            &startup.first_ns,
-            &startup.cold_total_ns,
-            &startup.second_ns,
-        ] {
-            assert_eq!(list.len(), 5);
-            assert!(list.iter().all(|&ns| ns > 0));
-        }
-        for sample in 0..5 {
-            assert_eq!(
-                startup.connect_ns[sample] + startup.first_ns[sample],
-                startup.cold_total_ns[sample]
-            );
-        }
-        assert_eq!(
-            (
-                outcome.served.messages,
-                outcome.served.bytes,
-                outcome.served.refused
-            ),
-            (10, 640, 0)
-        );
-        assert_eq!(outcome.measured.settings.nodelay, Some(true));
-    }
+/// The only sample of a row.
+fn sample(row: &Measurement) -> u64 {
+    let parts = Parts::from(row.series.clone());
+    assert_eq!(parts.first.len(), 1, "{:?} {:?}", row.quantity, row.step);
+    parts.first[0]
 }
 
 #[test]
-fn startup_udp_has_its_steps() {
-    let outcome = have(Terms {
-        samples: 5,
-        ..Terms::new(Probe::Startup, Path::Udp, Wait::Block)
-    });
-    let startup = startup(&outcome);
-    assert_eq!(
-        (
-            startup.first_ns.len() as u64 + startup.lost,
-            startup.connect_ns.len()
-        ),
-        (5, 0)
-    );
-    for sample in 0..startup.first_ns.len() {
-        assert!(startup.first_ns[sample] <= startup.cold_total_ns[sample]);
-    }
-    assert!(outcome.served.messages >= 10);
-}
-
-#[test]
-fn latency_is_half_a_round_trip() {
-    for (path, wait, size) in [
-        (Path::Tcp, Wait::Block, 1),
-        (Path::Tcp, Wait::Poll, 100_000),
-        (Path::Udp, Wait::Block, 1),
-        (Path::Udp, Wait::Poll, 1_000),
-    ] {
-        let terms = Terms {
-            samples: 1_500,
-            warmup: 50,
-            size_bytes: size,
-            samples_returned_max: 1_000,
-            verify: true,
-            ..Terms::new(Probe::Latency, path, wait)
-        };
-        let outcome = have(terms);
-        let latency = latency(&outcome);
-        // A busy machine may use up the budget when both sides spin.
-        let lost = latency.lost + latency.late;
-        assert!(
-            latency.rtt_ns.count + lost == 1_500 || latency.ended_by == EndedBy::Budget,
-            "{latency:?}"
-        );
-        assert!(latency.rtt_samples_ns.len() <= 1_000 && latency.warmup_discarded > 0);
-        assert_eq!(latency.latency_ns.p50, latency.rtt_ns.p50 / 2);
-        assert_eq!(latency.latency_ns.max, latency.rtt_ns.max / 2);
-        assert!(
-            latency.rtt_ns.min > 0
-                && latency.rtt_ns.min <= *latency.rtt_samples_ns.iter().min().unwrap()
-        );
-        assert!(outcome.served.messages >= latency.rtt_ns.count + latency.warmup_discarded);
-        println!("{path:?} {wait:?} {size} B: {:?}", latency.latency_ns);
-    }
-}
-
-#[test]
-fn latency_ends_with_its_budget() {
-    let terms = Terms {
-        samples: 1_000_000,
-        budget_ns: 50_000_000,
-        ..Terms::new(Probe::Latency, Path::Tcp, Wait::Block)
-    };
-    let outcome = have(terms);
-    assert_eq!(latency(&outcome).ended_by, EndedBy::Budget);
-}
-
-#[test]
-fn throughput_tcp_is_rated_by_its_receiver() {
-    let terms = Terms {
-        budget_ns: 1_000_000_000,
-        size_bytes: 70_000,
-        verify: true,
-        send_buffer_bytes: Some(200_000),
-        ..Terms::new(Probe::Throughput, Path::Tcp, Wait::Block)
-    };
-    let outcome = have(terms);
-    let (sent, served) = (sent(&outcome), &outcome.served);
-    let window = served.window.unwrap();
-    assert_eq!(sent.bytes, served.bytes);
-    assert_eq!(served.messages, sent.messages);
-    assert!(window.window_ns >= 1_000_000_000 && window.bytes < served.bytes);
-    assert_eq!(
-        u128::from(window.bps),
-        u128::from(window.bytes) * 8_000_000_000 / u128::from(window.window_ns)
-    );
-    assert!(window.cpu_ns.unwrap() > 0 && sent.window.cpu_ns > 0);
-    // The sender was busy for its window, by the kernel's own count (it is in jiffies, so 20 ms of slack).
-    assert!(
-        sent.window.busy_us.unwrap() * 1_000 <= sent.window.window_ns + 20_000_000,
-        "{sent:?}"
-    );
-    assert!(sent.window.busy_us.unwrap() > 0 && sent.window.retransmits.is_some());
-    assert_eq!(served.bytes_per_100ms.iter().sum::<u64>(), served.bytes);
-    assert_eq!(served.bytes_per_second().iter().sum::<u64>(), served.bytes);
-    assert_eq!(
-        outcome.measured.settings.send_buffer.asked_bytes,
-        Some(200_000)
-    );
-    println!("tcp {} bit/s", window.bps);
-}
-
-#[test]
-fn throughput_udp_accounts_for_every_datagram() {
-    let terms = Terms {
-        budget_ns: 1_000_000_000,
-        ..Terms::new(Probe::Throughput, Path::Udp, Wait::Block)
-    };
-    let outcome = have(terms);
-    let (sent, served) = (sent(&outcome), &outcome.served);
-    assert_eq!(sent.messages, served.messages + served.lost.unwrap());
-    assert_eq!(
-        served.bytes,
-        (served.messages + served.duplicated.unwrap()) * 1_472
-    );
-    assert!(
-        served.reordered.is_some()
-            && served.window.unwrap().bps > 0
-            && sent.window.busy_us.is_none()
-    );
-    println!(
-        "udp {} bit/s, {:?} lost of {}",
-        served.window.unwrap().bps,
-        served.lost,
-        sent.messages
-    );
-}
-
-#[test]
-fn a_link_carries_one_conversation_after_another() {
-    let (mut client, mut server) = agents();
-    for probe in [Probe::Startup, Probe::Latency, Probe::Startup] {
-        for path in [Path::Tcp, Path::Udp] {
-            let terms = Terms {
-                samples: 20,
-                ..Terms::new(probe, path, Wait::Block)
-            };
-            conversation(terms)
-                .run(&mut client.link, &mut server.link)
-                .unwrap();
-        }
-    }
-    let bad = Terms {
-        size_bytes: 0,
-        ..impatient(Probe::Latency, Path::Tcp)
-    };
-    assert!(matches!(
-        conversation(bad).run(&mut client.link, &mut server.link),
-        Err(Error::Terms { .. })
-    ));
-    let terms = Terms {
-        samples: 20,
-        ..Terms::new(Probe::Latency, Path::Tcp, Wait::Block)
-    };
-    // The roles can be exchanged.
-    conversation(terms)
-        .run(&mut server.link, &mut client.link)
-        .unwrap();
-}
-
-fn serve(server: &mut AgentLink, terms: &Terms, token: &str) -> SocketAddr {
-    let request = Serve {
-        terms: terms.clone(),
-        bind: HERE.into(),
-        token: token.into(),
-        flush_neighbour: None,
-    };
-    server.send(&Request::Serve(request)).unwrap();
-    match server.answer("its data port", SOON).unwrap() {
-        Answer::Serving { port } => SocketAddr::new(HERE.into(), port),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn measure(
-    client: &mut AgentLink,
-    terms: &Terms,
-    peer: SocketAddr,
-    token: &str,
-) -> Result<Answer, Error> {
-    let request = Measure {
-        terms: terms.clone(),
-        peer,
-        token: token.into(),
-        flush_neighbour: None,
-    };
-    client.send(&Request::Measure(request)).unwrap();
-    client.answer("the measurement", SOON)
-}
-
-#[test]
-fn a_wrong_token_is_refused_and_the_right_one_still_served() {
-    for probe in [Probe::Startup, Probe::Latency] {
-        for path in [Path::Tcp, Path::Udp] {
-            let (mut client, mut server) = agents();
-            let terms = Terms {
-                samples: 3,
-                ..Terms::new(probe, path, Wait::Block)
-            };
-            let peer = serve(&mut server.link, &terms, "right");
-            let error = measure(&mut client.link, &terms, peer, "wrong")
-                .unwrap_err()
-                .to_string();
-            assert!(
-                error.contains("refused") && error.contains("token"),
-                "{error}"
-            );
-            measure(&mut client.link, &terms, peer, "right").unwrap();
-            match server.link.answer("its report", SOON).unwrap() {
-                Answer::Served(served) => assert_eq!(served.refused, 1, "{probe:?} {path:?}"),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-}
-
-#[test]
-fn nobody_with_the_token_is_an_error() {
-    for path in [Path::Tcp, Path::Udp] {
-        let (mut client, mut server) = agents();
-        let terms = impatient(Probe::Latency, path);
-        let peer = serve(&mut server.link, &terms, "right");
-        measure(&mut client.link, &terms, peer, "wrong").unwrap_err();
-        let error = server
-            .link
-            .answer("its report", SOON)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("no peer with the token") && error.contains("refused were 1"),
-            "{error}"
-        );
-        assert!(error.contains("wrong token"), "{error}");
-    }
-}
-
-#[test]
-fn another_size_is_an_integrity_error() {
-    for path in [Path::Tcp, Path::Udp] {
-        let (mut client, mut server) = agents();
-        let terms = Terms {
-            size_bytes: 64,
-            ..impatient(Probe::Latency, path)
-        };
-        let peer = serve(&mut server.link, &terms, "t");
-        let other = Terms {
-            size_bytes: 128,
-            ..terms
-        };
-        let error = measure(&mut client.link, &other, peer, "t")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("size_bytes is 64 here and 128 at the peer"),
-            "{error}"
-        );
-        let error = server
-            .link
-            .answer("its report", SOON)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("integrity: size_bytes"), "{error}");
-    }
-}
-
-#[test]
-fn a_datagram_of_another_size_is_an_error() {
-    let mut server = Agent::start("h2");
-    let terms = Terms {
-        size_bytes: 64,
-        ..impatient(Probe::Latency, Path::Udp)
-    };
-    let peer = serve(&mut server.link, &terms, "t");
-    let socket = UdpSocket::bind((HERE, 0)).unwrap();
-    socket.set_read_timeout(Some(SOON)).unwrap();
-    socket.connect(peer).unwrap();
-    let hello =
-        serde_json::json!({"hello": {"token": "t", "terms": terms, "last": false}}).to_string();
-    socket
-        .send(&[CONTROL.as_slice(), hello.as_bytes()].concat())
-        .unwrap();
-    let mut reply = [0; 1_000];
-    let size = socket.recv(&mut reply).unwrap();
-    assert!(reply[..size].ends_with(b"{\"accepted\":{}}"));
-    socket.send(&[0; 63]).unwrap();
-    let error = server
-        .link
-        .answer("its report", SOON)
-        .unwrap_err()
-        .to_string();
-    assert!(error.contains("63 bytes came where 64"), "{error}");
-}
-
-#[test]
-fn a_killed_server_is_reported_in_time() {
+fn startup_whole_is_one_time_for_each_size() {
     for (path, wait) in [
         (Path::Tcp, Wait::Block),
+        (Path::Tcp, Wait::Poll),
         (Path::Udp, Wait::Block),
         (Path::Udp, Wait::Poll),
     ] {
-        let (mut client, mut server) = agents();
-        let terms = Terms {
-            wait,
-            samples: 1_000_000,
-            budget_ns: 60_000_000_000,
-            ..impatient(Probe::Latency, path)
-        };
-        let peer = serve(&mut server.link, &terms, "t");
-        let request = Measure {
-            terms,
-            peer,
-            token: "t".into(),
-            flush_neighbour: None,
-        };
-        client.link.send(&Request::Measure(request)).unwrap();
-        std::thread::sleep(Duration::from_millis(100));
-        server.child.kill().unwrap();
-        let killed = Instant::now();
-        let error = client.link.answer("the measurement", SOON).unwrap_err();
-        assert!(
-            killed.elapsed() < SOON && matches!(error, Error::Agent { .. }),
-            "{error}"
-        );
-        assert!(
-            error.to_string().contains(&peer.to_string()) && !error.remedy().is_empty(),
-            "{error}"
-        );
-        let error = server.link.answer("its report", SOON).unwrap_err();
-        assert!(matches!(error, Error::AgentGone { .. }), "{error}");
-        // The measuring agent is well: it can be asked again.
-        assert!(client.link.in_step());
-    }
-}
-
-#[test]
-fn a_killed_client_is_reported_in_time() {
-    for path in [Path::Tcp, Path::Udp] {
-        let (mut client, mut server) = agents();
-        let terms = Terms {
-            budget_ns: 60_000_000_000,
-            ..impatient(Probe::Throughput, path)
-        };
-        let conversation = conversation(terms);
-        let pid = client.child.id().to_string();
-        let killer = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(300));
-            assert!(
-                Command::new("kill")
-                    .args(["-9", &pid])
-                    .status()
-                    .unwrap()
-                    .success()
-            );
+        let outcome = have(Terms {
+            sizes_bytes: vec![64, 1, 20_000],
+            verify: true,
+            ..Terms::new(Probe::Startup, path, wait)
         });
-        let begin = Instant::now();
-        let error = conversation
-            .run(&mut client.link, &mut server.link)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("agent h1 ended while the measurement"),
-            "{error}"
-        );
-        assert!(begin.elapsed() < SOON, "{error}");
-        killer.join().unwrap();
-        assert!(server.link.in_step());
-        let mut other = Agent::start("h3");
-        let terms = Terms {
-            samples: 5,
-            ..Terms::new(Probe::Latency, path, Wait::Block)
-        };
-        Conversation::new(terms, HERE.into())
-            .unwrap()
-            .run(&mut other.link, &mut server.link)
-            .unwrap();
+        let sizes: Vec<u64> = outcome.sizes.iter().map(|size| size.size_bytes).collect();
+        assert_eq!(sizes, [64, 1, 20_000]);
+        for size in &outcome.sizes {
+            assert_eq!(size.measurements.len(), 1);
+            let whole = find(size, Quantity::StartupNs, Phase::Cold, None);
+            assert!(whole.reason.is_some() || sample(whole) > 0);
+        }
+        assert_eq!(outcome.refused, 0);
+        let nodelay = outcome.settings.get("src_nodelay").map(String::as_str);
+        assert_eq!(nodelay, (path == Path::Tcp).then_some("true"));
     }
 }
 
 #[test]
-fn a_wait_for_a_peer_can_be_given_up() {
-    for path in [Path::Tcp, Path::Udp] {
-        let mut server = Agent::start("h2");
-        let terms = Terms {
-            patience_ns: 600_000_000_000,
-            ..Terms::new(Probe::Latency, path, Wait::Poll)
-        };
-        serve(&mut server.link, &terms, "t");
-        server.link.send(&Request::Stop {}).unwrap();
-        let error = server
-            .link
-            .answer("its report", SOON)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("given up before a peer came"), "{error}");
+fn startup_in_parts_has_its_steps_in_order() {
+    for (path, circuits) in [(Path::Tcp, false), (Path::Tcp, true), (Path::Udp, true)] {
+        let outcome = have(Terms {
+            sizes_bytes: vec![64],
+            parts: true,
+            circuits,
+            idle_ns: 30_000_000,
+            verify: true,
+            ..Terms::new(Probe::Startup, path, Wait::Block)
+        });
+        let size = only(&outcome);
+        let steps: Vec<Step> = size
+            .measurements
+            .iter()
+            .map(|row| row.step.unwrap())
+            .collect();
+        let mut wanted = vec![Step::Neighbour, Step::Vc];
+        wanted.extend((path == Path::Tcp).then_some(Step::Connect));
+        wanted.extend([Step::First, Step::Second, Step::Idle]);
+        assert_eq!(steps, wanted);
+        let of = |step| find(size, Quantity::StartupNs, Phase::Cold, Some(step));
+        let reason = of(Step::Neighbour).reason.as_deref().unwrap();
+        assert!(reason.contains("not to be forgotten"), "{reason}");
+        match &of(Step::Vc).reason {
+            Some(reason) => assert!(!circuits && reason.contains("no circuits"), "{reason}"),
+            None => assert!(circuits && of(Step::Vc).series.count() == 1),
+        }
+        for step in &wanted[2..] {
+            assert!(of(*step).reason.is_some() || sample(of(*step)) > 0);
+        }
+        // The pause is in no step.
+        let sum: u64 = wanted[2..].iter().map(|step| sample(of(*step))).sum();
+        assert!(outcome.interference[0].span_ns >= sum + 30_000_000);
     }
 }
 
 #[test]
-fn an_unreachable_server_ends_both_sides() {
+fn latency_is_half_a_round_trip_and_its_first_is_apart() {
+    for (path, wait, sizes) in [
+        (Path::Tcp, Wait::Block, vec![1, 64, 1 << 20]),
+        (Path::Tcp, Wait::Poll, vec![100_000]),
+        (Path::Udp, Wait::Block, vec![65_507, 1, 1_472]),
+        (Path::Udp, Wait::Poll, vec![1_000]),
+    ] {
+        let terms = Terms {
+            sizes_bytes: sizes.clone(),
+            budget_ns: 2_000_000_000,
+            warmup: 20,
+            verify: true,
+            wait,
+            ..samples(path, 500)
+        };
+        let outcome = have(terms);
+        assert_eq!(outcome.sizes.len(), sizes.len());
+        for (size, bytes) in outcome.sizes.iter().zip(sizes) {
+            assert_eq!(size.size_bytes, bytes);
+            let first = find(size, Quantity::LatencyNs, Phase::Cold, Some(Step::First));
+            let warm = warm(size, Quantity::LatencyNs);
+            // A busy machine may use up the budget when both sides spin; a datagram may be lost.
+            let count = warm.first.len();
+            let short = size.ended_by == Some(EndedBy::Budget) || path == Path::Udp;
+            assert!(count == 500 || count > 0 && short, "{count}");
+            assert!(first.reason.is_some() || sample(first) > 0);
+            // The largest is the largest, and the smallest the smallest, of these very samples.
+            assert_eq!(Some(&warm.max), warm.first.iter().max());
+            assert_eq!(Some(&warm.min), warm.first.iter().min());
+            let ended = outcome.settings[&format!("ended_by.{bytes}")].clone();
+            assert_eq!(ended, size.ended_by.unwrap().name());
+            let rows = if path == Path::Udp { 3 } else { 2 };
+            assert_eq!(size.measurements.len(), rows);
+        }
+        let [src, dst] = &outcome.interference[..] else {
+            panic!()
+        };
+        assert_eq!((src.host.as_str(), dst.host.as_str()), ("h1", "h2"));
+        for side in [src, dst] {
+            assert!(side.span_ns > 0 && side.thread_cpu_ns > 0 && side.cpus > 0);
+            assert_eq!(side.retransmits.is_some(), path == Path::Tcp);
+        }
+        if wait == Wait::Block {
+            assert!(src.voluntary_switches > 0, "{src:?}");
+        }
+    }
+}
+
+#[test]
+fn latency_ends_by_precision_by_samples_or_by_budget() {
     let (mut client, mut server) = agents();
-    let elsewhere = Conversation::new(
-        impatient(Probe::Latency, Path::Tcp),
-        "192.0.2.1".parse().unwrap(),
-    )
-    .unwrap();
-    let error = elsewhere
+    let mut ended = |terms| {
+        let outcome = conversation(terms).run(&mut client.link, &mut server.link);
+        let outcome = outcome.unwrap();
+        let count = warm(only(&outcome), Quantity::LatencyNs).buckets;
+        let count: u64 = count.iter().map(|(_, count)| count).sum();
+        (only(&outcome).ended_by.unwrap(), count)
+    };
+    assert_eq!(ended(samples(Path::Tcp, 1_234)), (EndedBy::Samples, 1_234));
+    let (by, count) = ended(Terms {
+        budget_ns: 50_000_000,
+        ..samples(Path::Tcp, 1_000_000)
+    });
+    assert!(by == EndedBy::Budget && count < 1_000_000);
+    // Any median is known within its hundredfold.
+    let (by, count) = ended(Terms {
+        samples_min: 30,
+        precision_per_mille: Some(100_000),
+        ..samples(Path::Tcp, 1_000_000)
+    });
+    assert_eq!((by, count), (EndedBy::Precision, 30));
+}
+
+#[test]
+fn message_has_everything_in_its_time() {
+    for (path, wait, sizes) in [
+        (Path::Tcp, Wait::Block, vec![1_024, 4 << 20]),
+        (Path::Tcp, Wait::Poll, vec![64 << 10]),
+        (Path::Udp, Wait::Block, vec![1, 1_472, 60_000]),
+    ] {
+        let terms = Terms {
+            sizes_bytes: sizes.clone(),
+            samples_max: 50,
+            verify: true,
+            wait,
+            ..Terms::new(Probe::Message, path, wait)
+        };
+        let outcome = have(terms);
+        for (size, bytes) in outcome.sizes.iter().zip(sizes) {
+            assert_eq!(size.size_bytes, bytes);
+            let warm = warm(size, Quantity::ThroughputBps);
+            assert!((1..=50).contains(&warm.first.len()) && warm.min > 0);
+            find(
+                size,
+                Quantity::ThroughputBps,
+                Phase::Cold,
+                Some(Step::First),
+            );
+            println!("{path:?} {wait:?} {bytes} B: at most {} bit/s", warm.max);
+        }
+    }
+}
+
+#[test]
+fn message_takes_one_sample_at_least() {
+    let outcome = have(Terms {
+        sizes_bytes: vec![8 << 20],
+        budget_ns: 1,
+        ..Terms::new(Probe::Message, Path::Tcp, Wait::Block)
+    });
+    assert_eq!(warm(only(&outcome), Quantity::ThroughputBps).first.len(), 1);
+    assert_eq!(only(&outcome).ended_by, Some(EndedBy::Budget));
+}
+
+#[test]
+fn stream_tcp_is_rated_by_its_receiver() {
+    let terms = Terms {
+        sizes_bytes: vec![70_000],
+        verify: true,
+        send_buffer_bytes: Some(200_000),
+        ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+    };
+    let begin = Instant::now();
+    let outcome = have(terms);
+    println!("a stream of 1 s took {:?}", begin.elapsed());
+    let size = only(&outcome);
+    let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
+    assert!(one(Quantity::ThroughputBps) > 0);
+    assert!(one(Quantity::CpuSrcNsPerByte) > 0 && one(Quantity::CpuDstNsPerByte) > 0);
+    let busy = one(Quantity::BusyShare);
+    assert!(busy > 0 && busy <= 1_000_000);
+    for limited in [Quantity::RwndLimitedShare, Quantity::SndbufLimitedShare] {
+        assert!(one(limited) <= busy);
+    }
+    one(Quantity::Retransmits);
+    // The stream lasted at least its first second and its window.
+    assert!(size.bytes_per_100ms.len() >= 20);
+    assert_eq!(size.measurements.len(), 7);
+    let buffer = &outcome.settings["src_send_buffer_bytes"];
+    assert!(buffer.starts_with("200000"), "{buffer}");
+    // The sender's is its window, the receiver's the whole visit.
+    let [src, dst] = &outcome.interference[..] else {
+        panic!()
+    };
+    assert!(src.span_ns > 500_000_000 && dst.span_ns > src.span_ns);
+}
+
+#[test]
+fn stream_udp_accounts_for_every_datagram() {
+    let (mut client, mut server) = agents();
+    let terms = Terms {
+        sizes_bytes: vec![1_472, 9_000],
+        ..Terms::new(Probe::Stream, Path::Udp, Wait::Block)
+    };
+    let outcome = conversation(terms)
         .run(&mut client.link, &mut server.link)
-        .unwrap_err();
+        .unwrap();
+    assert_eq!(outcome.sizes.len(), 2);
+    for size in &outcome.sizes {
+        let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
+        assert!(one(Quantity::ThroughputBps) > 0);
+        let lost = one(Quantity::LostShare);
+        assert!(lost < 1_000_000, "{lost}");
+        assert_eq!(one(Quantity::DuplicatedShare), 0);
+        one(Quantity::ReorderedShare);
+        println!("udp {} B: {} millionths lost", size.size_bytes, lost);
+    }
+}
+
+/// A relay of datagrams that loses every tenth from the client, once there were a hundred.
+fn losing_relay(server: SocketAddr) -> SocketAddr {
+    let near = UdpSocket::bind((HERE, 0)).unwrap();
+    let far = UdpSocket::bind((HERE, 0)).unwrap();
+    far.connect(server).unwrap();
+    let address = near.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 70_000];
+        let timeout = Some(Duration::from_millis(1));
+        near.set_read_timeout(timeout).unwrap();
+        far.set_read_timeout(timeout).unwrap();
+        let (mut client, mut count, mut idle) = (None, 0u64, 0);
+        while idle < 3_000 {
+            idle += 1;
+            if let Ok((size, from)) = near.recv_from(&mut buffer) {
+                (client, idle) = (Some(from), 0);
+                count += 1;
+                let kept = buffer.starts_with(CONTROL) || count < 100 || count % 10 != 0;
+                if kept {
+                    let _ = far.send(&buffer[..size]);
+                }
+            }
+            while let (Ok(size), Some(client)) = (far.recv(&mut buffer), client) {
+                let _ = near.send_to(&buffer[..size], client);
+                idle = 0;
+                if !buffer.starts_with(CONTROL) {
+                    break;
+                }
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn lost_datagrams_are_counted_and_are_no_samples() {
+    let (mut client, mut server) = agents();
+    let terms = Terms {
+        sizes_bytes: vec![64],
+        warmup: 5,
+        ..samples(Path::Udp, 300)
+    };
+    let peer = losing_relay(serve(&mut server.link, &terms, "t"));
+    let measured = match measure(&mut client.link, &terms, peer, "t").unwrap() {
+        Answer::Measured(measured) => measured,
+        other => panic!("{other:?}"),
+    };
+    let rows = &measured.sizes[0].measurements;
+    let lost = rows.iter().find(|row| row.quantity == Quantity::LostShare);
+    let lost = sample(lost.unwrap());
+    let warm = rows.iter().find(|row| row.phase == Phase::Warm).unwrap();
+    let warm = Parts::from(warm.series.clone());
+    // A ping that was sent again after 50 ms is no sample; those before and after it are.
     assert!(
-        error.to_string().contains("192.0.2.1") && error.remedy().contains("ip addr"),
-        "{error}"
+        (200..300).contains(&warm.first.len()),
+        "{}",
+        warm.first.len()
     );
-    assert!(client.link.in_step() && server.link.in_step());
+    assert!((50_000..150_000).contains(&lost), "{lost}");
+    assert!(warm.max < 25_000_000, "{}", warm.max);
+}
+
+#[test]
+fn a_corrupted_message_is_an_error_that_says_where() {
+    let mut client = Agent::start("h1");
+    let port = std::net::TcpListener::bind((HERE, 0)).unwrap();
+    let peer = port.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = port.accept().unwrap();
+        let mut head = [0; 4];
+        stream.read_exact(&mut head).unwrap();
+        let mut hello = vec![0; u32::from_be_bytes(head) as usize];
+        stream.read_exact(&mut hello).unwrap();
+        let reply = sonde_probe::frame::encode(&serde_json::json!({"accepted": {}})).unwrap();
+        stream.write_all(&reply).unwrap();
+        let mut message = [0; 100];
+        stream.read_exact(&mut message).unwrap();
+        message[77] ^= 1;
+        stream.write_all(&message).unwrap();
+    });
+    let terms = Terms {
+        sizes_bytes: vec![100],
+        verify: true,
+        ..impatient(Probe::Latency, Path::Tcp)
+    };
+    let error = measure(&mut client.link, &terms, peer, "t").unwrap_err();
+    let words = format!("agent h1: {peer}: byte 77 of message 0 (100 bytes)");
+    assert!(error.to_string().contains(&words), "{error}");
+    assert!(!error.lost());
+    server.join().unwrap();
+}
+
+#[test]
+fn clocks_and_facts_are_told() {
+    let mut agent = Agent::start("h1");
+    let record = clock::offset(&mut agent.link, 20).unwrap();
+    // It is the same clock.
+    assert!(
+        record.offset_ns.unsigned_abs() <= record.bound_ns,
+        "{record:?}"
+    );
+    let peer = Some(HERE.into());
+    agent.link.send(&Request::Facts { peer }).unwrap();
+    match agent.link.answer("its description", SOON).unwrap() {
+        Answer::Facts(facts) => assert_eq!(facts.interface.as_deref(), Some("lo")),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
 fn neighbours_are_forgotten_on_request() {
     let (mut client, mut server) = agents();
     let mut cold = conversation(Terms {
-        samples: 2,
+        sizes_bytes: vec![1, 64],
+        parts: true,
+        idle_ns: 1_000_000,
         ..Terms::new(Probe::Startup, Path::Udp, Wait::Block)
     });
-    cold.flush_client = Some("lo".into());
+    (cold.flush_client, cold.flush_server) = (Some("lo".into()), Some("lo".into()));
     match cold.run(&mut client.link, &mut server.link) {
-        Ok(outcome) => assert_eq!(
-            startup(&outcome).first_ns.len() as u64 + startup(&outcome).lost,
-            2
-        ),
+        Ok(outcome) => {
+            for size in &outcome.sizes {
+                let step = Some(Step::Neighbour);
+                let row = find(size, Quantity::StartupNs, Phase::Cold, step);
+                let reason = row.reason.as_deref().unwrap();
+                assert!(reason.contains("this host"), "{reason}");
+            }
+        }
         Err(Error::Agent { what, .. }) if what.contains("forget") => {
             println!("skipped: CAP_NET_ADMIN ({what})")
         }
@@ -580,35 +420,4 @@ fn neighbours_are_forgotten_on_request() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("nosuch0"), "{error}");
-}
-
-#[test]
-fn the_end_of_the_input_ends_the_agent() {
-    let mut child = agent()
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let request = Serve {
-        terms: Terms {
-            patience_ns: 600_000_000_000,
-            ..Terms::new(Probe::Latency, Path::Tcp, Wait::Block)
-        },
-        bind: HERE.into(),
-        token: "t".into(),
-        flush_neighbour: None,
-    };
-    let mut to = child.stdin.take().unwrap();
-    to.write_all(&sonde_probe::frame::encode(&Request::Serve(request)).unwrap())
-        .unwrap();
-    drop(to);
-    let begin = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        assert!(
-            begin.elapsed() < SOON,
-            "it waits for a peer although its orchestrator is gone"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -13,11 +13,13 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use crate::Result;
 use crate::error::Attempt;
 
+#[inline]
 fn nanoseconds(time: Timespec) -> u64 {
     (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Now, on CLOCK_MONOTONIC.
+#[inline]
 pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }

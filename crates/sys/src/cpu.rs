@@ -78,6 +78,31 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// How often a thread gave up its CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// It waited.
+    pub voluntary: u64,
+    /// It was put aside for another.
+    pub involuntary: u64,
+}
+
+/// The context switches of the calling thread so far.
+///
+/// # Errors
+/// Never on Linux since 2.6.26.
+pub fn thread_switches() -> Result<Switches> {
+    // SAFETY: rusage is plain data for which zero is valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a live local.
+    checked(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) })
+        .attempt(|| "read the thread's context switches".into())?;
+    Ok(Switches {
+        voluntary: usage.ru_nvcsw as u64,
+        involuntary: usage.ru_nivcsw as u64,
+    })
+}
+
 /// CPU time used by all threads of a process, living or joined, in ns (not clock ticks).
 pub fn process_cpu_ns(pid: u32) -> Result<u64> {
     let mut clock: libc::clockid_t = 0;
@@ -208,6 +233,15 @@ pub fn raise_nofile() -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sleep_is_a_voluntary_switch() {
+        let before = thread_switches().unwrap();
+        for _ in 0..3 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(thread_switches().unwrap().voluntary >= before.voluntary + 3);
+    }
 
     #[test]
     fn a_thread_can_be_pinned_and_released() {

@@ -16,6 +16,7 @@ mod error;
 pub mod ethtool;
 pub mod exec;
 pub mod gate;
+pub mod host;
 pub mod message;
 pub mod mount;
 pub mod namespace;

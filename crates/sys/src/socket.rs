@@ -14,6 +14,8 @@ use crate::error::{Attempt, checked};
 /// A typed part of TCP_INFO. `None`: this kernel does not report the field.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpInfo {
+    /// The connection's state, as include/net/tcp_states.h numbers it.
+    pub state: u8,
     /// Retransmissions of the segment now waited for.
     pub retransmits: u8,
     /// Retransmission time-out.
@@ -52,6 +54,16 @@ pub struct TcpInfo {
     pub bytes_retrans: Option<u64>,
 }
 
+/// TCP_CLOSE: nothing is left to be sent or awaited.
+const TCP_CLOSE: u8 = 7;
+
+impl TcpInfo {
+    /// Whether the connection is over on this side: both ends were sent and acknowledged, or it was reset.
+    pub fn is_closed(&self) -> bool {
+        self.state == TCP_CLOSE
+    }
+}
+
 fn parse(bytes: &[u8]) -> TcpInfo {
     let u32_at = |at: usize| {
         bytes
@@ -64,6 +76,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
     };
     let old = |at: usize| u32_at(at).unwrap_or(0);
     TcpInfo {
+        state: bytes.first().copied().unwrap_or(0),
         retransmits: bytes.get(2).copied().unwrap_or(0),
         rto_us: old(8),
         snd_mss_bytes: old(16),

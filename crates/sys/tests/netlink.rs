@@ -9,7 +9,9 @@ use std::path::Path;
 use sonde_sys::clock::{monotonic_ns, realtime_minus_monotonic_ns, sleep_until_ns};
 use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::namespace::{Kind, Namespaces};
-use sonde_sys::netlink::{LinkChange, LinkStats, Neighbour, Netlink, Route, RouteMetrics, VethEnd};
+use sonde_sys::netlink::{
+    LinkChange, LinkStats, Neighbour, Netlink, Resolved, Route, RouteMetrics, VethEnd,
+};
 use sonde_sys::packet::{Batch, PacketSender, PacketSocket};
 use sonde_sys::tap::Tap;
 use sonde_sys::{Error, message, namespace, socket, sysctl};
@@ -444,5 +446,105 @@ fn a_tap_carries_frames_both_ways() {
         assert!(netlink.index("eth0").is_ok());
         drop(fds);
         assert!(netlink.index("eth0").is_err());
+    });
+}
+
+/// Answers the next ARP request on a TAP after `delay`; what it was that came.
+fn answer_arp(tap: &Tap, delay_ns: u64) -> Vec<u8> {
+    let mut frame = [0; 2_000];
+    let deadline = monotonic_ns() + 5_000_000_000;
+    loop {
+        assert!(monotonic_ns() < deadline, "no ARP request came");
+        let size = match tap.read(&mut frame) {
+            Ok(Some(size)) => size,
+            Ok(None) => {
+                sleep_until_ns(monotonic_ns() + 50_000);
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        if frame[12..14] != [8, 6] {
+            continue;
+        }
+        let request = frame[..size].to_vec();
+        sleep_until_ns(monotonic_ns() + delay_ns);
+        let mut reply = request.clone();
+        let (asker, asked) = (request[22..32].to_vec(), request[38..42].to_vec());
+        reply[..6].copy_from_slice(&asker[..6]);
+        reply[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        reply[21] = 2;
+        reply[22..28].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        reply[28..32].copy_from_slice(&asked);
+        reply[32..42].copy_from_slice(&asker);
+        assert!(tap.write(&reply).unwrap());
+        return request;
+    }
+}
+
+#[test]
+fn a_neighbour_is_resolved_alone() {
+    fresh::inside("a_neighbour_is_resolved_alone", NET, || {
+        const DELAY_NS: u64 = 5_000_000;
+        let mut netlink = Netlink::open().unwrap();
+        let tap = match Tap::open(Path::new("/dev/net/tun"), "t0") {
+            Ok(tap) => tap,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        let index = netlink.index("t0").unwrap();
+        let up = LinkChange {
+            up: Some(true),
+            ..LinkChange::default()
+        };
+        netlink.set_link(index, &up).unwrap();
+        netlink.add_address(index, ADDRESS, 24).unwrap();
+        let peer = Ipv4Addr::new(10, 9, 0, 2);
+        let patience = std::time::Duration::from_secs(5);
+        for _ in 0..2 {
+            netlink.flush_neighbours(index).unwrap();
+            std::thread::scope(|scope| {
+                let answering = scope.spawn(|| answer_arp(&tap, DELAY_NS));
+                let resolved = netlink.resolve_neighbour(index, peer, patience).unwrap();
+                let request = answering.join().unwrap();
+                assert_eq!(request[38..42], peer.octets());
+                // Never before the answer was sent.
+                match resolved {
+                    Resolved::After { ns } => assert!(ns >= DELAY_NS, "{ns}"),
+                    other => panic!("{other:?}"),
+                }
+            });
+            assert_eq!(netlink.neighbours(index).unwrap()[0].address, peer);
+        }
+        let short = std::time::Duration::from_millis(20);
+        let nobody = Ipv4Addr::new(10, 9, 0, 3);
+        let silence = netlink.resolve_neighbour(index, nobody, short).unwrap();
+        assert_eq!(silence, Resolved::Silence);
+        netlink
+            .set_neighbour(index, peer, [2, 0, 0, 0, 0, 9])
+            .unwrap();
+        let known = netlink.resolve_neighbour(index, peer, patience).unwrap();
+        assert_eq!(known, Resolved::Needless);
+    });
+}
+
+#[test]
+fn the_way_to_an_address() {
+    fresh::inside("the_way_to_an_address", NET, || {
+        let mut netlink = Netlink::open().unwrap();
+        let (a, _) = pair(&mut netlink);
+        netlink.add_address(a, ADDRESS, 24).unwrap();
+        let mut far = Route::on_link(Ipv4Addr::new(10, 77, 0, 0), 16, a);
+        far.gateway = Some(Ipv4Addr::new(10, 9, 0, 7));
+        netlink.set_route(&far).unwrap();
+        let mut way = |address: &str| netlink.way_to(address.parse().unwrap());
+        let near = way("10.9.0.2").unwrap();
+        assert_eq!((near.ifindex, near.gateway, near.local), (a, None, false));
+        let far = way("10.77.3.4").unwrap();
+        assert_eq!(
+            (far.ifindex, far.gateway),
+            (a, Some(Ipv4Addr::new(10, 9, 0, 7)))
+        );
+        assert!(way("10.9.0.1").unwrap().local);
+        let error = way("192.0.2.1").unwrap_err().to_string();
+        assert!(error.contains("find the way to 192.0.2.1"), "{error}");
     });
 }

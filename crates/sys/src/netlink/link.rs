@@ -44,6 +44,8 @@ pub struct Link {
     pub up: bool,
     /// Whether it works: up, with a carrier, its queue in place. See [`Netlink::wait_running`].
     pub running: bool,
+    /// Whether its neighbours are found by ARP.
+    pub arp: bool,
     /// Largest IP packet.
     pub mtu_bytes: u32,
     /// Hardware address; zeros where it has none of six bytes.
@@ -129,6 +131,7 @@ fn parse(message: &LinkMessage) -> Link {
         index: message.header.index,
         up: message.header.flags.contains(LinkFlags::Up),
         running: message.header.flags.contains(LinkFlags::Running),
+        arp: !message.header.flags.contains(LinkFlags::Noarp),
         ..Link::default()
     };
     for attribute in &message.attributes {

@@ -7,9 +7,11 @@
 //! Checked: `tests/netlink.rs`.
 
 mod link;
+mod resolve;
 mod route;
 
 pub use link::{Link, LinkChange, LinkStats, VethEnd};
+pub use resolve::{Resolved, Way};
 pub use route::{Neighbour, Route, RouteMetrics};
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

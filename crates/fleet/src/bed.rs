@@ -1,0 +1,94 @@
+//! What a fleet asks of the machines that it runs on.
+//!
+//! Checked: through its three implementations.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use sonde_lab::{Info, Report};
+use sonde_probe::Terms;
+use sonde_record::{Backpressure, HostFacts};
+
+use crate::agent::Agent;
+use crate::error::Result;
+use crate::placement::Placement;
+
+/// Machines that agents run on. Hosts are counted from 0.
+pub(crate) trait Bed {
+    /// The names of its hosts.
+    fn names(&self) -> Vec<String>;
+
+    /// A host's address on the network that is measured, once it has an agent.
+    fn address(&self, host: usize) -> IpAddr;
+
+    /// Starts an agent. A host that does not take one is lost by it.
+    fn start(&mut self, host: usize, placement: Placement) -> Result<Agent>;
+
+    /// Where the agents of the measuring and of the answering host run for these terms.
+    fn placements(&self, terms: &Terms) -> [Placement; 2];
+
+    /// Where the agents that describe their hosts run.
+    fn first_placement(&self) -> Placement {
+        Placement::One
+    }
+
+    /// Whether an agent that is gone may be started again at once: the host is sure to be there.
+    fn restarts(&self) -> bool {
+        true
+    }
+
+    /// Before a launch of a measuring agent so placed: the emulated network gets its CPUs and begins to count.
+    fn begin(&mut self, _placement: Placement) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes the network forget the way between two hosts; the model takes `one_way` for a small message.
+    fn cool(&mut self, _src: usize, _dst: usize, _one_way: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    /// The interface whose neighbours are forgotten before a start-up; none where nothing is to be flushed.
+    fn interface(&self, facts: &HostFacts) -> Option<String> {
+        facts.interface.clone()
+    }
+
+    /// Whether the network sets up a circuit for the first message.
+    fn has_circuits(&self) -> bool {
+        false
+    }
+
+    /// After a launch: what an emulated network did since [`begin`](Self::begin).
+    fn report(&mut self) -> Result<Option<Report>> {
+        Ok(None)
+    }
+
+    /// Whether all hosts read the same clock.
+    fn one_clock(&self) -> bool {
+        true
+    }
+
+    /// What to do where a host is lost, if that is known better here than by who noticed.
+    fn remedy_of_loss(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What to do where hosts that live do not reach each other, beside what the failure itself advises.
+    fn unreached(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The lab, if it is one.
+    fn lab_info(&self) -> Option<&Info> {
+        None
+    }
+
+    /// What holds senders back, where that is known.
+    fn backpressure(&self) -> Option<Backpressure> {
+        None
+    }
+
+    /// Ends it.
+    fn end(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

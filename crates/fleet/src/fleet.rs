@@ -1,0 +1,582 @@
+//! Hosts with agents on them, and one conversation at a time between two of them.
+//!
+//! Model:   an agent is started once a host and CPU placement and kept. One that is gone or out of step is started anew at
+//!          its next use, where the machine is sure to be there; behind ssh its host is lost instead. Lost hosts are left
+//!          alone until they are revived. Clocks are asked in pairs, host 0 right before the other, since all drift.
+//! Checked: `tests/local.rs`, `tests/lab_fleet.rs`, `tests/lab_ssh.rs`; `clocks_are_against_the_first_host`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sonde_lab::{Attachment, Config, Info};
+use sonde_probe::{Answer, Outcome, Request, Terms, clock};
+use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
+
+use crate::agent::Agent;
+use crate::bed::Bed;
+use crate::error::{FleetError, Result};
+use crate::lab::Emulated;
+use crate::launch::{Ask, Launched, Pair, Trouble};
+use crate::local::Local;
+use crate::placement::Placement;
+use crate::ssh::{Remote, SshOptions};
+use crate::target::Target;
+
+/// A host describes itself within this, or it is not well.
+const FACTS_PATIENCE: Duration = Duration::from_secs(20);
+/// Exchanges for one reading of a clock; the shortest counts.
+const CLOCK_EXCHANGES: u32 = 20;
+/// What two clocks may drift apart in the time between two readings: 100 parts in a million.
+const DRIFT_ONE_IN: u64 = 10_000;
+/// Parts of what an agent says that may not forget its neighbours.
+const FORGET: &str = "cannot forget neighbour";
+const NOT_PERMITTED: &str = "not permitted";
+
+/// All agents.
+#[derive(Default)]
+struct Agents(BTreeMap<(usize, Placement), Agent>);
+
+impl Agents {
+    /// Ends those of the hosts that `which` names; what they met. All are hung up first, so that their ends are waited for
+    /// at the same time.
+    fn end(&mut self, which: impl Fn(usize) -> bool) -> Vec<String> {
+        let keys: Vec<_> = self
+            .0
+            .keys()
+            .copied()
+            .filter(|(host, _)| which(*host))
+            .collect();
+        let mut ending: Vec<Agent> = keys.iter().filter_map(|key| self.0.remove(key)).collect();
+        ending.iter_mut().for_each(Agent::hang_up);
+        ending.into_iter().filter_map(Agent::end).collect()
+    }
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        // Who wanted to know of trouble has called `Fleet::stop`.
+        drop(self.end(|_| true));
+    }
+}
+
+/// Hosts to measure between.
+pub struct Fleet {
+    /// Dropped before what they run on.
+    agents: Agents,
+    bed: Box<dyn Bed>,
+    hosts: Vec<HostRecord>,
+    /// Hosts that are lost, and why.
+    lost: BTreeMap<usize, String>,
+    /// The first reading of each clock, and when it was taken.
+    readings: Vec<Option<(ClockRecord, Instant)>>,
+    /// Hosts whose agents may not forget neighbours.
+    keeping: BTreeSet<usize>,
+    notes: Vec<String>,
+}
+
+impl Fleet {
+    /// Two agents on this machine that talk over loopback, by affinity on one CPU or on two. `program` is the `sonde`
+    /// command, which plays the agent.
+    ///
+    /// # Errors
+    /// An agent does not start.
+    pub fn local(program: &Path) -> Result<Self> {
+        Self::over(Box::new(Local::new(program)?))
+    }
+
+    /// Starts a lab, and an agent on each of its hosts. To be called from the main thread, with whose end the lab ends.
+    ///
+    /// # Errors
+    /// The lab or an agent does not start.
+    pub fn lab(program: &Path, config: &Config) -> Result<Self> {
+        Self::over(Box::new(Emulated::start(program, config)?))
+    }
+
+    /// Starts an agent on each of these hosts, several at a time. To be called from the main thread, with whose end every
+    /// `ssh` ends. `program` is copied to hosts that do not have it: it should be static.
+    ///
+    /// # Errors
+    /// A host does not take an agent, or gives no address for its peers; all such hosts are named.
+    pub fn ssh(program: &Path, targets: &[Target], options: &SshOptions) -> Result<Self> {
+        let (remote, agents) = Remote::start(program, targets, options)?;
+        let mut fleet = Self::bare(Box::new(remote));
+        for (host, agent) in agents.into_iter().enumerate() {
+            fleet.agents.0.insert((host, Placement::Any), agent);
+        }
+        fleet.describe()?;
+        Ok(fleet)
+    }
+
+    fn bare(bed: Box<dyn Bed>) -> Self {
+        let record = |name| HostRecord {
+            name,
+            ..Default::default()
+        };
+        let hosts: Vec<_> = bed.names().into_iter().map(record).collect();
+        Self {
+            agents: Agents::default(),
+            readings: vec![None; hosts.len()],
+            notes: bed.lab_info().map_or_else(Vec::new, lab_notes),
+            bed,
+            hosts,
+            lost: BTreeMap::new(),
+            keeping: BTreeSet::new(),
+        }
+    }
+
+    fn over(bed: Box<dyn Bed>) -> Result<Self> {
+        let mut fleet = Self::bare(bed);
+        fleet.describe()?;
+        Ok(fleet)
+    }
+
+    /// The hosts, as their agents describe them; the first is the reference of the clocks.
+    pub fn hosts(&self) -> &[HostRecord] {
+        &self.hosts
+    }
+
+    /// Whether a host can be used: it was not lost, or was revived since.
+    pub fn alive(&self, host: usize) -> bool {
+        host < self.hosts.len() && !self.lost.contains_key(&host)
+    }
+
+    /// Why a host is lost.
+    pub fn loss(&self, host: usize) -> Option<&str> {
+        self.lost.get(&host).map(String::as_str)
+    }
+
+    /// Check these before trusting the results.
+    pub fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// How the hosts of a lab are attached: `tap` or `veth`.
+    pub fn attachment(&self) -> Option<String> {
+        self.lab_info().map(|info| info.attachment.name().into())
+    }
+
+    /// What holds senders back in a lab.
+    pub fn backpressure(&self) -> Option<Backpressure> {
+        self.bed.backpressure()
+    }
+
+    /// The lab, if it is one.
+    pub fn lab_info(&self) -> Option<&Info> {
+        self.bed.lab_info()
+    }
+
+    /// Makes one launch.
+    ///
+    /// # Errors
+    /// It failed, or one of the hosts is lost, before or by it; see [`FleetError::lost`].
+    ///
+    /// # Panics
+    /// A host is not of this fleet, or both are the same.
+    pub fn converse(&mut self, ask: &Ask) -> Result<Launched> {
+        let count = self.hosts.len();
+        assert!(
+            ask.src < count && ask.dst < count && ask.src != ask.dst,
+            "hosts {} and {} of {count}",
+            ask.src,
+            ask.dst
+        );
+        let began = Instant::now();
+        let [src, dst] = self.bed.placements(&ask.terms);
+        let keys = [(ask.src, src), (ask.dst, dst)];
+        for (host, placement) in keys {
+            self.ensure(host, placement)?;
+        }
+        let begun = self.bed.begin(src);
+        begun.map_err(|error| self.bed_failed(error))?;
+        let mut outcome = self.launch(ask, keys);
+        while let Err(Trouble::Conversation(error)) = &outcome {
+            if !self.keep_neighbours(error) {
+                break;
+            }
+            outcome = self.launch(ask, keys);
+        }
+        let outcome = outcome.map_err(|trouble| match trouble {
+            Trouble::Bed(error) => self.bed_failed(error),
+            Trouble::Conversation(error) => self.failed(ask, keys, &error),
+        })?;
+        let report = self.bed.report();
+        let report = report.map_err(|error| self.bed_failed(error))?;
+        let judge = |report| crate::lab::verdict(report, ask.one_way_ns.unwrap_or(0));
+        Ok(Launched {
+            outcome,
+            verdict: report.as_ref().map(judge),
+            report,
+            took: began.elapsed(),
+        })
+    }
+
+    fn launch(
+        &mut self,
+        ask: &Ask,
+        keys: [(usize, Placement); 2],
+    ) -> std::result::Result<Outcome, Trouble> {
+        let [client, server] = keys.map(|key| self.agents.0.remove(&key));
+        let (Some(mut client), Some(mut server)) = (client, server) else {
+            unreachable!("both were made sure of");
+        };
+        let interface = |host: usize| {
+            let may = !self.keeping.contains(&host);
+            may.then(|| self.bed.interface(&self.hosts[host].facts))
+                .flatten()
+        };
+        let mut pair = Pair {
+            flush_client: interface(ask.src),
+            flush_server: interface(ask.dst),
+            address: self.bed.address(ask.dst),
+            client: &mut client,
+            server: &mut server,
+        };
+        let one_way = Duration::from_nanos(ask.one_way_ns.unwrap_or(0));
+        let circuits = self.bed.has_circuits();
+        let bed = &mut self.bed;
+        let outcome = pair.launch(&ask.terms, circuits, || bed.cool(ask.src, ask.dst, one_way));
+        self.agents.0.insert(keys[0], client);
+        self.agents.0.insert(keys[1], server);
+        outcome
+    }
+
+    /// Whether this was an agent that may not forget neighbours. Its host keeps them from now on, which is told: its
+    /// start-ups are then without their resolution.
+    fn keep_neighbours(&mut self, error: &sonde_probe::Error) -> bool {
+        let text = error.to_string();
+        let name = error
+            .agent()
+            .filter(|_| !error.lost() && text.contains(FORGET) && text.contains(NOT_PERMITTED));
+        let host = name.and_then(|name| self.hosts.iter().position(|host| host.name == name));
+        let Some(host) = host.filter(|host| self.keeping.insert(*host)) else {
+            return false;
+        };
+        self.notes.push(format!(
+            "{} may not forget its neighbours: start-ups from and to it find them known; run sonde there as root, or with CAP_NET_ADMIN",
+            self.hosts[host].name
+        ));
+        true
+    }
+
+    /// Tries a lost host again: a new agent, and its description and clock anew.
+    ///
+    /// # Errors
+    /// It takes none; it stays lost.
+    pub fn revive(&mut self, host: usize) -> Result<()> {
+        if self.lost.remove(&host).is_none() {
+            return Ok(());
+        }
+        drop(self.agents.end(|one| one == host));
+        let placement = self.bed.first_placement();
+        self.start(host, placement)
+            .and_then(|()| self.describe_one(host, placement))
+            .inspect_err(|error| {
+                let why = error.to_string();
+                self.lost.entry(host).or_insert(why);
+            })
+    }
+
+    /// Asks the clocks again: the change of the offset since the begin is the drift. Lost hosts keep what is known.
+    pub fn resync(&mut self) {
+        if self.bed.one_clock() {
+            return;
+        }
+        for host in 1..self.hosts.len() {
+            let (Some((begin, at)), Ok(end)) = (self.readings[host], self.read_clock(host)) else {
+                continue;
+            };
+            let span_ns = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            if let Some(clock) = &mut self.hosts[host].clock {
+                clock.drift_ppb = Some(clock::drift(&begin, &end, span_ns));
+            }
+        }
+    }
+
+    /// Ends all agents, and the lab; what did not end by itself and well, of hosts that are not lost.
+    ///
+    /// # Errors
+    /// The lab's files could not be written.
+    pub fn stop(mut self) -> Result<Vec<String>> {
+        let lost: Vec<usize> = self.lost.keys().copied().collect();
+        drop(self.agents.end(|host| lost.contains(&host)));
+        let mut troubles = self.agents.end(|_| true);
+        match self.bed.end() {
+            // That it was gone is known since it went.
+            Err(error) if lost.len() == self.hosts.len() => troubles.push(error.to_string()),
+            ended => ended?,
+        }
+        Ok(troubles)
+    }
+
+    /// Makes sure that there is an agent that can be used.
+    fn ensure(&mut self, host: usize, placement: Placement) -> Result<()> {
+        if let Some(why) = self.lost.get(&host) {
+            let error = FleetError::at(
+                &self.hosts[host].name,
+                "use it",
+                format!("it was lost before: {why}"),
+                "",
+            );
+            return Err(error.and_lost());
+        }
+        let key = (host, placement);
+        if self.agents.0.get_mut(&key).is_some_and(Agent::is_usable) {
+            return Ok(());
+        }
+        let before = self.agents.0.remove(&key);
+        if before.is_some() && !self.bed.restarts() {
+            let said = before
+                .and_then(Agent::end)
+                .unwrap_or_else(|| "its connection ended".into());
+            let remedy = self.bed.remedy_of_loss().unwrap_or_default();
+            let error = FleetError::at(&self.hosts[host].name, "use it", said, remedy);
+            return Err(self.lose(host, error));
+        }
+        drop(before);
+        self.start(host, placement)
+    }
+
+    fn start(&mut self, host: usize, placement: Placement) -> Result<()> {
+        match self.bed.start(host, placement) {
+            Ok(agent) => {
+                self.agents.0.insert((host, placement), agent);
+                Ok(())
+            }
+            Err(error) if error.lost => Err(self.lose(host, error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the machines run on failed: where it is gone, so are all hosts.
+    fn bed_failed(&mut self, error: FleetError) -> FleetError {
+        if error.lost {
+            for host in 0..self.hosts.len() {
+                self.lose(host, error.clone());
+            }
+        }
+        error
+    }
+
+    /// A host is not used again.
+    fn lose(&mut self, host: usize, error: FleetError) -> FleetError {
+        drop(self.agents.end(|one| one == host));
+        self.lost.entry(host).or_insert_with(|| error.to_string());
+        error.and_lost()
+    }
+
+    /// Finds out which host failed, and whether it is lost.
+    fn failed(
+        &mut self,
+        ask: &Ask,
+        keys: [(usize, Placement); 2],
+        error: &sonde_probe::Error,
+    ) -> FleetError {
+        let names = [ask.src, ask.dst].map(|host| self.hosts[host].name.clone());
+        let attempt = attempt(&ask.terms, &names);
+        let mut dead = Vec::new();
+        for key in keys {
+            let Some(agent) = self.agents.0.get_mut(&key) else {
+                continue;
+            };
+            // Behind ssh a host may be gone whose connection does not know it yet.
+            let answers = self.bed.restarts()
+                || (agent.is_usable() && clock::offset(agent.link(), 1).is_ok());
+            if !answers || !agent.is_usable() {
+                dead.push(key);
+            }
+        }
+        let Some(first) = dead.first() else {
+            let unreached = self.bed.unreached().filter(|_| is_unreached(error));
+            let remedy = unreached.map_or_else(
+                || error.remedy(),
+                |more| format!("{}; {more}", error.remedy()),
+            );
+            return FleetError::at(&names.join(" and "), attempt, error, remedy);
+        };
+        let remedy = self
+            .bed
+            .remedy_of_loss()
+            .map_or_else(|| error.remedy(), str::to_owned);
+        let mut failure = FleetError::at(&self.hosts[first.0].name, attempt, error, remedy);
+        for key in &dead {
+            let agent = self.agents.0.remove(key);
+            let said = agent
+                .as_ref()
+                .map(Agent::said)
+                .filter(|said| !said.is_empty());
+            drop(agent);
+            if let Some(said) = said {
+                failure.happened.push_str(&format!("; it said: {said}"));
+            }
+            // Where the machine is sure to be there a host is lost only if it does not take another agent.
+            if !self.bed.restarts() {
+                let lost =
+                    FleetError::at(&self.hosts[key.0].name, "reach it", &failure.happened, "");
+                self.lose(key.0, lost);
+            } else if let Err(lost) = self.start(key.0, key.1) {
+                failure.happened.push_str(&format!("; {lost}"));
+            }
+        }
+        failure.lost = dead.iter().any(|(host, _)| self.lost.contains_key(host));
+        failure
+    }
+
+    /// Starts what is missing and asks all hosts what they are.
+    fn describe(&mut self) -> Result<()> {
+        let placement = self.bed.first_placement();
+        for host in 0..self.hosts.len() {
+            self.ensure(host, placement)?;
+        }
+        (0..self.hosts.len()).try_for_each(|host| self.describe_one(host, placement))
+    }
+
+    fn describe_one(&mut self, host: usize, placement: Placement) -> Result<()> {
+        self.hosts[host].address = self.bed.address(host).to_string();
+        let peer = self.bed.address((host + 1) % self.hosts.len());
+        let facts = self.facts(host, placement, peer);
+        self.hosts[host].facts = facts.map_err(|error| {
+            let name = self.hosts[host].name.clone();
+            let failure = FleetError::at(&name, "ask what it is", &error, error.remedy());
+            self.lose(host, failure)
+        })?;
+        if self.bed.one_clock() {
+            return Ok(());
+        }
+        // A first host that was started anew may have another clock: all others are against it.
+        let anew = if host == 0 && self.readings.iter().any(Option::is_some) {
+            1..self.hosts.len()
+        } else {
+            host.max(1)..host + 1
+        };
+        for other in anew {
+            self.take_clock(other);
+        }
+        Ok(())
+    }
+
+    /// Reads a host's clock for the begin of its drift.
+    fn take_clock(&mut self, host: usize) {
+        let clock = self.read_clock(host);
+        if let Err(error) = &clock {
+            self.notes
+                .push(format!("{error}: its clock stands nowhere"));
+        }
+        self.readings[host] = clock.as_ref().ok().map(|clock| (*clock, Instant::now()));
+        self.hosts[host].clock = clock.ok();
+    }
+
+    fn facts(
+        &mut self,
+        host: usize,
+        placement: Placement,
+        peer: IpAddr,
+    ) -> sonde_probe::Result<HostFacts> {
+        let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
+            unreachable!("it was started just before");
+        };
+        let link = agent.link();
+        link.send(&Request::Facts { peer: Some(peer) })?;
+        match link.answer("its description", FACTS_PATIENCE)? {
+            Answer::Facts(facts) => Ok(facts),
+            other => Err(sonde_probe::Error::OutOfTurn {
+                agent: link.name().into(),
+                awaited: "its description",
+                found: format!("{other:?}"),
+            }),
+        }
+    }
+
+    /// A host's clock against the first host's.
+    fn read_clock(&mut self, host: usize) -> Result<ClockRecord> {
+        let placement = self.bed.first_placement();
+        let mut read = |one: usize| {
+            let agent = self.agents.0.get_mut(&(one, placement));
+            let name = &self.hosts[one].name;
+            let attempt = "read its clock";
+            let agent = agent
+                .ok_or_else(|| FleetError::at(name, attempt, "it has no agent", "revive it"))?;
+            clock::offset(agent.link(), CLOCK_EXCHANGES)
+                .map_err(|error| FleetError::at(name, attempt, &error, error.remedy()))
+        };
+        let began = Instant::now();
+        let (first, other) = (read(0)?, read(host)?);
+        let apart_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(against(&first, &other, apart_ns))
+    }
+}
+
+/// One clock against another, both read against ours within `apart_ns`.
+fn against(first: &ClockRecord, other: &ClockRecord, apart_ns: u64) -> ClockRecord {
+    ClockRecord {
+        offset_ns: other.offset_ns - first.offset_ns,
+        drift_ppb: None,
+        bound_ns: first.bound_ns + other.bound_ns + apart_ns.div_ceil(DRIFT_ONE_IN),
+    }
+}
+
+fn attempt(terms: &Terms, names: &[String; 2]) -> String {
+    let [src, dst] = names;
+    format!(
+        "measure {} by {} from {src} to {dst}",
+        terms.probe.name(),
+        terms.path.name()
+    )
+}
+
+/// Whether the two ends did not reach each other. What an agent tells of that comes as text.
+fn is_unreached(error: &sonde_probe::Error) -> bool {
+    let text = error.to_string();
+    ["cannot connect", "did not come", "no peer with the token"]
+        .iter()
+        .any(|part| text.contains(part))
+}
+
+/// What a lab could not have as it was asked for.
+fn lab_notes(info: &Info) -> Vec<String> {
+    let mut notes = info.notes.clone();
+    if let (Attachment::Veth, Some(reason)) = (info.attachment, &info.attachment_reason) {
+        notes.push(format!("hosts are attached by veth: {reason}"));
+    }
+    if sonde_sys::cpu::online().is_ok_and(|online| online.len() == 1) {
+        notes
+            .push("there is one CPU for switch and programs: deliveries will often be late".into());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_are_against_the_first_host() {
+        let reading = |offset_ns, bound_ns| ClockRecord {
+            offset_ns,
+            drift_ppb: None,
+            bound_ns,
+        };
+        let clock = against(&reading(-500, 20), &reading(1_500, 30), 1_000_001);
+        assert_eq!((clock.offset_ns, clock.bound_ns), (2_000, 20 + 30 + 101));
+        assert_eq!(clock.drift_ppb, None);
+    }
+
+    #[test]
+    fn only_what_did_not_arrive_is_unreached() {
+        let told = |what: &str| {
+            is_unreached(&sonde_probe::Error::Agent {
+                agent: "a".into(),
+                what: what.into(),
+                remedy: String::new(),
+            })
+        };
+        assert!(told(
+            "10.0.0.2:40001: cannot connect: Connection refused (os error 111)"
+        ));
+        assert!(told(
+            "10.0.0.2:40001: waited 10.000 s for the connection, which did not come"
+        ));
+        assert!(!told("integrity: 3 bytes were sent and 4 accounted for"));
+    }
+}

@@ -1,0 +1,237 @@
+//! An emulated cluster on this machine, with agents on its hosts.
+//!
+//! Model:   agents run as the lab's root, so that they may make a neighbour unknown. Before each launch the switch moves to
+//!          the CPUs of its placement and begins to count; before each cold conversation it waits until the network is quiet
+//!          and releases the circuit, one for both directions. The control plane is sockets of this machine and never
+//!          touches the network that is measured.
+//! Checked: `tests/lab_fleet.rs`.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use sonde_lab::{Config, Exec, ExecError, Info, Lab, LabError, Report, VcRequest};
+use sonde_link::Signalling;
+use sonde_probe::{AgentLink, Terms};
+use sonde_record::{Backpressure, HostFacts, Verdict, VerdictStatus};
+
+use crate::agent::{Agent, Body, Said};
+use crate::bed::Bed;
+use crate::error::{FleetError, Result};
+use crate::placement::{Cpus, Placement};
+
+/// An agent greets within this, or it will not.
+const GREETING: Duration = Duration::from_secs(10);
+/// Where the command itself is found in each host.
+const COMMAND_INSIDE: &str = "/run/sonde/bin/sonde";
+const INTERFACE: &str = "eth0";
+/// Beyond a round trip: what kernels take to answer the last frame.
+const QUIET_MARGIN: Duration = Duration::from_millis(5);
+/// A network that does not become quiet within this is measured as it is.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+const IN_THE_LAB: &str = "look at the machine's memory, and at what killed it";
+
+/// A lab, and the CPUs of its placements.
+pub(crate) struct Emulated {
+    lab: Lab,
+    has_circuits: bool,
+    cpus: Cpus,
+}
+
+/// A failure of the lab itself; all of its hosts are lost with it when it is gone.
+fn failed(attempt: &str, error: &LabError) -> FleetError {
+    match error {
+        LabError::Gone => FleetError::of_all(attempt, error, IN_THE_LAB).and_lost(),
+        // The others carry their remedy.
+        _ => FleetError::of_all(attempt, error, ""),
+    }
+}
+
+/// A host's number at the switch.
+fn port(host: usize) -> u16 {
+    u16::try_from(host).expect("a lab has at most 64 hosts")
+}
+
+impl Emulated {
+    pub(crate) fn start(program: &Path, config: &Config) -> Result<Self> {
+        let attempt = "start the lab";
+        let cpus = Cpus::here(true)
+            .map_err(|error| FleetError::of_all(attempt, error, "allow sched_getaffinity"))?;
+        let lab =
+            Lab::start(program, config, None, None).map_err(|error| failed(attempt, &error))?;
+        let signalling = config.network.circuits.map(|circuits| circuits.signalling);
+        Ok(Self {
+            lab,
+            has_circuits: signalling == Some(Signalling::Svc),
+            cpus,
+        })
+    }
+
+    /// Waits until no frame has entered the network for a round trip and a little: the last ones of an earlier
+    /// conversation would set the circuit up again as soon as it is released.
+    fn settle(&self, one_way: Duration) -> std::result::Result<(), LabError> {
+        let quiet = 2 * one_way + QUIET_MARGIN;
+        let end = Instant::now() + SETTLE_PATIENCE;
+        let mut taken = self.lab.report()?.taken;
+        loop {
+            std::thread::sleep(quiet);
+            let now = self.lab.report()?.taken;
+            if now == taken || Instant::now() >= end {
+                return Ok(());
+            }
+            taken = now;
+        }
+    }
+}
+
+impl Bed for Emulated {
+    fn names(&self) -> Vec<String> {
+        (1..=self.lab.hosts())
+            .map(|number| format!("h{number}"))
+            .collect()
+    }
+
+    fn placements(&self, terms: &Terms) -> [Placement; 2] {
+        self.cpus.placements(terms)
+    }
+
+    fn address(&self, host: usize) -> IpAddr {
+        sonde_lab::address(sonde_link::Port(port(host))).into()
+    }
+
+    fn start(&mut self, host: usize, placement: Placement) -> Result<Agent> {
+        let name = format!("h{}", host + 1);
+        let failed = |problem: &dyn std::fmt::Display| {
+            FleetError::at(&name, "start an agent in the lab", problem, IN_THE_LAB).and_lost()
+        };
+        let pair = || UnixStream::pair().map_err(|error| failed(&error));
+        let ((mine, theirs), (errors, their_errors)) = (pair()?, pair()?);
+        let exec = Exec {
+            argv: [COMMAND_INSIDE, "agent"].map(OsString::from).to_vec(),
+            environment: Vec::new(),
+            directory: PathBuf::from("/"),
+            root: true,
+            detached: false,
+            terminal: None,
+            cpus: self.cpus.of_agent(placement).to_vec(),
+        };
+        let streams = [theirs.as_fd(), theirs.as_fd(), their_errors.as_fd()];
+        let (session, _) = self
+            .lab
+            .exec(port(host) + 1, &exec, streams)
+            .map_err(|error| match error {
+                LabError::Exec(exec @ ExecError::HostGone { .. }) => failed(&exec),
+                error => failed(&error),
+            })?;
+        drop((theirs, their_errors));
+        let said = Said::collect(errors);
+        let clone = || mine.try_clone().map_err(|error| failed(&error));
+        let link = AgentLink::open(&*name, clone()?, clone()?, GREETING)
+            .map_err(|error| failed(&format!("{error} {}", said.text())))?;
+        Ok(Agent::new(link, Body::Session(session, mine), said))
+    }
+
+    fn begin(&mut self, placement: Placement) -> Result<()> {
+        let attempt = "ready the emulated network for a launch";
+        self.lab
+            .pin_switch(self.cpus.of_switch(placement))
+            .and_then(|()| self.lab.mark())
+            .map_err(|error| failed(attempt, &error))
+    }
+
+    fn cool(&mut self, src: usize, dst: usize, one_way: Duration) -> Result<()> {
+        if !self.has_circuits {
+            return Ok(());
+        }
+        let attempt = "release a circuit before a cold start";
+        self.settle(one_way)
+            .and_then(|()| self.lab.circuit(VcRequest::Release(port(src), port(dst))))
+            .map_err(|error| failed(attempt, &error))
+    }
+
+    fn interface(&self, _facts: &HostFacts) -> Option<String> {
+        Some(INTERFACE.into())
+    }
+
+    fn has_circuits(&self) -> bool {
+        self.has_circuits
+    }
+
+    fn report(&mut self) -> Result<Option<Report>> {
+        let report = self.lab.report();
+        report
+            .map(Some)
+            .map_err(|error| failed("read what the emulated network did", &error))
+    }
+
+    fn lab_info(&self) -> Option<&Info> {
+        Some(self.lab.info())
+    }
+
+    fn backpressure(&self) -> Option<Backpressure> {
+        Some(match &*self.lab.info().backpressure {
+            "gate" => Backpressure::Gate,
+            _ => Backpressure::None,
+        })
+    }
+
+    fn end(self: Box<Self>) -> Result<()> {
+        self.lab
+            .stop()
+            .map_err(|error| failed("end the lab", &error))
+    }
+}
+
+/// The verdict of a report, as it is recorded; the model takes `one_way_ns` for the cell's message.
+pub(crate) fn verdict(report: &Report, one_way_ns: u64) -> Verdict {
+    let reasons = report.failures();
+    Verdict {
+        status: if reasons.is_empty() {
+            VerdictStatus::Passed
+        } else {
+            VerdictStatus::Failed
+        },
+        deliveries: report.deliveries,
+        late: report.late,
+        late_share: (report.deliveries > 0).then(|| report.late as f64 / report.deliveries as f64),
+        bound_ns: Verdict::bound_ns(one_way_ns),
+        lateness_p50_ns: report.lateness_ns_p50,
+        lateness_p99_ns: report.lateness_ns_p99,
+        lateness_max_ns: report.lateness_ns_max,
+        attachment_losses: report.attachment.total(),
+        reasons,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_becomes_a_verdict() {
+        let report = Report {
+            deliveries: 200,
+            late: 2,
+            lateness_ns_p50: Some(7_000),
+            lateness_ns_max: Some(90_000),
+            ..Default::default()
+        };
+        let passed = verdict(&report, 2_000_000);
+        assert_eq!(
+            (passed.status, passed.bound_ns),
+            (VerdictStatus::Passed, 100_000)
+        );
+        assert_eq!(
+            (passed.late_share, passed.lateness_p50_ns),
+            (Some(0.01), Some(7_000))
+        );
+        let failed = verdict(&Report { late: 3, ..report }, 0);
+        assert_eq!(
+            (failed.status, failed.reasons.len()),
+            (VerdictStatus::Failed, 1)
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! One launch between two agents: what is asked, what it gives, and how a cold one is made of pieces.
+//!
+//! Model:   a start-up is two conversations a size: the whole, undivided, then in steps, each after everything was made
+//!          cold, since a message of one size warms the way for the next. Before the whole both hosts forget their
+//!          neighbours, before the steps only the measuring one, since it alone has a step for it. All other probes are one
+//!          conversation.
+//! Checked: `pieces_of_a_start_up_are_joined`; `tests/`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use sonde_probe::{Conversation, Outcome, Probe, Terms};
+use sonde_record::{Interference, Verdict};
+
+use crate::agent::Agent;
+use crate::error::FleetError;
+
+/// A launch to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// What both sides agree on. Of a start-up `parts` and `circuits` are set by the fleet.
+    pub terms: Terms,
+    /// The measuring or sending host.
+    pub src: usize,
+    /// The answering or receiving host.
+    pub dst: usize,
+    /// What the model of an emulated network takes for the message, for the verdict's bound.
+    pub one_way_ns: Option<u64>,
+}
+
+/// What a launch gave.
+#[derive(Debug, Clone)]
+pub struct Launched {
+    /// The measurements.
+    pub outcome: Outcome,
+    /// Whether an emulated network kept its times meanwhile; none for other networks.
+    pub verdict: Option<Verdict>,
+    /// What an emulated network did meanwhile.
+    pub report: Option<sonde_lab::Report>,
+    /// How long it took, with everything that had to be made ready.
+    pub took: Duration,
+}
+
+/// Two agents and how they are to be used.
+pub(crate) struct Pair<'a> {
+    pub client: &'a mut Agent,
+    pub server: &'a mut Agent,
+    pub address: IpAddr,
+    pub flush_client: Option<String>,
+    pub flush_server: Option<String>,
+}
+
+/// Why there is no outcome.
+pub(crate) enum Trouble {
+    /// The conversation failed.
+    Conversation(sonde_probe::Error),
+    /// The network could not be made ready.
+    Bed(FleetError),
+}
+
+impl Pair<'_> {
+    /// Makes the launch; `cool` makes the network cold.
+    pub(crate) fn launch(
+        &mut self,
+        terms: &Terms,
+        circuits: bool,
+        mut cool: impl FnMut() -> Result<(), FleetError>,
+    ) -> Result<Outcome, Trouble> {
+        if terms.probe != Probe::Startup {
+            return self.converse(terms.clone());
+        }
+        let mut joined: Option<Outcome> = None;
+        for size in &terms.sizes_bytes {
+            for parts in [false, true] {
+                cool().map_err(Trouble::Bed)?;
+                let piece = self.converse(Terms {
+                    sizes_bytes: vec![*size],
+                    parts,
+                    circuits,
+                    ..terms.clone()
+                })?;
+                match &mut joined {
+                    Some(joined) => join(joined, piece),
+                    none => *none = Some(piece),
+                }
+            }
+        }
+        // Terms without a size are refused by the conversation itself.
+        joined.map_or_else(|| self.converse(terms.clone()), Ok)
+    }
+
+    fn converse(&mut self, terms: Terms) -> Result<Outcome, Trouble> {
+        let cold = terms.probe == Probe::Startup;
+        let mut conversation =
+            Conversation::new(terms, self.address).map_err(Trouble::Conversation)?;
+        if cold {
+            conversation.flush_client.clone_from(&self.flush_client);
+            // Where hosts ask a server for addresses (ATM), the answering one does not learn its peer from being asked, and
+            // would resolve it within the step `vc`, on atm-oc3c 1.1 ms of it. It knows it from the whole just before.
+            if !conversation.terms.parts {
+                conversation.flush_server.clone_from(&self.flush_server);
+            }
+        }
+        conversation
+            .run(self.client.link(), self.server.link())
+            .map_err(Trouble::Conversation)
+    }
+}
+
+/// Adds a piece to what there is: measurements of a size to those of the same size.
+fn join(joined: &mut Outcome, piece: Outcome) {
+    for size in piece.sizes {
+        match joined
+            .sizes
+            .iter_mut()
+            .find(|known| known.size_bytes == size.size_bytes)
+        {
+            Some(known) => known.measurements.extend(size.measurements),
+            None => joined.sizes.push(size),
+        }
+    }
+    joined.settings.extend(piece.settings);
+    joined.refused += piece.refused;
+    for (sum, one) in joined.interference.iter_mut().zip(&piece.interference) {
+        add(sum, one);
+    }
+}
+
+fn add(sum: &mut Interference, one: &Interference) {
+    let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
+    sum.span_ns += one.span_ns;
+    sum.thread_cpu_ns += one.thread_cpu_ns;
+    sum.host_cpu_ns = both(sum.host_cpu_ns, one.host_cpu_ns);
+    sum.steal_ns = both(sum.steal_ns, one.steal_ns);
+    sum.involuntary_switches += one.involuntary_switches;
+    sum.voluntary_switches += one.voluntary_switches;
+    sum.retransmits = both(sum.retransmits, one.retransmits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sonde_probe::SizeOutcome;
+    use sonde_record::{Measurement, Phase, Quantity, Step};
+    use sonde_stats::Series;
+    use std::collections::BTreeMap;
+
+    fn piece(size_bytes: u64, step: Option<Step>, retransmits: Option<u64>) -> Outcome {
+        let mut series = Series::new();
+        series.record(size_bytes);
+        let measurement = Measurement {
+            quantity: Quantity::StartupNs,
+            phase: Phase::Cold,
+            step,
+            series,
+            reason: None,
+        };
+        let interference = |host: &str| Interference {
+            host: host.into(),
+            span_ns: 10,
+            cpus: 2,
+            voluntary_switches: 3,
+            steal_ns: Some(1),
+            retransmits,
+            ..Default::default()
+        };
+        Outcome {
+            sizes: vec![SizeOutcome {
+                size_bytes,
+                measurements: vec![measurement],
+                ended_by: None,
+                bytes_per_100ms: Vec::new(),
+            }],
+            refused: 1,
+            settings: BTreeMap::from([(format!("{step:?}"), "on".into())]),
+            interference: vec![interference("src"), interference("dst")],
+        }
+    }
+
+    #[test]
+    fn pieces_of_a_start_up_are_joined() {
+        let mut joined = piece(1, None, Some(1));
+        join(&mut joined, piece(1, Some(Step::Connect), Some(2)));
+        join(&mut joined, piece(64, None, None));
+        let steps = |at: usize| -> Vec<_> {
+            joined.sizes[at]
+                .measurements
+                .iter()
+                .map(|one| one.step)
+                .collect()
+        };
+        assert_eq!(joined.sizes.len(), 2);
+        assert_eq!(steps(0), [None, Some(Step::Connect)]);
+        assert_eq!((joined.sizes[1].size_bytes, steps(1)), (64, vec![None]));
+        assert_eq!((joined.settings.len(), joined.refused), (2, 3));
+        for (interference, host) in joined.interference.iter().zip(["src", "dst"]) {
+            assert_eq!(interference.host, host);
+            assert_eq!((interference.span_ns, interference.cpus), (30, 2));
+            assert_eq!(
+                (interference.steal_ns, interference.voluntary_switches),
+                (Some(3), 9)
+            );
+            // What one piece could not tell is not told of the sum.
+            assert_eq!(interference.retransmits, None);
+        }
+    }
+}

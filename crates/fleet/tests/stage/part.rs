@@ -1,0 +1,143 @@
+//! What the tests start: a lab's processes, an agent, or an orchestrator that is told what to do.
+//!
+//! Model:   as `agent` it obeys an orchestrator, as the command does. As `steer FOLDER HOSTS` it starts agents by ssh with
+//!          the configuration in the folder, and then does what each line of its input says; each is answered by a line
+//!          that begins with `ok` or `failed`.
+#![forbid(unsafe_code)]
+
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use sonde_channel::{Path, Wait};
+use sonde_fleet::{Ask, Fleet, FleetError, SshOptions, targets};
+use sonde_probe::{Probe, Terms};
+
+fn main() -> ExitCode {
+    let part = sonde_lab::entry().or_else(sonde_probe::agent::entry);
+    if let Some(code) = part {
+        return ExitCode::from(u8::try_from(code).unwrap_or(1));
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["agent"] => match sonde_probe::agent::run(std::io::stdin(), std::io::stdout()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        },
+        ["steer", folder, hosts] => {
+            steer(folder, hosts);
+            ExitCode::SUCCESS
+        }
+        _ => panic!("there is no part {words:?}"),
+    }
+}
+
+fn steer(folder: &str, hosts: &str) {
+    let options = SshOptions {
+        arguments: vec!["-F".into(), format!("{folder}/ssh_config")],
+        ..Default::default()
+    };
+    let program = std::env::current_exe().unwrap();
+    let read = |path: &std::path::Path| {
+        std::fs::read_to_string(PathBuf::from(folder).join(path.file_name().unwrap()))
+    };
+    let targets = match targets(hosts, read) {
+        Ok(targets) => targets,
+        Err(error) => return println!("failed {error}"),
+    };
+    let mut fleet = match Fleet::ssh(&program, &targets, &options) {
+        Ok(fleet) => fleet,
+        Err(error) => return fail(&error),
+    };
+    let addresses: Vec<_> = fleet
+        .hosts()
+        .iter()
+        .map(|host| host.address.clone())
+        .collect();
+    println!("ok started {}", addresses.join(" "));
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |at: usize| words[at].parse::<usize>().unwrap();
+        match words[0] {
+            "measure" => measure(&mut fleet, words[1], number(2), number(3)),
+            "alive" => println!("ok {}", fleet.alive(number(1))),
+            "revive" => match fleet.revive(number(1)) {
+                Ok(()) => println!("ok revived"),
+                Err(error) => fail(&error),
+            },
+            "clocks" => {
+                fleet.resync();
+                let clocks = fleet.hosts().iter().map(|host| {
+                    host.clock.map_or_else(
+                        || "none".into(),
+                        |clock| {
+                            format!(
+                                "{},{:?},{}",
+                                clock.offset_ns, clock.drift_ppb, clock.bound_ns
+                            )
+                        },
+                    )
+                });
+                println!("ok {}", clocks.collect::<Vec<String>>().join(" "));
+            }
+            "notes" => println!("ok {}", fleet.notes().join(" / ")),
+            "facts" => {
+                let facts = fleet.hosts().iter().map(|host| {
+                    let interface = host.facts.interface.as_deref().unwrap_or("none");
+                    format!(
+                        "{},{interface},{}",
+                        host.facts.hostname,
+                        host.facts.mtu_bytes.unwrap_or(0)
+                    )
+                });
+                println!("ok {}", facts.collect::<Vec<String>>().join(" "));
+            }
+            other => panic!("there is nothing to do by {other}"),
+        }
+    }
+    match fleet.stop() {
+        Ok(troubles) => println!("ok stopped {}", troubles.join(" / ")),
+        Err(error) => fail(&error),
+    }
+}
+
+fn measure(fleet: &mut Fleet, probe: &str, src: usize, dst: usize) {
+    let probe = match probe {
+        "startup" => Probe::Startup,
+        "latency" => Probe::Latency,
+        "stream" => Probe::Stream,
+        other => panic!("there is no probe {other}"),
+    };
+    let mut terms = Terms::new(probe, Path::Tcp, Wait::Block);
+    terms.patience_ns = 4_000_000_000;
+    if probe == Probe::Stream {
+        terms.budget_ns = 5_000_000_000;
+    }
+    let ask = Ask {
+        terms,
+        src,
+        dst,
+        one_way_ns: None,
+    };
+    match fleet.converse(&ask) {
+        Ok(launched) => {
+            let size = &launched.outcome.sizes[0];
+            let one = &size.measurements[0];
+            println!("ok {:?} {}", one.quantity, one.series.count());
+        }
+        Err(error) => fail(&error),
+    }
+}
+
+fn fail(error: &FleetError) {
+    let text = error.to_string().replace('\n', " / ");
+    println!(
+        "failed lost={} host={} {text}",
+        error.lost,
+        error.host.as_deref().unwrap_or("none")
+    );
+}

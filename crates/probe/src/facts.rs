@@ -1,0 +1,84 @@
+//! What a host is, by its own account.
+//!
+//! Model:   readings of /proc, /sys and netlink; the interface is the one by which the kernel would reach the peer now.
+//!          What cannot be read is null.
+//! Checked: `this_host_describes_itself`; `tests/conversation.rs`.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use sonde_record::HostFacts;
+use sonde_sys::netlink::{Link, Netlink};
+use sonde_sys::{host, sysctl};
+
+/// Settings that decide how TCP and UDP fare, below `net/`.
+const SETTINGS: [&str; 18] = [
+    "core/default_qdisc",
+    "core/rmem_default",
+    "core/rmem_max",
+    "core/wmem_default",
+    "core/wmem_max",
+    "core/busy_poll",
+    "core/busy_read",
+    "ipv4/tcp_autocorking",
+    "ipv4/tcp_congestion_control",
+    "ipv4/tcp_ecn",
+    "ipv4/tcp_no_metrics_save",
+    "ipv4/tcp_rmem",
+    "ipv4/tcp_sack",
+    "ipv4/tcp_slow_start_after_idle",
+    "ipv4/tcp_timestamps",
+    "ipv4/tcp_window_scaling",
+    "ipv4/tcp_wmem",
+    "ipv4/udp_mem",
+];
+
+/// This host, as seen on its way to `peer`.
+pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
+    let (hostname, kernel) = host::names();
+    let link = peer.and_then(towards);
+    let worth = host::clock_worth();
+    HostFacts {
+        hostname,
+        kernel,
+        cpu: host::cpu_model(),
+        cpus: host::cpus(),
+        memory_bytes: host::memory_bytes(),
+        clock_source: host::clock_source(),
+        clock_read_ns: Some(worth.read_ns),
+        clock_resolution_ns: Some(worth.resolution_ns),
+        mtu_bytes: link.as_ref().map(|link| link.mtu_bytes.into()),
+        line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
+        interface: link.map(|link| link.name),
+        settings: settings(),
+    }
+}
+
+fn towards(peer: IpAddr) -> Option<Link> {
+    let mut netlink = Netlink::open().ok()?;
+    let way = netlink.way_to(peer).ok()?;
+    netlink.link(way.ifindex).ok()
+}
+
+fn settings() -> BTreeMap<String, String> {
+    let read = |name: &&str| {
+        let value = sysctl::read(&format!("net/{name}")).ok()?;
+        Some((name.replace('/', "."), value))
+    };
+    SETTINGS.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_describes_itself() {
+        let facts = here(Some("127.0.0.1".parse().unwrap()));
+        assert_eq!(facts.interface.as_deref(), Some("lo"));
+        assert!(facts.mtu_bytes.unwrap() >= 1_500 && facts.line_bps.is_none());
+        assert!(facts.clock_resolution_ns.unwrap() > 0 && facts.cpus > 0);
+        assert!(facts.settings.contains_key("ipv4.tcp_rmem"));
+        assert_eq!(here(None).interface, None);
+    }
+}

@@ -1,0 +1,268 @@
+//! A stream one way, the sending side.
+//!
+//! Model:   messages of the agreed size, back to back, for the first second, the budget, and until the receiver says that
+//!          its window is over: by one byte (TCP) or a control datagram (UDP), which comes a round trip after the end, so
+//!          that the window always ends within the stream and hardly anything is sent in vain. TCP_INFO is read at the two
+//!          ends of the timed part and reported as differences. A message beyond 1 MiB is written in pieces, so that the
+//!          clock is looked at.
+//! Checked: `tests/conversation.rs`, `stream_*`.
+
+use sonde_channel::{Channel, Datagram, Path, Tcp, Udp, payload};
+use sonde_record::Interference;
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::cpu::thread_cpu_ns;
+use sonde_sys::socket::TcpInfo;
+
+use crate::admission::{self, Reply, Visit};
+use crate::meter::LEAD_IN_NS;
+use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
+use crate::watch::Watch;
+use crate::{Error, Result, Terms};
+
+const PIECE_BYTES_MAX: usize = 1 << 20;
+/// How long the stream goes on when the receiver says nothing: it stood still, or its word was lost.
+const DEAF_NS: u64 = 2_000_000_000;
+/// Between two looks at what the receiver says.
+const LOOK_NS: u64 = 1_000_000;
+
+/// One end of the timed part.
+#[derive(Clone, Copy)]
+struct Mark {
+    at_ns: u64,
+    bytes: u64,
+    cpu_ns: u64,
+    info: Option<TcpInfo>,
+}
+
+/// What a stream is sent through.
+trait Pipe {
+    /// The kernel's account, where there is one.
+    fn account(&self) -> Result<Option<TcpInfo>>;
+    /// Whether the receiver has said that its window is over.
+    fn is_rated(&mut self) -> Result<bool>;
+}
+
+impl Pipe for Tcp {
+    fn account(&self) -> Result<Option<TcpInfo>> {
+        Ok(Some(self.info()?))
+    }
+
+    fn is_rated(&mut self) -> Result<bool> {
+        Ok(self.recv_now(&mut [0])?.is_some())
+    }
+}
+
+impl Pipe for Udp {
+    fn account(&self) -> Result<Option<TcpInfo>> {
+        Ok(None)
+    }
+
+    fn is_rated(&mut self) -> Result<bool> {
+        let mut buffer = [0; 256];
+        let Datagram::Of(size) = self.recv_now(&mut buffer)? else {
+            return Ok(false);
+        };
+        let said = admission::control::<Reply>(&buffer[..size.min(256)]);
+        Ok(matches!(said, Some(Ok(Reply::Rated {}))))
+    }
+}
+
+/// The schedule of a stream: where its timed part begins and ends.
+struct Schedule {
+    begin_ns: u64,
+    end_ns: u64,
+    next_look_ns: u64,
+    watch: Option<Watch>,
+    begin: Option<Mark>,
+    end: Option<Mark>,
+}
+
+impl Schedule {
+    fn new(now_ns: u64, terms: &Terms) -> Self {
+        let begin_ns = now_ns + LEAD_IN_NS;
+        let end_ns = begin_ns + terms.budget_ns;
+        Self {
+            begin_ns,
+            end_ns,
+            next_look_ns: end_ns,
+            watch: None,
+            begin: None,
+            end: None,
+        }
+    }
+
+    /// After a send: whether to go on.
+    #[inline]
+    fn on_sent(
+        &mut self,
+        bytes: u64,
+        pipe: &mut impl Pipe,
+        interference: &mut Interference,
+    ) -> Result<bool> {
+        let now_ns = monotonic_ns();
+        match (self.begin, self.end) {
+            (None, _) if now_ns >= self.begin_ns => {
+                self.watch = Some(Watch::begin()?);
+                self.begin = Some(mark(bytes, pipe)?);
+            }
+            (Some(begin), None) if now_ns >= self.end_ns => {
+                let end = mark(bytes, pipe)?;
+                self.end = Some(end);
+                let retransmits = difference(&begin, &end, |info| Some(info.total_retrans.into()));
+                if let Some(watch) = self.watch.take() {
+                    watch.end(interference, retransmits)?;
+                }
+            }
+            (Some(_), Some(_)) if now_ns >= self.next_look_ns => {
+                self.next_look_ns = now_ns + LOOK_NS;
+                return Ok(!pipe.is_rated()? && now_ns < self.end_ns + DEAF_NS);
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn window(&self) -> Result<SenderWindow> {
+        let (Some(begin), Some(end)) = (self.begin, self.end) else {
+            return Err(Error::TooShort {
+                window_ns: 0,
+                needed_ns: self.end_ns - self.begin_ns,
+            });
+        };
+        let between = |field| difference(&begin, &end, field);
+        Ok(SenderWindow {
+            window_ns: end.at_ns - begin.at_ns,
+            bytes: end.bytes - begin.bytes,
+            cpu_ns: end.cpu_ns - begin.cpu_ns,
+            busy_us: between(|info| info.busy_time_us),
+            rwnd_limited_us: between(|info| info.rwnd_limited_us),
+            sndbuf_limited_us: between(|info| info.sndbuf_limited_us),
+            retransmits: between(|info| Some(info.total_retrans.into())),
+        })
+    }
+}
+
+fn mark(bytes: u64, pipe: &impl Pipe) -> Result<Mark> {
+    Ok(Mark {
+        bytes,
+        info: pipe.account()?,
+        cpu_ns: thread_cpu_ns(),
+        at_ns: monotonic_ns(),
+    })
+}
+
+fn difference(begin: &Mark, end: &Mark, field: fn(&TcpInfo) -> Option<u64>) -> Option<u64> {
+    Some(field(&end.info?)?.saturating_sub(field(&begin.info?)?))
+}
+
+pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
+    let terms = &measure.terms;
+    let mut measured = Measured {
+        sizes: Vec::new(),
+        settings: Default::default(),
+        interference: Interference::default(),
+    };
+    for visit in Visit::all(terms) {
+        let size_bytes = terms.sizes_bytes[visit.size];
+        let mut stream = Stream {
+            terms,
+            message: payload::message(size_bytes as usize),
+            interference: &mut measured.interference,
+        };
+        let (sent, settings) = match terms.path {
+            Path::Tcp => {
+                let mut channel = Tcp::connect(measure.peer, terms.options())?;
+                admission::hello_tcp(&mut channel, measure, visit)?;
+                let sent = stream.tcp(&mut channel)?;
+                (sent, channel.settings()?)
+            }
+            Path::Udp => {
+                let mut channel = Udp::connect(measure.peer, terms.options())?;
+                admission::hello_udp(&mut channel, measure, visit)?;
+                let sent = stream.udp(&mut channel)?;
+                admission::end_udp(&mut channel, sent.messages, terms)?;
+                (sent, channel.settings()?)
+            }
+        };
+        measured.settings.extend(settings.named("src_"));
+        measured.sizes.push(SizeMeasured {
+            size_bytes,
+            measurements: Vec::new(),
+            round_trips: 0,
+            ended_by: None,
+            sent: Some(sent),
+        });
+    }
+    Ok(measured)
+}
+
+struct Stream<'a> {
+    terms: &'a Terms,
+    message: Vec<u8>,
+    interference: &'a mut Interference,
+}
+
+impl Stream<'_> {
+    fn tcp(&mut self, channel: &mut Tcp) -> Result<Sent> {
+        let mut schedule = Schedule::new(monotonic_ns(), self.terms);
+        let (mut bytes, mut messages) = (0u64, 0u64);
+        'stream: loop {
+            payload::stamp(&mut self.message, messages as u32);
+            let mut at = 0;
+            while at < self.message.len() {
+                let end = self.message.len().min(at + PIECE_BYTES_MAX);
+                let sent = channel.send_some(&self.message[at..end])?;
+                at += sent;
+                bytes += sent as u64;
+                messages += u64::from(at == self.message.len());
+                if !schedule.on_sent(bytes, channel, self.interference)? {
+                    break 'stream;
+                }
+            }
+        }
+        channel.end()?;
+        drained(channel)?;
+        Ok(Sent {
+            bytes,
+            messages,
+            window: schedule.window()?,
+        })
+    }
+
+    fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
+        let mut schedule = Schedule::new(monotonic_ns(), self.terms);
+        let (mut bytes, mut messages) = (0u64, 0u64);
+        loop {
+            payload::stamp(&mut self.message, messages as u32);
+            channel.send(&self.message)?;
+            messages += 1;
+            bytes += self.message.len() as u64;
+            if !schedule.on_sent(bytes, channel, self.interference)? {
+                return Ok(Sent {
+                    bytes,
+                    messages,
+                    window: schedule.window()?,
+                });
+            }
+        }
+    }
+}
+
+/// Waits until the receiver has taken everything and closed; as long as acknowledgements come, it does.
+fn drained(channel: &mut Tcp) -> Result<()> {
+    loop {
+        let acked = channel.info()?.bytes_acked;
+        match channel.recv_some(&mut [0; 64]) {
+            Ok(0) => return Ok(()),
+            // Its word that the window is over, where it was not waited for.
+            Ok(1) => {}
+            Ok(_) => {
+                return Err(Error::Integrity(
+                    "the receiver of a stream sent something back".into(),
+                ));
+            }
+            Err(sonde_channel::Error::Timeout { .. }) if channel.info()?.bytes_acked > acked => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What orchestrator and agents say to each other.
+//!
+//! Model:   a request is answered by exactly one frame, `serve` by two: `serving` when the port is open, then `served`.
+//!          Any of them may be `failed` instead. `stop` has no answer of its own: it ends the wait for a peer.
+//! Units:   names end in their unit.
+//! Checked: `unknown_members_are_refused`; `tests/conversation.rs`.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+use sonde_record::{HostFacts, Interference, Measurement};
+
+use crate::Terms;
+use crate::meter::Window;
+
+/// Serve one conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Serve {
+    /// What is agreed.
+    pub terms: Terms,
+    /// The address to open the data port on.
+    pub bind: IpAddr,
+    /// What the peer must know.
+    pub token: String,
+    /// An interface whose neighbours are forgotten before the port opens.
+    pub flush_neighbour: Option<String>,
+}
+
+/// Measure against a serving peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// What is agreed.
+    pub terms: Terms,
+    /// The peer's data port.
+    pub peer: SocketAddr,
+    /// What the peer wants to know.
+    pub token: String,
+    /// An interface whose neighbours are forgotten before a start-up.
+    pub flush_neighbour: Option<String>,
+}
+
+/// From the orchestrator to an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Serve one conversation.
+    Serve(Serve),
+    /// Measure.
+    Measure(Measure),
+    /// Give up waiting for a peer.
+    Stop {},
+    /// Say what this host is.
+    Facts {
+        /// A peer: the interface in question is the one that leads to it.
+        peer: Option<IpAddr>,
+    },
+    /// Say what time it is.
+    Clock {},
+}
+
+/// From an agent to the orchestrator.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// The data port is open.
+    Serving {
+        /// Its number.
+        port: u16,
+    },
+    /// The conversation is over, as the serving side saw it.
+    Served(Served),
+    /// The conversation is over, as the measuring side saw it.
+    Measured(Measured),
+    /// What this host is.
+    Facts(HostFacts),
+    /// What time it is here.
+    Clock {
+        /// On CLOCK_MONOTONIC.
+        monotonic_ns: u64,
+    },
+    /// There is no result.
+    Failed {
+        /// What went wrong, with values.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+impl Answer {
+    /// What it is, in words.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Serving { .. } => "a data port",
+            Self::Served(_) => "a report",
+            Self::Measured(_) => "a measurement",
+            Self::Facts(_) => "its description",
+            Self::Clock { .. } => "its clock",
+            Self::Failed { .. } => "a failure",
+        }
+    }
+}
+
+/// What the serving side saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// One entry for each size.
+    pub sizes: Vec<SizeServed>,
+    /// Peers turned away.
+    pub refused: u64,
+    /// Settings of the last socket, read back.
+    pub settings: BTreeMap<String, String>,
+    /// What else its host did.
+    pub interference: Interference,
+}
+
+/// What the serving side saw of one size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SizeServed {
+    /// User bytes received.
+    pub bytes: u64,
+    /// Messages received.
+    pub messages: u64,
+    /// Stream: what was rated.
+    pub window: Option<Window>,
+    /// Stream: bytes in each 100 ms since the first arrival.
+    pub bytes_per_100ms: Vec<u64>,
+    /// Stream by UDP: messages sent and never received.
+    pub lost: Option<u64>,
+    /// Stream by UDP: messages that came after a later one.
+    pub reordered: Option<u64>,
+    /// Stream by UDP: messages that came again.
+    pub duplicated: Option<u64>,
+}
+
+/// What the measuring side saw.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Measured {
+    /// One entry for each size, in the order of the terms.
+    pub sizes: Vec<SizeMeasured>,
+    /// Settings of the last socket, read back, and what else is to be known.
+    pub settings: BTreeMap<String, String>,
+    /// What else its host did.
+    pub interference: Interference,
+}
+
+/// What the measuring side saw of one size.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SizeMeasured {
+    /// User bytes in a message.
+    pub size_bytes: u64,
+    /// What was measured; of a stream nothing, since its receiver rates it.
+    pub measurements: Vec<Measurement>,
+    /// Latency, message: round trips, all of them.
+    pub round_trips: u64,
+    /// Latency, message: why no further sample was taken.
+    pub ended_by: Option<EndedBy>,
+    /// The sending side of a stream.
+    pub sent: Option<Sent>,
+}
+
+/// Why no further sample was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// The median is known well enough.
+    Precision,
+    /// All were taken.
+    Samples,
+    /// The budget was used up.
+    Budget,
+}
+
+impl EndedBy {
+    /// As it is written: `precision`, `samples`, `budget`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Precision => "precision",
+            Self::Samples => "samples",
+            Self::Budget => "budget",
+        }
+    }
+}
+
+/// The sending side of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// User bytes sent, in all.
+    pub bytes: u64,
+    /// Whole messages sent.
+    pub messages: u64,
+    /// The timed part.
+    pub window: SenderWindow,
+}
+
+/// The timed part of a stream, by the sender's clock: differences between its begin and its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderWindow {
+    /// Its length.
+    pub window_ns: u64,
+    /// Bytes handed to the kernel in it.
+    pub bytes: u64,
+    /// CPU time of the sending thread.
+    pub cpu_ns: u64,
+    /// TCP_INFO: time with something to send.
+    pub busy_us: Option<u64>,
+    /// TCP_INFO: of that, held by the peer's window.
+    pub rwnd_limited_us: Option<u64>,
+    /// TCP_INFO: of that, held by the send buffer.
+    pub sndbuf_limited_us: Option<u64>,
+    /// TCP_INFO: segments sent again.
+    pub retransmits: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Probe;
+    use sonde_channel::{Path, Wait};
+
+    #[test]
+    fn unknown_members_are_refused() {
+        let request = Request::Serve(Serve {
+            terms: Terms::new(Probe::Latency, Path::Tcp, Wait::Block),
+            bind: "10.9.0.2".parse().unwrap(),
+            token: "t".into(),
+            flush_neighbour: None,
+        });
+        let mut json = serde_json::to_value(&request).unwrap();
+        assert_eq!(json["serve"]["terms"]["path"], "tcp");
+        assert_eq!(
+            serde_json::from_value::<Request>(json.clone()).unwrap(),
+            request
+        );
+        json["serve"]["terms"]["sises_bytes"] = 3.into();
+        assert!(serde_json::from_value::<Request>(json).is_err());
+    }
+}

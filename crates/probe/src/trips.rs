@@ -1,0 +1,317 @@
+//! Round trips in a closed loop, the measuring side: a ping-pong (`latency`), and single messages (`message`).
+//!
+//! Model:   every size has a socket of its own. Its first round trip is a row by itself (cold, first); then `warmup` round
+//!          trips are discarded, and then each is a sample until there are enough, the median is known well enough, or the
+//!          budget is used up. Between the two readings of the clock there is one send and one receive; stamping, checking
+//!          and storing lie outside. Closed loop: this is no load test.
+//!          A ping-pong's answer has the size of its ping, and half of the round trip is the latency. A message's answer is
+//!          its first byte alone, sent when the whole message is in the peer's memory: the rate is the size over the time
+//!          from the call that sends to the return of the call that receives this byte. One clock; nothing is
+//!          subtracted, so that the trip of the answer (a segment or datagram of one byte) and the wake-ups at both ends
+//!          are within it, and the rate of a small message is close to its size over a round trip.
+//! Units:   nanoseconds; half a round trip is rounded down; bits a second, rounded down.
+//! Checked: `the_median_ends_a_size`; `tests/conversation.rs`, `latency_*`, `message_*`; `benches/harness` for the cost.
+
+use std::time::Duration;
+
+use sonde_channel::{Channel, Losses, Path, Tcp, Udp, payload};
+use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
+use sonde_stats::{Series, median_rank_interval};
+use sonde_sys::clock::monotonic_ns;
+
+use crate::admission::{self, Visit};
+use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
+use crate::watch::Watch;
+use crate::{Probe, Result, Terms};
+
+/// A ping is sent again after this many times the slowest round trip of the warm-up…
+const RESEND_ROUND_TRIPS: u64 = 10;
+/// …but not before this time.
+const RESEND_AFTER_NS_MIN: u64 = 50_000_000;
+const CONFIDENCE: f64 = 0.95;
+
+/// Round trips of one size under way.
+struct Trips<'a> {
+    measure: &'a Measure,
+    ping: Vec<u8>,
+    pong: Vec<u8>,
+    sequence: u32,
+}
+
+impl<'a> Trips<'a> {
+    fn new(measure: &'a Measure, size: usize) -> Self {
+        Self {
+            measure,
+            ping: payload::message(size),
+            pong: vec![0; measure.terms.answer_bytes(size)],
+            sequence: 0,
+        }
+    }
+
+    /// One round trip: when it began and ended; `None` when the ping had to be sent again.
+    #[inline]
+    fn one(&mut self, channel: &mut impl Channel) -> Result<Option<(u64, u64)>> {
+        payload::stamp(&mut self.ping, self.sequence);
+        let begin_ns = monotonic_ns();
+        let resent = channel.exchange(&self.ping, &mut self.pong)?;
+        let end_ns = monotonic_ns();
+        self.check()?;
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok((resent == 0).then_some((begin_ns, end_ns)))
+    }
+
+    #[inline]
+    fn check(&self) -> Result<()> {
+        let checked = if self.pong.len() < self.ping.len() {
+            payload::check_answer(&self.pong, &self.ping)
+        } else if self.measure.terms.verify {
+            payload::verify(&self.pong, self.sequence)
+        } else {
+            payload::check(&self.pong, self.sequence)
+        };
+        checked.map_err(|mismatch| {
+            let peer = self.measure.peer;
+            sonde_channel::Error::Payload { peer, mismatch }.into()
+        })
+    }
+}
+
+/// The times of one size.
+struct Times {
+    /// `None` when it was lost.
+    first_ns: Option<u64>,
+    warm_ns: Vec<u64>,
+    ended_by: EndedBy,
+    /// All round trips, those discarded and those lost included.
+    count: u64,
+}
+
+pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
+    let mut measured = Measured {
+        sizes: Vec::new(),
+        settings: Default::default(),
+        interference: Interference::default(),
+    };
+    for visit in Visit::all(&measure.terms) {
+        let size = match measure.terms.path {
+            Path::Tcp => tcp(measure, visit, &mut measured)?,
+            Path::Udp => udp(measure, visit, &mut measured)?,
+        };
+        measured.sizes.push(size);
+    }
+    for size in &measured.sizes {
+        let ended_by = size.ended_by.map_or("", EndedBy::name);
+        let name = format!("ended_by.{}", size.size_bytes);
+        measured.settings.insert(name, ended_by.into());
+    }
+    Ok(measured)
+}
+
+fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
+    let terms = &measure.terms;
+    let mut channel = Tcp::connect(measure.peer, terms.options())?;
+    admission::hello_tcp(&mut channel, measure, visit)?;
+    let size = terms.sizes_bytes[visit.size];
+    let mut trips = Trips::new(measure, size as usize);
+    let before = channel.info()?.total_retrans;
+    let watch = Watch::begin()?;
+    let times = trips.all(&mut channel, |_, _| Ok(()))?;
+    let retransmits = channel.info()?.total_retrans - before;
+    watch.end(&mut measured.interference, Some(retransmits.into()))?;
+    measured.settings.extend(channel.settings()?.named("src_"));
+    Ok(times.measured(terms, size))
+}
+
+fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
+    let terms = &measure.terms;
+    let mut channel = Udp::connect(measure.peer, terms.options())?;
+    admission::hello_udp(&mut channel, measure, visit)?;
+    channel.set_resend_after(Duration::from_secs(1))?;
+    let size = terms.sizes_bytes[visit.size];
+    let mut trips = Trips::new(measure, size as usize);
+    let watch = Watch::begin()?;
+    let mut warm = Losses::default();
+    let times = trips.all(&mut channel, |channel, slowest_ns| {
+        warm = channel.losses();
+        let after_ns = (RESEND_ROUND_TRIPS * slowest_ns).max(RESEND_AFTER_NS_MIN);
+        Ok(channel.set_resend_after(Duration::from_nanos(after_ns))?)
+    })?;
+    watch.end(&mut measured.interference, None)?;
+    measured.settings.extend(channel.settings()?.named("src_"));
+    let losses = channel.losses();
+    admission::end_udp(&mut channel, times.count, terms)?;
+    let late = losses.late - warm.late;
+    let lost = (losses.resent - warm.resent).saturating_sub(late);
+    let sent = times.warm_ns.len() as u64 + losses.resent - warm.resent;
+    let mut size = times.measured(terms, size);
+    size.measurements
+        .push(share(Quantity::LostShare, lost, sent));
+    Ok(size)
+}
+
+impl Trips<'_> {
+    /// The first, the warm-up, the samples; `warmed` hears the slowest round trip so far, when there was one.
+    fn all<C: Channel>(
+        &mut self,
+        channel: &mut C,
+        warmed: impl FnOnce(&mut C, u64) -> Result<()>,
+    ) -> Result<Times> {
+        let terms = &self.measure.terms;
+        let mut slowest_ns = 0;
+        let begin_ns = monotonic_ns();
+        let first_ns = self
+            .one(channel)?
+            .map(|(begin_ns, end_ns)| end_ns - begin_ns);
+        // The warm-up has a quarter of the budget, and where the first message alone takes that, one round trip.
+        let warm_end_ns = begin_ns + terms.budget_ns / 4;
+        for discarded in 0..terms.warmup {
+            if discarded > 0 && monotonic_ns() >= warm_end_ns {
+                break;
+            }
+            if let Some((begin_ns, end_ns)) = self.one(channel)? {
+                slowest_ns = slowest_ns.max(end_ns - begin_ns);
+            }
+        }
+        slowest_ns = slowest_ns.max(first_ns.filter(|_| slowest_ns == 0).unwrap_or(0));
+        if slowest_ns > 0 {
+            warmed(channel, slowest_ns)?;
+        }
+        let mut warm_ns = Vec::with_capacity(terms.samples_max as usize);
+        let ended_by = self.samples(channel, &mut warm_ns)?;
+        Ok(Times {
+            first_ns,
+            warm_ns,
+            ended_by,
+            count: self.sequence.into(),
+        })
+    }
+
+    fn samples(&mut self, channel: &mut impl Channel, warm_ns: &mut Vec<u64>) -> Result<EndedBy> {
+        let terms = &self.measure.terms;
+        let (low, high) = (terms.samples_min as usize, terms.samples_max as usize);
+        let deadline_ns = monotonic_ns() + terms.budget_ns;
+        let mut look_at = terms.precision_per_mille.map_or(high, |_| low);
+        let mut tries = 0;
+        loop {
+            while tries < look_at {
+                tries += 1;
+                let end_ns = match self.one(channel)? {
+                    Some((begin_ns, end_ns)) => {
+                        // Within the capacity: nothing is allocated.
+                        warm_ns.push(end_ns - begin_ns);
+                        end_ns
+                    }
+                    None => monotonic_ns(),
+                };
+                if end_ns >= deadline_ns {
+                    return Ok(EndedBy::Budget);
+                }
+            }
+            if tries >= high {
+                return Ok(EndedBy::Samples);
+            }
+            if is_known(warm_ns, terms.precision_per_mille) {
+                return Ok(EndedBy::Precision);
+            }
+            // Looking costs a sort: not after every sample.
+            look_at = (look_at + look_at.div_ceil(4)).min(high);
+        }
+    }
+}
+
+/// Whether the interval of the median is narrow enough.
+fn is_known(samples: &[u64], precision_per_mille: Option<u64>) -> bool {
+    let (Some(wanted), Some(interval)) = (
+        precision_per_mille,
+        median_rank_interval(samples, CONFIDENCE),
+    ) else {
+        return false;
+    };
+    let mut samples = samples.to_vec();
+    let middle = (samples.len() - 1) / 2;
+    let (_, median, _) = samples.select_nth_unstable(middle);
+    interval
+        .half_width_per_mille(*median)
+        .is_none_or(|width| width <= wanted)
+}
+
+impl Times {
+    fn measured(self, terms: &Terms, size_bytes: u64) -> SizeMeasured {
+        let quantity = match terms.probe {
+            Probe::Message => Quantity::ThroughputBps,
+            _ => Quantity::LatencyNs,
+        };
+        let value = |ns: u64| match quantity {
+            Quantity::LatencyNs => ns / 2,
+            _ => bps(size_bytes, ns),
+        };
+        let lost = "the message or its answer was lost, and sent again".to_string();
+        let first = Measurement {
+            quantity,
+            phase: Phase::Cold,
+            step: Some(Step::First),
+            series: self.first_ns.map(value).into_iter().collect(),
+            reason: self.first_ns.is_none().then_some(lost),
+        };
+        let none = || {
+            "every message or its answer was lost; look for what loses datagrams of this size"
+                .to_string()
+        };
+        let warm = Measurement {
+            quantity,
+            phase: Phase::Warm,
+            step: None,
+            reason: self.warm_ns.is_empty().then(none),
+            series: self.warm_ns.into_iter().map(value).collect(),
+        };
+        SizeMeasured {
+            size_bytes,
+            measurements: vec![first, warm],
+            round_trips: self.count,
+            ended_by: Some(self.ended_by),
+            sent: None,
+        }
+    }
+}
+
+/// The rate of so many bytes in so much time.
+pub(crate) fn bps(bytes: u64, ns: u64) -> u64 {
+    let bps = u128::from(bytes) * 8_000_000_000 / u128::from(ns.max(1));
+    u64::try_from(bps).unwrap_or(u64::MAX)
+}
+
+/// A share of a whole, as one warm sample.
+pub(crate) fn share(quantity: Quantity, part: u64, whole: u64) -> Measurement {
+    let millionths = u128::from(part) * 1_000_000 / u128::from(whole.max(1));
+    Measurement {
+        quantity,
+        phase: Phase::Warm,
+        step: None,
+        series: Series::from_iter([u64::try_from(millionths).unwrap_or(u64::MAX)]),
+        reason: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ends_a_size() {
+        let steady: Vec<u64> = (0..100).map(|n| 1_000 + n % 10).collect();
+        assert!(is_known(&steady, Some(50)) && !is_known(&steady, None));
+        let wild: Vec<u64> = (0..100).map(|n| 1_000 + n * 30).collect();
+        assert!(!is_known(&wild, Some(50)));
+        // Too few for an interval.
+        assert!(!is_known(&steady[..5], Some(1_000)));
+    }
+
+    #[test]
+    fn rates_and_shares_are_rounded_down() {
+        assert_eq!(bps(1_000, 3_000), 2_666_666_666);
+        assert_eq!(bps(1, 0), 8_000_000_000);
+        let one = share(Quantity::LostShare, 1, 3);
+        let parts = sonde_stats::Parts::from(one.series);
+        assert_eq!(parts.first, [333_333]);
+    }
+}

@@ -1,0 +1,78 @@
+//! What disturbed a measurement at one host.
+//!
+//! Model:   counters of the measuring thread and of its host, read where the timed part begins and where it ends; parts of
+//!          one conversation add up. Reading them takes some 10 µs and lies outside of what is timed.
+//! Units:   nanoseconds; /proc/stat counts in ticks, so that the host's figures are coarse over short parts.
+//! Checked: `parts_add_up`.
+
+use sonde_record::Interference;
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::cpu::{Switches, thread_cpu_ns, thread_switches};
+use sonde_sys::host::{self, CpuTimes};
+
+use crate::Result;
+
+/// A part being watched.
+pub(crate) struct Watch {
+    begin_ns: u64,
+    thread_cpu_ns: u64,
+    switches: Switches,
+    times: Option<CpuTimes>,
+}
+
+impl Watch {
+    pub(crate) fn begin() -> Result<Self> {
+        // In this order, so that what is read last is closest to the timed part.
+        let times = host::cpu_times();
+        let switches = thread_switches()?;
+        Ok(Self {
+            times,
+            switches,
+            thread_cpu_ns: thread_cpu_ns(),
+            begin_ns: monotonic_ns(),
+        })
+    }
+
+    /// Ends the part and adds it; `retransmits` of the socket, where it has any.
+    pub(crate) fn end(self, sum: &mut Interference, retransmits: Option<u64>) -> Result<()> {
+        sum.span_ns += monotonic_ns() - self.begin_ns;
+        sum.thread_cpu_ns += thread_cpu_ns() - self.thread_cpu_ns;
+        let switches = thread_switches()?;
+        sum.involuntary_switches += switches.involuntary - self.switches.involuntary;
+        sum.voluntary_switches += switches.voluntary - self.switches.voluntary;
+        sum.cpus = host::cpus();
+        if let (Some(end), Some(begin)) = (host::cpu_times(), self.times) {
+            let busy_ns = end.busy_ns.saturating_sub(begin.busy_ns);
+            // Steal may step back when a guest moves to another machine.
+            let steal_ns = end.steal_ns.saturating_sub(begin.steal_ns);
+            *sum.host_cpu_ns.get_or_insert(0) += busy_ns;
+            *sum.steal_ns.get_or_insert(0) += steal_ns;
+        }
+        if let Some(count) = retransmits {
+            *sum.retransmits.get_or_insert(0) += count;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn parts_add_up() {
+        let mut sum = Interference::default();
+        for retransmits in [Some(2), None, Some(3)] {
+            let watch = Watch::begin().unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+            watch.end(&mut sum, retransmits).unwrap();
+        }
+        assert_eq!(sum.retransmits, Some(5));
+        assert!(
+            sum.span_ns >= 6_000_000 && sum.voluntary_switches >= 3,
+            "{sum:?}"
+        );
+        assert!(sum.thread_cpu_ns > 0 && sum.cpus >= 1 && sum.host_cpu_ns.is_some());
+    }
+}

@@ -1,0 +1,130 @@
+//! Agents that are processes: this test program, started again to play the part.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use sonde_channel::{Path, Wait};
+use sonde_probe::{AgentLink, Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
+
+pub const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+pub const SOON: Duration = Duration::from_secs(20);
+
+/// The command that starts an agent: this test program, playing that part.
+pub fn agent() -> Command {
+    playing("agents::play_the_agent")
+}
+
+pub fn playing(part: &str) -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["--ignored", "--exact", part, "--nocapture"]);
+    command
+}
+
+/// No test: the way in for [`agent`]. What the harness prints before is passed over like a shell's greeting.
+#[test]
+#[ignore = "played by the other tests"]
+fn play_the_agent() {
+    let worker = || playing("agents::play_the_worker");
+    let ended = sonde_probe::agent::run_with(std::io::stdin(), std::io::stdout(), worker);
+    if let Err(error) = &ended {
+        eprintln!("{error}");
+    }
+    std::process::exit(i32::from(ended.is_err()));
+}
+
+/// No test: the way in for the agent's workers.
+#[test]
+#[ignore = "played by the other tests"]
+fn play_the_worker() {
+    std::process::exit(sonde_probe::agent::work(
+        std::io::stdin(),
+        std::io::stdout(),
+    ));
+}
+
+pub struct Agent {
+    pub link: AgentLink,
+    pub child: Child,
+}
+
+impl Agent {
+    pub fn start(name: &str) -> Self {
+        Self::from(name, agent())
+    }
+
+    pub fn from(name: &str, mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let link = AgentLink::open(name, from, to, SOON).unwrap();
+        Self { link, child }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn agents() -> (Agent, Agent) {
+    (Agent::start("h1"), Agent::start("h2"))
+}
+
+pub fn conversation(terms: Terms) -> Conversation {
+    Conversation::new(terms, HERE.into()).unwrap()
+}
+
+/// Short waits, so that what goes wrong is over soon.
+pub fn impatient(probe: Probe, path: Path) -> Terms {
+    Terms {
+        patience_ns: 400_000_000,
+        ..Terms::new(probe, path, Wait::Block)
+    }
+}
+
+/// A latency of so many samples.
+pub fn samples(path: Path, count: u64) -> Terms {
+    Terms {
+        samples_min: count.min(1_000),
+        samples_max: count,
+        precision_per_mille: None,
+        ..Terms::new(Probe::Latency, path, Wait::Block)
+    }
+}
+
+pub fn serve(server: &mut AgentLink, terms: &Terms, token: &str) -> SocketAddr {
+    let request = Serve {
+        terms: terms.clone(),
+        bind: HERE.into(),
+        token: token.into(),
+        flush_neighbour: None,
+    };
+    server.send(&Request::Serve(request)).unwrap();
+    match server.answer("its data port", SOON).unwrap() {
+        Answer::Serving { port } => SocketAddr::new(HERE.into(), port),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn measure(
+    client: &mut AgentLink,
+    terms: &Terms,
+    peer: SocketAddr,
+    token: &str,
+) -> Result<Answer, Error> {
+    let request = Measure {
+        terms: terms.clone(),
+        peer,
+        token: token.into(),
+        flush_neighbour: None,
+    };
+    client.send(&Request::Measure(request)).unwrap();
+    client.answer("the measurement", SOON)
+}

@@ -1,0 +1,436 @@
+//! What goes wrong in conversations between two agents that are processes, and that nothing of it stays.
+
+mod agents;
+
+use std::io::Write;
+use std::net::UdpSocket;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use agents::{Agent, HERE, SOON, agent, agents, conversation, impatient, measure, samples, serve};
+use sonde_channel::{CONTROL, Path, Wait};
+use sonde_probe::{Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
+
+#[test]
+fn a_link_carries_one_conversation_after_another() {
+    let (mut client, mut server) = agents();
+    for probe in [
+        Probe::Startup,
+        Probe::Latency,
+        Probe::Message,
+        Probe::Startup,
+    ] {
+        for path in [Path::Tcp, Path::Udp] {
+            let terms = Terms {
+                sizes_bytes: vec![1, 100],
+                probe,
+                ..samples(path, 20)
+            };
+            conversation(terms)
+                .run(&mut client.link, &mut server.link)
+                .unwrap();
+        }
+    }
+    let bad = Terms {
+        sizes_bytes: vec![0],
+        ..impatient(Probe::Latency, Path::Tcp)
+    };
+    assert!(matches!(
+        conversation(bad).run(&mut client.link, &mut server.link),
+        Err(Error::Terms { .. })
+    ));
+    let terms = samples(Path::Tcp, 20);
+    // The roles can be exchanged.
+    conversation(terms)
+        .run(&mut server.link, &mut client.link)
+        .unwrap();
+}
+
+#[test]
+fn a_wrong_token_is_refused_and_the_right_one_still_served() {
+    for probe in [Probe::Startup, Probe::Latency] {
+        for path in [Path::Tcp, Path::Udp] {
+            let (mut client, mut server) = agents();
+            let terms = Terms {
+                probe,
+                ..samples(path, 3)
+            };
+            let peer = serve(&mut server.link, &terms, "right");
+            let error = measure(&mut client.link, &terms, peer, "wrong")
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("refused") && error.contains("token"),
+                "{error}"
+            );
+            measure(&mut client.link, &terms, peer, "right").unwrap();
+            match server.link.answer("its report", SOON).unwrap() {
+                Answer::Served(served) => assert_eq!(served.refused, 1, "{probe:?} {path:?}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_with_the_token_is_an_error() {
+    for path in [Path::Tcp, Path::Udp] {
+        let (mut client, mut server) = agents();
+        let terms = impatient(Probe::Latency, path);
+        let peer = serve(&mut server.link, &terms, "right");
+        measure(&mut client.link, &terms, peer, "wrong").unwrap_err();
+        let error = server
+            .link
+            .answer("its report", SOON)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no peer with the token") && error.contains("refused were 1"),
+            "{error}"
+        );
+        assert!(error.contains("wrong token"), "{error}");
+    }
+}
+
+#[test]
+fn another_size_is_an_integrity_error() {
+    for path in [Path::Tcp, Path::Udp] {
+        let (mut client, mut server) = agents();
+        let terms = Terms {
+            sizes_bytes: vec![64],
+            ..impatient(Probe::Latency, path)
+        };
+        let peer = serve(&mut server.link, &terms, "t");
+        let other = Terms {
+            sizes_bytes: vec![128],
+            ..terms
+        };
+        let error = measure(&mut client.link, &other, peer, "t")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("sizes_bytes is [64] here and [128] at the peer"),
+            "{error}"
+        );
+        let error = server
+            .link
+            .answer("its report", SOON)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("integrity: sizes_bytes"), "{error}");
+    }
+}
+
+#[test]
+fn a_datagram_of_another_size_is_an_error() {
+    let mut server = Agent::start("h2");
+    let terms = Terms {
+        sizes_bytes: vec![64],
+        ..impatient(Probe::Latency, Path::Udp)
+    };
+    let peer = serve(&mut server.link, &terms, "t");
+    let socket = UdpSocket::bind((HERE, 0)).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    socket.connect(peer).unwrap();
+    let hello =
+        serde_json::json!({"hello": {"token": "t", "terms": terms, "visit": {"size": 0, "last": true}}})
+            .to_string();
+    socket
+        .send(&[CONTROL.as_slice(), hello.as_bytes()].concat())
+        .unwrap();
+    let mut reply = [0; 1_000];
+    let size = socket.recv(&mut reply).unwrap();
+    assert!(reply[..size].ends_with(b"{\"accepted\":{}}"));
+    socket.send(&[0; 63]).unwrap();
+    let error = server
+        .link
+        .answer("its report", SOON)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("63 bytes came where 64"), "{error}");
+}
+
+#[test]
+fn a_killed_server_is_reported_in_time() {
+    for (path, wait) in [
+        (Path::Tcp, Wait::Block),
+        (Path::Udp, Wait::Block),
+        (Path::Udp, Wait::Poll),
+    ] {
+        let (mut client, mut server) = agents();
+        let terms = Terms {
+            wait,
+            samples_max: 1_000_000,
+            precision_per_mille: None,
+            budget_ns: 60_000_000_000,
+            ..impatient(Probe::Latency, path)
+        };
+        let peer = serve(&mut server.link, &terms, "t");
+        let request = Measure {
+            terms,
+            peer,
+            token: "t".into(),
+            flush_neighbour: None,
+        };
+        client.link.send(&Request::Measure(request)).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        server.child.kill().unwrap();
+        let killed = Instant::now();
+        let error = client.link.answer("the measurement", SOON).err().unwrap();
+        assert!(
+            killed.elapsed() < SOON && matches!(error, Error::Agent { .. }),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains(&peer.to_string()) && !error.remedy().is_empty(),
+            "{error}"
+        );
+        let error = server.link.answer("its report", SOON).unwrap_err();
+        assert!(matches!(error, Error::AgentGone { .. }), "{error}");
+        // The measuring agent is well: it can be asked again.
+        assert!(client.link.in_step());
+    }
+}
+
+#[test]
+fn a_killed_client_is_reported_in_time() {
+    for path in [Path::Tcp, Path::Udp] {
+        let (mut client, mut server) = agents();
+        let terms = Terms {
+            budget_ns: 60_000_000_000,
+            ..impatient(Probe::Stream, path)
+        };
+        let conversation = conversation(terms);
+        let pid = client.child.id();
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            kill(pid);
+        });
+        let begin = Instant::now();
+        let error = conversation
+            .run(&mut client.link, &mut server.link)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("agent h1 ended while the measurement"),
+            "{error}"
+        );
+        assert!(begin.elapsed() < SOON, "{error}");
+        killer.join().unwrap();
+        assert!(server.link.in_step());
+        let mut other = Agent::start("h3");
+        Conversation::new(samples(path, 5), HERE.into())
+            .unwrap()
+            .run(&mut other.link, &mut server.link)
+            .unwrap();
+    }
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let numbers = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // After the name, which may hold anything: state, then parent.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut words = rest.split_whitespace();
+        let (state, found) = (words.next()?, words.next()?);
+        (state != "Z" && found == parent.to_string()).then_some(pid)
+    });
+    numbers.collect()
+}
+
+/// Asks again until it is so.
+fn soon(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < SOON, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn kill(pid: u32) {
+    let status = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn every_conversation_has_fresh_workers_and_leaves_none() {
+    let (mut client, mut server) = agents();
+    let terms = samples(Path::Tcp, 5);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let peer = serve(&mut server.link, &terms, "t");
+        let workers = children(server.child.id());
+        assert_eq!(workers.len(), 1);
+        assert!(!seen.contains(&workers[0]));
+        seen.extend(workers);
+        measure(&mut client.link, &terms, peer, "t").unwrap();
+        server.link.answer("its report", SOON).unwrap();
+        for agent in [&client, &server] {
+            soon("a worker stays", || children(agent.child.id()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_killed_worker_is_named_and_its_agent_goes_on() {
+    let (mut client, mut server) = agents();
+    let long = Terms {
+        samples_max: 1_000_000,
+        precision_per_mille: None,
+        budget_ns: 60_000_000_000,
+        ..impatient(Probe::Latency, Path::Tcp)
+    };
+    for (victim_serves, doing) in [(true, "served"), (false, "measured")] {
+        let conversation = conversation(long.clone());
+        let victim = if victim_serves { &server } else { &client }.child.id();
+        let killer = std::thread::spawn(move || {
+            soon("no worker starts", || !children(victim).is_empty());
+            std::thread::sleep(Duration::from_millis(200));
+            let worker = children(victim)[0];
+            kill(worker);
+            worker
+        });
+        let error = conversation
+            .run(&mut client.link, &mut server.link)
+            .err()
+            .unwrap();
+        let worker = killer.join().unwrap();
+        let words = format!("(process {worker}) was killed by signal 9 while it {doing}");
+        assert!(error.to_string().contains(&words), "{error}");
+        // The agents are well.
+        assert!(
+            !error.lost() && client.link.in_step() && server.link.in_step(),
+            "{error}"
+        );
+        Conversation::new(samples(Path::Udp, 5), HERE.into())
+            .unwrap()
+            .run(&mut client.link, &mut server.link)
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_lost_agent_is_told_from_one_that_failed_and_leaves_no_worker() {
+    for server_dies in [true, false] {
+        let (mut client, mut server) = agents();
+        let long = Terms {
+            samples_max: 1_000_000,
+            precision_per_mille: None,
+            budget_ns: 60_000_000_000,
+            ..impatient(Probe::Latency, Path::Udp)
+        };
+        let (victim, name) = if server_dies {
+            (server.child.id(), "h2")
+        } else {
+            (client.child.id(), "h1")
+        };
+        let killer = std::thread::spawn(move || {
+            soon("no worker starts", || !children(victim).is_empty());
+            std::thread::sleep(Duration::from_millis(200));
+            let worker = children(victim)[0];
+            kill(victim);
+            worker
+        });
+        let error = conversation(long)
+            .run(&mut client.link, &mut server.link)
+            .err()
+            .unwrap();
+        assert!(error.lost() && error.agent() == Some(name), "{error}");
+        let worker = killer.join().unwrap();
+        soon("its worker stays", || {
+            let stat = std::fs::read_to_string(format!("/proc/{worker}/stat"));
+            stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
+        });
+    }
+}
+
+#[test]
+fn an_agent_whose_program_was_unlinked_still_works() {
+    let copy = std::env::temp_dir().join(format!("sonde-probe-copy-{}", std::process::id()));
+    std::fs::copy("/proc/self/exe", &copy).unwrap();
+    let start = |name: &str| {
+        let mut command = Command::new(&copy);
+        command.args([
+            "--ignored",
+            "--exact",
+            "agents::play_the_agent",
+            "--nocapture",
+        ]);
+        Agent::from(name, command)
+    };
+    let (mut client, mut server) = (start("h1"), start("h2"));
+    std::fs::remove_file(&copy).unwrap();
+    conversation(samples(Path::Tcp, 5))
+        .run(&mut client.link, &mut server.link)
+        .unwrap();
+}
+
+#[test]
+fn a_wait_for_a_peer_can_be_given_up() {
+    for path in [Path::Tcp, Path::Udp] {
+        let mut server = Agent::start("h2");
+        let terms = Terms {
+            patience_ns: 600_000_000_000,
+            ..Terms::new(Probe::Latency, path, Wait::Poll)
+        };
+        serve(&mut server.link, &terms, "t");
+        server.link.send(&Request::Stop {}).unwrap();
+        let error = server
+            .link
+            .answer("its report", SOON)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("given up before a peer came"), "{error}");
+    }
+}
+
+#[test]
+fn an_unreachable_server_ends_both_sides() {
+    let (mut client, mut server) = agents();
+    let elsewhere = Conversation::new(
+        impatient(Probe::Latency, Path::Tcp),
+        "192.0.2.1".parse().unwrap(),
+    )
+    .unwrap();
+    let error = elsewhere
+        .run(&mut client.link, &mut server.link)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("192.0.2.1") && error.remedy().contains("ip addr"),
+        "{error}"
+    );
+    assert!(client.link.in_step() && server.link.in_step());
+}
+
+#[test]
+fn the_end_of_the_input_ends_the_agent() {
+    let mut child = agent()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let request = Serve {
+        terms: Terms {
+            patience_ns: 600_000_000_000,
+            ..Terms::new(Probe::Latency, Path::Tcp, Wait::Block)
+        },
+        bind: HERE.into(),
+        token: "t".into(),
+        flush_neighbour: None,
+    };
+    let mut to = child.stdin.take().unwrap();
+    to.write_all(&sonde_probe::frame::encode(&Request::Serve(request)).unwrap())
+        .unwrap();
+    drop(to);
+    let begin = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        assert!(
+            begin.elapsed() < SOON,
+            "it waits for a peer although its orchestrator is gone"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

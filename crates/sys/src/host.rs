@@ -1,0 +1,213 @@
+//! What a host is and what it does: its name, CPU, memory, clock, and the CPU time of all that runs on it.
+//!
+//! Model:   a reading of a file of /proc or /sys; what a kernel does not tell is `None`, never a guess.
+//! Source:  proc(5); Documentation/filesystems/proc.rst §1.7 for /proc/stat; include/uapi/linux/ethtool.h.
+//! Units:   nanoseconds, bytes, bits a second. /proc/stat counts in ticks, usually of 10 ms: sums over less are coarse.
+//! Checked: unit tests below.
+
+use std::os::fd::AsRawFd;
+
+use rustix::net::{AddressFamily, SocketType};
+
+use crate::clock::monotonic_ns;
+use crate::error::{checked, read_text};
+
+/// CPU time of a whole host since it started, all CPUs together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In use: by programs, the kernel and its interrupts; not idle, not waiting, not taken away.
+    pub busy_ns: u64,
+    /// Taken away by a hypervisor.
+    pub steal_ns: u64,
+}
+
+/// The CPU time of this host; `None` where /proc/stat cannot be read.
+pub fn cpu_times() -> Option<CpuTimes> {
+    // SAFETY: no pointers.
+    let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
+    parse_cpu_times(&read_text("/proc/stat").ok()?, ticks)
+}
+
+fn parse_cpu_times(text: &str, ticks_per_s: u64) -> Option<CpuTimes> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|word| word.parse().ok())
+        .collect();
+    let ns = |ticks: u64| ticks * (1_000_000_000 / ticks_per_s.max(1));
+    // user nice system idle iowait irq softirq steal; guests are within user and nice.
+    let [user, nice, system, _, _, irq, softirq, steal] = *ticks.get(..8)? else {
+        return None;
+    };
+    Some(CpuTimes {
+        busy_ns: ns(user + nice + system + irq + softirq),
+        steal_ns: ns(steal),
+    })
+}
+
+/// The name of this host, and its kernel's release.
+pub fn names() -> (String, String) {
+    let names = rustix::system::uname();
+    let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
+    (text(names.nodename()), text(names.release()))
+}
+
+/// CPUs online, whether or not this program may use them.
+pub fn cpus() -> u64 {
+    // SAFETY: no pointers.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) })
+        .unwrap_or(1)
+        .max(1)
+}
+
+/// The CPU's model.
+pub fn cpu_model() -> Option<String> {
+    let text = read_text("/proc/cpuinfo").ok()?;
+    let value = |wanted: &str| {
+        text.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == wanted).then(|| value.trim().to_string())
+        })
+    };
+    // x86; POWER; s390 and others name the machine.
+    value("model name")
+        .or_else(|| value("cpu"))
+        .or_else(|| value("Model"))
+}
+
+/// Main memory.
+pub fn memory_bytes() -> Option<u64> {
+    let text = read_text("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// The kernel's clock source.
+pub fn clock_source() -> Option<String> {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Some(read_text(path).ok()?.trim().to_string())
+}
+
+/// What CLOCK_MONOTONIC is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockWorth {
+    /// The cost of one reading: the shortest mean of ten blocks.
+    pub read_ns: u64,
+    /// The smallest difference between two readings one after another that is not zero.
+    pub resolution_ns: u64,
+}
+
+/// Reads the clock some 11,000 times, for about a quarter of a millisecond.
+pub fn clock_worth() -> ClockWorth {
+    const READS: u64 = 1_000;
+    let block = |_| {
+        let begin_ns = monotonic_ns();
+        for _ in 1..READS {
+            std::hint::black_box(monotonic_ns());
+        }
+        (monotonic_ns() - begin_ns) / READS
+    };
+    let read_ns = (0..10).map(block).min().unwrap_or(0);
+    let step = |_| {
+        let begin_ns = monotonic_ns();
+        let mut next_ns = monotonic_ns();
+        while next_ns == begin_ns {
+            next_ns = monotonic_ns();
+        }
+        next_ns - begin_ns
+    };
+    ClockWorth {
+        read_ns,
+        resolution_ns: (0..READS).map(step).min().unwrap_or(0),
+    }
+}
+
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const ETHTOOL_GSET: u32 = 0x1;
+const ETHTOOL_GDRVINFO: u32 = 0x3;
+/// Drivers whose rate is an invention: a TAP says 10 Mbit/s and a veth 10 Gbit/s, whatever they carry.
+const WITHOUT_RATE: [&str; 5] = ["tun", "veth", "bridge", "dummy", "virtio_net"];
+
+/// The line rate of an interface of the current network namespace; `None` where it has none, or its driver invents one.
+pub fn line_bps(interface: &str) -> Option<u64> {
+    // By ioctl, since /sys/class/net shows the namespace that mounted it.
+    let information: [u8; 196] = ethtool(interface, ETHTOOL_GDRVINFO)?;
+    let driver = &information[4..36];
+    let driver = driver.split(|&byte| byte == 0).next()?;
+    if WITHOUT_RATE.iter().any(|name| name.as_bytes() == driver) {
+        return None;
+    }
+    let settings: [u8; 44] = ethtool(interface, ETHTOOL_GSET)?;
+    // struct ethtool_cmd: speed at 12, speed_hi at 28.
+    let low = u16::from_ne_bytes([settings[12], settings[13]]);
+    let high = u16::from_ne_bytes([settings[28], settings[29]]);
+    let mbps = u32::from(high) << 16 | u32::from(low);
+    // All ones: unknown; with only the low half the older way of saying so.
+    (mbps != 0 && mbps != u32::MAX && mbps != u32::from(u16::MAX))
+        .then(|| u64::from(mbps) * 1_000_000)
+}
+
+/// One of ethtool's commands that fill a structure of `N` bytes which begins with the command.
+fn ethtool<const N: usize>(interface: &str, command: u32) -> Option<[u8; N]> {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).ok()?;
+    let mut structure = Aligned([0; N]);
+    structure.0[..4].copy_from_slice(&command.to_ne_bytes());
+    // SAFETY: ifreq is plain data for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut structure).cast();
+    // SAFETY: the request and the structure it points to live across the call; the two commands used fill 196 and 44
+    // bytes, as the callers give.
+    let status = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
+    checked(status).ok()?;
+    Some(structure.0)
+}
+
+#[repr(C, align(8))]
+struct Aligned<const N: usize>([u8; N]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_times_are_sums_of_their_columns() {
+        let text = "cpu  10 20 30 1000 500 1 2 4 3 3\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        let times = parse_cpu_times(text, 100).unwrap();
+        assert_eq!((times.busy_ns, times.steal_ns), (630_000_000, 40_000_000));
+        assert_eq!(parse_cpu_times("cpu  1 2 3 4\n", 100), None);
+        assert_eq!(parse_cpu_times("intr 1 2 3\n", 100), None);
+    }
+
+    #[test]
+    fn work_is_seen() {
+        let before = cpu_times().unwrap();
+        let begin = monotonic_ns();
+        while monotonic_ns() - begin < 60_000_000 {
+            std::hint::spin_loop();
+        }
+        let after = cpu_times().unwrap();
+        assert!(after.busy_ns > before.busy_ns || after.steal_ns > before.steal_ns);
+    }
+
+    #[test]
+    fn this_host_has_facts() {
+        let (name, kernel) = names();
+        assert!(!name.is_empty() && kernel.contains('.'));
+        assert!(cpus() >= 1 && memory_bytes().unwrap() > 1 << 20);
+        let worth = clock_worth();
+        assert!(worth.resolution_ns > 0, "{worth:?}");
+        assert_eq!(
+            (line_bps("lo"), line_bps("no such interface")),
+            (None, None)
+        );
+    }
+}
