@@ -1,5 +1,10 @@
 #!/usr/bin/env bash
-# Builds everything in release, then the command `sonde` as a static program.
+# Builds the report page, then everything in release, then the command `sonde` as a static program.
+# With `static` as its argument the last step alone, with `page` the first.
+#
+# The page needs node and npm; cargo embeds web/dist/page.html where it is. Without them sonde is built without it, and says
+# so when a page is asked for. npm installs what web/package-lock.json pins, and only when that file has changed; no
+# package's own install script runs.
 #
 # The static build is last: a plain `cargo build` or `cargo test` links target/release/sonde dynamically again.
 # crt-static is given to the last crate only, so that all dependencies are shared with the plain build (and
@@ -9,7 +14,29 @@ cd "$(dirname "$0")/.."
 . scripts/env.sh
 need_rust
 
-[ "${1:-}" = static ] || cargo build --release --workspace
+# build_page: web/dist/page.html; where it cannot be built, says why and goes on.
+build_page() {
+    if ! node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 18 || (a === 18 && b >= 15) ? 0 : 1)' 2>/dev/null \
+        || ! command -v npm >/dev/null; then
+        echo 'note: the report page is left out: it is built by node >= 18.15 with npm (make setup)' >&2
+        return 0
+    fi
+    if ! cmp -s web/package-lock.json web/node_modules/.installed-lock; then
+        # Playwright drives the system's browser and must fetch none.
+        if ! PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm --prefix web ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2; then
+            echo 'note: the report page is left out: npm could not install its tools (see above)' >&2
+            return 0
+        fi
+        cp web/package-lock.json web/node_modules/.installed-lock
+    fi
+    npm --prefix web run --silent build
+}
+
+if [ "${1:-}" != static ]; then
+    build_page
+    [ "${1:-}" = page ] && exit 0
+    cargo build --release --workspace
+fi
 cargo rustc --release -p sonde-cli --bin sonde -- -C target-feature=+crt-static
 
 # A static program has no INTERP segment, which would name a dynamic loader.

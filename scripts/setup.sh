@@ -30,10 +30,18 @@ openssh-client has_command ssh                   | real hosts (--testbed hosts:.
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind
+nodejs         has_node                          | the HTML report: the page is left out of the program
+npm            has_command npm                   | the HTML report: the page is left out of the program
+chromium       has_browser                       | the tests of the HTML report in a browser
 '
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 has_file() { [ -e "$1" ]; }
+# The page's tools need node 18.15.
+has_node() {
+    has_command node && node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 18 || (a === 18 && b >= 15) ? 0 : 1)'
+}
+has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 # gcc prints the bare name when it does not find the file.
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }

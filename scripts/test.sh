@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything a change must pass, in order; the last line is: N passed, N failed, N skipped.
 #
-# Counted are the tests of every crate, and one for each check (format, lints, tidy, licences, static build). A test that
+# Counted are the tests of every crate and of the report page, and one for each check (page types, format, lints, tidy, licences, static build). A test that
 # prints a line beginning with `skipped:` could not run on this machine and is counted as skipped, as is an
 # #[ignore]d one. Logs stay in target/test-logs.
 #
@@ -99,6 +99,34 @@ targets() {
         echo "$name"
     done | sort -u | grep -E -- "$1" | sed 's/^/--test /'
 }
+
+# page_tests: the report page's own tests, counted as node's runner counts them.
+page_tests() {
+    local log="$logs/page.log" began=$SECONDS rc p f s
+    headline 'page tests'
+    timeout --foreground --kill-after=20 "$LIMIT_SECONDS" npm --prefix web test --silent 2>&1 | tee "$log"
+    rc=${PIPESTATUS[0]}
+    read -r p f s < <(awk '/^# pass [0-9]+$/ { p = $3 } /^# (fail|cancelled) [0-9]+$/ { f += $3 } /^# (skipped|todo) [0-9]+$/ { s += $3 }
+        END { print p + 0, f + 0, s + 0 }' "$log")
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    if [ "$f" -gt 0 ]; then
+        troubles+=("$(sed -n 's/^not ok [0-9]* - //p' "$log" | paste -sd ';') ($log)")
+    elif [ "$rc" -ne 0 ] || [ "$p" -eq 0 ]; then
+        trouble "page tests: npm test ended with $rc ($log)"
+    fi
+    echo "page tests: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
+}
+
+# First, because the crate `report` embeds the page.
+headline 'page build'
+scripts/build.sh page || trouble 'page build'
+if [ -e web/node_modules/.installed-lock ]; then
+    check 'page types' npm --prefix web run --silent types
+    page_tests
+else
+    skip 'page types: node >= 18.15 and npm are not installed, or npm could not install'
+    skip 'page tests: node >= 18.15 and npm are not installed, or npm could not install'
+fi
 
 if command -v cargo-fmt >/dev/null; then
     check format cargo fmt --all --check

@@ -1,0 +1,255 @@
+// The run as the figures need it: its series with their colours, and rows looked up by what they are of.
+//
+// Model:   a series is one (network, path, wait). Its colour is the network's, its symbol the path's and wait's, and both
+//          are the same in every figure. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
+// Checked: `a series keeps its colour`, `the verdict names who falls short`.
+import type { Ceiling, Fit, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
+import { rate, share, time } from './units'
+
+/** Colours in page.css: seven, told apart by people with any colour vision; then they come again. */
+const COLOURS = 7
+const SYMBOLS = ['circle', 'diamond', 'square', 'triangle', 'hexagon', 'star', 'wye', 'cross'] as const
+export type SymbolName = (typeof SYMBOLS)[number]
+
+export interface Series {
+    id: string
+    /** Its place in the model's list. */
+    index: number
+    network: string
+    path: string
+    wait: string | null
+    /** `ethernet-100 tcp`, with the wait where several were measured. */
+    label: string
+    /** What follows the network's name. */
+    short: string
+    /** A CSS colour. */
+    colour: string
+    symbol: SymbolName
+    /** Of the line: the first path is the strongest. */
+    weight: number
+}
+
+/** What a row is of; what is absent is not asked. */
+export interface Asked {
+    series?: Series
+    network?: string
+    probe?: string
+    mode?: string | null
+    quantity?: Quantity
+    phase?: Phase
+    step?: Step | null
+    size?: number
+}
+
+const seriesId = (network: string, path: string, wait: string | null): string => JSON.stringify([network, path, wait])
+
+export class Model {
+    readonly view: View
+    readonly networks: string[]
+    readonly paths: string[]
+    readonly waits: string[]
+    readonly series: Series[]
+    private readonly records = new Map<string, NetworkRecord>()
+    private readonly bySeries = new Map<string, ResultRow[]>()
+    private readonly byCell = new Map<string, ResultRow[]>()
+
+    constructor(view: View) {
+        this.view = view
+        for (const record of view.networks) this.records.set(record.row.name, record)
+        for (const row of view.results) {
+            push(this.bySeries, seriesId(row.network, row.path, row.wait), row)
+            push(this.byCell, row.cell, row)
+        }
+        this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
+        this.paths = distinct(view.results.map((row) => row.path))
+        this.waits = distinct(view.results.map((row) => row.wait ?? ''))
+        this.series = this.networks.flatMap((network) => this.seriesOf(network)).map((series, index) => ({ ...series, index }))
+    }
+
+    private seriesOf(network: string): Series[] {
+        const found: Series[] = []
+        for (const [at, path] of this.paths.entries()) {
+            for (const [nth, waitName] of this.waits.entries()) {
+                const wait = waitName === '' ? null : waitName
+                const id = seriesId(network, path, wait)
+                if (!this.bySeries.has(id)) continue
+                const short = this.waits.length > 1 && wait !== null ? `${path} ${wait}` : path
+                found.push({
+                    id, index: 0, network, path, wait, short,
+                    label: `${network} ${short}`,
+                    colour: this.colour(network),
+                    symbol: SYMBOLS[(at * this.waits.length + nth) % SYMBOLS.length] ?? 'circle',
+                    weight: at === 0 ? 2 : 1.4,
+                })
+            }
+        }
+        return found
+    }
+
+    /** A network's colour, everywhere. */
+    colour(network: string): string {
+        if (this.isFloor(network)) return 'var(--floor)'
+        const rivals = this.networks.filter((name) => !this.isFloor(name))
+        return `var(--network-${Math.max(0, rivals.indexOf(network)) % COLOURS})`
+    }
+
+    private isFloor(network: string): boolean {
+        return this.networks.length > 1 && this.view.results.some((row) => row.network === network && row.testbed === 'local')
+    }
+
+    network(name: string): NetworkRecord | undefined {
+        return this.records.get(name)
+    }
+
+    cell(id: string): ResultRow | undefined {
+        return this.byCell.get(id)?.[0]
+    }
+
+    /** The rows that were asked for, by size. */
+    rows(asked: Asked): ResultRow[] {
+        const all = asked.series ? this.bySeries.get(asked.series.id) ?? [] : this.view.results
+        const kept = all.filter((row) =>
+            (asked.network === undefined || row.network === asked.network) &&
+            (asked.probe === undefined || row.probe === asked.probe) &&
+            (asked.mode === undefined || (row.mode ?? null) === asked.mode) &&
+            (asked.quantity === undefined || row.quantity === asked.quantity) &&
+            (asked.phase === undefined || row.phase === asked.phase) &&
+            (asked.step === undefined || (row.step ?? null) === asked.step) &&
+            (asked.size === undefined || row.size_bytes === asked.size))
+        return kept.sort((a, b) => (a.size_bytes ?? 0) - (b.size_bytes ?? 0))
+    }
+
+    /** The model's bounds of a quantity, by size. */
+    ceilings(series: Series, quantity: Quantity, phase: Phase = 'warm'): Ceiling[] {
+        const all = this.network(series.network)?.ceilings ?? []
+        return all
+            .filter((ceiling) => ceiling.path === series.path && ceiling.quantity === quantity && ceiling.phase === phase && ceiling.size_bytes !== null)
+            .sort((a, b) => (a.size_bytes ?? 0) - (b.size_bytes ?? 0))
+    }
+
+    /** What a stream can reach at most. */
+    streamCeiling(series: Series): number | null {
+        const record = this.network(series.network)
+        const said = record?.ceilings.find((ceiling) =>
+            ceiling.path === series.path && ceiling.quantity === 'throughput_bps' && ceiling.size_bytes === null)
+        return said?.value ?? (series.path === 'tcp' ? record?.row.tcp_max_bps ?? null : null)
+    }
+
+    /** The cold start as a whole, of the smallest message. */
+    coldStart(series: Series): ResultRow | undefined {
+        return this.rows({ series, probe: 'startup', quantity: 'startup_ns', step: null })[0]
+    }
+
+    /** Warm latency of the smallest message. */
+    latency(series: Series): ResultRow | undefined {
+        return this.rows({ series, quantity: 'latency_ns', phase: 'warm' })[0]
+    }
+
+    /** The best stream, else the best of single messages. */
+    throughput(series: Series): ResultRow | undefined {
+        const rows = this.rows({ series, quantity: 'throughput_bps', step: null })
+        const streams = rows.filter((row) => row.mode !== 'message')
+        const best = (candidates: ResultRow[]): ResultRow | undefined =>
+            candidates.reduce<ResultRow | undefined>((found, row) => ((row.p50 ?? -1) > (found?.p50 ?? -2) ? row : found), undefined)
+        return streams.some((row) => row.p50 !== null) ? best(streams) : best(rows)
+    }
+
+    /** How much of the ceiling the best stream reached. */
+    fraction(series: Series): number | null {
+        const reached = this.throughput(series)?.p50 ?? null
+        const ceiling = this.streamCeiling(series)
+        return reached === null || !ceiling ? null : reached / ceiling
+    }
+
+    /** Another quantity of the same cell. */
+    beside(row: ResultRow | undefined, quantity: Quantity): ResultRow | undefined {
+        return row && this.byCell.get(row.cell)?.find((other) => other.quantity === quantity && other.step === row.step)
+    }
+
+    fit(series: Series): Fit | undefined {
+        return this.view.fits.find((fit) => fit.network === series.network && fit.path === series.path && (fit.wait ?? null) === series.wait)
+    }
+
+    /** The cells' verdicts on the emulation, merged: the worst figures, counts of each launch's cells once. */
+    fidelity(series: Series): Verdict | null {
+        const seen = new Set<string>()
+        let merged: Verdict | null = null
+        for (const row of this.bySeries.get(series.id) ?? []) {
+            if (!row.verdict || seen.has(row.cell)) continue
+            seen.add(row.cell)
+            merged = merged ? worse(merged, row.verdict) : { ...row.verdict, reasons: [...row.verdict.reasons] }
+        }
+        return merged
+    }
+
+    /** The run in one sentence: who reaches the ceiling, and who does not. */
+    verdict(): string {
+        return verdictOf(this)
+    }
+}
+
+function worse(a: Verdict, b: Verdict): Verdict {
+    const most = (x: number | null, y: number | null): number | null => (x === null ? y : y === null ? x : Math.max(x, y))
+    return {
+        status: a.status === 'failed' ? 'failed' : b.status,
+        deliveries: a.deliveries + b.deliveries,
+        late: a.late + b.late,
+        late_share: (a.late + b.late) / Math.max(1, a.deliveries + b.deliveries),
+        bound_ns: Math.min(a.bound_ns, b.bound_ns),
+        lateness_p50_ns: most(a.lateness_p50_ns, b.lateness_p50_ns),
+        lateness_p99_ns: most(a.lateness_p99_ns, b.lateness_p99_ns),
+        lateness_max_ns: most(a.lateness_max_ns, b.lateness_max_ns),
+        attachment_losses: a.attachment_losses + b.attachment_losses,
+        reasons: distinct([...a.reasons, ...b.reasons]),
+    }
+}
+
+/** At least this part of a ceiling counts as reaching it. */
+export const NEAR = 0.9
+
+function verdictOf(model: Model): string {
+    const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]
+    const chosen = model.series.filter((series) => series.path === first)
+    // Of several waits the one that reaches most.
+    const best = new Map<string, { series: Series; part: number }>()
+    for (const series of chosen) {
+        const part = model.fraction(series)
+        if (part !== null && part > (best.get(series.network)?.part ?? -1)) best.set(series.network, { series, part })
+    }
+    const judged = [...best.values()]
+    const name = (first ?? '').toUpperCase()
+    if (judged.length === 0) return withoutCeilings(model, chosen, name)
+    const short = judged.filter((one) => one.part < NEAR).sort((a, b) => a.part - b.part)
+    const near = judged.filter((one) => one.part >= NEAR)
+    const said = short.slice(0, 3).map((one) => `${one.series.network} stops at ${share(one.part)}`)
+    const more = short.length > 3 ? `, and ${short.length - 3} more fall short` : ''
+    if (near.length === 0) return `${name} stays below ${share(NEAR)} of its ceiling everywhere: ${said.join(', ')}${more}.`
+    const low = Math.min(...near.map((one) => one.part))
+    const head = judged.length === 1
+        ? `${name} reaches ${share(low)} of what ${near[0]?.series.network} allows`
+        : short.length === 0
+          ? `${name} reaches ${share(low)} or more of the ceiling on all ${judged.length} networks that have one`
+          : `${name} reaches ${share(low)} or more of the ceiling on ${near.length} of ${judged.length} networks`
+    return said.length ? `${head}; ${said.join(', ')}${more}.` : `${head}.`
+}
+
+function withoutCeilings(model: Model, chosen: Series[], name: string): string {
+    for (const series of chosen) {
+        const throughput = model.throughput(series)?.p50
+        const latency = model.latency(series)?.p50
+        const parts = [throughput ? `moves ${rate(throughput, 3)}` : '', latency ? `takes ${time(latency)} one way` : ''].filter(Boolean)
+        if (parts.length) return `${name} ${parts.join(' and ')} over ${series.network}; no ceiling is known for it.`
+    }
+    return 'Nothing was measured to the end.'
+}
+
+/** Each value once, in the order of first appearance. */
+export function distinct<T>(values: T[]): T[] {
+    return [...new Set(values)]
+}
+
+function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+    const list = map.get(key)
+    if (list) list.push(value)
+    else map.set(key, [value])
+}

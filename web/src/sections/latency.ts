@@ -1,0 +1,56 @@
+// Latency against message size, cold beside warm, with what the model allows.
+import type { Context } from '../context'
+import { drawCurves, type Curve } from '../curves'
+import { h, section, shown, table } from '../dom'
+import { legend } from '../legend'
+import { perByte, rate, share, size, time } from '../units'
+import type { Phase } from '../view'
+import { key } from '../key'
+
+const PHASES: Phase[] = ['warm', 'cold']
+
+/** The section; null when no latency was measured. */
+export function latency(context: Context): HTMLElement | null {
+    const { model, selection } = context
+    const rows = model.rows({ quantity: 'latency_ns' })
+    if (!rows.length) return null
+    const figure = context.figure({
+        label: 'Latency against message size, both axes logarithmic.',
+        draw: (width) => drawCurves({ context, width, curves: curves(context), yLabel: '↑ half a round trip', yFormat: (ns) => time(ns), tellMore }),
+    })
+    const own = new Set(rows.map((row) => JSON.stringify([row.network, row.path, row.wait])))
+    return section('latency', 'Latency against size', 'Half a round trip of a message. Where a curve leaves its dotted bound, hosts and not the network cost the time.',
+        h('div', { class: 'card' },
+            legend(model, selection, (series) => own.has(series.id)),
+            figure.element,
+            key(rows.some((row) => row.phase === 'cold') ? ['warm', 'cold', 'bound', 'band'] : ['warm', 'bound', 'band'])),
+        fits(context))
+}
+
+/** The cost of a message as a sum: what is paid once, for each message, for each frame and for each byte. */
+function fits({ model }: Context): HTMLElement | null {
+    const known = model.series.map((series) => ({ series, fit: model.fit(series) })).filter(({ fit }) => fit && [fit.per_message_ns, fit.per_byte_ns, fit.setup_ns, fit.half_size_bytes].some((term) => term !== null))
+    if (!known.length) return null
+    const few = 'fewer than two sizes were measured'
+    return h('div', { class: 'card flush' }, h('h3', {}, 'The cost of a message, one way'),
+        table('The cost of a message, one way', ['Series', '#paid once', '#each message', '#each frame', '#each byte', '#as a rate', '#n½', '#farthest point'], known.map(({ series, fit }) => [
+            [h('i', { class: 'swatch', '--colour': series.colour }), series.label],
+            shown(fit?.setup_ns, time, 'no cold start was measured'), shown(fit?.per_message_ns, time, few), shown(fit?.per_frame_ns, time, 'frames and bytes grow together here: they cannot be told apart'),
+            shown(fit?.per_byte_ns, perByte, few), shown(fit?.per_byte_ns || null, (ns) => rate(8e9 / ns, 3), few),
+            shown(fit?.half_size_bytes, size, 'no measured pair of sizes spans half of the peak rate'), shown(fit?.residual, share, few),
+        ])))
+}
+
+function curves({ model, selection }: Context): Curve[] {
+    return PHASES.filter((phase) => selection.showsPhase(phase)).flatMap((phase) => selection.visible.map((series) => ({
+        series, phase, scale: (ns: number) => ns,
+        rows: model.rows({ series, quantity: 'latency_ns', phase, step: null }),
+        bound: phase === 'warm' ? model.ceilings(series, 'latency_ns') : [],
+    })))
+}
+
+function tellMore(row: { size_bytes: number | null; p50: number | null }, curve: Curve): [string, string][] {
+    const bound = curve.bound.find((ceiling) => ceiling.size_bytes === row.size_bytes)
+    if (!bound || !row.p50) return []
+    return [['the model allows', time(bound.value)], ['the model’s part', share(bound.value / row.p50)]]
+}

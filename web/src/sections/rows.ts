@@ -1,0 +1,165 @@
+// Every row of the run, to sort, to filter and to take away as CSV.
+//
+// Checked: `the table sorts and filters`, `CSV holds every field of every row shown`.
+import type { Context } from '../context'
+import { h, none, section, type Child } from '../dom'
+import { distinct } from '../model'
+import { count, quantityName, size, value } from '../units'
+import type { ResultRow } from '../view'
+
+const SHOWN_FIRST = 60
+
+interface Column {
+    name: string
+    numeric?: boolean
+    of: (row: ResultRow) => string | number | null
+    show?: (row: ResultRow) => Child
+}
+
+const figure = (name: 'min' | 'p50' | 'p90' | 'p99' | 'p999' | 'max' | 'mean' | 'ci95_low' | 'ci95_high', title: string): Column => ({
+    name: title, numeric: true, of: (row) => row[name],
+    show: (row) => {
+        const number = row[name]
+        if (number !== null) return value(row.quantity, number)
+        return none(row.p50 === null ? row.reason ?? row.status : name === 'p99' ? 'needs 1000 samples' : name === 'p999' ? 'needs 10 000 samples' : row.reason ?? 'an interval needs six launches')
+    },
+})
+
+const COLUMNS: Column[] = [
+    { name: 'Network', of: (row) => row.network },
+    { name: 'Path', of: (row) => row.path },
+    { name: 'Wait', of: (row) => row.wait },
+    { name: 'Probe', of: (row) => row.probe, show: (row) => (row.mode ? `${row.probe}, ${row.mode}` : row.probe) },
+    { name: 'Size', numeric: true, of: (row) => row.size_bytes, show: (row) => (row.size_bytes === null ? none('of no size') : size(row.size_bytes)) },
+    { name: 'Phase', of: (row) => row.phase },
+    { name: 'Step', of: (row) => row.step },
+    { name: 'Quantity', of: (row) => row.quantity, show: (row) => quantityName(row.quantity) },
+    figure('p50', 'Median'), figure('ci95_low', 'From'), figure('ci95_high', 'To'), figure('min', 'Min'), figure('p90', 'p90'), figure('p99', 'p99'), figure('p999', 'p99.9'), figure('max', 'Max'), figure('mean', 'Mean'),
+    { name: 'Launches', numeric: true, of: (row) => row.launches },
+    { name: 'Samples', numeric: true, of: (row) => row.samples, show: (row) => count(row.samples) },
+    { name: 'Status', of: (row) => row.status, show: (row) => (row.reason ? h('span', { class: row.status === 'measured' ? 'noted' : 'alarm', tabindex: 0, 'data-tip': row.reason }, row.status) : row.status) },
+    { name: 'Cell', of: (row) => row.cell, show: (row) => h('code', {}, row.cell) },
+]
+
+/** CSV as RFC 4180 has it: every field of the rows, the verdict's status alone. */
+export function csv(rows: ResultRow[]): string {
+    const first = rows[0]
+    if (!first) return ''
+    const names = Object.keys(first) as (keyof ResultRow)[]
+    const field = (content: unknown): string => {
+        const text = content === null || content === undefined ? '' : String(content)
+        return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text
+    }
+    const line = (row: ResultRow): string => names.map((name) => field(name === 'verdict' ? row.verdict?.status ?? null : row[name])).join(',')
+    return [names.join(','), ...rows.map(line)].join('\r\n') + '\r\n'
+}
+
+class RowTable {
+    private readonly body = h('tbody')
+    private readonly heads: HTMLElement[]
+    private readonly total = h('p', { class: 'axis-note', 'aria-live': 'polite' })
+    private readonly more = h('button', { type: 'button', class: 'button', onclick: () => {
+        this.limit = Infinity
+        this.fill()
+    } })
+    private readonly text = h('input', { type: 'search', placeholder: 'Filter: ethernet tcp cold …', 'aria-label': 'Filter rows', oninput: () => this.fill() })
+    private readonly menus: HTMLSelectElement[]
+    private readonly searched: string[]
+    private sortBy = -1
+    private down = false
+    private limit = SHOWN_FIRST
+
+    constructor(private readonly rows: ResultRow[]) {
+        this.searched = rows.map((row) => [...COLUMNS.map((column) => column.of(row)), row.mode, row.reason, quantityName(row.quantity)].filter((part) => part !== null).join(' ').toLowerCase())
+        this.heads = COLUMNS.map((column, at) => h('th', { scope: 'col', class: column.numeric ? 'number' : null }, h('button', { type: 'button', class: 'sort', onclick: () => this.sort(at) }, column.name)))
+        const menu = (label: string, of: (row: ResultRow) => string | null): HTMLSelectElement =>
+            h('select', { 'aria-label': label, onchange: () => this.fill() }, h('option', { value: '' }, label), distinct(rows.map(of)).filter((name) => name !== null).map((name) => h('option', { value: name }, name)))
+        this.menus = [menu('All networks', (row) => row.network), menu('All quantities', (row) => row.quantity), menu('Any status', (row) => row.status)]
+        this.fill()
+    }
+
+    element(): HTMLElement {
+        return h('div', { class: 'rows' },
+            h('div', { class: 'controls' }, this.text, this.menus, h('span', { class: 'spacer' }), copyButton(() => csv(this.kept())), saveButton(() => csv(this.kept()))),
+            this.total,
+            h('div', { class: 'scroll tall', tabindex: 0, role: 'region', 'aria-label': 'All rows' },
+                h('table', {}, h('caption', { class: 'unseen' }, 'All rows of the run'), h('thead', {}, h('tr', {}, this.heads)), this.body)),
+            this.more)
+    }
+
+    private kept(): ResultRow[] {
+        const words = this.text.value.toLowerCase().split(/\s+/).filter(Boolean)
+        const [network, quantity, status] = this.menus.map((menu) => menu.value)
+        const kept = this.rows.filter((row, at) => words.every((word) => this.searched[at]?.includes(word)) && (!network || row.network === network) && (!quantity || row.quantity === quantity) && (!status || row.status === status))
+        const column = COLUMNS[this.sortBy]
+        if (!column) return kept
+        const sign = this.down ? -1 : 1
+        return kept.sort((a, b) => {
+            const [x, y] = [column.of(a), column.of(b)]
+            // What is not there stands last, whichever way.
+            if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1
+            return sign * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)))
+        })
+    }
+
+    private sort(at: number): void {
+        this.down = this.sortBy === at && !this.down
+        this.sortBy = at
+        this.heads.forEach((head, nth) => (nth === at ? head.setAttribute('aria-sort', this.down ? 'descending' : 'ascending') : head.removeAttribute('aria-sort')))
+        this.fill()
+    }
+
+    private fill(): void {
+        const kept = this.kept()
+        const shown = kept.slice(0, this.limit)
+        this.body.replaceChildren(...shown.map((row) => h('tr', {}, COLUMNS.map((column, at) => {
+            const content = column.show?.(row) ?? column.of(row) ?? none(`no ${column.name.toLowerCase()}`)
+            return at === 0 ? h('th', { scope: 'row' }, content) : h('td', { class: column.numeric ? 'number' : null }, content)
+        }))))
+        this.total.textContent = `${count(kept.length)} of ${count(this.rows.length)} rows${shown.length < kept.length ? `, the first ${shown.length} shown` : ''}`
+        this.more.hidden = shown.length === kept.length
+        this.more.textContent = `Show all ${count(kept.length)} rows`
+    }
+}
+
+function copyButton(text: () => string): HTMLElement {
+    const button = h('button', { type: 'button', class: 'button', onclick: () => {
+        const done = (said: string): void => {
+            button.textContent = said
+            setTimeout(() => (button.textContent = 'Copy CSV'), 1600)
+        }
+        copy(text()).then(() => done('Copied'), () => done('Could not copy: save it instead'))
+    } }, 'Copy CSV')
+    return button
+}
+
+// A page opened as a file may lack the clipboard's interface; a selected text area always works.
+async function copy(text: string): Promise<void> {
+    try {
+        await navigator.clipboard.writeText(text)
+    } catch {
+        const area = h('textarea', { class: 'unseen' })
+        area.value = text
+        document.body.append(area)
+        area.select()
+        const copied = document.execCommand('copy')
+        area.remove()
+        if (!copied) throw new Error('the browser refused')
+    }
+}
+
+function saveButton(text: () => string): HTMLElement {
+    return h('button', { type: 'button', class: 'button', onclick: () => {
+        const link = h('a', { href: URL.createObjectURL(new Blob([text()], { type: 'text/csv' })), download: 'sonde.csv' })
+        link.click()
+        setTimeout(() => URL.revokeObjectURL(link.href), 1000)
+    } }, 'Save CSV')
+}
+
+/** The section. */
+export function rows({ model }: Context): HTMLElement {
+    const body = model.view.results.length ? new RowTable(model.view.results).element() : h('p', { class: 'nothing' }, 'Nothing was measured.')
+    const element = section('rows', 'All rows', 'Everything above comes from these. Click a column to sort by it; CSV holds every field of what the filter leaves.', body)
+    element.classList.add('no-print')
+    return element
+}

@@ -1,0 +1,223 @@
+// The data of the page, as the crate `report` writes them: a mirror of its `View` and of the types in `crates/record`.
+//
+// Units:   the last part of a name is its unit; rows hold their quantity's own unit, times of day are nanoseconds since 1970.
+// Checked: `every field of the sample is read`, and the compiler, over the sample.
+
+export type Phase = 'cold' | 'warm'
+export type Step = 'neighbour' | 'vc' | 'connect' | 'first' | 'second' | 'idle'
+export type Quantity =
+    | 'latency_ns'
+    | 'rtt_ns'
+    | 'startup_ns'
+    | 'throughput_bps'
+    | 'cpu_src_ns_per_byte'
+    | 'cpu_dst_ns_per_byte'
+    | 'lost_share'
+    | 'reordered_share'
+    | 'duplicated_share'
+    | 'busy_share'
+    | 'rwnd_limited_share'
+    | 'sndbuf_limited_share'
+    | 'retransmits'
+
+export interface RunHead {
+    id: string
+    command: string
+    plan: string
+    seed: number
+    version: string
+    began_unix_ns: number
+    ended_unix_ns: number | null
+    state: 'open' | 'complete' | 'partial'
+}
+
+export interface HostFacts {
+    hostname: string
+    kernel: string
+    cpu: string | null
+    cpus: number
+    memory_bytes: number | null
+    clock_source: string | null
+    clock_read_ns: number | null
+    clock_resolution_ns: number | null
+    interface: string | null
+    mtu_bytes: number | null
+    line_bps: number | null
+    settings: Record<string, string>
+}
+
+export interface HostRecord {
+    name: string
+    address: string
+    facts: HostFacts
+    clock: { offset_ns: number; drift_ppb: number | null; bound_ns: number } | null
+}
+
+export interface OverheadStep {
+    step: string
+    bps: number
+    bytes: number
+}
+
+export interface NetworkRow {
+    name: string
+    technology: string
+    summary: string | null
+    topology: string | null
+    mtu_bytes: number
+    line_bps: number | null
+    tcp_max_bps: number | null
+    tcp_expected_bps: number | null
+    one_way_1b_ns: number | null
+    overhead: OverheadStep[]
+}
+
+export interface Ceiling {
+    path: string
+    quantity: Quantity
+    phase: Phase
+    size_bytes: number | null
+    value: number
+}
+
+export interface NetworkRecord {
+    row: NetworkRow
+    ceilings: Ceiling[]
+    attachment: string | null
+    backpressure: 'gate' | 'none' | null
+    spec: string | null
+}
+
+export interface Verdict {
+    status: 'passed' | 'failed'
+    deliveries: number
+    late: number
+    late_share: number | null
+    bound_ns: number
+    lateness_p50_ns: number | null
+    lateness_p99_ns: number | null
+    lateness_max_ns: number | null
+    attachment_losses: number
+    reasons: string[]
+}
+
+export interface ResultRow {
+    probe: string
+    mode: string | null
+    layer: string
+    path: string
+    method: string | null
+    wait: string | null
+    network: string
+    testbed: 'local' | 'lab' | 'hosts' | 'virtual'
+    profile: string | null
+    load: string | null
+    src: string | null
+    dst: string | null
+    size_bytes: number | null
+    phase: Phase | null
+    step: Step | null
+    cell: string
+    launches: number
+    samples: number
+    quantity: Quantity
+    min: number | null
+    p50: number | null
+    p90: number | null
+    p99: number | null
+    p999: number | null
+    max: number | null
+    mean: number | null
+    ci95_low: number | null
+    ci95_high: number | null
+    status: 'measured' | 'failed' | 'skipped'
+    reason: string | null
+    backpressure: string | null
+    verdict: Verdict | null
+}
+
+/** One population of a cell: what a distribution or the medians of launches are of. */
+export interface Population {
+    cell: string
+    quantity: Quantity
+    phase: Phase | null
+    step: Step | null
+}
+
+/** Buckets in the unit of the rows: the largest value that each counts, ascending, and how many. */
+export interface Distribution extends Population {
+    buckets: [number, number][]
+}
+
+/** Medians in the unit of the rows, by launch. */
+export interface LaunchMedians extends Population {
+    medians: number[]
+    /** When each launch began, since the run's begin; absent where it is not known. */
+    began_ms?: number[]
+}
+
+export interface Fit {
+    network: string
+    path: string
+    wait: string | null
+    per_message_ns: number | null
+    per_frame_ns: number | null
+    per_byte_ns: number | null
+    setup_ns: number | null
+    half_size_bytes: number | null
+    residual: number | null
+}
+
+export type Severity = 'note' | 'advice' | 'warning'
+
+export interface Finding {
+    rule: string
+    severity: Severity
+    network: string | null
+    path: string | null
+    sentence: string
+    arithmetic: string | null
+    remedy: string | null
+}
+
+export interface InterferenceRow {
+    network: string
+    path: string
+    probe: string
+    involuntary_switches: number
+    steal_ns: number | null
+    retransmits: number | null
+    cpu_busy_share: number | null
+}
+
+export interface EventRecord {
+    at_unix_ns: number
+    kind: string
+    text: string
+}
+
+/** Rows by column, for a run whose rows would make the page large. Where `values` is there, `rows` are places in it. */
+export interface PackedRows {
+    columns: { name: keyof ResultRow; values?: unknown[]; rows: unknown[] }[]
+}
+
+/** What stands in the page: a `View` whose rows may be packed. */
+export type Embedded = Omit<View, 'results'> & { results: ResultRow[] | PackedRows }
+
+export interface View {
+    schema: 'sonde-view/1'
+    run: RunHead
+    /** The run in a sentence or two: it stands below the page's own headline. */
+    verdict?: string | null
+    hosts: HostRecord[]
+    networks: NetworkRecord[]
+    results: ResultRow[]
+    distributions: Distribution[]
+    launch_medians: LaunchMedians[]
+    fits: Fit[]
+    findings: Finding[]
+    conditions: [string, string][]
+    interference: InterferenceRow[]
+    warnings: string[]
+    events: EventRecord[]
+}

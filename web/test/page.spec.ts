@@ -1,0 +1,331 @@
+// The page in a real browser, from a file: the sample, a page without a run, one full of hostile strings, and the real report
+// that SONDE_PAGE names, if any.
+//
+// Chromium is the system's; without one, each of these tests is skipped. Screenshots go to target/screenshots.
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
+import { after, before, test, type TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import type { View } from '../src/view'
+import { embed, packed, sampleView } from './sample'
+
+// npm runs the tests in the folder of package.json.
+const WEB = process.cwd()
+const SHOTS = resolve(WEB, '../target/screenshots')
+const PAGE_BYTES_MAX = 2_000_000
+const BROWSER = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+    .flatMap((name) => (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)))
+    .find((path) => existsSync(path))
+
+const template = readFileSync(join(WEB, 'dist/page.html'), 'utf8')
+let browser: Browser | undefined
+let folder = ''
+
+before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sonde-page-'))
+    mkdirSync(SHOTS, { recursive: true })
+    if (BROWSER) browser = await chromium.launch({ executablePath: BROWSER, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+})
+
+after(async () => {
+    await browser?.close()
+    rmSync(folder, { recursive: true, force: true })
+})
+
+/** A page file that holds this view. */
+function file(name: string, view: unknown): string {
+    const path = join(folder, `${name}.html`)
+    writeFileSync(path, view === undefined ? template : embed(template, view))
+    return path
+}
+
+interface Opened {
+    page: Page
+    /** Console messages at warning or above, page errors and requests that were refused. */
+    troubles: string[]
+}
+
+/** Opens a file in a browser that lets nothing but files through. */
+async function open(path: string, options: BrowserContextOptions = {}): Promise<Opened> {
+    assert.ok(browser)
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options })
+    const page = await context.newPage()
+    const troubles: string[] = []
+    page.on('console', (message) => {
+        if (['error', 'warning'].includes(message.type())) troubles.push(`${message.type()}: ${message.text()}`)
+    })
+    page.on('pageerror', (error) => troubles.push(`page error: ${error.message}`))
+    page.on('dialog', (dialog) => {
+        troubles.push(`dialog: ${dialog.message()}`)
+        void dialog.dismiss()
+    })
+    await page.route('**/*', (route) => {
+        const url = route.request().url()
+        if (url === pathToFileURL(path).href) return route.continue()
+        troubles.push(`request: ${url}`)
+        return route.abort()
+    })
+    await page.goto(pathToFileURL(path).href)
+    return { page, troubles }
+}
+
+/** A test in the browser; skipped where there is none. */
+function browserTest(name: string, body: (context: TestContext) => Promise<void>): void {
+    test(name, { timeout: 120_000 }, async (context) => {
+        if (!browser) {
+            console.log('skipped: no chromium')
+            context.skip('no chromium')
+            return
+        }
+        await body(context)
+    })
+}
+
+const sample = (): string => file('sample', sampleView())
+const real = process.env.SONDE_PAGE
+const pages = (): [string, string][] => [['sample', sample()], ...(real ? [['report', resolve(real)] as [string, string]] : [])]
+
+const drawn = (page: Page, part: string, series: string): Promise<number> =>
+    page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])
+
+test('the page has its markers once, and is small', () => {
+    for (const marker of ['<!--view-begin-->', '<!--view-end-->', 'id="view"']) assert.equal(template.split(marker).length, 2, marker)
+    assert.ok(template.includes('<!--view-begin--><script type="application/json" id="view">null</script><!--view-end-->'))
+    assert.ok(!/(?:src|href)="(?!data:)[^#"]/.test(template.split('<script>')[0] ?? ''), 'the page names another file')
+    for (const [name, path] of pages()) assert.ok(statSync(path).size < PAGE_BYTES_MAX, `${name}: ${statSync(path).size} bytes`)
+})
+
+browserTest('a page without a run says so', async () => {
+    const { page, troubles } = await open(file('empty', undefined))
+    assert.match(await page.innerText('main'), /holds no run/)
+    assert.deepEqual(troubles, [])
+    const newer = await open(file('newer', { schema: 'sonde-view/2' }))
+    assert.match(await newer.page.innerText('main'), /sonde-view\/1, and was given sonde-view\/2/)
+    assert.deepEqual(newer.troubles, [])
+})
+
+browserTest('nothing is logged and no request leaves, in light and dark, at any width, in print', async () => {
+    for (const [name, path] of pages()) {
+        for (const colorScheme of ['light', 'dark'] as const) {
+            for (const width of [1440, 1024, 768, 390, 320]) {
+                const { page, troubles } = await open(path, { colorScheme, viewport: { width, height: 900 } })
+                await page.waitForSelector('h1')
+                for (let at = 0; at < 12; at += 1) await page.mouse.wheel(0, 1500)
+                const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+                assert.equal(wide, 0, `${name} at ${width}: ${wide} px of horizontal scroll`)
+                await page.emulateMedia({ media: 'print', colorScheme })
+                assert.equal(await page.isVisible('nav.top'), false)
+                const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+                assert.equal(paper, 'rgb(255, 255, 255)')
+                assert.deepEqual(troubles, [], `${name}, ${colorScheme}, ${width}`)
+                await page.context().close()
+            }
+        }
+    }
+})
+
+browserTest('packed rows give the same page', async () => {
+    const texts = []
+    for (const [name, view] of [['plain', sampleView()], ['packed', packed(sampleView())]] as const) {
+        const { page, troubles } = await open(file(name, view))
+        texts.push(await page.innerText('main'))
+        assert.deepEqual(troubles, [])
+    }
+    assert.equal(texts[0], texts[1])
+})
+
+browserTest('an empty run is drawn without trouble', async () => {
+    const view: View = { ...sampleView(), results: [], distributions: [], launch_medians: [], fits: [], findings: [], interference: [], networks: [], hosts: [], events: [], warnings: [], conditions: [] }
+    const { page, troubles } = await open(file('bare', view))
+    assert.match(await page.innerText('h1'), /Nothing was measured/)
+    assert.deepEqual(troubles, [])
+})
+
+browserTest('every legend button switches its series off and on again', async () => {
+    for (const [name, path] of pages()) {
+        const { page, troubles } = await open(path)
+        for (const figure of ['latency', 'throughput']) {
+            if (!(await page.$(`#${figure}`))) continue
+            const marks = (series: string): Promise<number> => page.evaluate(([id, own]) =>
+                [...document.querySelectorAll<SVGGElement>(`#${id} .plot g[data-series]`)].filter((group) => group.dataset.series === own && group.childElementCount > 0).length, [figure, series] as const)
+            const buttons = await page.$$(`#${figure} .legend-entry`)
+            assert.ok(buttons.length > 0, `${name} ${figure}: no legend`)
+            let switched = 0
+            for (const button of buttons) {
+                const series = (await button.getAttribute('data-series')) ?? ''
+                const before = await marks(series)
+                switched += Number(before > 0)
+                await button.click()
+                assert.equal(await button.getAttribute('aria-pressed'), 'false')
+                assert.equal(await marks(series), 0, `${name} ${figure} ${series} is still drawn`)
+                await button.click()
+                assert.equal(await button.getAttribute('aria-pressed'), 'true')
+                assert.equal(await marks(series), before)
+            }
+            assert.ok(switched > 0, `${name} ${figure}: nothing was drawn`)
+        }
+        assert.deepEqual(troubles, [])
+    }
+})
+
+browserTest('a chip switches a whole network, cold or warm, and everything comes back', async () => {
+    const { page } = await open(sample())
+    const series = JSON.stringify(['ethernet-100', 'tcp', 'block'])
+    const chip = page.locator('.filters .chip', { hasText: 'ethernet-100' })
+    await chip.click()
+    assert.equal(await chip.getAttribute('aria-pressed'), 'false')
+    assert.equal(await drawn(page, '', series), 0)
+    await page.locator('.filters .chip', { hasText: 'Show all' }).click()
+    assert.ok((await drawn(page, 'warm', series)) > 0)
+    await page.locator('.filters .chip', { hasText: 'cold' }).click()
+    assert.equal(await drawn(page, 'cold', series), 0)
+    assert.ok((await drawn(page, 'warm', series)) > 0)
+    const tcp = page.locator('#latency .legend-entry').first()
+    await tcp.click({ modifiers: ['Shift'] })
+    assert.equal(await page.locator('#latency .legend-entry[aria-pressed="true"]').count(), 1)
+})
+
+browserTest('hover shows a value, and arrow keys read a figure', async () => {
+    for (const [name, path] of pages()) {
+        const { page, troubles } = await open(path)
+        const dot = page.locator('#latency .plot g[data-part="warm-points"] path, #latency .plot g[data-part="warm-points"] circle').first()
+        await dot.scrollIntoViewIfNeeded()
+        const box = await dot.boundingBox()
+        assert.ok(box)
+        await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2)
+        const told = await page.innerText('.tooltip')
+        assert.match(told, /median latency/, name)
+        assert.match(told, /\d.(ns|µs|ms)/, name)
+        assert.match(told, /launches · samples/, name)
+        await page.mouse.move(0, 0)
+        assert.equal(await page.isVisible('.tooltip'), false)
+        await page.focus('#latency .plot')
+        await page.keyboard.press('ArrowRight')
+        const first = await page.innerText('#latency .figure > p')
+        await page.keyboard.press('ArrowRight')
+        assert.notEqual(await page.innerText('#latency .figure > p'), first)
+        assert.match(first, /median latency/)
+        assert.deepEqual(troubles, [])
+    }
+})
+
+browserTest('hover on the launches tells one', async () => {
+    const { page } = await open(sample())
+    const canvas = page.locator('#steadiness .u-over')
+    await canvas.scrollIntoViewIfNeeded()
+    const box = await canvas.boundingBox()
+    assert.ok(box)
+    let told = ''
+    for (let at = 0; at < 40 && !told; at += 1) {
+        await page.mouse.move(box.x + (box.width * (at + 0.5)) / 40, box.y + box.height / 2)
+        if (await page.isVisible('.tooltip')) told = await page.innerText('.tooltip')
+    }
+    assert.match(told, /from the middle/)
+})
+
+browserTest('a dash says why, by pointer and by keyboard', async () => {
+    const { page } = await open(sample())
+    const dash = page.locator('.key .none').first()
+    await dash.focus()
+    assert.match(await page.innerText('.tooltip'), /\w{3}/)
+    assert.match((await dash.getAttribute('aria-label')) ?? '', /^not available: /)
+    await page.keyboard.press('Escape')
+    assert.equal(await page.isVisible('.tooltip'), false)
+})
+
+browserTest('throughput as a part of the ceiling leaves out what has none', async () => {
+    const { page } = await open(sample())
+    await page.click('#throughput .choice [data-value="fraction"]')
+    assert.equal(await drawn(page, 'stream', JSON.stringify(['wire', 'tcp', 'block'])), 0)
+    assert.ok((await drawn(page, 'stream', JSON.stringify(['ethernet-100', 'tcp', 'block']))) > 0)
+    await page.click('#distributions .choice [data-value="histogram"]')
+    assert.ok((await page.locator('#distributions svg').count()) >= 6)
+})
+
+browserTest('the theme changes by the button, and its series change with it', async () => {
+    const { page } = await open(sample(), { colorScheme: 'light' })
+    const colours = (): Promise<string[]> => page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('#latency g[data-part="warm"]') as Element).stroke])
+    const light = await colours()
+    await page.click('.theme')
+    const dark = await colours()
+    assert.ok(light.every((colour, at) => colour !== dark[at]), `${light} ${dark}`)
+    await page.click('.theme')
+    assert.deepEqual(await colours(), light)
+})
+
+browserTest('the table sorts and filters, and CSV holds every field of every row shown', async () => {
+    for (const [name, path] of pages()) {
+        const { page, troubles } = await open(path)
+        const medians = async (): Promise<string[]> => page.locator('#rows tbody tr td:nth-child(9)').allInnerTexts()
+        await page.selectOption('#rows select[aria-label="All quantities"]', 'latency_ns')
+        const header = page.locator('#rows th .sort', { hasText: /^Median$/ })
+        await header.click()
+        assert.equal(await page.getAttribute('#rows th[aria-sort]', 'aria-sort'), 'ascending')
+        const up = (await medians())[0]
+        await header.click()
+        const down = (await medians())[0]
+        assert.notEqual(up, down, name)
+        await page.fill('#rows input', 'udp cold')
+        const paths = await page.locator('#rows tbody tr td:nth-child(2)').allInnerTexts()
+        assert.ok(paths.every((one) => one === 'udp'), name)
+        const said = await page.innerText('#rows .rows > .axis-note')
+        const kept = Number(/^(\d+) of/.exec(said.replace(/\u202f/g, ''))?.[1])
+        const [download] = await Promise.all([page.waitForEvent('download'), page.click('#rows .button:has-text("Save CSV")')])
+        const csv = readFileSync(await download.path(), 'utf8').trim().split('\r\n')
+        assert.equal(csv.length, kept + 1, name)
+        assert.ok(csv[0]?.startsWith('probe,') && csv[0].includes(',ci95_low,'), csv[0])
+        assert.deepEqual(troubles.filter((trouble) => !trouble.startsWith('request: blob:')), [])
+    }
+})
+
+browserTest('hostile strings are inert', async () => {
+    const evil = '</script><img src=x onerror="alert(1)"><svg onload=alert(2)>"\'&{{}}<!--'
+    const poison = (value: unknown): unknown => {
+        if (typeof value === 'string') return ['sonde-view/1', 'measured', 'cold', 'warm'].includes(value) || /_(ns|bps|share|byte)$/.test(value) ? value : `${value}${evil}`
+        if (Array.isArray(value)) return value.map(poison)
+        if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, poison(inner)]))
+        return value
+    }
+    const path = file('hostile', poison(sampleView()))
+    const { page, troubles } = await open(path)
+    assert.ok((await page.innerText('h1')).length > 0)
+    assert.equal(await page.locator('img').count(), 0)
+    assert.equal(await page.locator('[onerror], [onload]').count(), 0)
+    assert.ok((await page.innerText('main')).includes('onerror'), 'the strings are shown as text')
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+    assert.equal(wide, 0)
+    assert.deepEqual(troubles, [])
+})
+
+browserTest('every control has a name, and the headings are in order', async () => {
+    const { page } = await open(sample())
+    const nameless = await page.evaluate(() => [...document.querySelectorAll('button, select, input, a, [role="region"], [role="img"]')]
+        .filter((element) => !(element.textContent?.trim() || element.getAttribute('aria-label'))).map((element) => element.outerHTML.slice(0, 80)))
+    assert.deepEqual(nameless, [])
+    const levels = await page.evaluate(() => [...document.querySelectorAll('h1, h2, h3')].map((heading) => Number(heading.tagName[1])))
+    assert.equal(levels.filter((level) => level === 1).length, 1)
+    assert.ok(levels.every((level, at) => at === 0 || level <= (levels[at - 1] ?? 1) + 1), String(levels))
+    const links = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')].filter((link) => !document.querySelector(link.getAttribute('href') ?? '')).length)
+    assert.equal(links, 0)
+})
+
+browserTest('screenshots, to be looked at', async () => {
+    for (const [name, path] of pages()) {
+        for (const colorScheme of ['light', 'dark'] as const) {
+            const { page } = await open(path, { colorScheme, viewport: { width: 1280, height: 1000 } })
+            // Bars that stick to the window would lie over the sections.
+            await page.addStyleTag({ content: 'nav.top, .filters { position: static !important }' })
+            for (const element of await page.$$('header.masthead, section')) {
+                await element.screenshot({ path: join(SHOTS, `${name}-${colorScheme}-${await element.getAttribute('id')}.png`) })
+            }
+            await page.context().close()
+        }
+        const phone = await open(path, { viewport: { width: 390, height: 844 } })
+        await phone.page.screenshot({ path: join(SHOTS, `${name}-phone.png`) })
+        await phone.page.pdf({ path: join(SHOTS, `${name}.pdf`), format: 'A4', printBackground: false })
+        assert.ok(statSync(join(SHOTS, `${name}.pdf`)).size > 10_000)
+    }
+})

@@ -1,0 +1,318 @@
+// A made-up run for tests and for working on the page: the same bytes every time.
+//
+// Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
+//          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
+import type { Ceiling, Distribution, Embedded, Finding, LaunchMedians, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from '../src/view'
+
+/** The page with a run in it, as the crate `report` makes it. */
+export function embed(html: string, view: unknown): string {
+    const json = JSON.stringify(view).replace(/</g, '\\u003c')
+    const [before, rest] = html.split('<!--view-begin-->')
+    const after = rest?.split('<!--view-end-->')[1]
+    if (before === undefined || after === undefined) throw new Error('the page has no place for its data')
+    return `${before}<!--view-begin--><script type="application/json" id="view">${json}</script><!--view-end-->${after}`
+}
+
+/** The same view with its rows by column: what the crate `report` does where plain rows would make the page large. */
+export function packed(view: View): Embedded {
+    const names = Object.keys(view.results[0] ?? {}) as (keyof ResultRow)[]
+    const columns = names.map((name) => {
+        const texts = view.results.map((row) => JSON.stringify(row[name]))
+        const values = [...new Set(texts)]
+        // A list of values pays where most come more than once.
+        if (values.length * 2 > texts.length) return { name, rows: view.results.map((row) => row[name]) }
+        return { name, values: values.map((text): unknown => JSON.parse(text)), rows: texts.map((text) => values.indexOf(text)) }
+    })
+    return { ...view, results: { columns } }
+}
+
+/** mulberry32. */
+function generator(seed: number): () => number {
+    let state = seed
+    return () => {
+        state = (state + 0x6d2b79f5) | 0
+        let word = Math.imul(state ^ (state >>> 15), state | 1)
+        word ^= word + Math.imul(word ^ (word >>> 7), word | 61)
+        return ((word ^ (word >>> 14)) >>> 0) / 4294967296
+    }
+}
+
+interface Made {
+    name: string
+    technology: string
+    summary: string
+    mtu: number
+    line: number | null
+    steps: [string, number, number][]
+    delay: number
+    circuit: number
+    /** Part of the ceiling that a stream reaches. */
+    reach: number
+    late: number
+}
+
+const NETWORKS: Made[] = [
+    { name: 'loopback', technology: 'interface', summary: 'this machine, talking to itself', mtu: 65536, line: null, steps: [], delay: 0, circuit: 0, reach: 1, late: 0 },
+    { name: 'wire', technology: 'wire', summary: 'a delay and nothing else: no rate, no framing, no switch', mtu: 1500, line: null, steps: [], delay: 0, circuit: 0, reach: 1, late: 0.0004 },
+    {
+        name: 'ethernet-100', technology: 'ethernet', summary: 'switched Fast Ethernet: 100 Mb/s full duplex, one store-and-forward switch', mtu: 1500, line: 100e6,
+        steps: [['line', 100e6, 1538], ['framing', 97529258, 1500], ['ip', 96228868, 1480], ['tcp', 94148244, 1448]], delay: 23640, circuit: 0, reach: 0.997, late: 0.0011,
+    },
+    {
+        name: 'ethernet-1g', technology: 'ethernet', summary: 'switched Gigabit Ethernet: 1 Gb/s full duplex, one store-and-forward switch', mtu: 1500, line: 1e9,
+        steps: [['line', 1e9, 1538], ['framing', 975292587, 1500], ['ip', 962288686, 1480], ['tcp', 941482444, 1448]], delay: 6544, circuit: 0, reach: 0.958, late: 0.016,
+    },
+    {
+        name: 'atm-oc3c:vc=svc', technology: 'atm', summary: 'ATM over SONET OC-3c: SVCs, LLC/SNAP, one cell switch of 10 µs, 13,312 cells a port', mtu: 9180, line: 155520000,
+        steps: [['line', 155520000, 10176], ['sonet', 149760000, 10176], ['cell', 135631678, 9216], ['aal5', 135101866, 9180], ['ip', 134807527, 9160], ['tcp', 134336583, 9128]],
+        delay: 16223, circuit: 21e6, reach: 0.991, late: 0.0021,
+    },
+    {
+        name: 'wan-100m-20ms', technology: 'wan', summary: 'a wide-area network of 100 Mb/s access lines, 10 ms each way', mtu: 1500, line: 100e6,
+        steps: [['line', 100e6, 1538], ['framing', 97529258, 1500], ['ip', 96228868, 1480], ['tcp', 94148244, 1448]], delay: 10011800, circuit: 0, reach: 0.617, late: 0.0003,
+    },
+]
+
+const LAUNCHES = 6
+const LATENCY_SIZES = [1, 8, 64, 256, 512, 1024, 4096, 8192, 16384, 32768, 61440]
+const MESSAGE_SIZES = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576, 4194304]
+const BEGAN_NS = 1795237982000 * 1e6
+
+class Sample {
+    private readonly random = generator(3)
+    readonly results: ResultRow[] = []
+    readonly distributions: Distribution[] = []
+    readonly launchMedians: LaunchMedians[] = []
+    private cells = 0
+    private verdict: Verdict | null = null
+
+    private factor(width: number): number {
+        return 1 + (this.random() + this.random() - 1) * width
+    }
+
+    private bound(network: Made, path: string, size: number): number {
+        if (network.line === null) return network.delay
+        const frame = path === 'tcp' ? network.mtu - 52 : network.mtu - 28
+        const rate = (network.steps[network.steps.length - 1]?.[1] ?? network.line) * (path === 'tcp' ? 1 : 1.016)
+        const frames = Math.ceil(size / frame)
+        // Two links, store and forward: the first frame twice, then the rest.
+        return network.delay + ((size * 8) / rate) * 1e9 + (frames > 1 ? (frame * 8e9) / rate : (size * 8e9) / rate)
+    }
+
+    private host(network: Made, path: string, size: number): number {
+        const base = network.name === 'loopback' ? 5200 : network.name === 'wire' ? 21000 : 34000
+        return (path === 'tcp' ? base : base * 0.86) + size * 0.32
+    }
+
+    row(network: Made, probe: string, path: string, size: number, quantity: Quantity, median: number, more: Partial<ResultRow> = {}, width = 0.04): ResultRow {
+        const launches = more.launches ?? LAUNCHES
+        const unsorted = Array.from({ length: launches }, () => median * this.factor(width))
+        const medians = [...unsorted].sort((a, b) => a - b)
+        const low = medians[0] ?? median
+        const high = medians[medians.length - 1] ?? median
+        const mid = medians[Math.floor(medians.length / 2)] ?? median
+        const down = quantity === 'throughput_bps'
+        const scale = quantity.endsWith('_ns_per_byte') ? 1000 : quantity.endsWith('_share') ? 1e6 : 1
+        const whole = (value: number): number => Math.round(value * scale) / scale
+        const samples = more.samples ?? launches * (probe === 'latency' ? 400 : 1)
+        const row: ResultRow = {
+            probe, mode: null, layer: 'transport', path, method: 'plain', wait: 'block', network: network.name,
+            testbed: network.name === 'loopback' ? 'local' : 'lab', profile: network.name === 'loopback' ? 'asis' : 'modern', load: null,
+            src: null, dst: null, size_bytes: size, phase: 'warm', step: null,
+            cell: (0x9e3779b97f4a7c15n * BigInt(this.cells + 1) & 0xffffffffffffffffn).toString(16).padStart(16, '0'),
+            launches, samples, quantity, min: whole(low * (down ? 0.93 : 0.9)), p50: whole(mid), p90: whole(mid * (down ? 1.02 : 1.16)),
+            p99: samples >= 1000 ? whole(mid * (down ? 1.03 : 1.9)) : null, p999: null, max: whole(high * (down || quantity.endsWith('_share') ? 1.03 : 4.2)), mean: whole(mid * (down ? 0.997 : 1.07)),
+            ci95_low: launches >= 6 ? whole(low) : null, ci95_high: launches >= 6 ? whole(high) : null, status: 'measured',
+            reason: launches >= 6 ? null : `${launches} launches: an interval of their median needs six`, backpressure: network.line ? 'gate' : null,
+            verdict: network.name === 'loopback' ? null : this.verdict, ...more,
+        }
+        this.results.push(row)
+        this.launchMedians.push({
+            cell: row.cell, quantity, phase: row.phase, step: row.step, medians: unsorted.map(whole),
+            began_ms: unsorted.map((_, at) => Math.round((at * 26000 + this.random() * 25000))),
+        })
+        return row
+    }
+
+    private distribution(row: ResultRow, tail: number): void {
+        if (row.p50 === null) return
+        const buckets: [number, number][] = []
+        for (let at = 0; at < 40; at += 1) {
+            const value = Math.round(row.p50 * (0.9 + 0.012 * at * (1 + (at / 22) ** 3 * tail)))
+            const weight = Math.exp(-(((at - 9) / 4.2) ** 2)) * 900 + (at > 9 ? 260 * Math.exp(-(at - 9) / 5) : 0)
+            const counted = Math.round(weight * this.factor(0.3))
+            if (counted > 0) buckets.push([value, counted])
+        }
+        this.distributions.push({ cell: row.cell, quantity: row.quantity, phase: row.phase, step: row.step, buckets })
+    }
+
+    private failed(network: Made, probe: string, path: string, size: number, quantity: Quantity, reason: string, more: Partial<ResultRow> = {}): void {
+        const nothing = { min: null, p50: null, p90: null, p99: null, p999: null, max: null, mean: null, ci95_low: null, ci95_high: null }
+        const row = this.row(network, probe, path, size, quantity, 1, { ...nothing, launches: 0, samples: 0, status: 'failed', reason, ...more })
+        this.launchMedians.pop()
+        row.launches = 0
+    }
+
+    network(network: Made): void {
+        const deliveries = 182000
+        const late = Math.round(deliveries * network.late)
+        this.verdict = {
+            status: network.late > 0.01 ? 'failed' : 'passed', deliveries, late, late_share: late / deliveries, bound_ns: Math.max(50000, network.delay / 20),
+            lateness_p50_ns: 3100, lateness_p99_ns: network.late > 0.01 ? 61000 : 17400, lateness_max_ns: 412000, attachment_losses: 0,
+            reasons: network.late > 0.01 ? [`${late} of ${deliveries} deliveries were more than 50000 ns late; at most 1 % may be: fewer hosts, a slower network or more CPUs`] : [],
+        }
+        for (const path of ['tcp', 'udp']) {
+            this.startup(network, path)
+            this.latency(network, path)
+            if (path === 'tcp') this.messages(network)
+            this.stream(network, path)
+        }
+    }
+
+    private startup(network: Made, path: string): void {
+        this.cells += 1
+        const one = this.bound(network, path, 8) + this.host(network, path, 8)
+        const steps: [Step, number | null][] = [
+            ['neighbour', network.name === 'loopback' ? null : one * 2.3 + 42000], ['vc', network.circuit || null], ['connect', path === 'tcp' ? one * 2.1 + 31000 : null],
+            ['first', one * 2 + 88000], ['second', one * 2 + 14000], ['idle', one * 2 + 61000],
+        ]
+        const whole = steps.slice(0, 4).reduce((sum, [, ns]) => sum + (ns ?? 0), 0)
+        const row = this.row(network, 'startup', path, 8, 'startup_ns', whole * 1.02, { phase: 'cold', samples: LAUNCHES }, 0.06)
+        this.distribution(row, 2)
+        for (const [step, ns] of steps) {
+            if (ns !== null) this.row(network, 'startup', path, 8, 'startup_ns', ns, { phase: 'cold', step, samples: LAUNCHES }, step === 'vc' ? 0.004 : 0.08)
+            else if (step === 'neighbour') this.failed(network, 'startup', path, 8, 'startup_ns', 'loopback resolves no addresses', { phase: 'cold', step, status: 'skipped' })
+        }
+    }
+
+    private latency(network: Made, path: string): void {
+        const payload = network.mtu - (path === 'tcp' ? 52 : 28)
+        const sizes = [...new Set([...LATENCY_SIZES, ...(payload < 61440 ? [payload, payload + 1] : [])])].sort((a, b) => a - b)
+        for (const size of sizes) {
+            this.cells += 1
+            if (network.name === 'wan-100m-20ms' && path === 'udp' && size === 61440) {
+                this.failed(network, 'latency', path, size, 'latency_ns', 'h3: no answer within 2 s in any of 6 launches; 42 fragments of one datagram had to arrive, look at the receive buffer: sysctl net.ipv4.ipfrag_high_thresh')
+                continue
+            }
+            const ns = this.bound(network, path, size) + this.host(network, path, size)
+            const warm = this.row(network, 'latency', path, size, 'latency_ns', ns, network.name === 'wan-100m-20ms' ? { launches: 4, samples: 88 } : {}, 0.05)
+            const cold = this.row(network, 'latency', path, size, 'latency_ns', ns * 1.04 + 48000 + size * 0.9, { phase: 'cold', samples: LAUNCHES }, 0.16)
+            if ([1, payload, 61440].includes(size)) {
+                this.distribution(warm, 1)
+                this.distribution(cold, 0.4)
+            }
+        }
+    }
+
+    private messages(network: Made): void {
+        const ceiling = network.steps[network.steps.length - 1]?.[1] ?? Infinity
+        for (const size of MESSAGE_SIZES) {
+            this.cells += 1
+            const ns = this.bound(network, 'tcp', size) + this.host(network, 'tcp', size) + this.bound(network, 'tcp', 1) + this.host(network, 'tcp', 1)
+            this.row(network, 'throughput', 'tcp', size, 'throughput_bps', Math.min(ceiling * 0.995, (size * 8e9) / ns), { mode: 'message', samples: 60 }, 0.03)
+        }
+    }
+
+    private stream(network: Made, path: string): void {
+        this.cells += 1
+        const ceiling = network.steps[network.steps.length - 1]?.[1]
+        const bps = ceiling ? ceiling * network.reach * (path === 'tcp' ? 1 : 1.012) : network.name === 'loopback' ? 21.3e9 : 1.84e9
+        const size = path === 'tcp' ? 65536 : Math.min(network.mtu - 28, 65507)
+        const more: Partial<ResultRow> = { mode: 'stream', launches: path === 'tcp' ? LAUNCHES : 2 }
+        this.row(network, 'throughput', path, size, 'throughput_bps', path === 'udp' && !ceiling ? bps * 0.3 : bps, more, 0.012)
+        const cost = network.name === 'loopback' ? 0.31 : 1.9
+        this.row(network, 'throughput', path, size, 'cpu_src_ns_per_byte', path === 'tcp' ? cost : cost * 3.4, more, 0.1)
+        this.row(network, 'throughput', path, size, 'cpu_dst_ns_per_byte', path === 'tcp' ? cost * 1.3 : cost * 3.1, more, 0.1)
+        if (path === 'tcp') {
+            const window = network.reach < 0.9 ? 0.58 : 0.002
+            this.row(network, 'throughput', path, size, 'busy_share', 0.998, more, 0.001)
+            this.row(network, 'throughput', path, size, 'rwnd_limited_share', window, more, 0.03)
+            this.row(network, 'throughput', path, size, 'sndbuf_limited_share', network.name === 'loopback' ? 0.12 : 0.004, more, 0.03)
+            this.row(network, 'throughput', path, size, 'retransmits', network.name === 'ethernet-1g' ? 14 : 0, more, 0)
+        } else if (network.name === 'wire') {
+            this.failed(network, 'throughput', path, size, 'lost_share', 'the receiver of launch 1 was gone: h2 ended with signal 9', more)
+        } else {
+            this.row(network, 'throughput', path, size, 'lost_share', network.name === 'ethernet-1g' ? 0.0231 : network.name === 'loopback' ? 0.31 : 0, more, 0.1)
+            this.row(network, 'throughput', path, size, 'reordered_share', 0, more, 0)
+            this.row(network, 'throughput', path, size, 'duplicated_share', 0, more, 0)
+        }
+    }
+
+    record(network: Made): NetworkRecord {
+        const ceilings: Ceiling[] = []
+        const rate = network.steps[network.steps.length - 1]?.[1]
+        for (const path of ['tcp', 'udp']) {
+            if (network.line === null) continue
+            const ceiling = (quantity: Quantity, phase: Phase, size: number | null, value: number): void => {
+                ceilings.push({ path, quantity, phase, size_bytes: size, value: Math.round(value) })
+            }
+            for (const size of LATENCY_SIZES) ceiling('latency_ns', 'warm', size, this.bound(network, path, size))
+            ceiling('throughput_bps', 'warm', null, (rate ?? 0) * (path === 'tcp' ? 1 : 1.0166))
+            if (path === 'tcp') for (const size of MESSAGE_SIZES) ceiling('throughput_bps', 'warm', size, (size * 8e9) / (this.bound(network, path, size) + this.bound(network, path, 1)))
+            ceiling('startup_ns', 'cold', 8, network.circuit + this.bound(network, path, 8) * (path === 'tcp' ? 6 : 4))
+        }
+        return {
+            row: {
+                name: network.name, technology: network.technology, summary: network.summary, topology: network.name === 'loopback' ? null : 'star', mtu_bytes: network.mtu, line_bps: network.line,
+                tcp_max_bps: rate ?? null, tcp_expected_bps: rate ?? null, one_way_1b_ns: network.line === null ? null : network.delay,
+                overhead: network.steps.map(([step, bps, bytes]) => ({ step, bps, bytes })),
+            },
+            ceilings, attachment: network.name === 'loopback' ? null : 'tap', backpressure: network.name === 'loopback' ? null : 'gate',
+            spec: network.name === 'loopback' ? null : `name = "${network.name}"\ntechnology = "${network.technology}"\nmtu = ${network.mtu}\n`,
+        }
+    }
+}
+
+const FINDINGS: Finding[] = [
+    {
+        rule: 'cold-cost', severity: 'advice', network: 'atm-oc3c:vc=svc', path: 'tcp', sentence: 'The first message costs 21.5 ms, 400 times a warm one: a switched circuit is set up first.',
+        arithmetic: '21.0 ms circuit + 0.2 ms address + 0.1 ms connection + 0.2 ms first message, against 53 µs warm', remedy: 'Keep circuits open between messages, or use permanent ones: atm-oc3c:vc=pvc.',
+    },
+    {
+        rule: 'window-limited', severity: 'warning', network: 'wan-100m-20ms', path: 'tcp', sentence: 'A stream stops at 58.1 Mb/s of 94.1 Mb/s, because the receiver’s window holds the sender back 58 % of the time.',
+        arithmetic: 'window 149 KiB / round trip 20.2 ms = 60.4 Mb/s; the path holds 94.1 Mb/s x 20.2 ms = 232 KiB', remedy: 'sysctl -w net.ipv4.tcp_rmem="4096 131072 6291456" at the receiver: at least 232 KiB.',
+    },
+    {
+        rule: 'fidelity', severity: 'warning', network: 'ethernet-1g', path: null, sentence: 'The emulation of ethernet-1g was late: do not trust its figures below 60 µs.',
+        arithmetic: '2912 of 182000 deliveries (1.6 %) were more than 50 µs late; at most 1 % may be', remedy: 'Fewer hosts (--hosts 2), or a machine with more CPUs.',
+    },
+    { rule: 'mtu-step', severity: 'note', network: 'ethernet-100', path: 'udp', sentence: 'One byte over the MTU costs 17 µs: a second frame.', arithmetic: null, remedy: null },
+]
+
+/** The run. */
+export function sampleView(): View {
+    const sample = new Sample()
+    for (const network of NETWORKS) sample.network(network)
+    const settings = { 'ipv4.tcp_congestion_control': 'cubic', 'ipv4.tcp_rmem': '4096 131072 6291456', 'ipv4.tcp_wmem': '4096 16384 4194304', 'ipv4.tcp_timestamps': '1', 'core.rmem_max': '212992' }
+    return {
+        schema: 'sonde-view/1',
+        run: {
+            id: '20261121T043302Z-1f09c3', command: 'sonde assess --testbed lab', plan: '[testbed]\nkind = "lab"\nhosts = 4\nfloors = true\n\n[repeat]\nlaunches = 6\nseed = 1\n', seed: 1, version: '0.1.0',
+            began_unix_ns: BEGAN_NS, ended_unix_ns: BEGAN_NS + 178e9, state: 'complete',
+        },
+        verdict: '248 of 248 cells on 6 networks were measured. Streams by TCP reach 61.5 % to 99.7 % of what the networks allow. 2 warnings: read them before the figures.',
+        hosts: [1, 2, 3, 4].map((nth) => ({
+            name: `h${nth}`, address: `10.9.0.${nth}`, clock: null,
+            facts: {
+                hostname: `h${nth}`, kernel: '6.1.0-28-amd64', cpu: 'AMD EPYC 7B13', cpus: 2, memory_bytes: 25769803776, clock_source: 'kvm-clock', clock_read_ns: 24, clock_resolution_ns: 1,
+                interface: 'eth0', mtu_bytes: 1500, line_bps: null, settings: nth === 3 ? { ...settings, 'core.rmem_max': '425984' } : settings,
+            },
+        })),
+        networks: NETWORKS.map((network) => sample.record(network)),
+        results: sample.results,
+        distributions: sample.distributions,
+        launch_medians: sample.launchMedians,
+        fits: NETWORKS.map((network) => ({
+            network: network.name, path: 'tcp', wait: 'block', per_message_ns: 34000, per_frame_ns: network.mtu > 9000 ? null : 900, per_byte_ns: network.line ? 8e9 / network.line : 0.4,
+            setup_ns: network.circuit || null, half_size_bytes: network.name === 'wire' ? null : network.name === 'wan-100m-20ms' ? 252000 : network.line ? Math.round((network.line / 8e9) * 96000) : 26000, residual: 0.031,
+        })),
+        findings: FINDINGS,
+        conditions: [['Machine', 'AMD EPYC 7B13, 2 CPUs, 24 GiB'], ['Kernel', '6.1.0-28-amd64'], ['CPU plan', 'measured pair pinned to CPU 1, switch on CPU 0'], ['Order', 'shuffled blocks, seed 1'], ['Timer', 'CLOCK_MONOTONIC, 24 ns to read, resolution 1 ns']],
+        interference: NETWORKS.flatMap((network) => ['tcp', 'udp'].map((path) => ({
+            network: network.name, path, probe: 'throughput', involuntary_switches: network.name === 'ethernet-1g' ? 4132 : 87, steal_ns: path === 'udp' ? null : 31e6,
+            retransmits: path === 'tcp' ? (network.name === 'ethernet-1g' ? 14 : 0) : null, cpu_busy_share: network.name === 'loopback' ? 0.98 : 0.61,
+        }))),
+        warnings: ['wan-100m-20ms: 4 of 6 launches of latency were made before the budget ended; their medians have no interval'],
+        events: [{ at_unix_ns: BEGAN_NS + 161e9, kind: 'budget', text: 'the budget of 160 s was spent; 2 launches of wan-100m-20ms were left out' }],
+    }
+}
