@@ -1,11 +1,11 @@
-//! What a command prints with `--json`, and the schema of it.
+//! What a command prints with `--json` or exports, and the schema of it.
 //!
 //! Checked: `a_document_names_its_schema`, `the_schema_requires_every_field_of_a_row`.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::{NetworkRow, ResultRow};
+use crate::{Export, NetworkRow, ResultRow};
 
 /// The name and version of the schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub struct NetworkList {
     pub warnings: Vec<String>,
 }
 
-/// Anything that `--json` prints.
+/// Anything that is printed or exported as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Printed {
@@ -54,6 +54,8 @@ pub enum Printed {
     Results(Document),
     /// `sonde lab list`.
     Networks(NetworkList),
+    /// `sonde report export`.
+    Export(Box<Export>),
 }
 
 /// The JSON schema (2020-12) of [`Printed`], made from the types.
@@ -110,8 +112,8 @@ mod tests {
                 "{name} is not described: {described}"
             );
         }
-        assert_eq!(required.len(), 31);
-        assert_eq!(row["properties"]["p99"]["type"], json!(["integer", "null"]));
+        assert_eq!(required.len(), 32);
+        assert_eq!(row["properties"]["p99"]["type"], json!(["number", "null"]));
         assert!(
             schema["$defs"]["NetworkRow"].is_object() && schema["$defs"]["Verdict"].is_object()
         );

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_stats::Pooled;
 
-use crate::Verdict;
+use crate::{Number, Verdict};
 
 /// Where between the wire and the application a result was taken.
 #[derive(
@@ -183,6 +183,8 @@ pub struct ResultRow {
     pub path: String,
     /// How bytes are handed over.
     pub method: Option<Method>,
+    /// Of throughput: `stream`, or `message` (single messages, each with everything in it); null else.
+    pub mode: Option<String>,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The network's name with its knobs.
@@ -212,23 +214,23 @@ pub struct ResultRow {
     /// What was measured.
     pub quantity: Quantity,
     /// The smallest sample.
-    pub min: Option<u64>,
+    pub min: Option<Number>,
     /// The median sample.
-    pub p50: Option<u64>,
+    pub p50: Option<Number>,
     /// The 90th percentile.
-    pub p90: Option<u64>,
+    pub p90: Option<Number>,
     /// The 99th percentile; null below 1,000 samples.
-    pub p99: Option<u64>,
+    pub p99: Option<Number>,
     /// The 99.9th percentile; null below 10,000 samples.
-    pub p999: Option<u64>,
+    pub p999: Option<Number>,
     /// The largest sample.
-    pub max: Option<u64>,
-    /// The mean, rounded.
-    pub mean: Option<u64>,
+    pub max: Option<Number>,
+    /// The mean, rounded as the samples are.
+    pub mean: Option<Number>,
     /// Lower end of the interval of the launches' median; null below six launches.
-    pub ci95_low: Option<u64>,
+    pub ci95_low: Option<Number>,
     /// Upper end of the interval of the launches' median; null below six launches.
-    pub ci95_high: Option<u64>,
+    pub ci95_high: Option<Number>,
     /// Whether it was measured.
     pub status: Status,
     /// Why not, or what to know before trusting it.
@@ -240,21 +242,23 @@ pub struct ResultRow {
 }
 
 impl ResultRow {
-    /// Fills the statistics from one pooled population.
+    /// Fills the statistics from one pooled population, whose integers are in the base unit of this row's quantity.
     #[must_use]
     pub fn with_statistics(mut self, pooled: &Pooled) -> Self {
+        let per_unit = self.quantity.per_unit();
+        let number = |integer: u64| Number::of(integer, per_unit);
         let summary = pooled.summary;
         self.launches = pooled.launches;
         self.samples = summary.count;
-        self.min = Some(summary.min);
-        self.p50 = Some(summary.p50);
-        self.p90 = Some(summary.p90);
-        self.p99 = summary.p99;
-        self.p999 = summary.p999;
-        self.max = Some(summary.max);
-        self.mean = Some(summary.mean);
-        self.ci95_low = pooled.interval.map(|interval| interval.low);
-        self.ci95_high = pooled.interval.map(|interval| interval.high);
+        self.min = Some(number(summary.min));
+        self.p50 = Some(number(summary.p50));
+        self.p90 = Some(number(summary.p90));
+        self.p99 = summary.p99.map(number);
+        self.p999 = summary.p999.map(number);
+        self.max = Some(number(summary.max));
+        self.mean = Some(number(summary.mean));
+        self.ci95_low = pooled.interval.map(|interval| number(interval.low));
+        self.ci95_high = pooled.interval.map(|interval| number(interval.high));
         self
     }
 }
@@ -263,6 +267,7 @@ impl ResultRow {
 pub(crate) mod tests {
     use super::*;
     use serde_json::Value;
+    use sonde_stats::Series;
 
     /// A row without any figure.
     pub(crate) fn bare() -> ResultRow {
@@ -271,6 +276,7 @@ pub(crate) mod tests {
             layer: Layer::Transport,
             path: "tcp".into(),
             method: Some(Method::Plain),
+            mode: None,
             wait: Some("block".into()),
             network: "wire".into(),
             testbed: Testbed::Lab,
@@ -301,7 +307,7 @@ pub(crate) mod tests {
         }
     }
 
-    const CONTRACT: &str = "probe layer path method wait network testbed profile load src dst size_bytes phase step \
+    const CONTRACT: &str = "probe layer path method mode wait network testbed profile load src dst size_bytes phase step \
         cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high status reason backpressure verdict";
 
     #[test]
@@ -336,13 +342,24 @@ pub(crate) mod tests {
 
     #[test]
     fn figures_come_from_one_population() {
-        let launches: Vec<Vec<u64>> = (1..=6)
+        let launches: Vec<Series> = (1..=6)
             .map(|launch| (0..200).map(|n| launch * 1_000 + n).collect())
             .collect();
-        let row = bare().with_statistics(&sonde_stats::pool(&launches).unwrap());
+        let pooled = sonde_stats::pool(&launches).unwrap();
+        let row = bare().with_statistics(&pooled);
+        let number = |value| Some(Number(value));
         assert_eq!((row.launches, row.samples), (6, 1_200));
-        assert_eq!((row.min, row.max), (Some(1_000), Some(6_199)));
-        assert_eq!((row.ci95_low, row.ci95_high), (Some(1_099), Some(6_099)));
+        assert_eq!((row.min, row.max), (number(1_000.0), number(6_199.0)));
+        assert_eq!(row.ci95_low, number(1_099.0));
+        assert_eq!(row.ci95_high, number(6_099.0));
         assert!(row.p99.is_some() && row.p999.is_none());
+        // The same integers as millionths.
+        let share = ResultRow {
+            quantity: Quantity::LostShare,
+            ..bare()
+        };
+        let share = share.with_statistics(&pooled);
+        assert_eq!((share.min, share.max), (number(0.001), number(0.006_199)));
+        assert_eq!(share.ci95_low, number(0.001_099));
     }
 }

@@ -5,12 +5,13 @@
 //!          from these, never stored.
 //! Units:   a series holds integers in its quantity's [base unit](crate::Quantity::per_unit); times of day are
 //!          nanoseconds since 1970, UTC.
+//! Checked: `a_series_has_the_shape_of_its_schema`; the round trips of the store and of the export.
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use sonde_stats::Series;
+use sonde_stats::{FIRST_MAX, Series};
 
 use crate::{
     Backpressure, CellError, Layer, Method, NetworkRow, Phase, Quantity, Step, Testbed, Verdict,
@@ -18,7 +19,8 @@ use crate::{
 };
 
 /// Everything that one command measured.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Run {
     /// What was asked, when and by what.
     pub head: RunHead,
@@ -201,7 +203,8 @@ impl Factors {
 }
 
 /// A cell and how often it is to be launched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CellRecord {
     /// Its id.
     pub id: String,
@@ -214,7 +217,8 @@ pub struct CellRecord {
 }
 
 /// One launch of one cell.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct LaunchRecord {
     /// The cell.
     pub cell: String,
@@ -241,7 +245,8 @@ pub struct LaunchRecord {
 }
 
 /// One quantity of one launch.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// What.
     pub quantity: Quantity,
@@ -250,9 +255,38 @@ pub struct Measurement {
     /// The part of a start-up.
     pub step: Option<Step>,
     /// The samples; empty when it could not be had.
+    #[schemars(schema_with = "series_schema")]
     pub series: Series,
     /// Why there are no samples, with the remedy; null where there are.
     pub reason: Option<String>,
+}
+
+/// The schema of [`sonde_stats::Parts`], which knows none itself.
+fn series_schema(_: &mut SchemaGenerator) -> Schema {
+    let whole = |what: &str| json_schema!({"type": "integer", "minimum": 0, "description": what});
+    let bucket = json_schema!({
+        "type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 2, "maxItems": 2
+    });
+    json_schema!({
+        "type": "object",
+        "description": "The samples, in the quantity's base unit.",
+        "additionalProperties": false,
+        "required": ["min", "max", "sum", "first", "buckets"],
+        "properties": {
+            "min": whole("The smallest sample; 0 when there is none."),
+            "max": whole("The largest sample; 0 when there is none."),
+            "sum": whole("The sum of all samples; it may need more than 64 bits."),
+            "first": {
+                "type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": FIRST_MAX,
+                "description": "The first samples, in order."
+            },
+            "buckets": {
+                "type": "array", "items": bucket,
+                "description": "Every bucket of the histogram that is not empty, ascending: the largest value that it \
+                    counts, and how many."
+            }
+        }
+    })
 }
 
 /// What disturbed a launch at one host, from the begin of its measurement to its end.
@@ -289,4 +323,33 @@ pub struct EventRecord {
     pub kind: String,
     /// In words.
     pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_series_has_the_shape_of_its_schema() {
+        let schema = series_schema(&mut SchemaGenerator::default()).to_value();
+        let written = serde_json::to_value([3, 1, 2].into_iter().collect::<Series>()).unwrap();
+        let fields = |value: &Value| {
+            value
+                .as_object()
+                .unwrap()
+                .keys()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(fields(&written), fields(&schema["properties"]));
+        assert_eq!(
+            schema["required"].as_array().unwrap().len(),
+            fields(&written).len()
+        );
+        assert_eq!(
+            written["buckets"],
+            serde_json::json!([[1, 1], [2, 1], [3, 1]])
+        );
+    }
 }

@@ -4,7 +4,8 @@
 //!          the network (the attachment), or if there is no delivery to judge by. The bound is the larger of 50 µs and
 //!          5 % of the model's one-way time. Passed is said with the same figures.
 //! Units:   nanoseconds; shares are fractions of one.
-//! Checked: `one_per_cent_is_the_edge`, `a_loss_fails`, `nothing_delivered_is_not_passed`, `the_bound_has_a_floor`.
+//! Checked: `one_per_cent_is_the_edge`, `a_loss_fails`, `nothing_delivered_is_not_passed`, `the_bound_has_a_floor`,
+//!          `launches_are_judged_together`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -124,6 +125,22 @@ impl Verdict {
             reasons,
         }
     }
+
+    /// One judgement of several launches: counts are summed, quantiles are the worst launch's. `None` of none.
+    pub fn merged<'a>(verdicts: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
+        let mut all: Option<(Lateness, u64, u64, u64)> = None;
+        for one in verdicts {
+            let (lateness, late, bound_ns, losses) = all.get_or_insert_default();
+            lateness.count += one.deliveries;
+            lateness.p50_ns = lateness.p50_ns.max(one.lateness_p50_ns);
+            lateness.p99_ns = lateness.p99_ns.max(one.lateness_p99_ns);
+            lateness.max_ns = lateness.max_ns.max(one.lateness_max_ns);
+            *late += one.late;
+            *bound_ns = one.bound_ns.max(*bound_ns);
+            *losses += one.attachment_losses;
+        }
+        all.map(|(lateness, late, bound_ns, losses)| Self::judge(&lateness, late, bound_ns, losses))
+    }
 }
 
 #[cfg(test)]
@@ -183,5 +200,35 @@ mod tests {
         assert_eq!(Verdict::bound_ns(0), 50_000);
         assert_eq!(Verdict::bound_ns(1_000_000), 50_000);
         assert_eq!(Verdict::bound_ns(20_000_000), 1_000_000);
+    }
+
+    #[test]
+    fn launches_are_judged_together() {
+        assert_eq!(Verdict::merged([]), None);
+        let calm = Verdict::judge(&of(10_000), 0, 50_000, 0);
+        let late = Lateness {
+            p99_ns: Some(70_000),
+            max_ns: Some(80_000),
+            ..of(1_000)
+        };
+        let late = Verdict::judge(&late, 20, 50_000, 0);
+        assert_eq!(late.status, VerdictStatus::Failed);
+        // 20 of 11 000 are fewer than 1 %.
+        let both = Verdict::merged([&calm, &late]).unwrap();
+        assert_eq!(both.status, VerdictStatus::Passed);
+        assert_eq!((both.deliveries, both.late), (11_000, 20));
+        assert_eq!(both.lateness_p99_ns, Some(70_000));
+        assert_eq!(both.lateness_max_ns, Some(90_000));
+        assert_eq!(Verdict::merged([&calm]).unwrap(), calm);
+        // A launch without a delivery is not covered up by more launches without one, nor is a loss.
+        let none = Verdict::judge(&Lateness::default(), 0, 50_000, 1);
+        assert_eq!(
+            Verdict::merged([&none, &none]).unwrap().attachment_losses,
+            2
+        );
+        assert_eq!(
+            Verdict::merged([&calm, &none]).unwrap().status,
+            VerdictStatus::Failed
+        );
     }
 }

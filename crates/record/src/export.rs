@@ -1,0 +1,136 @@
+//! A run for other programs: its rows as CSV, or everything as JSON.
+//!
+//! Model:   CSV has one line for each row after a line of names, quoted where needed, with nothing for null; a row's
+//!          verdict is its status, its deliveries and how many were late. JSON is the document that `--json` printed, and
+//!          the run with every series, from which all can be worked out again.
+//! Source:  RFC 4180. Deviations: lines end with a line feed alone.
+//! Units:   as in a row.
+//! Checked: `csv_has_the_fields_of_a_row`, `text_is_quoted`, `json_comes_back`, in tests/export.rs.
+
+use std::io::{self, Write};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Document, ResultRow, Run};
+
+/// The name and version of an export's schema. A field is never removed or changed in meaning without a new number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ExportName {
+    /// The first.
+    #[default]
+    #[serde(rename = "sonde-export/1")]
+    V1,
+}
+
+/// Everything that is known of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    /// `sonde-export/1`.
+    pub schema: ExportName,
+    /// The results, as `--json` prints them.
+    pub document: Document,
+    /// What they were worked out from.
+    pub run: Run,
+}
+
+/// A run that could not be exported.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the export: {0}; look at the space and the permissions where it goes")]
+pub struct ExportError(#[from] io::Error);
+
+/// Writes everything as JSON.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn export_json(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
+    let export = Export {
+        schema: ExportName::V1,
+        document: run.document(),
+        run: run.clone(),
+    };
+    serde_json::to_writer_pretty(&mut to, &export).map_err(io::Error::from)?;
+    to.write_all(b"\n")?;
+    Ok(to.flush()?)
+}
+
+/// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
+pub const CSV_COLUMNS: [&str; 34] = [
+    "probe",
+    "layer",
+    "path",
+    "method",
+    "mode",
+    "wait",
+    "network",
+    "testbed",
+    "profile",
+    "load",
+    "src",
+    "dst",
+    "size_bytes",
+    "phase",
+    "step",
+    "cell",
+    "launches",
+    "samples",
+    "quantity",
+    "min",
+    "p50",
+    "p90",
+    "p99",
+    "p999",
+    "max",
+    "mean",
+    "ci95_low",
+    "ci95_high",
+    "status",
+    "reason",
+    "backpressure",
+    "verdict",
+    "verdict_deliveries",
+    "verdict_late",
+];
+
+/// Writes the rows as CSV.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn export_csv(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
+    writeln!(to, "{}", CSV_COLUMNS.join(","))?;
+    for row in run.rows() {
+        let fields = fields(&row)?;
+        writeln!(to, "{}", fields.join(","))?;
+    }
+    Ok(to.flush()?)
+}
+
+fn fields(row: &ResultRow) -> Result<Vec<String>, io::Error> {
+    let value = serde_json::to_value(row)?;
+    let verdict = &value["verdict"];
+    let field = |name: &&str| match *name {
+        "verdict" => text(&verdict["status"]),
+        "verdict_deliveries" => text(&verdict["deliveries"]),
+        "verdict_late" => text(&verdict["late"]),
+        name => text(&value[name]),
+    };
+    Ok(CSV_COLUMNS.iter().map(field).collect())
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => quoted(text),
+        other => quoted(&other.to_string()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}

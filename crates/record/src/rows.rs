@@ -1,0 +1,275 @@
+//! The rows of a run: what its launches say together, and what is missing.
+//!
+//! Model:   a row is one quantity of one cell, phase and step, pooled over the cell's launches that did not fail. A cell of
+//!          which nothing came has one row of its probe's main quantity that says why. Whatever makes a row worth less than
+//!          the plan wanted stands in its reason.
+//! Units:   of the row's quantity.
+//! Checked: `one_row_for_each_population`, `steps_come_in_their_order`, `several_pairs_have_no_name`,
+//!          `too_few_launches_are_told`, `what_was_not_had_says_why`, `nothing_planned_is_left_out`, `missing_launches`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sonde_stats::{Series, pool};
+
+use crate::{
+    CellRecord, Document, Factors, LaunchRecord, Measurement, Phase, Quantity, ResultRow, Run,
+    RunState, SchemaName, Status, Step, Verdict,
+};
+
+/// Below this many launches there is no interval.
+const LAUNCHES_FOR_INTERVAL: u64 = 6;
+
+/// What tells the rows of a cell apart, in the order in which they stand.
+type Population = (Option<Step>, Quantity, Phase);
+
+impl Factors {
+    /// What this cell is about: the quantity and phase of the row that it always has.
+    pub fn main(&self) -> (Quantity, Phase) {
+        match self.probe.as_str() {
+            "startup" => (Quantity::StartupNs, Phase::Cold),
+            "throughput" => (Quantity::ThroughputBps, Phase::Warm),
+            _ => (Quantity::LatencyNs, Phase::Warm),
+        }
+    }
+}
+
+impl Run {
+    /// Every row, in the plan's order of cells; within a cell the whole comes first, then the steps as they happen, and of
+    /// each the quantities.
+    pub fn rows(&self) -> Vec<ResultRow> {
+        let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
+        for launch in &self.launches {
+            launches.entry(&launch.cell).or_default().push(launch);
+        }
+        let mut rows = Vec::new();
+        for cell in &self.cells {
+            let made = launches.remove(cell.id.as_str()).unwrap_or_default();
+            rows.extend(
+                Launched {
+                    run: self,
+                    cell,
+                    made,
+                }
+                .rows(),
+            );
+        }
+        rows
+    }
+
+    /// What `--json` prints.
+    pub fn document(&self) -> Document {
+        Document {
+            schema: SchemaName::V1,
+            command: self.head.command.clone(),
+            run: (!self.head.id.is_empty()).then(|| self.head.id.clone()),
+            results: self.rows(),
+            warnings: self.warnings.clone(),
+        }
+    }
+
+    /// Planned launches that were not made or failed: cell and index, in the plan's order. Cells that are skipped have none.
+    pub fn missing(&self) -> Vec<(String, u64)> {
+        let done: BTreeSet<(&str, u64)> = self
+            .launches
+            .iter()
+            .filter(|launch| launch.failure.is_none())
+            .map(|launch| (launch.cell.as_str(), launch.index))
+            .collect();
+        let wanted = self.cells.iter().filter(|cell| cell.skipped.is_none());
+        wanted
+            .flat_map(|cell| (0..cell.launches).map(move |index| (cell.id.as_str(), index)))
+            .filter(|launch| !done.contains(launch))
+            .map(|(cell, index)| (cell.to_string(), index))
+            .collect()
+    }
+
+    /// Why a planned launch was not made.
+    fn why_not(&self) -> String {
+        let ended = |kind: &str| matches!(kind, "interrupted" | "host_lost" | "budget");
+        let told = self.events.iter().rev().find(|event| ended(&event.kind));
+        match (told, self.head.state) {
+            (Some(event), _) => event.text.clone(),
+            (None, RunState::Open) => "the run was not ended: it goes on, or was killed".into(),
+            (None, _) => "the run ended before it".into(),
+        }
+    }
+}
+
+/// A cell and its launches.
+struct Launched<'a> {
+    run: &'a Run,
+    cell: &'a CellRecord,
+    made: Vec<&'a LaunchRecord>,
+}
+
+impl Launched<'_> {
+    fn rows(&self) -> Vec<ResultRow> {
+        let mut populations: BTreeMap<Population, Vec<(&LaunchRecord, &Measurement)>> =
+            BTreeMap::new();
+        for launch in self.succeeded() {
+            for one in &launch.series {
+                let population = (one.step, one.quantity, one.phase);
+                populations
+                    .entry(population)
+                    .or_default()
+                    .push((launch, one));
+            }
+        }
+        if populations.is_empty() {
+            return vec![self.nothing()];
+        }
+        populations
+            .iter()
+            .map(|(population, measured)| self.row(*population, measured))
+            .collect()
+    }
+
+    fn succeeded(&self) -> impl Iterator<Item = &LaunchRecord> {
+        self.made
+            .iter()
+            .copied()
+            .filter(|launch| launch.failure.is_none())
+    }
+
+    /// The row of a cell of which no launch gave anything.
+    fn nothing(&self) -> ResultRow {
+        let (quantity, phase) = self.cell.factors.main();
+        let row = self.bare((None, quantity, phase), &self.made);
+        let (status, reason) = match (&self.cell.skipped, self.failures()) {
+            (Some(reason), _) => (Status::Skipped, reason.clone()),
+            (None, Some(failures)) => (Status::Failed, failures),
+            (None, None) if self.made.is_empty() => {
+                let reason = format!("not measured: {}", self.run.why_not());
+                (Status::Failed, reason)
+            }
+            (None, None) => (Status::Failed, "the launches gave nothing".into()),
+        };
+        ResultRow {
+            status,
+            reason: Some(reason),
+            ..row
+        }
+    }
+
+    fn row(&self, population: Population, measured: &[(&LaunchRecord, &Measurement)]) -> ResultRow {
+        let (with, without): (Vec<_>, Vec<_>) =
+            measured.iter().partition(|(_, one)| !one.series.is_empty());
+        let why = without.first().map(|(_, one)| {
+            let reason = one.reason.as_deref();
+            reason.unwrap_or("no sample was taken").to_string()
+        });
+        let shown = if with.is_empty() { &without } else { &with };
+        let launches: Vec<&LaunchRecord> = shown.iter().map(|(launch, _)| *launch).collect();
+        let row = self.bare(population, &launches);
+        let series: Vec<Series> = with.iter().map(|(_, one)| one.series.clone()).collect();
+        let Some(pooled) = pool(&series) else {
+            // What a cell is about was tried; what comes beside it needs something that is missing.
+            let (quantity, phase) = self.cell.factors.main();
+            let status = match population == (None, quantity, phase) {
+                true => Status::Failed,
+                false => Status::Skipped,
+            };
+            return ResultRow {
+                status,
+                reason: why,
+                ..row
+            };
+        };
+        ResultRow {
+            status: Status::Measured,
+            reason: self.shortfall(pooled.launches, why.as_deref()),
+            verdict: Verdict::merged(
+                self.succeeded()
+                    .filter_map(|launch| launch.verdict.as_ref()),
+            ),
+            ..row
+        }
+        .with_statistics(&pooled)
+    }
+
+    /// What is less than the plan wanted, in a row that `gave` launches made.
+    fn shortfall(&self, gave: u64, why: Option<&str>) -> Option<String> {
+        let mut parts = Vec::new();
+        if gave < LAUNCHES_FOR_INTERVAL {
+            let plural = if gave == 1 { "launch" } else { "launches" };
+            parts.push(format!("{gave} {plural}: an interval needs six"));
+        }
+        if gave < self.cell.launches {
+            parts.push(format!("{} were planned", self.cell.launches));
+            parts.extend(self.failures());
+            if (self.made.len() as u64) < self.cell.launches {
+                let left = self.cell.launches - self.made.len() as u64;
+                parts.push(format!("{left} not made: {}", self.run.why_not()));
+            }
+            parts.extend(why.map(str::to_string));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// How many launches failed, with each cause once.
+    fn failures(&self) -> Option<String> {
+        let mut causes: Vec<&str> = Vec::new();
+        let mut failed = 0;
+        for cause in self
+            .made
+            .iter()
+            .filter_map(|launch| launch.failure.as_deref())
+        {
+            failed += 1;
+            if !causes.contains(&cause) {
+                causes.push(cause);
+            }
+        }
+        (failed > 0).then(|| format!("{failed} failed: {}", causes.join("; ")))
+    }
+
+    /// A row without figures, of what `launches` were between.
+    fn bare(&self, population: Population, launches: &[&LaunchRecord]) -> ResultRow {
+        let factors = &self.cell.factors;
+        let (step, quantity, phase) = population;
+        let one_pair = launches.first().filter(|first| {
+            launches
+                .iter()
+                .all(|launch| (&launch.src, &launch.dst) == (&first.src, &first.dst))
+        });
+        let network = self
+            .run
+            .networks
+            .iter()
+            .find(|network| network.row.name == factors.network);
+        ResultRow {
+            probe: factors.probe.clone(),
+            layer: factors.layer,
+            path: factors.path.clone(),
+            method: factors.method,
+            mode: factors.mode.clone(),
+            wait: factors.wait.clone(),
+            network: factors.network.clone(),
+            testbed: factors.testbed,
+            profile: factors.profile.clone(),
+            load: factors.load.clone(),
+            src: one_pair.map(|launch| launch.src.clone()),
+            dst: one_pair.map(|launch| launch.dst.clone()),
+            size_bytes: Some(factors.size_bytes),
+            phase: Some(phase),
+            step,
+            cell: self.cell.id.clone(),
+            launches: 0,
+            samples: 0,
+            quantity,
+            min: None,
+            p50: None,
+            p90: None,
+            p99: None,
+            p999: None,
+            max: None,
+            mean: None,
+            ci95_low: None,
+            ci95_high: None,
+            status: Status::Failed,
+            reason: None,
+            backpressure: network.and_then(|network| network.backpressure),
+            verdict: None,
+        }
+    }
+}

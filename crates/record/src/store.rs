@@ -1,0 +1,560 @@
+//! The store: runs on disk, as they are measured.
+//!
+//! Model:   one SQLite file `sonde.db` in a folder. Each call writes one transaction: after it returns the record survives a
+//!          kill and a loss of power, and before that nothing of it is visible. The journal is a rollback journal, never a
+//!          write-ahead log, whose shared memory does not work over NFS. What a killed process left is rolled back by the
+//!          next who opens. A launch replaces a failed one of its cell and number, and never one that was measured.
+//! Source:  sqlite.org, Atomic Commit In SQLite; Write-Ahead Logging §1. Deviations: none.
+//! Units:   as of the types that are stored.
+//! Checked: tests/store.rs, tests/store_killed.rs (kill -9, two writers, full disks), tests/store_page.rs (docs/store.md).
+
+mod blob;
+mod error;
+mod read;
+mod value;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use sonde_stats::Damaged;
+
+pub use error::StoreError;
+
+use crate::{
+    CellRecord, EventRecord, HostRecord, LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
+    RunState,
+};
+use error::WAIT_S;
+use value::{Wide, json, whole, word};
+
+/// The name of the file in its folder.
+const FILE: &str = "sonde.db";
+/// "sond": what tells a store from other programs' databases, and `file` what it is.
+const APPLICATION: i64 = 0x736f_6e64;
+/// The version of the tables.
+const VERSION: i64 = 1;
+const SCHEMA: &str = include_str!("store/schema.sql");
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+}
+
+/// What may go wrong within a transaction.
+enum Fault {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+    Damaged(String),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Damaged> for Fault {
+    fn from(damaged: Damaged) -> Self {
+        Self::Damaged(damaged.0)
+    }
+}
+
+impl Store {
+    /// Opens the store in the folder `dir` for measuring; folder and file are made if absent.
+    ///
+    /// # Errors
+    /// When it cannot be written, before anything was measured for it; when it is no store, of a newer sonde, or damaged.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(dir).map_err(|source| StoreError::Folder {
+            dir: dir.to_path_buf(),
+            source,
+        })?;
+        let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let store = Self::connect(dir.join(FILE), create)?;
+        store.write("open", |transaction| {
+            // Written although it is the same, so that a folder without room for a journal is found now.
+            if store.is_new()? {
+                transaction.execute_batch(SCHEMA)?;
+                transaction.pragma_update(None, "application_id", APPLICATION)?;
+            }
+            store.identify()?;
+            Ok(transaction.pragma_update(None, "user_version", VERSION)?)
+        })?;
+        Ok(store)
+    }
+
+    /// Opens the store in the folder `dir` for reading: nothing is made, and a store on read-only media will do.
+    ///
+    /// # Errors
+    /// When there is none, it is no store, of a newer sonde, or damaged.
+    pub fn read(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(FILE);
+        if !path.try_exists().unwrap_or(true) {
+            return Err(StoreError::Absent { path });
+        }
+        // Not read-only: what a killed process left half done must be rolled back before anything can be read.
+        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        if store.is_new().map_err(|fault| store.error("read", fault))? {
+            return Err(StoreError::Absent { path: store.path });
+        }
+        store
+            .identify()
+            .map_err(|fault| store.error("read", fault))?;
+        Ok(store)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
+        if path.is_dir() {
+            let what = "it is a folder".into();
+            return Err(StoreError::Foreign { path, what });
+        }
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
+            connection.busy_timeout(Duration::from_secs(WAIT_S))?;
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            let journal =
+                connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| {
+                    row.get::<_, String>(0)
+                })?;
+            Ok((connection, journal))
+        });
+        let (connection, journal) = opened.map_err(|error| StoreError::of("open", &path, error))?;
+        if journal != "delete" {
+            let what = format!("its journal mode is {journal}, and could not be set to delete");
+            return Err(StoreError::Foreign { path, what });
+        }
+        Ok(Self { path, connection })
+    }
+
+    /// Whether there is nothing in the file.
+    fn is_new(&self) -> Result<bool, Fault> {
+        let tables: i64 =
+            self.connection
+                .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok(tables == 0 && self.pragma("application_id")? == 0 && self.pragma("user_version")? == 0)
+    }
+
+    /// Whether it is a store, and one that we know.
+    fn identify(&self) -> Result<(), Fault> {
+        let path = self.path.clone();
+        if self.pragma("application_id")? != APPLICATION {
+            let what = "it is a database of another program".into();
+            return Err(StoreError::Foreign { path, what }.into());
+        }
+        match self.pragma("user_version")? {
+            found if found > VERSION => Err(StoreError::Newer {
+                path,
+                found,
+                known: VERSION,
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn pragma(&self, name: &str) -> Result<i64, Fault> {
+        Ok(self
+            .connection
+            .pragma_query_value(None, name, |row| row.get(0))?)
+    }
+
+    fn error(&self, attempt: &'static str, fault: Fault) -> StoreError {
+        match fault {
+            Fault::Sqlite(error) => StoreError::of(attempt, &self.path, error),
+            Fault::Store(error) => error,
+            Fault::Damaged(what) => StoreError::Damaged {
+                path: self.path.clone(),
+                what,
+            },
+        }
+    }
+
+    /// All of `work`, or nothing. The lock to write is taken at once: one that is asked for after reading would fail instead
+    /// of waiting when two do so.
+    fn write<T>(
+        &self,
+        attempt: &'static str,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let begun = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate);
+        let done = begun.map_err(Fault::from).and_then(|transaction| {
+            // Dropped on an error, which rolls it back.
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        });
+        done.map_err(|fault| self.error(attempt, fault))
+    }
+
+    /// Begins a run: all that it holds already, and the cells that are planned.
+    ///
+    /// # Errors
+    /// When it cannot be written, or a run of its id is there.
+    pub fn begin(&self, run: &Run) -> Result<(), StoreError> {
+        let id = &run.head.id;
+        self.write("begin a run in", |transaction| {
+            self.insert_head(transaction, &run.head)?;
+            for host in &run.hosts {
+                insert_host(transaction, id, host)?;
+            }
+            for network in &run.networks {
+                insert_network(transaction, id, network)?;
+            }
+            for cell in &run.cells {
+                insert_cell(transaction, id, cell)?;
+            }
+            for launch in &run.launches {
+                self.insert_launch(transaction, id, launch)?;
+            }
+            for event in &run.events {
+                insert_event(transaction, id, event)?;
+            }
+            for warning in &run.warnings {
+                insert_warning(transaction, id, warning)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores a host of a run, in place of what was known of it.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn host(&self, run: &str, host: &HostRecord) -> Result<(), StoreError> {
+        self.write("write a host to", |transaction| {
+            insert_host(transaction, run, host).map_err(|fault| self.orphan(fault, "a host", run))
+        })
+    }
+
+    /// Stores a network of a run, in place of what was known of it.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn network(&self, run: &str, network: &NetworkRecord) -> Result<(), StoreError> {
+        self.write("write a network to", |transaction| {
+            insert_network(transaction, run, network)
+                .map_err(|fault| self.orphan(fault, "a network", run))
+        })
+    }
+
+    /// Stores a cell of a run, in place of what was known of it; its launches stay.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn cell(&self, run: &str, cell: &CellRecord) -> Result<(), StoreError> {
+        self.write("write a cell to", |transaction| {
+            insert_cell(transaction, run, cell).map_err(|fault| self.orphan(fault, "a cell", run))
+        })
+    }
+
+    /// Stores a launch, in place of a failed one of its cell and index.
+    ///
+    /// # Errors
+    /// When it cannot be written, its cell is not there, or one that did not fail is.
+    pub fn launch(&self, run: &str, launch: &LaunchRecord) -> Result<(), StoreError> {
+        self.launches(run, std::slice::from_ref(launch))
+    }
+
+    /// Stores several launches in one transaction, each as by [`launch`](Self::launch): those of one pair of workers, which
+    /// measured several cells.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch); then none of them is stored.
+    pub fn launches(&self, run: &str, launches: &[LaunchRecord]) -> Result<(), StoreError> {
+        self.write("write a launch to", |transaction| {
+            for launch in launches {
+                self.insert_launch(transaction, run, launch)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores an event.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn event(&self, run: &str, event: &EventRecord) -> Result<(), StoreError> {
+        self.write("write an event to", |transaction| {
+            insert_event(transaction, run, event)
+                .map_err(|fault| self.orphan(fault, "an event", run))
+        })
+    }
+
+    /// Stores a warning.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn warning(&self, run: &str, warning: &str) -> Result<(), StoreError> {
+        self.write("write a warning to", |transaction| {
+            insert_warning(transaction, run, warning)
+                .map_err(|fault| self.orphan(fault, "a warning", run))
+        })
+    }
+
+    /// Says how far a run came, now; [`RunState::Open`] says that it goes on.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn end(&self, run: &str, state: RunState) -> Result<(), StoreError> {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+        self.end_at(run, state, (state != RunState::Open).then_some(now))
+    }
+
+    /// Says how far a run came, and when.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the run is not there.
+    pub fn end_at(
+        &self,
+        run: &str,
+        state: RunState,
+        ended_unix_ns: Option<u64>,
+    ) -> Result<(), StoreError> {
+        let found = self.write("end a run in", |transaction| {
+            let ended = ended_unix_ns.map(|ns| whole("run.ended_unix_ns", ns));
+            Ok(transaction.execute(
+                "UPDATE run SET state = ?2, ended_unix_ns = ?3 WHERE id = ?1",
+                params![run, word(&state), ended.transpose()?],
+            )?)
+        })?;
+        match found {
+            0 => Err(self.no_run(run)?),
+            _ => Ok(()),
+        }
+    }
+
+    fn insert_head(&self, transaction: &Transaction<'_>, head: &RunHead) -> Result<(), Fault> {
+        let ended = head.ended_unix_ns.map(|ns| whole("run.ended_unix_ns", ns));
+        let inserted = transaction.execute(
+            "INSERT INTO run (id, command, plan, seed, version, began_unix_ns, ended_unix_ns, state)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
+            params![
+                head.id,
+                head.command,
+                head.plan,
+                Wide(head.seed.into()),
+                head.version,
+                whole("run.began_unix_ns", head.began_unix_ns)?,
+                ended.transpose()?,
+                word(&head.state),
+            ],
+        )?;
+        match inserted {
+            0 => Err(StoreError::Taken {
+                path: self.path.clone(),
+                id: head.id.clone(),
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn insert_launch(
+        &self,
+        transaction: &Transaction<'_>,
+        run: &str,
+        launch: &LaunchRecord,
+    ) -> Result<(), Fault> {
+        let number = whole("launch.number", launch.index)?;
+        transaction.execute(
+            "DELETE FROM launch WHERE run = ?1 AND cell = ?2 AND number = ?3 AND failure IS NOT NULL",
+            params![run, launch.cell, number],
+        )?;
+        let inserted = transaction.execute(
+            "INSERT INTO launch (run, cell, number, src, dst, began_unix_ns, took_ns, failure, settings, interference, verdict)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
+            params![
+                run,
+                launch.cell,
+                number,
+                launch.src,
+                launch.dst,
+                whole("launch.began_unix_ns", launch.began_unix_ns)?,
+                whole("launch.took_ns", launch.took_ns)?,
+                launch.failure,
+                json(&launch.settings),
+                json(&launch.interference),
+                launch.verdict.as_ref().map(json),
+            ],
+        );
+        let missing = format!("{run} with cell {}", launch.cell);
+        let inserted = inserted.map_err(|error| self.orphan(error.into(), "a launch", &missing))?;
+        if inserted == 0 {
+            return Err(StoreError::Measured {
+                path: self.path.clone(),
+                cell: launch.cell.clone(),
+                index: launch.index,
+            }
+            .into());
+        }
+        let id = transaction.last_insert_rowid();
+        for (place, one) in launch.series.iter().enumerate() {
+            insert_series(transaction, id, place, one)?;
+        }
+        Ok(())
+    }
+
+    /// Says which record is missing where a reference points to nothing.
+    fn orphan(&self, fault: Fault, what: &str, run: &str) -> Fault {
+        match fault {
+            Fault::Sqlite(error)
+                if error.sqlite_error().is_some_and(|error| {
+                    error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY
+                }) =>
+            {
+                Fault::Store(StoreError::Orphan {
+                    path: self.path.clone(),
+                    what: what.into(),
+                    missing: format!("run {run}"),
+                })
+            }
+            other => other,
+        }
+    }
+}
+
+fn insert_host(transaction: &Transaction<'_>, run: &str, host: &HostRecord) -> Result<(), Fault> {
+    let bound = host
+        .clock
+        .map(|clock| whole("host.clock_bound_ns", clock.bound_ns));
+    transaction.execute(
+        "INSERT INTO host (run, place, name, address, facts, clock_offset_ns, clock_drift_ppb, clock_bound_ns)
+         VALUES (?1, (SELECT count(*) FROM host WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (run, name) DO UPDATE SET address = excluded.address, facts = excluded.facts,
+             clock_offset_ns = excluded.clock_offset_ns, clock_drift_ppb = excluded.clock_drift_ppb,
+             clock_bound_ns = excluded.clock_bound_ns",
+        params![
+            run,
+            host.name,
+            host.address,
+            json(&host.facts),
+            host.clock.map(|clock| clock.offset_ns),
+            host.clock.and_then(|clock| clock.drift_ppb),
+            bound.transpose()?,
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_network(
+    transaction: &Transaction<'_>,
+    run: &str,
+    network: &NetworkRecord,
+) -> Result<(), Fault> {
+    transaction.execute(
+        "INSERT INTO network (run, place, name, description, ceilings, attachment, backpressure, spec)
+         VALUES (?1, (SELECT count(*) FROM network WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (run, name) DO UPDATE SET description = excluded.description, ceilings = excluded.ceilings,
+             attachment = excluded.attachment, backpressure = excluded.backpressure, spec = excluded.spec",
+        params![
+            run,
+            network.row.name,
+            json(&network.row),
+            json(&network.ceilings),
+            network.attachment,
+            network.backpressure.as_ref().map(word),
+            network.spec,
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_cell(transaction: &Transaction<'_>, run: &str, cell: &CellRecord) -> Result<(), Fault> {
+    let factors = &cell.factors;
+    transaction.execute(
+        "INSERT INTO cell (run, place, id, probe, mode, layer, path, method, wait, network, testbed, hosts, profile,
+             attachment, load, size_bytes, launches, skipped)
+         VALUES (?1, (SELECT count(*) FROM cell WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
+             ?15, ?16, ?17)
+         ON CONFLICT (run, id) DO UPDATE SET launches = excluded.launches, skipped = excluded.skipped",
+        params![
+            run,
+            cell.id,
+            factors.probe,
+            factors.mode,
+            word(&factors.layer),
+            factors.path,
+            factors.method.as_ref().map(word),
+            factors.wait,
+            factors.network,
+            word(&factors.testbed),
+            json(&factors.hosts),
+            factors.profile,
+            factors.attachment,
+            factors.load,
+            whole("cell.size_bytes", factors.size_bytes)?,
+            whole("cell.launches", cell.launches)?,
+            cell.skipped,
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_series(
+    transaction: &Transaction<'_>,
+    launch: i64,
+    place: usize,
+    one: &Measurement,
+) -> Result<(), Fault> {
+    let series = &one.series;
+    let wide = |value: Option<u64>| value.map(|value| Wide(value.into()));
+    transaction.execute(
+        "INSERT INTO series (launch, place, quantity, phase, step, reason, count, min, max, sum, first, buckets)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        params![
+            launch,
+            place as i64,
+            word(&one.quantity),
+            word(&one.phase),
+            one.step.as_ref().map(word),
+            one.reason,
+            whole("series.count", series.count())?,
+            wide(series.min()),
+            wide(series.max()),
+            Wide(series.sum()),
+            blob::of_samples(series.first()),
+            blob::of_buckets(&series.buckets()),
+        ],
+    )?;
+    Ok(())
+}
+
+fn insert_event(
+    transaction: &Transaction<'_>,
+    run: &str,
+    event: &EventRecord,
+) -> Result<(), Fault> {
+    let at = whole("event.at_unix_ns", event.at_unix_ns)?;
+    transaction.execute(
+        "INSERT INTO event (run, at_unix_ns, kind, text) VALUES (?1, ?2, ?3, ?4)",
+        params![run, at, event.kind, event.text],
+    )?;
+    Ok(())
+}
+
+fn insert_warning(transaction: &Transaction<'_>, run: &str, warning: &str) -> Result<(), Fault> {
+    transaction.execute(
+        "INSERT INTO warning (run, text) VALUES (?1, ?2)",
+        params![run, warning],
+    )?;
+    Ok(())
+}

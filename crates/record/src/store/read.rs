@@ -1,0 +1,293 @@
+//! Runs as they were stored.
+//!
+//! Model:   a run is read within one transaction, so that a writer meanwhile is seen wholly or not at all. What cannot have
+//!          been written by a store is an error that names the place.
+//! Checked: `a_run_comes_back_as_it_was`, `damage_is_told`, `unknown_runs_name_the_nearest` in tests/store.rs.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{OptionalExtension, Row, Transaction, TransactionBehavior};
+use sonde_stats::{Parts, Series};
+
+use super::value::{Json, Wide, Wide64, Word};
+use super::{Fault, Store, StoreError, blob};
+use crate::{
+    CellRecord, ClockRecord, EventRecord, Factors, HostRecord, LaunchRecord, Measurement,
+    NetworkRecord, Run, RunHead,
+};
+
+/// How many ids are named when one is not found.
+const NEAREST: usize = 3;
+
+const HEAD: &str =
+    "SELECT id, command, plan, seed, version, began_unix_ns, ended_unix_ns, state FROM run";
+
+impl Store {
+    /// The heads of all runs, the oldest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn runs(&self) -> Result<Vec<RunHead>, StoreError> {
+        let sql = format!("{HEAD} ORDER BY began_unix_ns, id");
+        self.reading(|transaction| all(transaction, &sql, [], head))
+    }
+
+    /// The run that began last.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn latest(&self) -> Result<Option<RunHead>, StoreError> {
+        self.reading(|transaction| last(transaction, "true"))
+    }
+
+    /// Of the runs that are not complete, the one that began last: what `--resume` goes on with.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn resumable(&self) -> Result<Option<RunHead>, StoreError> {
+        self.reading(|transaction| last(transaction, "state <> 'complete'"))
+    }
+
+    /// A whole run.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it cannot be read.
+    pub fn load(&self, id: &str) -> Result<Run, StoreError> {
+        self.reading(|transaction| {
+            let sql = format!("{HEAD} WHERE id = ?1");
+            let found = transaction.query_row(&sql, [id], head).optional()?;
+            let head = match found {
+                Some(head) => head,
+                None => return Err(self.no_run(id)?.into()),
+            };
+            Ok(Run {
+                head,
+                hosts: all(transaction, HOSTS, [id], host)?,
+                networks: all(transaction, NETWORKS, [id], network)?,
+                cells: all(transaction, CELLS, [id], cell)?,
+                launches: launches(transaction, id)?,
+                events: all(transaction, EVENTS, [id], event)?,
+                warnings: all(transaction, WARNINGS, [id], |row| row.get(0))?,
+            })
+        })
+    }
+
+    /// The error for a run that is not there.
+    pub(super) fn no_run(&self, id: &str) -> Result<StoreError, StoreError> {
+        let likeness = |known: &str| strsim::jaro_winkler(known, id);
+        let mut nearest: Vec<String> = self.known().map_err(|fault| self.error("read", fault))?;
+        nearest.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)).then(b.cmp(a)));
+        nearest.truncate(NEAREST);
+        Ok(StoreError::NoRun {
+            path: self.path.clone(),
+            id: id.into(),
+            nearest,
+        })
+    }
+
+    fn known(&self) -> Result<Vec<String>, Fault> {
+        let mut statement = self.connection.prepare("SELECT id FROM run")?;
+        let ids = statement.query_map([], |row| row.get(0))?;
+        Ok(ids.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn reading<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, StoreError> {
+        let begun = Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred);
+        let read = begun
+            .map_err(Fault::from)
+            .and_then(|transaction| work(&transaction));
+        read.map_err(|fault| self.error("read", fault))
+    }
+}
+
+fn all<T>(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    of: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Result<Vec<T>, Fault> {
+    let mut statement = transaction.prepare(sql)?;
+    let rows = statement.query_map(parameters, of)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn last(transaction: &Transaction<'_>, condition: &str) -> Result<Option<RunHead>, Fault> {
+    let sql = format!("{HEAD} WHERE {condition} ORDER BY began_unix_ns DESC, id DESC LIMIT 1");
+    Ok(transaction.query_row(&sql, [], head).optional()?)
+}
+
+fn head(row: &Row<'_>) -> rusqlite::Result<RunHead> {
+    Ok(RunHead {
+        id: row.get("id")?,
+        command: row.get("command")?,
+        plan: row.get("plan")?,
+        seed: unsigned(row, "seed")?,
+        version: row.get("version")?,
+        began_unix_ns: unsigned(row, "began_unix_ns")?,
+        ended_unix_ns: optional_unsigned(row, "ended_unix_ns")?,
+        state: row.get::<_, Word<_>>("state")?.0,
+    })
+}
+
+const HOSTS: &str = "SELECT * FROM host WHERE run = ?1 ORDER BY place";
+
+fn host(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
+    let offset: Option<i64> = row.get("clock_offset_ns")?;
+    let clock = match offset {
+        None => None,
+        Some(offset_ns) => Some(ClockRecord {
+            offset_ns,
+            drift_ppb: row.get("clock_drift_ppb")?,
+            bound_ns: unsigned(row, "clock_bound_ns")?,
+        }),
+    };
+    Ok(HostRecord {
+        name: row.get("name")?,
+        address: row.get("address")?,
+        facts: row.get::<_, Json<_>>("facts")?.0,
+        clock,
+    })
+}
+
+const NETWORKS: &str = "SELECT * FROM network WHERE run = ?1 ORDER BY place";
+
+fn network(row: &Row<'_>) -> rusqlite::Result<NetworkRecord> {
+    Ok(NetworkRecord {
+        row: row.get::<_, Json<_>>("description")?.0,
+        ceilings: row.get::<_, Json<_>>("ceilings")?.0,
+        attachment: row.get("attachment")?,
+        backpressure: optional_word(row, "backpressure")?,
+        spec: row.get("spec")?,
+    })
+}
+
+fn unsigned(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, Wide64>(column)?.0)
+}
+
+fn optional_unsigned(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<Wide64>>(column)?.map(|value| value.0))
+}
+
+fn optional_word<T: serde::de::DeserializeOwned>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<Option<T>> {
+    Ok(row.get::<_, Option<Word<T>>>(column)?.map(|word| word.0))
+}
+
+const CELLS: &str = "SELECT * FROM cell WHERE run = ?1 ORDER BY place";
+
+fn cell(row: &Row<'_>) -> rusqlite::Result<CellRecord> {
+    Ok(CellRecord {
+        id: row.get("id")?,
+        factors: Factors {
+            probe: row.get("probe")?,
+            mode: row.get("mode")?,
+            layer: row.get::<_, Word<_>>("layer")?.0,
+            path: row.get("path")?,
+            method: optional_word(row, "method")?,
+            wait: row.get("wait")?,
+            network: row.get("network")?,
+            testbed: row.get::<_, Word<_>>("testbed")?.0,
+            hosts: row.get::<_, Json<_>>("hosts")?.0,
+            profile: row.get("profile")?,
+            attachment: row.get("attachment")?,
+            load: row.get("load")?,
+            size_bytes: unsigned(row, "size_bytes")?,
+        },
+        launches: unsigned(row, "launches")?,
+        skipped: row.get("skipped")?,
+    })
+}
+
+const LAUNCHES: &str = "SELECT * FROM launch WHERE run = ?1 ORDER BY id";
+
+fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord>, Fault> {
+    let mut series = series(transaction, run)?;
+    let launches = all(transaction, LAUNCHES, [run], |row| {
+        let id: i64 = row.get("id")?;
+        Ok(LaunchRecord {
+            cell: row.get("cell")?,
+            index: unsigned(row, "number")?,
+            src: row.get("src")?,
+            dst: row.get("dst")?,
+            began_unix_ns: unsigned(row, "began_unix_ns")?,
+            took_ns: unsigned(row, "took_ns")?,
+            failure: row.get("failure")?,
+            series: series.remove(&id).unwrap_or_default(),
+            settings: row.get::<_, Json<_>>("settings")?.0,
+            interference: row.get::<_, Json<_>>("interference")?.0,
+            verdict: row.get::<_, Option<Json<_>>>("verdict")?.map(|json| json.0),
+        })
+    })?;
+    Ok(launches)
+}
+
+const SERIES: &str = "SELECT series.* FROM launch JOIN series ON series.launch = launch.id
+    WHERE launch.run = ?1 ORDER BY launch.id, series.place";
+
+/// The measurements of each launch of a run.
+fn series(
+    transaction: &Transaction<'_>,
+    run: &str,
+) -> Result<BTreeMap<i64, Vec<Measurement>>, Fault> {
+    let mut statement = transaction.prepare(SERIES)?;
+    let mut rows = statement.query([run])?;
+    let mut found: BTreeMap<i64, Vec<Measurement>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let launch = row.get("launch")?;
+        let place: i64 = row.get("place")?;
+        let one = measurement(row).map_err(|fault| match fault {
+            Fault::Damaged(what) => {
+                Fault::Damaged(format!("series {place} of launch {launch}: {what}"))
+            }
+            other => other,
+        })?;
+        found.entry(launch).or_default().push(one);
+    }
+    Ok(found)
+}
+
+fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
+    let parts = Parts {
+        min: optional_unsigned(row, "min")?.unwrap_or(0),
+        max: optional_unsigned(row, "max")?.unwrap_or(0),
+        sum: row.get::<_, Wide>("sum")?.0,
+        first: blob::samples(row.get_ref("first")?.as_blob().map_err(no_blob)?)?,
+        buckets: blob::buckets(row.get_ref("buckets")?.as_blob().map_err(no_blob)?)?,
+    };
+    let series = Series::try_from(parts)?;
+    let count: u64 = unsigned(row, "count")?;
+    if series.count() != count {
+        let found = series.count();
+        let what = format!("its histogram has {found} samples where {count} should be");
+        return Err(Fault::Damaged(what));
+    }
+    Ok(Measurement {
+        quantity: row.get::<_, Word<_>>("quantity")?.0,
+        phase: row.get::<_, Word<_>>("phase")?.0,
+        step: optional_word(row, "step")?,
+        series,
+        reason: row.get("reason")?,
+    })
+}
+
+fn no_blob(error: rusqlite::types::FromSqlError) -> Fault {
+    Fault::Damaged(error.to_string())
+}
+
+const EVENTS: &str = "SELECT at_unix_ns, kind, text FROM event WHERE run = ?1 ORDER BY id";
+
+fn event(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
+    Ok(EventRecord {
+        at_unix_ns: unsigned(row, "at_unix_ns")?,
+        kind: row.get("kind")?,
+        text: row.get("text")?,
+    })
+}
+
+const WARNINGS: &str = "SELECT text FROM warning WHERE run = ?1 ORDER BY id";
