@@ -1,0 +1,172 @@
+//! Streams and hosts that have no CPU left.
+//!
+//! Model:   `cpu-bound`: the CPU time that one end's thread takes for a byte, times the rate, is at least 90 % of one CPU.
+//!          Threads that poll use a whole CPU always, and are left out. `host-exhausted`: the busier host of a launch used
+//!          at least 90 % of all its CPUs, in the median launch of a cell; said once a network. The hosts of a lab are one
+//!          machine, which also emulates the network: where that kept its times, this is a note, else a warning.
+//! Source:  iperf3's and netperf's reports of CPU use, which name no CPU: here it is said of how many. Threshold: a
+//!          thread above 90 % spends no noticeable time waiting for the network.
+//! Checked: `a_busy_thread_is_named`, `pollers_are_always_busy`, `a_busy_host_is_said_once`.
+
+use std::collections::BTreeMap;
+
+use sonde_record::{Quantity, Status, Testbed};
+
+use super::{Finding, Severity};
+use crate::format::{rate, share, significant};
+use crate::index::{Index, Line, is_main, p50};
+
+/// Part of a CPU from which it is the limit.
+pub(super) const BUSY: f64 = 0.9;
+
+/// `cpu-bound`.
+pub(super) fn thread(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    let stream = (!line.polls()).then(|| index.stream(line))??;
+    let ends = [
+        ("sending", Quantity::CpuSrcNsPerByte),
+        ("receiving", Quantity::CpuDstNsPerByte),
+    ];
+    let (end, quantity, used) = ends
+        .into_iter()
+        .zip(index.cpu_shares(stream))
+        .filter_map(|((end, quantity), share)| Some((end, quantity, share?)))
+        .filter(|(_, _, share)| *share >= BUSY)
+        .max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let per_byte = index.beside(stream, quantity)?;
+    let sentence = format!(
+        "The {end} thread uses {} of one CPU for the stream by {} on {}: the host, not the network, limits it to {}.",
+        share(used),
+        line.path,
+        line.network,
+        rate(p50(stream))
+    );
+    let remedy = if line.path.starts_with("udp") {
+        "use larger datagrams or a larger MTU, spread the traffic over several sockets and CPUs, or place the thread beside \
+         the interface's queue"
+    } else {
+        "use a larger MTU or the interface's offloads (`ethtool -k`), or spread the traffic over several connections and CPUs"
+    };
+    let finding = Finding::new("cpu-bound", Severity::Advice, sentence)
+        .on(line)
+        .since(format!(
+            "{} ns/B x {} MB/s = {} CPU",
+            significant(per_byte, 3),
+            significant(p50(stream) / 8e6, 4),
+            significant(used, 3)
+        ));
+    Some(finding.remedy(remedy))
+}
+
+/// `host-exhausted`, once a network. In a lab that kept its times the emulation had the CPU that it needed: a note.
+pub(super) fn host_exhausted(index: &Index<'_>) -> Vec<Finding> {
+    let mut networks: BTreeMap<&str, (usize, usize, f64)> = BTreeMap::new();
+    for row in index.rows.iter().filter(|row| is_main(row)) {
+        let polls = row.wait.as_deref() == Some("poll");
+        if row.status != Status::Measured || polls {
+            continue;
+        }
+        let Some(busy) = index.host_busy(&row.cell) else {
+            continue;
+        };
+        let (all, full, most) = networks.entry(&row.network).or_default();
+        *all += 1;
+        *full += usize::from(busy >= BUSY);
+        *most = most.max(busy);
+    }
+    let late = super::fidelity::untrue(index);
+    networks
+        .into_iter()
+        .filter(|(_, (_, full, _))| *full > 0)
+        .map(|(network, (all, full, most))| {
+            let lab = index
+                .rows
+                .iter()
+                .any(|row| row.network == network && row.testbed == Testbed::Lab);
+            let sentence = format!(
+                "In {full} of {all} measurements on {network} a host had no CPU left: up to {} of all its CPUs were in use.",
+                share(most)
+            );
+            let remedy = if lab {
+                "these figures are of the machine that emulates: use fewer hosts, a slower network or more CPUs"
+            } else {
+                "stop other programs there, or take these figures as those of a loaded host"
+            };
+            let in_time = lab && late.iter().all(|one| one.network.as_deref() != Some(network));
+            let severity = if in_time {
+                Severity::Note
+            } else {
+                Severity::Warning
+            };
+            Finding::new("host-exhausted", severity, sentence)
+                .on_network(network)
+                .remedy(remedy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, line, net};
+
+    fn stream(wait: &str, dst_ps_per_byte: u64) -> Option<Finding> {
+        let run = Runs::new()
+            .network(net("wire"))
+            .wait(wait)
+            .stream("wire", "tcp", 20_000_000_000)
+            .beside(Quantity::CpuSrcNsPerByte, 150)
+            .beside(Quantity::CpuDstNsPerByte, dst_ps_per_byte)
+            .done();
+        let index = Index::new(&run);
+        let line = Line {
+            wait: Some(wait.into()),
+            ..line("wire", "tcp")
+        };
+        thread(&index, &line)
+    }
+
+    #[test]
+    fn a_busy_thread_is_named() {
+        let finding = stream("block", 388).unwrap();
+        assert_eq!(
+            finding.sentence,
+            "The receiving thread uses 97.0 % of one CPU for the stream by tcp on wire: the host, not the network, limits \
+             it to 20.00 Gb/s."
+        );
+        assert_eq!(
+            finding.arithmetic.as_deref(),
+            Some("0.388 ns/B x 2500 MB/s = 0.970 CPU")
+        );
+        assert_eq!(stream("block", 300), None);
+    }
+
+    #[test]
+    fn pollers_are_always_busy() {
+        assert_eq!(stream("poll", 400), None);
+    }
+
+    #[test]
+    fn a_busy_host_is_said_once() {
+        let run = |busy| {
+            Runs::new()
+                .network(net("wire"))
+                .disturbed(|at| {
+                    at.cpus = 2;
+                    at.span_ns = 1_000;
+                    at.host_cpu_ns = Some(busy);
+                })
+                .latency("wire", "tcp", 1, 10_000)
+                .latency("wire", "udp", 1, 10_000)
+                .done()
+        };
+        let loaded = run(1_960);
+        let found = host_exhausted(&Index::new(&loaded));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].sentence,
+            "In 2 of 2 measurements on wire a host had no CPU left: up to 98.0 % of all its CPUs were in use."
+        );
+        let idle = run(900);
+        assert_eq!(host_exhausted(&Index::new(&idle)), []);
+    }
+}

@@ -1,0 +1,120 @@
+//! Cells whose emulation did not keep its own times.
+//!
+//! Model:   `lateness`: the verdict of a row is failed (more than 1 % of its deliveries later than max(50 µs, 5 % of the
+//!          model's one-way time), or a frame lost in the attachment). Said once a network, with the worst cell.
+//! Source:  the verdict, in the record of each cell.
+//! Checked: `late_cells_are_counted`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sonde_record::{ResultRow, VerdictStatus};
+
+use super::{Finding, Severity};
+use crate::format::{share, time};
+use crate::index::{Index, is_main, words};
+
+/// `lateness`, once a network.
+pub(super) fn untrue(index: &Index<'_>) -> Vec<Finding> {
+    let mut networks: BTreeMap<&str, (BTreeSet<&str>, Vec<&ResultRow>)> = BTreeMap::new();
+    for row in index.rows.iter().filter(|row| is_main(row)) {
+        let Some(verdict) = &row.verdict else {
+            continue;
+        };
+        let (judged, late) = networks.entry(&row.network).or_default();
+        judged.insert(&row.cell);
+        if verdict.status == VerdictStatus::Failed && late.iter().all(|one| one.cell != row.cell) {
+            late.push(row);
+        }
+    }
+    networks
+        .into_iter()
+        .filter_map(|(network, (judged, late))| {
+            let worst = late.iter().max_by(|one, other| {
+                let late = |row: &ResultRow| {
+                    row.verdict
+                        .as_ref()
+                        .and_then(|verdict| verdict.late_share)
+                        .unwrap_or(1.0)
+                };
+                late(one).total_cmp(&late(other))
+            })?;
+            let verdict = worst.verdict.as_ref()?;
+            let sentence = format!(
+                "The emulation of {network} did not keep its times in {} of {} cells, the worst being {}: do not trust them.",
+                late.len(),
+                judged.len(),
+                words(worst)
+            );
+            let arithmetic = match verdict.late_share {
+                Some(late) => format!(
+                    "{} of {} deliveries more than {} late; p99 {}, {} lost in the attachment",
+                    share(late),
+                    verdict.deliveries,
+                    time(verdict.bound_ns as f64),
+                    verdict
+                        .lateness_p99_ns
+                        .map_or("unknown".into(), |ns| time(ns as f64)),
+                    verdict.attachment_losses
+                ),
+                None => verdict.reasons.join("; "),
+            };
+            Some(
+                Finding::new("lateness", Severity::Warning, sentence)
+                    .on_network(network)
+                    .since(arithmetic)
+                    .remedy(
+                        "fewer hosts, a slower network, more CPUs, or a machine without other work; `sonde lab check` \
+                         tells what this one can emulate",
+                    ),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, net};
+    use sonde_record::{Lateness, Verdict};
+
+    fn verdict(late: u64) -> Verdict {
+        let lateness = Lateness {
+            count: 10_000,
+            p99_ns: Some(120_000),
+            ..Default::default()
+        };
+        Verdict::judge(&lateness, late, 50_000, 0)
+    }
+
+    #[test]
+    fn late_cells_are_counted() {
+        let run = Runs::new()
+            .network(net("ethernet-1g"))
+            .verdict(verdict(0))
+            .latency("ethernet-1g", "tcp", 1, 10_000)
+            .verdict(verdict(320))
+            .latency("ethernet-1g", "udp", 64, 10_000)
+            .done();
+        let found = untrue(&Index::new(&run));
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].sentence,
+            "The emulation of ethernet-1g did not keep its times in 1 of 2 cells, the worst being latency of 64 B by udp on \
+             ethernet-1g: do not trust them."
+        );
+        assert!(
+            found[0]
+                .arithmetic
+                .as_ref()
+                .unwrap()
+                .starts_with("3.2 % of "),
+            "{found:?}"
+        );
+        let run = Runs::new()
+            .network(net("ethernet-1g"))
+            .verdict(verdict(100))
+            .latency("ethernet-1g", "tcp", 1, 10_000)
+            .done();
+        assert_eq!(untrue(&Index::new(&run)), []);
+    }
+}

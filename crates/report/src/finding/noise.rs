@@ -1,0 +1,203 @@
+//! What disturbed the measurements.
+//!
+//! Model:   `stolen-time`: a hypervisor took at least 1 % of a host's CPU time over all launches on a network; said once a
+//!          network, of the host that lost most. `outliers`: the slowest warm message of a line took at least fifty times
+//!          the median, or the 99th percentile is at least five times it; of the size where that is worst. It is set beside
+//!          what the hosts recorded meanwhile: involuntary switches, stolen time, segments sent again.
+//! Source:  proc(5), /proc/stat; getrusage(2); Hoefler & Belli, SC'15, rule 8 (tails may matter). Thresholds: 1 % of stolen
+//!          time is as much as a verdict allows deliveries to be late; five and fifty are what an idle machine stays below.
+//! Checked: `stolen_time_is_said_once`, `outliers_are_set_beside_what_was_seen`, `a_narrow_tail_is_not_said`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sonde_record::ResultRow;
+
+use super::{Finding, Severity};
+use crate::format::{bytes, count, share, significant, time};
+use crate::index::{Index, LATENCY, Line, p50};
+
+const STOLEN: f64 = 0.01;
+const TAIL: f64 = 5.0;
+const SLOWEST: f64 = 50.0;
+
+/// `stolen-time`, once a network.
+pub(super) fn stolen(index: &Index<'_>) -> Vec<Finding> {
+    // A launch of several sizes is a record for each of them: its hosts are counted once.
+    let mut seen = BTreeSet::new();
+    let mut hosts: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    for cell in &index.run.cells {
+        for launch in index.launches(&cell.id) {
+            for at in &launch.interference {
+                let Some(steal_ns) = at.steal_ns else {
+                    continue;
+                };
+                if seen.insert((launch.began_unix_ns, &launch.src, &launch.dst, &at.host)) {
+                    let network = cell.factors.network.as_str();
+                    let (stolen, all) = hosts.entry((network, &at.host)).or_default();
+                    *stolen += steal_ns;
+                    *all += at.span_ns.saturating_mul(at.cpus);
+                }
+            }
+        }
+    }
+    let mut worst: BTreeMap<&str, (&str, u64, u64)> = BTreeMap::new();
+    for ((network, host), (stolen, all)) in hosts {
+        let part = |stolen: u64, all: u64| stolen as f64 / all.max(1) as f64;
+        if part(stolen, all) < STOLEN {
+            continue;
+        }
+        let known = worst.entry(network).or_insert((host, stolen, all));
+        if part(stolen, all) > part(known.1, known.2) {
+            *known = (host, stolen, all);
+        }
+    }
+    worst
+        .into_iter()
+        .map(|(network, (host, stolen, all))| {
+            let part = stolen as f64 / all.max(1) as f64;
+            let sentence = format!(
+                "While {network} was measured a hypervisor took {} of the CPU time of {host}: tails and streams there are partly \
+                 its neighbours'.",
+                share(part)
+            );
+            Finding::new("stolen-time", Severity::Warning, sentence)
+                .on_network(network)
+                .since(format!(
+                    "{} stolen of {} x CPUs watched",
+                    time(stolen as f64),
+                    time(all as f64)
+                ))
+                .remedy("measure when the machine's neighbours are quiet, or with CPUs of its own")
+        })
+        .collect()
+}
+
+/// `outliers`.
+pub(super) fn outliers(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    let figures = |row: &ResultRow| {
+        let median = p50(row);
+        let of =
+            |number: Option<sonde_record::Number>| number.map_or(0.0, |number| number.0) / median;
+        (median > 0.0).then(|| (of(row.p99), of(row.max)))
+    };
+    let (row, p99, most) = index
+        .of(line, LATENCY)
+        .into_iter()
+        .filter_map(|row| figures(row).map(|(p99, most)| (row, p99, most)))
+        .filter(|(_, p99, most)| *p99 >= TAIL || *most >= SLOWEST)
+        .max_by(|one, other| one.2.total_cmp(&other.2))?;
+    let tail = row.p99.filter(|_| p99 >= TAIL).map_or(String::new(), |ns| {
+        format!(
+            ", and one in a hundred {} or more, {} times",
+            time(ns.0),
+            significant(p99, 2)
+        )
+    });
+    let sentence = format!(
+        "The slowest of {} messages of {} by {} on {} took {}, {} times the median{tail}. {}",
+        count(row.samples),
+        bytes(row.size_bytes.unwrap_or(0)),
+        line.path,
+        line.network,
+        time(p50(row) * most),
+        significant(most, 2),
+        meanwhile(index, row)
+    );
+    Some(
+        Finding::new("outliers", Severity::Note, sentence)
+            .on(line)
+            .since(format!(
+                "median {}, p99 {}, max {}",
+                time(p50(row)),
+                row.p99.map_or("unknown".into(), |ns| time(ns.0)),
+                time(p50(row) * most)
+            ))
+            .remedy("judge this path by its median and p99, not by its mean; programs that wait for the slowest rank wait for these"),
+    )
+}
+
+/// What the hosts recorded in the launches behind a row.
+fn meanwhile(index: &Index<'_>, row: &ResultRow) -> String {
+    let (mut switches, mut steal_ns, mut again) = (0, 0, 0);
+    let mut watched = false;
+    for at in index.interference(&row.cell) {
+        watched = true;
+        switches += at.involuntary_switches;
+        steal_ns += at.steal_ns.unwrap_or(0);
+        again += at.retransmits.unwrap_or(0);
+    }
+    let mut seen = Vec::new();
+    if switches > 0 {
+        seen.push(format!(
+            "the threads were put aside {} times",
+            count(switches)
+        ));
+    }
+    if steal_ns > 0 {
+        seen.push(format!("a hypervisor took {}", time(steal_ns as f64)));
+    }
+    if again > 0 {
+        seen.push(format!("{} segments were sent again", count(again)));
+    }
+    match (watched, seen.is_empty()) {
+        (false, _) => "What the hosts did meanwhile is not known.".into(),
+        (true, true) => "Nothing that was recorded of the hosts explains it.".into(),
+        (true, false) => format!("In these launches {}.", seen.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, line, net};
+
+    #[test]
+    fn stolen_time_is_said_once() {
+        let found = |steal_ns| {
+            let run = Runs::new()
+                .network(net("wire"))
+                .disturbed(|at| {
+                    at.cpus = 2;
+                    at.span_ns = 1_000_000;
+                    at.steal_ns = Some(steal_ns);
+                })
+                .latency("wire", "tcp", 1, 10_000)
+                .latency("wire", "udp", 1, 10_000)
+                .done();
+            stolen(&Index::new(&run))
+        };
+        let all = found(60_000);
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(
+            all[0].sentence.contains("took 3.0 % of the CPU time of h"),
+            "{all:?}"
+        );
+        assert_eq!(found(10_000), []);
+    }
+
+    fn tailed(slowest: u64) -> Option<Finding> {
+        let samples: Vec<u64> = (0..2_000)
+            .map(|n| if n % 500 == 0 { slowest } else { 10_000 })
+            .collect();
+        let run = Runs::new()
+            .network(net("wire"))
+            .disturbed(|at| at.involuntary_switches = 2)
+            .latency_of("wire", "tcp", 1, &samples)
+            .done();
+        outliers(&Index::new(&run), &line("wire", "tcp"))
+    }
+
+    #[test]
+    fn outliers_are_set_beside_what_was_seen() {
+        assert_eq!(
+            tailed(5_200_000).unwrap().sentence,
+            "The slowest of 12 000 messages of 1 B by tcp on wire took 5.200 ms, 520 times the median. In these launches the \
+             threads were put aside 24 times."
+        );
+    }
+
+    #[test]
+    fn a_narrow_tail_is_not_said() {
+        assert_eq!(tailed(400_000), None);
+    }
+}

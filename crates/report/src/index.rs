@@ -1,0 +1,350 @@
+//! A run as rules look at it: its rows by what they are of, and the launches behind a cell.
+//!
+//! Model:   a line is one (network, path, wait): what one curve on a plot is of. Lines come in the order of the rows.
+//! Checked: the tests of the rules that use it.
+
+use std::collections::BTreeMap;
+
+use sonde_record::{
+    CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Status,
+    Step,
+};
+
+/// What a row is of, beside its line and size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    pub probe: &'static str,
+    pub mode: Option<&'static str>,
+    pub quantity: Quantity,
+    pub phase: Phase,
+    pub step: Option<Step>,
+}
+
+/// The whole of a cold start.
+pub(crate) const START: Kind = Kind {
+    probe: "startup",
+    mode: None,
+    quantity: Quantity::StartupNs,
+    phase: Phase::Cold,
+    step: None,
+};
+/// Half a round trip, warm.
+pub(crate) const LATENCY: Kind = Kind {
+    probe: "latency",
+    mode: None,
+    quantity: Quantity::LatencyNs,
+    phase: Phase::Warm,
+    step: None,
+};
+/// The rate of a stream.
+pub(crate) const STREAM: Kind = Kind {
+    probe: "throughput",
+    mode: Some("stream"),
+    quantity: Quantity::ThroughputBps,
+    phase: Phase::Warm,
+    step: None,
+};
+/// The rate of single messages.
+pub(crate) const MESSAGE: Kind = Kind {
+    mode: Some("message"),
+    ..STREAM
+};
+
+/// One step of a cold start.
+pub(crate) const fn step(step: Step) -> Kind {
+    Kind {
+        step: Some(step),
+        ..START
+    }
+}
+
+/// One (network, path, wait).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Line {
+    pub network: String,
+    pub path: String,
+    pub wait: Option<String>,
+}
+
+impl Line {
+    fn of(row: &ResultRow) -> Self {
+        Self {
+            network: row.network.clone(),
+            path: row.path.clone(),
+            wait: row.wait.clone(),
+        }
+    }
+
+    /// Whether its threads ask again and again instead of sleeping.
+    pub fn polls(&self) -> bool {
+        self.wait.as_deref() == Some("poll")
+    }
+}
+
+/// A run, looked up.
+pub(crate) struct Index<'a> {
+    pub run: &'a Run,
+    pub rows: Vec<ResultRow>,
+    lines: Vec<Line>,
+    cells: BTreeMap<&'a str, &'a CellRecord>,
+    launches: BTreeMap<&'a str, Vec<&'a LaunchRecord>>,
+}
+
+impl<'a> Index<'a> {
+    pub fn new(run: &'a Run) -> Self {
+        let rows = run.rows();
+        let mut lines: Vec<Line> = Vec::new();
+        for row in &rows {
+            let line = Line::of(row);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
+        for launch in &run.launches {
+            launches.entry(&launch.cell).or_default().push(launch);
+        }
+        Self {
+            run,
+            rows,
+            lines,
+            cells: run
+                .cells
+                .iter()
+                .map(|cell| (cell.id.as_str(), cell))
+                .collect(),
+            launches,
+        }
+    }
+
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    pub fn cell(&self, id: &str) -> Option<&'a CellRecord> {
+        self.cells.get(id).copied()
+    }
+
+    /// The launches of a cell that gave something.
+    pub fn launches(&self, cell: &str) -> impl Iterator<Item = &'a LaunchRecord> + '_ {
+        self.launches
+            .get(cell)
+            .into_iter()
+            .flatten()
+            .copied()
+            .filter(|launch| launch.failure.is_none())
+    }
+
+    pub fn network(&self, name: &str) -> Option<&'a NetworkRecord> {
+        self.run
+            .networks
+            .iter()
+            .find(|network| network.row.name == name)
+    }
+
+    /// The measured rows of a kind on a line, by ascending size.
+    pub fn of<'i>(&'i self, line: &Line, kind: Kind) -> Vec<&'i ResultRow> {
+        let mut rows: Vec<&ResultRow> = self
+            .rows
+            .iter()
+            .filter(|row| {
+                row.status == Status::Measured
+                    && row.p50.is_some()
+                    && row.probe == kind.probe
+                    && row.mode.as_deref() == kind.mode
+                    && row.quantity == kind.quantity
+                    && row.phase == Some(kind.phase)
+                    && row.step == kind.step
+                    && Line::of(row) == *line
+            })
+            .collect();
+        rows.sort_by_key(|row| row.size_bytes);
+        rows
+    }
+
+    /// The fastest stream of a line.
+    pub fn stream(&self, line: &Line) -> Option<&ResultRow> {
+        self.of(line, STREAM)
+            .into_iter()
+            .max_by(|one, other| p50(one).total_cmp(&p50(other)))
+    }
+
+    /// The median of another quantity of the same cell.
+    pub fn beside(&self, row: &ResultRow, quantity: Quantity) -> Option<f64> {
+        self.row_beside(row, quantity)?.p50.map(|number| number.0)
+    }
+
+    /// The row of another quantity of the same cell, warm and whole.
+    pub fn row_beside(&self, row: &ResultRow, quantity: Quantity) -> Option<&ResultRow> {
+        self.rows.iter().find(|other| {
+            other.cell == row.cell
+                && other.quantity == quantity
+                && other.phase != Some(Phase::Cold)
+                && other.step.is_none()
+                && other.status == Status::Measured
+        })
+    }
+
+    /// What a stream can reach by the model: the ceiling of its path.
+    pub fn ceiling(&self, line: &Line) -> Option<f64> {
+        let network = self.network(&line.network)?;
+        let stated = network
+            .ceilings
+            .iter()
+            .find(|ceiling| {
+                ceiling.path == line.path
+                    && ceiling.quantity == Quantity::ThroughputBps
+                    && ceiling.size_bytes.is_none()
+            })
+            .map(|ceiling| ceiling.value);
+        let known = stated.or_else(|| {
+            network
+                .row
+                .tcp_max_bps
+                .filter(|_| line.path.starts_with("tcp"))
+        });
+        known.filter(|bps| *bps > 0).map(|bps| bps as f64)
+    }
+
+    /// A round trip of the smallest message on the line: measured, else the model's.
+    pub fn round_trip_ns(&self, line: &Line) -> Option<f64> {
+        let measured = self
+            .of(line, LATENCY)
+            .first()
+            .map(|row| 2.0 * p50(row))
+            .filter(|ns| *ns > 0.0);
+        measured.or_else(|| {
+            let model = self.network(&line.network)?.row.one_way_1b_ns?;
+            Some(2.0 * model as f64)
+        })
+    }
+
+    /// Part of one CPU that the sending and the receiving thread of a stream used.
+    pub fn cpu_shares(&self, row: &ResultRow) -> [Option<f64>; 2] {
+        let bytes_per_ns = p50(row) / 8e9;
+        [Quantity::CpuSrcNsPerByte, Quantity::CpuDstNsPerByte].map(|quantity| {
+            self.beside(row, quantity)
+                .map(|ns_per_byte| ns_per_byte * bytes_per_ns)
+        })
+    }
+
+    /// The two ends of every launch of a cell.
+    pub fn interference(&self, cell: &str) -> impl Iterator<Item = &'a Interference> + '_ {
+        self.launches(cell)
+            .flat_map(|launch| launch.interference.iter())
+    }
+
+    /// Part of all its CPUs that a host used while a cell was measured: the median over launches of the busier host.
+    pub fn host_busy(&self, cell: &str) -> Option<f64> {
+        let busiest = self.launches(cell).filter_map(|launch| {
+            launch
+                .interference
+                .iter()
+                .filter_map(busy)
+                .max_by(f64::total_cmp)
+        });
+        median(busiest.collect())
+    }
+
+    /// A setting that the launches of a cell read back, by the end of its name; the smallest.
+    pub fn setting(&self, cell: &str, name: &str) -> Option<u64> {
+        self.launches(cell)
+            .flat_map(|launch| &launch.settings)
+            .filter(|(key, _)| key.ends_with(name))
+            .filter_map(|(_, value)| value.split_whitespace().next()?.parse().ok())
+            .min()
+    }
+
+    /// User bytes in a full TCP segment of a line, from what was read back, else from the profile's headers.
+    pub fn segment_bytes(&self, line: &Line, cell: &str) -> Option<u64> {
+        let mtu = self.network(&line.network)?.row.mtu_bytes;
+        let era = self
+            .cell(cell)
+            .and_then(|cell| cell.factors.profile.as_deref())
+            .is_some_and(|profile| profile.starts_with("era"));
+        // 20 of IP, 20 of TCP, and 12 of its time stamps.
+        let headers = if era { 40 } else { 52 };
+        self.setting(cell, "mss_bytes")
+            .or_else(|| mtu.checked_sub(headers))
+            .filter(|bytes| *bytes > 0)
+    }
+
+    /// The frames of a message on a line; `None` where the MTU is not known.
+    pub fn frames(&self, line: &Line, cell: &str, size: u64) -> Option<u64> {
+        if line.path.starts_with("tcp") {
+            return Some(size.div_ceil(self.segment_bytes(line, cell)?).max(1));
+        }
+        // The first fragment has 8 bytes of UDP; all but the last carry a multiple of 8 (RFC 791 §3.2).
+        let last = self
+            .network(&line.network)?
+            .row
+            .mtu_bytes
+            .checked_sub(20)
+            .filter(|bytes| *bytes >= 8)?;
+        let most = last / 8 * 8;
+        Some(1 + (size + 8).saturating_sub(last).div_ceil(most))
+    }
+
+    /// Whether an emulated network, by its description, loses or overtakes nothing between two hosts that it holds back.
+    pub fn is_lossless(&self, network: &str) -> bool {
+        let Some(record) = self.network(network) else {
+            return false;
+        };
+        let held = record.backpressure == Some(sonde_record::Backpressure::Gate);
+        let spec = record.spec.as_deref();
+        held && spec.is_some_and(|text| {
+            !text.lines().any(|line| {
+                let (key, value) = line.split_once('=').unwrap_or((line, ""));
+                matches!(key.trim(), "loss" | "reorder")
+                    && value.chars().any(|c| ('1'..='9').contains(&c))
+            })
+        })
+    }
+}
+
+/// The median of a row; zero where it has none.
+pub(crate) fn p50(row: &ResultRow) -> f64 {
+    row.p50.map_or(0.0, |number| number.0)
+}
+
+/// The interval of a row.
+pub(crate) fn interval(row: &ResultRow) -> Option<(f64, f64)> {
+    Some((row.ci95_low?.0, row.ci95_high?.0))
+}
+
+/// Part of all its CPUs that a host used while it was watched.
+pub(crate) fn busy(at: &Interference) -> Option<f64> {
+    let whole = at.span_ns.checked_mul(at.cpus).filter(|ns| *ns > 0)?;
+    Some(at.host_cpu_ns? as f64 / whole as f64)
+}
+
+/// The median of what is there; the lower one of two.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().checked_sub(1)? / 2).copied()
+}
+
+/// Whether a row is of what its probe is for: not a step, and not what is measured beside.
+pub(crate) fn is_main(row: &ResultRow) -> bool {
+    row.step.is_none()
+        && matches!(
+            row.quantity,
+            Quantity::LatencyNs | Quantity::RttNs | Quantity::StartupNs | Quantity::ThroughputBps
+        )
+}
+
+/// A row in a few words: `latency of 1 B by tcp on wire`.
+pub(crate) fn words(row: &ResultRow) -> String {
+    let what = match (row.probe.as_str(), row.mode.as_deref()) {
+        ("throughput", Some(mode)) => format!("the {mode} rate"),
+        (probe, _) => probe.to_string(),
+    };
+    let phase = match (row.phase, row.probe.as_str()) {
+        (Some(Phase::Cold), "startup") | (Some(Phase::Warm) | None, _) => "",
+        (Some(Phase::Cold), _) => "cold ",
+    };
+    let size = row
+        .size_bytes
+        .map_or(String::new(), |size| format!(" of {}", crate::bytes(size)));
+    format!("{phase}{what}{size} by {} on {}", row.path, row.network)
+}

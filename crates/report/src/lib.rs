@@ -1,0 +1,24 @@
+//! What a run says: tables, findings, fits, and the report page with its data.
+//!
+//! Model:   everything is derived from a [`Run`](sonde_record::Run) alone, and nothing is measured here. Rows give the
+//!          statistics; launches give what lies between hosts and what disturbed them.
+//! Units:   as in the records; for people microseconds, Mb/s (decimal) and bytes, with the unit in the head of a column.
+//! Checked: the tests of each module.
+#![forbid(unsafe_code)]
+
+mod finding;
+mod fit;
+mod format;
+mod index;
+mod page;
+mod table;
+#[cfg(test)]
+mod testing;
+mod view;
+
+pub use finding::{Finding, Severity};
+pub use fit::FitRow;
+pub use format::{bytes, plain, rate, share, significant, time, utc};
+pub use page::{PageError, has_page, html};
+pub use table::{findings_text, rows_table, summary_table};
+pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

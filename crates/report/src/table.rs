@@ -1,0 +1,422 @@
+//! What the terminal shows: a line a network and path, every row, and the findings.
+//!
+//! Model:   numbers stand right-aligned below a head with their unit; what was not measured is a dash. A table wider than the
+//!          terminal is given in two, each with the same first columns. No colours: it reads the same in a file.
+//! Units:   µs, Mb/s (decimal), bytes, ns a byte, per cent.
+//! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
+//!          `findings_are_wrapped`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
+use sonde_record::{Number, Phase, Quantity, ResultRow, Run, Status, Step, VerdictStatus};
+
+use crate::finding::Severity;
+use crate::fit::{HalfSize, half_size};
+use crate::format::{bytes, percent, plain, significant};
+use crate::index::{Index, LATENCY, Line, START, p50, step};
+use crate::view::View;
+
+const DASH: &str = "-";
+
+/// The quantity as it is in `--json`.
+pub(crate) fn quantity_name(quantity: Quantity) -> String {
+    serde_json::to_value(quantity)
+        .ok()
+        .and_then(|value| value.as_str().map(Into::into))
+        .unwrap_or_default()
+}
+
+/// A table in the making: its first columns name a line, the others are figures of it.
+struct Sheet {
+    heads: Vec<String>,
+    lines: Vec<Vec<String>>,
+    /// How many columns name a line.
+    keys: usize,
+    /// How many of the next columns stand in the first table where one is too wide.
+    first: usize,
+    /// How many columns are text.
+    words: usize,
+}
+
+impl Sheet {
+    /// One table, or two where the terminal is too narrow for one.
+    fn text(&self, width: usize) -> String {
+        let all = self.heads.len();
+        let whole = self.part(0..all);
+        if widest(&whole) <= width {
+            return whole;
+        }
+        let cut = self.keys + self.first;
+        format!("{}\n\n{}", self.part(self.keys..cut), self.part(cut..all))
+    }
+
+    /// The columns that name a line, and those of `range`.
+    fn part(&self, range: std::ops::Range<usize>) -> String {
+        let columns: Vec<usize> = (0..self.keys)
+            .chain(range.filter(|column| *column >= self.keys))
+            .collect();
+        let pick = |cells: &[String]| -> Vec<String> {
+            columns
+                .iter()
+                .map(|column| cells[*column].clone())
+                .collect()
+        };
+        let mut table = Table::new();
+        table
+            .load_preset(presets::NOTHING)
+            .set_style(TableComponent::HeaderLines, '─')
+            .set_style(TableComponent::MiddleHeaderIntersections, '─')
+            .set_content_arrangement(ContentArrangement::Disabled)
+            .set_header(pick(&self.heads));
+        for line in &self.lines {
+            table.add_row(pick(line));
+        }
+        let places = table.column_iter_mut().zip(&columns);
+        for (column, place) in places {
+            column.set_padding((0, 1));
+            if *place >= self.words {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let lines: Vec<String> = table.lines().map(|line| line.trim_end().into()).collect();
+        lines.join("\n")
+    }
+}
+
+fn widest(text: &str) -> usize {
+    text.lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+/// One line a network and path: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
+pub fn summary_table(run: &Run, width: usize) -> String {
+    let index = Index::new(run);
+    let Some(first) = index.lines().first() else {
+        return "Nothing was measured.".into();
+    };
+    let mut sheet = Sheet {
+        heads: HEADS.iter().map(|head| (*head).into()).collect(),
+        lines: index
+            .lines()
+            .iter()
+            .map(|line| summary_line(&index, line))
+            .collect(),
+        keys: WAIT + 1,
+        first: 4,
+        words: WAIT + 1,
+    };
+    // The wait is a column only where there are several.
+    if index.lines().iter().all(|line| line.wait == first.wait) {
+        sheet.heads.remove(WAIT);
+        for line in &mut sheet.lines {
+            line.remove(WAIT);
+        }
+        (sheet.keys, sheet.words) = (WAIT, WAIT);
+    }
+    format!("{}\n\n{}", sheet.text(width), legend(&index, width))
+}
+
+const WAIT: usize = 2;
+const HEADS: [&str; 14] = [
+    "network",
+    "path",
+    "wait",
+    "cold start\nµs",
+    "1st\nµs",
+    "2nd\nµs",
+    "latency\nµs",
+    "stream\nMb/s",
+    "ceiling\nMb/s",
+    "reached\n%",
+    "n½\nB",
+    "src\nns/B",
+    "dst\nns/B",
+    "emulation\n ",
+];
+
+fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
+    let smallest = |kind| index.of(line, kind).first().map(|row| p50(row));
+    let stream = index.stream(line);
+    let ceiling = index.ceiling(line);
+    let bps = stream.map(p50);
+    let cost = |quantity| stream.and_then(|row| index.beside(row, quantity));
+    let half = half_size(index, line).map_or(DASH.into(), |size| match size {
+        HalfSize::At(size) => significant(size as f64, 4),
+        HalfSize::Above(size) => format!("> {}", significant(size as f64, 4)),
+        HalfSize::Below(size) => format!("≤ {}", significant(size as f64, 4)),
+    });
+    vec![
+        plain(&line.network),
+        plain(&line.path),
+        plain(line.wait.as_deref().unwrap_or(DASH)),
+        micros(smallest(START)),
+        micros(smallest(step(Step::First))),
+        micros(smallest(step(Step::Second))),
+        micros(smallest(LATENCY)),
+        scaled(bps, 1e6, 4),
+        scaled(ceiling, 1e6, 4),
+        bps.zip(ceiling)
+            .map_or(DASH.into(), |(bps, ceiling)| percent(bps / ceiling)),
+        half,
+        scaled(cost(Quantity::CpuSrcNsPerByte), 1.0, 3),
+        scaled(cost(Quantity::CpuDstNsPerByte), 1.0, 3),
+        fidelity(index, line),
+    ]
+}
+
+/// Whether the emulation of a line kept its times: in how many of its judged cells it did not.
+fn fidelity(index: &Index<'_>, line: &Line) -> String {
+    let mut cells = std::collections::BTreeMap::new();
+    for row in &index.rows {
+        let same = row.network == line.network && row.path == line.path && row.wait == line.wait;
+        if let (true, Some(verdict)) = (same, &row.verdict) {
+            let late = cells.entry(&row.cell).or_insert(false);
+            *late |= verdict.status == VerdictStatus::Failed;
+        }
+    }
+    let late = cells.values().filter(|late| **late).count();
+    match (cells.len(), late) {
+        (0, _) => DASH.into(),
+        (_, 0) => "in time".into(),
+        (all, late) => format!("{late} of {all} late"),
+    }
+}
+
+/// What the columns are, with the sizes that they are of.
+fn legend(index: &Index<'_>, width: usize) -> String {
+    let size = |kind| {
+        let sizes: std::collections::BTreeSet<u64> = index
+            .lines()
+            .iter()
+            .filter_map(|line| index.of(line, kind).first()?.size_bytes)
+            .collect();
+        match (sizes.len(), sizes.first()) {
+            (1, Some(size)) => bytes(*size),
+            _ => "the smallest size".into(),
+        }
+    };
+    let text = format!(
+        "Medians. cold start: to the first answer, with all that is paid once ({}); 1st, 2nd: round trips of its first messages; \
+         latency: half a warm round trip ({}); n½: the size at which single messages reach half of the ceiling, or of their own \
+         best; src, dst: CPU time a byte of the sender and the receiver.",
+        size(START),
+        size(LATENCY)
+    );
+    wrapped(&text, width, "")
+}
+
+fn micros(ns: Option<f64>) -> String {
+    scaled(ns, 1e3, 4)
+}
+
+fn scaled(value: Option<f64>, scale: f64, digits: u32) -> String {
+    value.map_or(DASH.into(), |value| significant(value / scale, digits))
+}
+
+/// How a quantity is shown: its name and unit, and what its own unit is divided by.
+fn shown(row: &ResultRow) -> (&'static str, f64) {
+    match row.quantity {
+        Quantity::LatencyNs => ("latency µs", 1e3),
+        Quantity::RttNs => ("round trip µs", 1e3),
+        Quantity::StartupNs => ("start-up µs", 1e3),
+        Quantity::ThroughputBps => ("rate Mb/s", 1e6),
+        Quantity::CpuSrcNsPerByte => ("CPU src ns/B", 1.0),
+        Quantity::CpuDstNsPerByte => ("CPU dst ns/B", 1.0),
+        Quantity::LostShare => ("lost %", 0.01),
+        Quantity::ReorderedShare => ("reordered %", 0.01),
+        Quantity::DuplicatedShare => ("duplicated %", 0.01),
+        Quantity::BusyShare => ("busy %", 0.01),
+        Quantity::RwndLimitedShare => ("window-limited %", 0.01),
+        Quantity::SndbufLimitedShare => ("buffer-limited %", 0.01),
+        Quantity::Retransmits => ("sent again", 1.0),
+    }
+}
+
+/// A factor's name, and how it is read off a row.
+type Factor = (&'static str, fn(&ResultRow) -> String);
+
+/// Every row with its median, interval, extremes and count. What all rows share stands above them once.
+pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
+    if rows.is_empty() {
+        return "Nothing was measured.".into();
+    }
+    let factors: [Factor; 7] = [
+        ("probe", probe),
+        ("network", |row| plain(&row.network)),
+        ("path", |row| plain(&row.path)),
+        ("wait", |row| plain(row.wait.as_deref().unwrap_or(DASH))),
+        ("from", |row| plain(row.src.as_deref().unwrap_or(DASH))),
+        ("to", |row| plain(row.dst.as_deref().unwrap_or(DASH))),
+        ("launches", |row| row.launches.to_string()),
+    ];
+    let (same, differ): (Vec<_>, Vec<_>) = factors
+        .into_iter()
+        .partition(|(_, of)| rows.iter().all(|row| of(row) == of(&rows[0])));
+    let mut text = String::new();
+    for (name, of) in same {
+        let value = of(&rows[0]);
+        if value != DASH {
+            let gap = if text.is_empty() { "" } else { ", " };
+            let _ = write!(text, "{gap}{name} {value}"); // Writing to a String cannot fail.
+        }
+    }
+    let mut heads: Vec<String> = differ.iter().map(|(name, _)| (*name).into()).collect();
+    heads.extend(FIGURES.map(Into::into));
+    let lines = rows.iter().map(|row| {
+        let factors = differ.iter().map(|(_, of)| of(row));
+        factors.chain(figures(row)).collect()
+    });
+    let sheet = Sheet {
+        heads,
+        lines: lines.collect(),
+        keys: differ.len() + 3,
+        first: 3,
+        words: differ.len() + 2,
+    };
+    let _ = write!(text, "\n{}", sheet.text(width));
+    for reason in reasons(rows) {
+        let _ = write!(text, "\n{}", wrapped(&reason, width, ""));
+    }
+    text.trim_start().to_string()
+}
+
+fn probe(row: &ResultRow) -> String {
+    let mode = row.mode.as_deref().map(|mode| format!(" {mode}"));
+    plain(&format!("{}{}", row.probe, mode.unwrap_or_default()))
+}
+
+const FIGURES: [&str; 9] = [
+    "phase",
+    "quantity",
+    "size B",
+    "p50",
+    "95 % interval",
+    "n",
+    "min",
+    "p99",
+    "max",
+];
+
+fn figures(row: &ResultRow) -> [String; 9] {
+    let (quantity, scale) = shown(row);
+    let figure = |number: Option<Number>| scaled(number.map(|number| number.0), scale, 4);
+    let phase = match (row.phase, row.step) {
+        (None, _) => DASH.to_string(),
+        (Some(Phase::Cold), None) => "cold".into(),
+        (Some(Phase::Warm), None) => "warm".into(),
+        (Some(_), Some(step)) => match step {
+            Step::Neighbour => "neighbour",
+            Step::Vc => "vc",
+            Step::Connect => "connect",
+            Step::First => "first",
+            Step::Second => "second",
+            Step::Idle => "idle",
+        }
+        .into(),
+    };
+    let interval = match (row.ci95_low, row.ci95_high) {
+        (Some(_), Some(_)) => format!("{} – {}", figure(row.ci95_low), figure(row.ci95_high)),
+        _ => DASH.into(),
+    };
+    let samples = match row.status {
+        Status::Measured => significant(row.samples as f64, 1),
+        Status::Failed => "failed".into(),
+        Status::Skipped => "skipped".into(),
+    };
+    [
+        phase,
+        quantity.into(),
+        row.size_bytes
+            .map_or(DASH.into(), |size| significant(size as f64, 1)),
+        figure(row.p50),
+        interval,
+        samples,
+        figure(row.min),
+        figure(row.p99),
+        figure(row.max),
+    ]
+}
+
+/// Why rows are not measured, or what to know of them; each reason once.
+fn reasons(rows: &[ResultRow]) -> Vec<String> {
+    let mut all: Vec<(&str, usize)> = Vec::new();
+    for reason in rows.iter().filter_map(|row| row.reason.as_deref()) {
+        match all.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => all.push((reason, 1)),
+        }
+    }
+    all.into_iter()
+        .map(|(reason, count)| match count {
+            1 => plain(reason),
+            count => format!("{} ({count} rows)", plain(reason)),
+        })
+        .collect()
+}
+
+/// The findings, warnings first, each with its figures and what to do.
+pub fn findings_text(view: &View, width: usize) -> String {
+    if view.findings.is_empty() {
+        return "No findings.".into();
+    }
+    let mut text = String::new();
+    for (at, finding) in view.findings.iter().enumerate() {
+        let severity = match finding.severity {
+            Severity::Note => "note",
+            Severity::Advice => "advice",
+            Severity::Warning => "warning",
+        };
+        let sentence = format!("{} [{}]", plain(&finding.sentence), plain(&finding.rule));
+        let sentence = wrapped(&sentence, width, INDENT);
+        let _ = writeln!(text, "{severity:<9}{}", sentence.trim_start());
+        // What is to be done about several of one rule is said after the last of them.
+        let again = view
+            .findings
+            .get(at + 1)
+            .is_some_and(|next| next.rule == finding.rule && next.remedy == finding.remedy);
+        let rest = [
+            ("=", finding.arithmetic.as_deref()),
+            ("→", finding.remedy.as_deref().filter(|_| !again)),
+        ];
+        for (mark, part) in rest {
+            if let Some(part) = part {
+                let line = format!("{mark} {}", plain(part));
+                let _ = writeln!(text, "{}", wrapped(&line, width, INDENT));
+            }
+        }
+    }
+    text.trim_end().to_string()
+}
+
+const INDENT: &str = "         ";
+
+/// Words in lines of at most `width`, each after `indent`; a word that is longer stands alone, and what is between backquotes
+/// is one word, so that it can be copied. At most 120 columns, since longer lines are hard to read.
+fn wrapped(text: &str, width: usize, indent: &str) -> String {
+    let room = width.clamp(40, 120) - indent.len();
+    let mut quoted = false;
+    let words = text.split(|c: char| {
+        quoted ^= c == '`';
+        c == ' ' && !quoted
+    });
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in words.filter(|word| !word.is_empty()) {
+        let last = lines.last_mut().expect("there is a first line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= room {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.into());
+        }
+    }
+    let lines: Vec<String> = lines.iter().map(|line| format!("{indent}{line}")).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

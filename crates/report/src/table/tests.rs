@@ -1,0 +1,194 @@
+//! Tables as a person sees them.
+
+use sonde_record::{Lateness, Verdict};
+
+use super::*;
+use crate::testing::{Runs, assessment, net};
+
+fn verdict(late: u64) -> Verdict {
+    let lateness = Lateness {
+        count: 10_000,
+        ..Lateness::default()
+    };
+    Verdict::judge(&lateness, late, 50_000, 0)
+}
+
+fn two_networks() -> Runs {
+    Runs::new()
+        .network(net("loopback").mtu(65_536))
+        .network(net("atm-oc3c:vc=svc").mtu(9_180).tcp_max(134_340_000))
+        .latency("loopback", "tcp", 1, 4_021)
+        .stream("loopback", "tcp", 19_970_000_000)
+        .beside(Quantity::CpuSrcNsPerByte, 301)
+        .beside(Quantity::CpuDstNsPerByte, 388)
+        .verdict(verdict(0))
+        .startup("atm-oc3c:vc=svc", "tcp", 8, None, 21_412_345)
+        .startup("atm-oc3c:vc=svc", "tcp", 8, Some(Step::First), 130_400)
+        .startup("atm-oc3c:vc=svc", "tcp", 8, Some(Step::Second), 101_200)
+        .latency("atm-oc3c:vc=svc", "tcp", 1, 48_700)
+        .message("atm-oc3c:vc=svc", "tcp", 1_024, 30_000_000)
+        .message("atm-oc3c:vc=svc", "tcp", 8_192, 90_000_000)
+        .verdict(verdict(300))
+        .stream("atm-oc3c:vc=svc", "tcp", 134_206_000)
+        .latency("atm-oc3c:vc=svc", "udp", 1, 41_300)
+}
+
+const SUMMARY: &str = "
+network          path  cold start    1st    2nd  latency  stream  ceiling  reached    n½    src    dst    emulation
+                               µs     µs     µs       µs    Mb/s     Mb/s        %     B   ns/B   ns/B
+────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+loopback         tcp            -      -      -    4.021  19 970        -        -     -  0.301  0.388            -
+atm-oc3c:vc=svc  tcp       21 412  130.4  101.2    48.70   134.2    134.3     99.9  3713      -      -  1 of 5 late
+atm-oc3c:vc=svc  udp            -      -      -    41.30       -        -        -     -      -      -  1 of 1 late
+
+Medians. cold start: to the first answer, with all that is paid once (8 B); 1st, 2nd: round trips of its first messages;
+latency: half a warm round trip (1 B); n½: the size at which single messages reach half of the ceiling, or of their own
+best; src, dst: CPU time a byte of the sender and the receiver.";
+
+#[test]
+fn the_summary_reads_without_a_plot() {
+    let run = two_networks().done();
+    let text = summary_table(&run, 200);
+    assert_eq!(text, SUMMARY.trim_start_matches('\n'), "\n{text}");
+}
+
+const NARROW: &str = "
+network          path  cold start    1st    2nd  latency
+                               µs     µs     µs       µs
+─────────────────────────────────────────────────────────
+loopback         tcp            -      -      -    4.021
+atm-oc3c:vc=svc  tcp       21 412  130.4  101.2    48.70
+atm-oc3c:vc=svc  udp            -      -      -    41.30
+
+network          path  stream  ceiling  reached    n½    src    dst    emulation
+                         Mb/s     Mb/s        %     B   ns/B   ns/B
+─────────────────────────────────────────────────────────────────────────────────
+loopback         tcp   19 970        -        -     -  0.301  0.388            -
+atm-oc3c:vc=svc  tcp    134.2    134.3     99.9  3713      -      -  1 of 5 late
+atm-oc3c:vc=svc  udp        -        -        -     -      -      -  1 of 1 late
+";
+
+#[test]
+fn a_narrow_terminal_has_two_tables() {
+    let run = two_networks().done();
+    let text = summary_table(&run, 82);
+    let tables = text.split("\n\nMedians").next().unwrap();
+    assert_eq!(tables, NARROW.trim_matches('\n'), "\n{text}");
+}
+
+#[test]
+fn several_waits_are_a_column() {
+    let run = two_networks()
+        .wait("poll")
+        .latency("atm-oc3c:vc=svc", "udp", 1, 38_000)
+        .done();
+    let text = summary_table(&run, 200);
+    assert!(text.starts_with("network          path  wait "), "{text}");
+    assert!(text.contains("udp   poll "), "{text}");
+}
+
+const ROWS: &str = "
+network wire, path udp, wait block
+probe              launches  phase  quantity    size B      p50      95 % interval       n      min  p99      max
+──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+latency            6         warm   latency µs      64    10.00      10.00 – 15.00     120    10.00    -    15.00
+throughput stream  6         warm   rate Mb/s   65 536    957.0      957.0 – 957.0       6    957.0    -    957.0
+throughput stream  6         warm   lost %      65 536  0.03120  0.03120 – 0.03120       6  0.03120    -  0.03120
+latency            0         warm   latency µs       8        -                  -  failed        -    -        -
+6 failed: h2 is gone: \\u{1b}[31mlook there
+";
+
+#[test]
+fn rows_name_what_differs() {
+    let run = Runs::new()
+        .network(net("wire"))
+        .spread(0.5)
+        .latency("wire", "udp", 64, 10_000)
+        .spread(0.0)
+        .stream("wire", "udp", 957_000_000)
+        .beside(Quantity::LostShare, 312)
+        .failed_cell("wire", "udp", "h2 is gone: \u{1b}[31mlook there")
+        .done();
+    let text = rows_table(&run.rows(), 200);
+    assert_eq!(text, ROWS.trim_matches('\n'), "\n{text}");
+}
+
+const FINDINGS: &str = "
+advice   The window limits the stream by tcp on wan: 65 535 B a round trip of
+         20.05 ms is 26.15 Mb/s, and 26.00 Mb/s was measured, 27.6 % of what the
+         network allows. [window-limited]
+         = 65 535 B x 8 / 20.05 ms = 26.15 Mb/s
+         → `--profile modern`; on real hosts give the receiving host room for
+         235 959 B on the way:
+         `sysctl -w net.ipv4.tcp_rmem=\"4096 131072 471918\"` (half of a buffer is
+         the kernel's own), and net.ipv4.tcp_window_scaling=1 above 65 535 B
+advice   The stream by tcp on wan reaches 26.00 Mb/s, 27.6 % of what the network
+         allows. [below-expectation]
+         = 26.00 Mb/s / 94.15 Mb/s = 27.6 %
+         → see window-limited, which explains it
+";
+
+#[test]
+fn findings_are_wrapped() {
+    let run = Runs::new()
+        .network(net("wan").tcp_max(94_148_000))
+        .profile("era:window=65535")
+        .latency("wan", "tcp", 1, 10_025_000)
+        .stream("wan", "tcp", 26_000_000)
+        .done();
+    let text = findings_text(&View::of(&run), 80);
+    assert_eq!(text, FINDINGS.trim_matches('\n'), "\n{text}");
+}
+
+#[test]
+fn a_remedy_of_several_is_said_once() {
+    let view = View::of(&assessment());
+    let text = findings_text(&view, 100);
+    let cold = view
+        .findings
+        .iter()
+        .filter(|finding| finding.rule == "cold-start")
+        .count();
+    assert!(cold > 1);
+    assert_eq!(text.matches("→ keep the addresses").count(), 1, "{text}");
+    assert_eq!(text.matches("[cold-start]").count(), cold);
+}
+
+#[test]
+fn hostile_names_stay_in_their_line() {
+    let name = "evil\u{1b}[2J\nname\u{202e}";
+    let run = Runs::new()
+        .network(net(name))
+        .latency(name, "tcp", 1, 10_000)
+        .failed_cell(name, "udp", "a\nb\u{7}")
+        .done();
+    let view = View::of(&run);
+    for text in [
+        summary_table(&run, 80),
+        rows_table(&run.rows(), 80),
+        findings_text(&view, 80),
+    ] {
+        assert!(
+            text.chars()
+                .all(|c| c == '\n' || !(c.is_control() || c == '\u{202e}')),
+            "{text:?}"
+        );
+        assert!(!text.contains("\nname"), "{text}");
+    }
+}
+
+#[test]
+fn nothing_measured_is_said() {
+    let empty = Runs::new().done();
+    assert_eq!(summary_table(&empty, 80), "Nothing was measured.");
+    assert_eq!(rows_table(&[], 80), "Nothing was measured.");
+    assert!(findings_text(&View::of(&empty), 80).starts_with("warning  Nothing was measured."));
+    let failed = Runs::new()
+        .network(net("wire"))
+        .failed_cell("wire", "tcp", "h2 is gone")
+        .done();
+    assert!(summary_table(&failed, 80).contains("wire     tcp"));
+    assert!(rows_table(&failed.rows(), 80).contains("h2 is gone"));
+    assert!(findings_text(&View::of(&failed), 80).contains("h2 is gone"));
+    assert!(!View::of(&failed).verdict.is_empty());
+}
