@@ -5,13 +5,14 @@
 //!          datagrams against the model's own, and a TCP stream against the model's kernel-like sender. Frames a second: a
 //!          blast of small datagrams over a `wire`, which is this machine's limit and not the network's.
 
-use crate::bench::{self, Bench};
 use crate::failure::{self, Failure};
 use crate::networks::{self, mbit, micros, table};
-use crate::testbed::LabOptions;
+use crate::testbed::{HostOptions, LabOptions, this_program};
 use sonde_channel::{Path, Wait};
-use sonde_lab::Report;
-use sonde_probe::{Figures, Probe, Terms};
+use sonde_fleet::{Ask, Fleet};
+use sonde_lab::{Config, Report};
+use sonde_probe::{Probe, Terms};
+use sonde_record::{Phase, Quantity};
 use sonde_units::{Bytes, Span};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -41,15 +42,70 @@ fn median(mut values: Vec<u64>) -> Option<u64> {
 
 fn terms(probe: Probe, path: Path, size_bytes: u64) -> Terms {
     let mut terms = Terms::new(probe, path, Wait::Block);
-    terms.size_bytes = size_bytes;
+    terms.sizes_bytes = vec![size_bytes];
     match probe {
         Probe::Latency => {
-            (terms.samples, terms.budget_ns, terms.warmup) = (1_000, SECOND_NS / 2, 20)
+            (terms.samples_min, terms.samples_max) = (1_000, 1_000);
+            (terms.budget_ns, terms.warmup) = (SECOND_NS / 2, 20);
         }
-        Probe::Throughput => terms.budget_ns = SECOND_NS,
-        Probe::Startup => {}
+        _ => terms.budget_ns = SECOND_NS,
     }
     terms
+}
+
+/// A lab with agents in it.
+struct Bench {
+    fleet: Fleet,
+    config: Config,
+}
+
+impl Bench {
+    fn start(network: &str, hosts: &HostOptions) -> Result<Self, Failure> {
+        let options = LabOptions {
+            network: network.into(),
+            ..LabOptions::of_hosts(hosts.clone())
+        };
+        let config = options.config()?;
+        let fleet = Fleet::lab(&this_program()?, &config).map_err(Failure::cannot)?;
+        Ok(Self { fleet, config })
+    }
+
+    /// One launch from h1 to h2: the median of its main quantity, and what the switch did.
+    fn launch(&mut self, terms: Terms, quantity: Quantity) -> Result<(u64, Report), Failure> {
+        let ask = Ask {
+            terms,
+            src: 0,
+            dst: 1,
+            one_way_ns: None,
+        };
+        let launched = self.fleet.converse(&ask).map_err(Failure::cannot)?;
+        let mut measurements = launched
+            .outcome
+            .sizes
+            .iter()
+            .flat_map(|size| &size.measurements);
+        let main = measurements
+            .find(|one| one.quantity == quantity && one.phase == Phase::Warm && one.step.is_none());
+        let median = main
+            .and_then(|one| one.series.median())
+            .ok_or_else(|| Failure::cannot(format!("a launch gave no {quantity:?}")))?;
+        Ok((median, launched.report.unwrap_or_default()))
+    }
+}
+
+/// Adds the counts of one launch to those of others; of quantiles the worst stays.
+fn merge(all: &mut Report, one: &Report) {
+    all.deliveries += one.deliveries;
+    all.late += one.late;
+    all.lateness_ns_p50 = all.lateness_ns_p50.max(one.lateness_ns_p50);
+    all.lateness_ns_p99 = all.lateness_ns_p99.max(one.lateness_ns_p99);
+    all.lateness_ns_max = all.lateness_ns_max.max(one.lateness_ns_max);
+    all.attachment.interface_tx += one.attachment.interface_tx;
+    all.attachment.interface_rx += one.attachment.interface_rx;
+    all.attachment.gate += one.attachment.gate;
+    all.attachment.socket += one.attachment.socket;
+    all.attachment.handover += one.attachment.handover;
+    all.cpu_ns += one.cpu_ns;
 }
 
 /// Signed difference in parts of a thousand, for people.
@@ -64,25 +120,20 @@ fn percent(measured: u64, model: u64) -> String {
 }
 
 /// `sonde lab check`; 1 where a bound is not kept or the emulation was not true to the model.
-pub fn check(options: &LabOptions, launches: u64) -> Result<i32, Failure> {
-    let bench = Bench::start(options)?;
-    let one_way = bench.model_one_way(Path::Udp, 1)?;
+pub fn check(network: &str, hosts: &HostOptions, launches: u64) -> Result<i32, Failure> {
+    let mut bench = Bench::start(network, hosts)?;
+    let one_way = networks::one_way(&bench.config.network, networks::UDP_1B)?;
     // A whole number of nanoseconds can be written as a knob.
     let delay = Span::nanos(one_way.as_nanos());
-    let wire = Bench::start(&LabOptions {
-        network: format!("wire:delay={delay}"),
-        ledger: None,
-        pcap: None,
-        ..options.clone()
-    })?;
-    let mut lines = vec![delay_line(&bench, &wire, launches)?];
-    lines.extend(rate_lines(&bench, launches)?);
-    lines.push(frames_line(&wire, launches)?);
-    let network = &bench.config().network.name;
+    let mut wire = Bench::start(&format!("wire:delay={delay}"), hosts)?;
+    let mut lines = vec![delay_line(&mut bench, &mut wire, launches)?];
+    lines.extend(rate_lines(&mut bench, launches)?);
+    lines.push(frames_line(&mut wire, launches)?);
+    let network = &bench.config.network.name;
     println!(
         "{network}: {} hosts attached by {}, {} launches",
-        options.hosts.hosts,
-        bench.lab().info().attachment.name(),
+        hosts.hosts,
+        bench.fleet.attachment().unwrap_or_default(),
         launches
     );
     let row = |line: &Line| {
@@ -136,20 +187,19 @@ pub fn check(options: &LabOptions, launches: u64) -> Result<i32, Failure> {
     let good = judged
         .iter()
         .all(|line| line.kept != Some(false) && line.report.passed());
-    bench.stop()?;
-    wire.stop()?;
+    bench.fleet.stop().map_err(Failure::cannot)?;
+    wire.fleet.stop().map_err(Failure::cannot)?;
     Ok(if good { 0 } else { failure::UNMET })
 }
 
-fn delay_line(bench: &Bench, wire: &Bench, launches: u64) -> Result<Line, Failure> {
+fn delay_line(bench: &mut Bench, wire: &mut Bench, launches: u64) -> Result<Line, Failure> {
     let (mut here, mut there, mut report) = (Vec::new(), Vec::new(), Report::default());
     for _ in 0..launches {
-        let (outcome, launch) = bench.launch(terms(Probe::Latency, Path::Udp, 1), 1, 2)?;
-        bench::merge(&mut report, &launch);
-        here.extend(rtt(&outcome));
-        there.extend(rtt(&wire
-            .launch(terms(Probe::Latency, Path::Udp, 1), 1, 2)?
-            .0));
+        let ask = || terms(Probe::Latency, Path::Udp, 1);
+        let (median, launch) = bench.launch(ask(), Quantity::LatencyNs)?;
+        merge(&mut report, &launch);
+        here.push(2 * median);
+        there.push(2 * wire.launch(ask(), Quantity::LatencyNs)?.0);
     }
     let (Some(here), Some(there)) = (median(here), median(there)) else {
         return Err(Failure::cannot("no launch gave a round trip"));
@@ -167,28 +217,27 @@ fn delay_line(bench: &Bench, wire: &Bench, launches: u64) -> Result<Line, Failur
     })
 }
 
-fn rtt(outcome: &sonde_probe::Outcome) -> Option<u64> {
-    match &outcome.measured.figures {
-        Figures::Latency(latency) => Some(latency.rtt_ns.p50),
-        Figures::Startup(_) | Figures::Throughput(_) => None,
-    }
-}
-
-/// Medians of a stream's rate over launches, and what the switch did.
-fn stream(bench: &Bench, path: Path, size: u64, launches: u64) -> Result<(u64, Report), Failure> {
+/// Median of a stream's rate over launches, and what the switch did.
+fn stream(
+    bench: &mut Bench,
+    path: Path,
+    size: u64,
+    launches: u64,
+) -> Result<(u64, Report), Failure> {
     let (mut rates, mut report) = (Vec::new(), Report::default());
     for _ in 0..launches {
-        let (outcome, launch) = bench.launch(terms(Probe::Throughput, path, size), 1, 2)?;
-        bench::merge(&mut report, &launch);
-        rates.extend(outcome.served.window.map(|window| window.bps));
+        let (rate, launch) =
+            bench.launch(terms(Probe::Stream, path, size), Quantity::ThroughputBps)?;
+        merge(&mut report, &launch);
+        rates.push(rate);
     }
     median(rates)
         .map(|rate| (rate, report))
         .ok_or_else(|| Failure::cannot("no launch gave a rate"))
 }
 
-fn rate_lines(bench: &Bench, launches: u64) -> Result<Vec<Line>, Failure> {
-    let spec = &bench.config().network;
+fn rate_lines(bench: &mut Bench, launches: u64) -> Result<Vec<Line>, Failure> {
+    let spec = &bench.config.network.clone();
     let full = Bytes(spec.mtu - UDP_HEADERS);
     let mut lines = Vec::new();
     for (what, path, size, model) in [
@@ -204,7 +253,7 @@ fn rate_lines(bench: &Bench, launches: u64) -> Result<Vec<Line>, Failure> {
             "TCP Mb/s",
             Path::Tcp,
             1 << 20,
-            networks::tcp_expected(spec, bench.config().profile).ok(),
+            networks::tcp_expected(spec, bench.config.profile).ok(),
         ),
     ] {
         let Some(model) = model else { continue };
@@ -221,7 +270,7 @@ fn rate_lines(bench: &Bench, launches: u64) -> Result<Vec<Line>, Failure> {
     Ok(lines)
 }
 
-fn frames_line(wire: &Bench, launches: u64) -> Result<Line, Failure> {
+fn frames_line(wire: &mut Bench, launches: u64) -> Result<Line, Failure> {
     let (rate, report) = stream(wire, Path::Udp, SMALL, launches)?;
     Ok(Line {
         what: "64 B frames/s, wire",

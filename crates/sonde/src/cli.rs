@@ -1,11 +1,20 @@
 //! The arguments of the command, and which task each becomes.
 
-use crate::assess::Assessment;
 use crate::failure::Failure;
-use crate::{check, lab, networks, replay, testbed};
+use crate::measure::Task as Measurement;
+use crate::plan::{
+    Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan,
+};
+use crate::report::{self, ReportTask};
+use crate::{check, doctor, lab, networks, replay, testbed};
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use sonde_channel::{Path, Wait};
+use sonde_units::Span;
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// Where runs are kept when nothing else is said.
+pub const OUT: &str = "./sonde-runs";
 
 /// How well a network carries distributed computing, and where it is lost.
 #[derive(Debug, Parser)]
@@ -17,9 +26,11 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   sonde assess                                      how TCP and UDP fare over five networks of an emulated cluster
-  sonde lab list                                    the networks that can be had
+  sonde assess --testbed hosts:a,b[01-16]           the same on machines of your own, through ssh
+  sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde lab run --network atm-oc3c --hosts 4 -- ping -c 3 h2
-  sonde lab shell --network wan-100m-20ms           a shell on h1; `sonde lab exec h2 -- PROGRAM` inside it";
+  sonde report html                                 the last run as one HTML file
+  sonde doctor                                      what this machine can do, what is missing, how to get it";
 
 #[derive(Debug, Subcommand)]
 enum Task {
@@ -27,28 +38,63 @@ enum Task {
     #[command(after_help = "Examples:
   sonde assess --quick
   sonde assess --network atm-oc3c:vc=svc --network wan-100m-20ms --launches 10
+  sonde assess --testbed hosts:a,b[01-16]
+  sonde assess ./my-plan.toml --out /scratch/runs
+  sonde assess --resume
   sonde assess --json > assessment.json")]
     Assess {
-        /// A network; may be given several times.
-        #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
-        networks: Vec<String>,
+        /// A plan of your own; all else is then in it.
+        #[arg(conflicts_with_all = ["networks", "testbed", "resume", "quick", "thorough", "launches"])]
+        plan: Option<PathBuf>,
         #[command(flatten)]
-        hosts: testbed::HostOptions,
+        common: Common,
+        /// By these paths only: tcp, udp.
+        #[arg(long = "path", value_parser = path, value_delimiter = ',')]
+        paths: Vec<Path>,
+    },
+    /// One measurement.
+    #[command(after_help = "Examples:
+  sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
+  sonde probe throughput --network wan-100m-20ms --profile era
+  sonde probe throughput --mode message --size 1KiB..4MiB --testbed hosts:a,b
+  sonde probe startup --network atm-oc3c:vc=svc --size 8 --json")]
+    Probe {
+        /// What to measure.
+        kind: ProbeKind,
         #[command(flatten)]
-        effort: Effort,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        /// Exit with 1 where the emulation was not true to the model.
-        #[arg(long)]
-        strict: bool,
-        /// Print what would be measured, and how long it takes.
-        #[arg(long)]
-        dry_run: bool,
+        common: Common,
+        /// By which path: tcp, udp.
+        #[arg(long = "path", value_parser = path, value_delimiter = ',', default_value = "tcp")]
+        paths: Vec<Path>,
+        /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu. Without it: 1 B, and
+        /// 1 MiB for throughput (UDP: one full frame).
+        #[arg(long = "size", value_delimiter = ',')]
+        sizes: Vec<String>,
+        /// Throughput of a stream, or of single messages with everything in them.
+        #[arg(long, default_value = "stream")]
+        mode: Mode,
+        /// The longest that a launch samples each size; of a stream, what is rated.
+        #[arg(long, value_name = "TIME", default_value = "1s")]
+        budget: Span,
+        /// The most samples of a launch, for each size.
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+        samples: u64,
     },
     /// An emulated cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
+    /// What runs say, again and in other forms.
+    #[command(subcommand)]
+    Report(ReportTask),
+    /// What this machine can do, what is missing, and how to get it.
+    Doctor {
+        /// The folder where runs would be kept.
+        #[arg(long, value_name = "DIR", default_value = OUT)]
+        out: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Serve measurements by standard input and output; started by other parts of sonde.
     #[command(hide = true)]
     Agent,
@@ -66,6 +112,198 @@ enum Task {
         /// The folder; it is made if it is not there.
         folder: PathBuf,
     },
+}
+
+/// What every measurement takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh).
+    #[arg(long, default_value = "lab", value_parser = testbed_named)]
+    testbed: (Kind, Option<String>),
+    /// A network of the lab; may be given several times.
+    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
+    networks: Vec<String>,
+    #[command(flatten)]
+    hosts: testbed::HostOptions,
+    /// How both sides wait: block, poll.
+    #[arg(long = "wait", value_parser = wait, value_delimiter = ',')]
+    waits: Vec<Wait>,
+    #[command(flatten)]
+    effort: EffortOptions,
+    /// The folder of the store and the reports.
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
+    /// Go on with a run that was not finished; the latest where none is named.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    resume: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 also where the emulation was not true to the model or an interval is too wide.
+    #[arg(long)]
+    strict: bool,
+    /// Print what would be measured, and how long it takes.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// How much is measured.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct EffortOptions {
+    /// Launches of each cell.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    launches: Option<u64>,
+    /// Two launches of each cell: no intervals.
+    #[arg(long)]
+    quick: bool,
+    /// Ten launches of each cell and up to twenty, until intervals are narrow; more sizes.
+    #[arg(long)]
+    thorough: bool,
+}
+
+impl EffortOptions {
+    fn effort(&self) -> Effort {
+        match (self.quick, self.thorough) {
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Thorough,
+            _ => Effort::Usual,
+        }
+    }
+}
+
+fn path(text: &str) -> Result<Path, String> {
+    match text {
+        "tcp" => Ok(Path::Tcp),
+        "udp" => Ok(Path::Udp),
+        _ => Err(format!("there is no path `{text}`: write tcp or udp")),
+    }
+}
+
+fn wait(text: &str) -> Result<Wait, String> {
+    match text {
+        "block" => Ok(Wait::Block),
+        "poll" => Ok(Wait::Poll),
+        _ => Err(format!("there is no wait `{text}`: write block or poll")),
+    }
+}
+
+fn testbed_named(text: &str) -> Result<(Kind, Option<String>), String> {
+    match text.split_once(':') {
+        None if text == "local" => Ok((Kind::Local, None)),
+        None if text == "lab" => Ok((Kind::Lab, None)),
+        Some(("hosts", names)) if !names.is_empty() => Ok((Kind::Hosts, Some(names.into()))),
+        _ => Err(format!(
+            "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16] or hosts:./FILE"
+        )),
+    }
+}
+
+impl Common {
+    fn testbed(&self) -> TestbedPlan {
+        TestbedPlan {
+            kind: self.testbed.0,
+            hosts: self.hosts.hosts,
+            names: self.testbed.1.clone(),
+            attachment: self.hosts.attachment,
+            floors: false,
+        }
+    }
+
+    /// Puts what was given on the command line into the plan.
+    fn apply(&self, mut plan: Plan) -> Plan {
+        if !self.networks.is_empty() {
+            plan.networks = self
+                .networks
+                .iter()
+                .map(|name| NetworkPlan { name: name.clone() })
+                .collect();
+        }
+        if !self.waits.is_empty() {
+            plan.probes
+                .iter_mut()
+                .for_each(|probe| probe.wait = self.waits.clone());
+        }
+        if let Some(launches) = self.effort.launches {
+            (plan.repeat.launches, plan.repeat.max) = (launches, launches);
+            plan.probes
+                .iter_mut()
+                .for_each(|probe| probe.launches = None);
+        }
+        plan.profile.name = self.hosts.profile.to_string();
+        plan.repeat.seed = self.hosts.seed;
+        plan
+    }
+
+    fn measurement(self, plan: Plan, rows: bool) -> Measurement {
+        Measurement {
+            plan,
+            out: self.out,
+            resume: self.resume,
+            json: self.json,
+            rows,
+            strict: self.strict,
+            dry_run: self.dry_run,
+            tun: self.hosts.tun,
+        }
+    }
+}
+
+/// The plan of `sonde probe`.
+fn probe_plan(
+    kind: ProbeKind,
+    common: &Common,
+    paths: Vec<Path>,
+    sizes: Vec<String>,
+    mode: Mode,
+    (budget, samples): (Span, u64),
+) -> Plan {
+    let one = |path: &Path| ProbePlan {
+        kind,
+        mode: (kind == ProbeKind::Throughput).then_some(mode),
+        path: vec![*path],
+        wait: vec![Wait::Block],
+        size: if sizes.is_empty() {
+            vec![usual_size(kind, *path).into()]
+        } else {
+            sizes.clone()
+        },
+        launches: None,
+        samples: Some(samples),
+        budget: Some(budget),
+    };
+    let launches = match common.effort.effort() {
+        Effort::Quick => 2,
+        Effort::Usual => 6,
+        Effort::Thorough => 10,
+    };
+    let testbed = common.testbed();
+    let networks = match testbed.kind {
+        Kind::Lab => vec![NetworkPlan {
+            name: testbed::DEFAULT_NETWORK.into(),
+        }],
+        Kind::Local | Kind::Hosts => Vec::new(),
+    };
+    common.apply(Plan {
+        testbed,
+        profile: Default::default(),
+        networks,
+        probes: paths.iter().map(one).collect(),
+        repeat: Repeat {
+            launches,
+            max: if launches == 10 { 20 } else { launches },
+            ..Repeat::default()
+        },
+        requirements: Vec::new(),
+    })
+}
+
+fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
+    match (kind, path) {
+        (ProbeKind::Throughput, Path::Tcp) => "1MiB",
+        (ProbeKind::Throughput, Path::Udp) => "mtu",
+        _ => "1",
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -125,8 +363,11 @@ enum LabTask {
     /// Measure the emulation itself: rate and delay error, lateness, frames a second.
     #[command(after_help = "Example:\n  sonde lab check --network atm-oc3c --attachment veth")]
     Check {
+        /// The network: a name of `sonde lab list` or a file of your own, with knobs.
+        #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = testbed::DEFAULT_NETWORK)]
+        network: String,
         #[command(flatten)]
-        lab: testbed::LabOptions,
+        hosts: testbed::HostOptions,
         /// Launches of each measurement.
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
         launches: u64,
@@ -139,33 +380,6 @@ enum LabTask {
         /// The ledger.
         ledger: PathBuf,
     },
-}
-
-/// How much is measured.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub struct Effort {
-    /// Launches of each cell.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    launches: Option<u64>,
-    /// Two launches of each cell: no intervals.
-    #[arg(long)]
-    quick: bool,
-    /// Ten launches of each cell.
-    #[arg(long)]
-    thorough: bool,
-}
-
-impl Effort {
-    fn launches(&self) -> u64 {
-        self.launches.unwrap_or(if self.quick {
-            2
-        } else if self.thorough {
-            10
-        } else {
-            6
-        })
-    }
 }
 
 /// How the programs of a lab are run.
@@ -183,24 +397,36 @@ pub struct ProgramOptions {
 pub fn run(arguments: Arguments) -> Result<i32, Failure> {
     match arguments.task {
         Task::Assess {
-            networks,
-            hosts,
-            effort,
-            json,
-            strict,
-            dry_run,
+            plan,
+            common,
+            paths,
         } => {
-            let lab = testbed::LabOptions::of_hosts(hosts);
-            Assessment {
-                networks,
-                lab,
-                launches: effort.launches(),
-                json,
-                strict,
-                dry_run,
+            let mut made = match &plan {
+                Some(file) => Plan::read(file)?,
+                None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
+            };
+            if !paths.is_empty() {
+                made.probes
+                    .iter_mut()
+                    .for_each(|probe| probe.path.retain(|path| paths.contains(path)));
+                made.probes.retain(|probe| !probe.path.is_empty());
             }
-            .run()
+            common.measurement(made, false).run()
         }
+        Task::Probe {
+            kind,
+            common,
+            paths,
+            sizes,
+            mode,
+            budget,
+            samples,
+        } => {
+            let plan = probe_plan(kind, &common, paths, sizes, mode, (budget, samples));
+            common.measurement(plan, true).run()
+        }
+        Task::Report(task) => report::run(task),
+        Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
         Task::Agent => sonde_probe::agent::run(std::io::stdin(), std::io::stdout())
             .map(|()| 0)
             .map_err(Failure::cannot),
@@ -224,7 +450,11 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             networks,
             profile,
         }) => networks::list(&networks, profile, json),
-        Task::Lab(LabTask::Check { lab, launches }) => check::check(&lab, launches),
+        Task::Lab(LabTask::Check {
+            network,
+            hosts,
+            launches,
+        }) => check::check(&network, &hosts, launches),
         Task::Lab(LabTask::Replay { ledger }) => replay::replay(&ledger),
         Task::Completions { shell } => {
             clap_complete::generate(

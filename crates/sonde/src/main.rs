@@ -6,22 +6,27 @@
 //! Checked: `tests/` of this crate, which run the built command.
 #![forbid(unsafe_code)]
 
-mod assess;
-mod bench;
+mod campaign;
 mod check;
 mod cli;
+mod doctor;
 mod failure;
 mod lab;
+mod layout;
+mod measure;
+mod model;
 mod networks;
+mod plan;
 mod replay;
+mod report;
 mod testbed;
 
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // A part of a lab is a fresh start of this program; it must not have a second thread when it unshares.
-    if let Some(code) = sonde_lab::entry() {
+    // A part of a lab and a worker of an agent are fresh starts of this program; a lab's must not have a second thread when it unshares.
+    if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
         return exit(code);
     }
     let arguments = match cli::Arguments::try_parse() {

@@ -20,15 +20,6 @@ pub fn headers(profile: Profile) -> Headers {
     }
 }
 
-/// A segment with 1 byte.
-pub fn tcp_1b(profile: Profile) -> Bytes {
-    Bytes(if headers(profile) == Headers::Timestamps {
-        53
-    } else {
-        41
-    })
-}
-
 /// What the model's kernel-like sender reaches; none where there is no such figure.
 pub fn tcp_expected(spec: &NetworkSpec, profile: Profile) -> Result<u64, String> {
     let sender = match profile.kind {
@@ -47,7 +38,20 @@ pub fn one_way(spec: &NetworkSpec, len: Bytes) -> Result<Span, Failure> {
         .map_err(Failure::cannot)
 }
 
-fn row(
+/// The chain from the line to user bytes.
+pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<OverheadStep> {
+    sonde_link::overhead(spec, headers)
+        .into_iter()
+        .map(|step| OverheadStep {
+            step: step.step.into(),
+            bps: step.bps,
+            bytes: step.bytes,
+        })
+        .collect()
+}
+
+/// A network as `sonde lab list` shows it; what could not be worked out is a warning.
+pub fn row(
     spec: &NetworkSpec,
     profile: Profile,
     warnings: &mut Vec<String>,
@@ -56,11 +60,6 @@ fn row(
     if let (Err(reason), Some(_)) = (&expected, spec.line.rate) {
         warnings.push(format!("{}: no tcp_expected_bps: {reason}", spec.name));
     }
-    let step = |step: sonde_link::ChainStep| OverheadStep {
-        step: step.step.into(),
-        bps: step.bps,
-        bytes: step.bytes,
-    };
     Ok(NetworkRow {
         name: spec.name.clone(),
         technology: spec.technology.name().into(),
@@ -71,10 +70,7 @@ fn row(
         tcp_max_bps: sonde_link::tcp_max(spec, headers(profile)),
         tcp_expected_bps: expected.ok(),
         one_way_1b_ns: Some(one_way(spec, UDP_1B)?.as_picos().div_ceil(1_000)),
-        overhead: sonde_link::overhead(spec, headers(profile))
-            .into_iter()
-            .map(step)
-            .collect(),
+        overhead: overhead(spec, headers(profile)),
     })
 }
 

@@ -46,7 +46,8 @@ pub struct LabOptions {
     pub pcap: Option<(u16, PathBuf)>,
 }
 
-const DEFAULT_NETWORK: &str = "ethernet-1g";
+/// The network of a lab for which none was chosen.
+pub const DEFAULT_NETWORK: &str = "ethernet-1g";
 const DEFAULT_CPUS: &str = "split";
 
 fn attachment(text: &str) -> Result<Attachment, String> {
@@ -71,6 +72,11 @@ fn capture(text: &str) -> Result<(u16, PathBuf), String> {
         .split_once('=')
         .ok_or("write HOST=FILE, as in h2=/tmp/h2.pcap")?;
     Ok((host_number(host)?, file.into()))
+}
+
+/// The program that runs, which plays the lab's parts and the agents.
+pub fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))
 }
 
 /// The network that a selector names.
@@ -137,8 +143,7 @@ impl LabOptions {
             .as_ref()
             .map(|(_, path)| Output::open("capture", path))
             .transpose()?;
-        let program = std::env::current_exe()
-            .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
+        let program = this_program()?;
         let files = [&ledger, &pcap].map(|output| output.as_ref().map(|output| &output.file));
         let lab = Lab::start(&program, &config, files[0], files[1]).inspect_err(|_| {
             [&ledger, &pcap]

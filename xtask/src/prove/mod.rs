@@ -5,12 +5,16 @@
 //!          The results of real programs in labs of the built command; nothing is taken from an earlier run.
 //! Checked: `the_part_between_the_marks_is_replaced`, and the tests of each section's reading.
 
+mod again;
 mod blast;
+mod cold;
 mod forward;
 mod gate;
 mod hosts;
 mod lab;
+mod own;
 mod parity;
+mod peers;
 mod rtt;
 mod svc;
 mod table;
@@ -46,7 +50,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 8] = [
+const SECTIONS: [(&str, &str, Measure); 11] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -78,6 +82,17 @@ const SECTIONS: [(&str, &str, Measure); 8] = [
         "forward",
         "The switch keeps up with a bare forwarder",
         forward::measure,
+    ),
+    (
+        "peers",
+        "sonde measures what iperf3 and sockperf measure",
+        peers::measure,
+    ),
+    ("cold", "First, second and median are apart", cold::measure),
+    (
+        "again",
+        "An interval holds the median as often as it says",
+        again::measure,
     ),
 ];
 

@@ -63,7 +63,7 @@ fn row(
     unmet: &mut Vec<String>,
 ) -> Result<()> {
     let way = one_way(&spec(network)?, PACKET)?;
-    let model_us = 2.0 * way.0.as_nanos() as f64 / 1e3;
+    let model_us = model_us(network)?;
     let wire = format!("wire:delay={}ns", way.0.as_nanos());
     let (mut there, mut plain, mut differences) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 1..=pairs {
@@ -95,7 +95,14 @@ fn row(
     Ok(())
 }
 
-fn round_trip_us(ground: &Ground, network: &str, attachment: &str) -> Result<f64> {
+/// The model's round trip of sockperf's packet.
+pub fn model_us(network: &str) -> Result<f64> {
+    let way = one_way(&spec(network)?, PACKET)?;
+    Ok(2.0 * way.0.as_nanos() as f64 / 1e3)
+}
+
+/// The median round trip of sockperf in a lab of its own.
+pub fn round_trip_us(ground: &Ground, network: &str, attachment: &str) -> Result<f64> {
     let lab = Lab {
         cpus: "one",
         ..Lab::new(network, attachment)

@@ -17,14 +17,16 @@ use crate::prove::table::{Table, verdict};
 use crate::prove::{ATTACHMENTS, Ground, Proof, RATED, median};
 
 /// A run is near what was expected within this.
-const NEAR: f64 = 0.015;
+pub const NEAR: f64 = 0.015;
 /// No run is above the bound by more: the clocks of two programs.
-const ABOVE: f64 = 0.002;
+pub const ABOVE: f64 = 0.002;
 
 const SCRIPT: &str = "sonde lab exec --detach h2 -- iperf3 -s -1 -J >/dev/null 2>&1; sleep 0.3; iperf3 -c 10.9.0.2 -t 5 -O 1 -J --get-server-output";
 
-struct Run {
-    bps: f64,
+/// One run of iperf3.
+pub struct Run {
+    /// Bits a second at the receiver.
+    pub bps: f64,
     passed: bool,
     late_us: Option<f64>,
 }
@@ -83,7 +85,8 @@ pub fn measure(ground: &Ground) -> Result<Proof> {
     })
 }
 
-fn one(ground: &Ground, network: &str, attachment: &str) -> Result<Run> {
+/// One run in a lab of its own.
+pub fn one(ground: &Ground, network: &str, attachment: &str) -> Result<Run> {
     let ran = Lab::new(network, attachment).sh(ground, SCRIPT)?;
     Ok(Run {
         bps: rate(&ran.output)?,

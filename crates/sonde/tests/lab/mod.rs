@@ -195,6 +195,11 @@ impl Stage {
         to
     }
 
+    /// The device file of TAPs, where it is not the machine's.
+    pub fn tun(&self) -> Option<&Path> {
+        self.tun.as_deref()
+    }
+
     /// A path in the folder, as text.
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).to_str().unwrap().to_owned()

@@ -1,0 +1,440 @@
+//! A run being made: launches in shuffled blocks, each kept as soon as it ends.
+//!
+//! Model:   in each round every block that still wants a launch gets one, in an order drawn from the seed; launch k of a
+//!          block is between the k-th pair of hosts, so that all take part. After the wanted launches more are made where
+//!          the interval of a median is wider than asked for, up to the plan's most and its budget. What a launch gave is in
+//!          the store before the next begins. A host that is lost is left out, and its launches are told as failed.
+//! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, §5 for shuffled launches. Deviations: blocks of launches, so that an
+//!          interrupted run has all cells.
+//! Checked: `pairs_rotate_over_all_hosts`; the end-to-end tests of interrupts, lost hosts and resumption.
+
+use crate::failure::Failure;
+use crate::layout::{Block, Site};
+use crate::plan::Repeat;
+use indicatif::{ProgressBar, ProgressStyle};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use sonde_fleet::{Ask, Fleet, Launched};
+use sonde_record::{
+    EventRecord, LaunchRecord, Measurement, NetworkRecord, Phase, Run, RunState, Store, StoreError,
+};
+use sonde_stats::precision;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A site with its hosts up.
+pub struct Bed {
+    /// What it is.
+    pub site: Site,
+    /// Its agents.
+    pub fleet: Fleet,
+    /// As it is stored.
+    pub network: NetworkRecord,
+    /// What the model takes for the smallest message, for the verdict.
+    pub one_way_ns: Option<u64>,
+}
+
+/// A run and what makes it.
+pub struct Campaign<'a> {
+    /// The run so far.
+    pub run: Run,
+    store: Store,
+    beds: &'a mut [Bed],
+    blocks: Vec<Block>,
+    repeat: &'a Repeat,
+    random: Pcg64Mcg,
+    /// Launches that gave what they should.
+    done: BTreeSet<(String, u64)>,
+    bar: ProgressBar,
+    began: Instant,
+}
+
+/// How a campaign ended.
+#[derive(Debug)]
+pub enum End {
+    /// All that was wanted was tried.
+    Tried,
+    /// A signal came.
+    Interrupted,
+    /// What was measured could not be kept.
+    NotKept(StoreError),
+}
+
+/// The time of day.
+pub fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+/// Launch `index` among `hosts` goes from the first to the second: each host in turn to the next one, then to the one after.
+pub fn pair(index: u64, hosts: usize) -> (usize, usize) {
+    if hosts < 2 {
+        return (0, 0);
+    }
+    let (turn, src) = (index as usize / hosts, index as usize % hosts);
+    (src, (src + 1 + turn % (hosts - 1)) % hosts)
+}
+
+impl<'a> Campaign<'a> {
+    /// Goes on with `run`, which may have launches already.
+    pub fn new(
+        run: Run,
+        store: Store,
+        beds: &'a mut [Bed],
+        blocks: Vec<Block>,
+        repeat: &'a Repeat,
+    ) -> Result<Self, Failure> {
+        let done = run
+            .launches
+            .iter()
+            .filter(|launch| launch.failure.is_none())
+            .map(|launch| (launch.cell.clone(), launch.index))
+            .collect();
+        let random = Pcg64Mcg::seed_from_u64(run.head.seed);
+        let mut campaign = Self {
+            run,
+            store,
+            beds,
+            blocks,
+            repeat,
+            random,
+            done,
+            bar: ProgressBar::hidden(),
+            began: Instant::now(),
+        };
+        let left: u64 = campaign
+            .blocks
+            .iter()
+            .flat_map(|block| (0..block.launches).map(move |index| (block, index)))
+            .filter(|(block, index)| campaign.wanted(block, *index))
+            .map(|(block, _)| block.estimate_ns)
+            .sum();
+        let style = ProgressStyle::with_template("{spinner} {percent:>3} % {wide_bar} {msg}")
+            .map_err(Failure::cannot)?;
+        campaign.bar = ProgressBar::new(left).with_style(style);
+        Ok(campaign)
+    }
+
+    fn wanted(&self, block: &Block, index: u64) -> bool {
+        let missing =
+            |cell: &sonde_record::CellRecord| !self.done.contains(&(cell.id.clone(), index));
+        block.cells.iter().any(missing)
+    }
+
+    /// Measures until all is tried, a signal comes, or nothing can be kept.
+    pub fn measure(&mut self) -> Result<End, Failure> {
+        let interrupted = interruption()?;
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+        let end = self.rounds(&interrupted);
+        self.bar.finish_and_clear();
+        Ok(match end {
+            Ok(end) => end,
+            Err(error) => End::NotKept(error),
+        })
+    }
+
+    fn rounds(&mut self, interrupted: &AtomicBool) -> Result<End, StoreError> {
+        for index in 0..self.repeat.max.max(self.most_launches()) {
+            let mut round: Vec<usize> = (0..self.blocks.len())
+                .filter(|number| self.due(&self.blocks[*number], index))
+                .collect();
+            shuffle(&mut round, &mut self.random);
+            for number in round {
+                if interrupted.load(Ordering::Relaxed) {
+                    self.event("interrupted", "a signal came before all launches were made")?;
+                    return Ok(End::Interrupted);
+                }
+                if self.over_budget() {
+                    self.event(
+                        "budget",
+                        "the budget was used up before all launches were made",
+                    )?;
+                    return Ok(End::Tried);
+                }
+                self.launch(number, index)?;
+            }
+        }
+        Ok(End::Tried)
+    }
+
+    fn most_launches(&self) -> u64 {
+        self.blocks
+            .iter()
+            .map(|block| block.launches)
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn over_budget(&self) -> bool {
+        let budget = self
+            .repeat
+            .budget
+            .map(|budget| Duration::from_nanos(budget.as_nanos()));
+        budget.is_some_and(|budget| self.began.elapsed() >= budget)
+    }
+
+    /// Whether launch `index` of a block is to be made: wanted by the plan, or by an interval that is too wide.
+    fn due(&self, block: &Block, index: u64) -> bool {
+        if index < block.launches {
+            return self.wanted(block, index);
+        }
+        index < self.repeat.max && self.wanted(block, index) && self.is_imprecise(block)
+    }
+
+    fn is_imprecise(&self, block: &Block) -> bool {
+        let cells: BTreeSet<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
+        let mut medians: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for launch in &self.run.launches {
+            let main = launch.series.iter().find(|one| is_main(block, one));
+            if let (true, Some(median)) = (
+                cells.contains(launch.cell.as_str()),
+                main.and_then(|one| one.series.median()),
+            ) {
+                medians.entry(&launch.cell).or_default().push(median);
+            }
+        }
+        medians
+            .values()
+            .any(|medians| !precision(medians).met(self.repeat.precision_per_mille))
+    }
+
+    /// One launch, kept.
+    fn launch(&mut self, number: usize, index: u64) -> Result<(), StoreError> {
+        let block = self.blocks[number].clone();
+        let bed = &mut self.beds[block.site];
+        let hosts = bed.fleet.hosts().len();
+        let (src, dst) = pair(index, hosts);
+        let name = |host: usize| {
+            bed.fleet
+                .hosts()
+                .get(host)
+                .map_or_else(String::new, |host| host.name.clone())
+        };
+        let (src_name, dst_name) = (name(src), name(dst));
+        self.bar.set_message(format!(
+            "{} left; {} {} {} {src_name} to {dst_name}",
+            left(&self.bar, self.began),
+            bed.site.name,
+            block.path.name(),
+            block.kind.name(),
+        ));
+        let began_unix_ns = unix_ns();
+        let began = Instant::now();
+        let lost = [src, dst].into_iter().find(|host| !bed.fleet.alive(*host));
+        let launched = match lost {
+            Some(host) => Err(format!(
+                "{} was lost: {}",
+                name(host),
+                bed.fleet.loss(host).unwrap_or("it is gone")
+            )),
+            None => bed
+                .fleet
+                .converse(&Ask {
+                    terms: block.terms.clone(),
+                    src,
+                    dst,
+                    one_way_ns: bed.one_way_ns,
+                })
+                .map_err(|error| error.to_string()),
+        };
+        let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        for record in records(&block, index, &launched) {
+            let record = LaunchRecord {
+                src: src_name.clone(),
+                dst: dst_name.clone(),
+                began_unix_ns,
+                took_ns,
+                ..record
+            };
+            self.keep(record)?;
+        }
+        if let Err(text) = launched {
+            let text = format!(
+                "{} {} {}: launch {} from {src_name} to {dst_name} failed: {text}",
+                self.beds[block.site].site.name,
+                block.path.name(),
+                block.kind.name(),
+                index + 1
+            );
+            self.bar.suspend(|| eprintln!("sonde: {text}"));
+        }
+        self.bar.inc(block.estimate_ns);
+        Ok(())
+    }
+
+    fn keep(&mut self, record: LaunchRecord) -> Result<(), StoreError> {
+        if record.failure.is_none() {
+            self.done.insert((record.cell.clone(), record.index));
+        }
+        // In memory first: what cannot be stored is printed all the same.
+        self.run.launches.retain(|old| {
+            old.failure.is_none() || (&old.cell, old.index) != (&record.cell, record.index)
+        });
+        self.run.launches.push(record.clone());
+        self.store.launch(&self.run.head.id, &record)
+    }
+
+    fn event(&mut self, kind: &str, text: &str) -> Result<(), StoreError> {
+        let event = EventRecord {
+            at_unix_ns: unix_ns(),
+            kind: kind.into(),
+            text: text.into(),
+        };
+        self.run.events.push(event.clone());
+        self.store.event(&self.run.head.id, &event)
+    }
+
+    /// Ends the run: warnings and clocks as they are now, and how far it came.
+    pub fn end(mut self, warnings: Vec<String>) -> (Run, Result<(), StoreError>) {
+        let missing = !self.run.missing().is_empty();
+        let state = if missing {
+            RunState::Partial
+        } else {
+            RunState::Complete
+        };
+        self.run.head.state = state;
+        self.run.head.ended_unix_ns = Some(unix_ns());
+        let kept = self.write_end(warnings, state);
+        (self.run, kept)
+    }
+
+    fn write_end(&mut self, mut warnings: Vec<String>, state: RunState) -> Result<(), StoreError> {
+        let id = self.run.head.id.clone();
+        for bed in self.beds.iter_mut() {
+            bed.fleet.resync();
+            // Some are found out only by measuring.
+            warnings.extend(bed.fleet.notes());
+            for host in bed.fleet.hosts() {
+                if let Some(kept) = self
+                    .run
+                    .hosts
+                    .iter_mut()
+                    .find(|kept| kept.name == host.name)
+                {
+                    *kept = host.clone();
+                }
+                self.store.host(&id, host)?;
+            }
+        }
+        for warning in warnings {
+            if !self.run.warnings.contains(&warning) {
+                self.store.warning(&id, &warning)?;
+                self.run.warnings.push(warning);
+            }
+        }
+        self.store.end(&id, state)
+    }
+}
+
+/// The measurement that a block is about.
+fn is_main(block: &Block, one: &Measurement) -> bool {
+    let phase = if block.kind == crate::plan::ProbeKind::Startup {
+        Phase::Cold
+    } else {
+        Phase::Warm
+    };
+    one.quantity == block.quantity() && one.step.is_none() && one.phase == phase
+}
+
+/// A launch's records, one for each cell, without hosts and times.
+fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Vec<LaunchRecord> {
+    let record = |cell: &sonde_record::CellRecord| {
+        let mut record = LaunchRecord {
+            cell: cell.id.clone(),
+            index,
+            src: String::new(),
+            dst: String::new(),
+            began_unix_ns: 0,
+            took_ns: 0,
+            failure: None,
+            series: Vec::new(),
+            settings: BTreeMap::new(),
+            interference: Vec::new(),
+            verdict: None,
+        };
+        match launched {
+            Ok(launched) => {
+                let of =
+                    |size: &&sonde_probe::SizeOutcome| size.size_bytes == cell.factors.size_bytes;
+                match launched.outcome.sizes.iter().find(of) {
+                    Some(size) => record.series = size.measurements.clone(),
+                    None => record.failure = Some("the agents gave nothing for this size".into()),
+                }
+                record.settings = launched.outcome.settings.clone();
+                record.interference = launched.outcome.interference.clone();
+                record.verdict = launched.verdict.clone();
+            }
+            Err(text) => record.failure = Some(text.clone()),
+        }
+        record
+    };
+    block.cells.iter().map(record).collect()
+}
+
+/// The time left, by how much longer than guessed launches have taken so far.
+fn left(bar: &ProgressBar, began: Instant) -> String {
+    let (at, all) = (bar.position(), bar.length().unwrap_or(0));
+    let guessed = Duration::from_nanos(all.saturating_sub(at));
+    let left = match began.elapsed().as_nanos().checked_div(u128::from(at)) {
+        Some(_) if at > all / 50 => guessed.mul_f64(began.elapsed().as_nanos() as f64 / at as f64),
+        _ => guessed,
+    };
+    let seconds = left.as_secs() + 1;
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// Turns true with the first signal that ends a program; the second one ends it at once, and with it its labs and agents.
+fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // In this order: the second signal finds the flag set by the first.
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))
+            .map_err(cannot)?;
+        signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(cannot)?;
+    }
+    Ok(flag)
+}
+
+/// Fisher and Yates, from the last.
+fn shuffle<T>(items: &mut [T], random: &mut Pcg64Mcg) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_rotate_over_all_hosts() {
+        assert_eq!(
+            [0, 1, 2, 3].map(|index| pair(index, 2)),
+            [(0, 1), (1, 0), (0, 1), (1, 0)]
+        );
+        for hosts in 2..=7_u64 {
+            let all = hosts * (hosts - 1);
+            let pairs: BTreeSet<_> = (0..all).map(|index| pair(index, hosts as usize)).collect();
+            assert_eq!(
+                pairs.len() as u64,
+                all,
+                "every ordered pair of {hosts}, each once"
+            );
+            assert!(pairs.iter().all(|(src, dst)| src != dst));
+            let first: BTreeSet<_> = (0..hosts)
+                .map(|index| pair(index, hosts as usize).0)
+                .collect();
+            assert_eq!(
+                first.len() as u64,
+                hosts,
+                "all of {hosts} send within the first round of pairs"
+            );
+        }
+    }
+}

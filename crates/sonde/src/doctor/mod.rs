@@ -1,0 +1,276 @@
+//! `sonde doctor`: what this machine can do, what is missing, how to get it.
+//!
+//! Model:   a check reads files of /proc, /sys and /etc below a root folder, or asks the kernel, and becomes one line: a
+//!          status, what was found, what it is needed for, and the remedy where there is one. Nothing is changed, no root
+//!          is needed. What could wait for ever (a program, a lab, a network file system) gets a bounded time.
+//! Checked: the tests of each file, on made-up trees; `this_machine_is_described`; `tests/doctor.rs` runs the command.
+
+mod host;
+mod lab;
+mod machine;
+mod network;
+mod print;
+mod store;
+mod time;
+mod trial;
+
+use crate::failure::{self, Failure};
+use machine::Machine;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sonde_record::SchemaName;
+use std::io::Write;
+use std::path::Path;
+
+/// What a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It is there, and as it should be.
+    Ok,
+    /// It works, but less well or with less than it could.
+    Limited,
+    /// It is not there.
+    Missing,
+}
+
+impl Status {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Limited => "limited",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// What a check is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// The emulated cluster on this machine.
+    Lab,
+    /// Clocks, sleeping, and what disturbs them.
+    Time,
+    /// Measuring between real machines.
+    Hosts,
+    /// This machine's own interfaces and TCP settings.
+    Network,
+    /// Other tools, to compare with.
+    Peers,
+    /// The page that shows results.
+    Report,
+    /// Where results are kept.
+    Store,
+}
+
+impl Group {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Lab => "Lab: an emulated cluster on this machine",
+            Self::Time => "Time: clocks, sleeping, and what disturbs them",
+            Self::Hosts => "Hosts: measuring between real machines",
+            Self::Network => "Network: this machine's own interfaces and TCP",
+            Self::Peers => "Peers: other tools, to compare with",
+            Self::Report => "Report",
+            Self::Store => "Store",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// What it belongs to.
+    pub group: Group,
+    /// What was found, in a word.
+    pub status: Status,
+    /// What was found.
+    pub value: String,
+    /// What does not work, or works less well, without it.
+    pub needed_for: String,
+    /// What to do, as a command where there is one; null where nothing is to be done.
+    pub remedy: Option<String>,
+}
+
+/// What `sonde doctor --json` prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Diagnosis {
+    /// `sonde/1`.
+    pub schema: SchemaName,
+    /// `doctor`.
+    pub command: String,
+    /// What was looked at, by group.
+    pub checks: Vec<Check>,
+}
+
+/// A check without its outcome.
+struct Topic {
+    group: Group,
+    name: String,
+    needed_for: String,
+}
+
+/// The topic `name` of `group`, which `needed_for` depends on.
+fn topic(group: Group, name: impl Into<String>, needed_for: &str) -> Topic {
+    Topic {
+        group,
+        name: name.into(),
+        needed_for: needed_for.into(),
+    }
+}
+
+impl Topic {
+    fn ok(self, value: impl Into<String>) -> Check {
+        self.found(Status::Ok, value.into(), None)
+    }
+
+    fn limited(self, value: impl Into<String>, remedy: impl Into<String>) -> Check {
+        self.found(Status::Limited, value.into(), Some(remedy.into()))
+    }
+
+    fn missing(self, value: impl Into<String>, remedy: impl Into<String>) -> Check {
+        self.found(Status::Missing, value.into(), Some(remedy.into()))
+    }
+
+    /// `ok` where `good`, else `limited`.
+    fn judge(self, good: bool, value: impl Into<String>, remedy: impl Into<String>) -> Check {
+        if good {
+            self.ok(value)
+        } else {
+            self.limited(value, remedy)
+        }
+    }
+
+    fn found(self, status: Status, value: String, remedy: Option<String>) -> Check {
+        Check {
+            name: self.name,
+            group: self.group,
+            status,
+            value,
+            needed_for: self.needed_for,
+            remedy,
+        }
+    }
+}
+
+/// `sonde doctor`: looks, prints, and gives 0 where `sonde assess` can measure on the lab and keep what it measured, else 1.
+/// `out` is the folder of the store, `page` whether this program holds the report page.
+///
+/// # Errors
+/// The program cannot find itself, or its output cannot be written.
+pub fn run(out: &Path, page: bool, json: bool) -> Result<i32, Failure> {
+    let program = std::env::current_exe()
+        .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
+    let checks = examine(&Machine::this(), &program, out, page);
+    let code = if print::blocking(&checks).is_none() {
+        0
+    } else {
+        failure::UNMET
+    };
+    let text = if json {
+        let diagnosis = Diagnosis {
+            schema: SchemaName::V1,
+            command: "doctor".into(),
+            checks,
+        };
+        serde_json::to_string_pretty(&diagnosis).map_err(Failure::cannot)? + "\n"
+    } else {
+        print::text(&checks)
+    };
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|e| Failure::cannot(format!("cannot write the result: {e}")))?;
+    Ok(code)
+}
+
+/// All checks, in the order of their groups.
+fn examine(machine: &Machine, program: &Path, out: &Path, page: bool) -> Vec<Check> {
+    // Stolen time is counted from here to the sleeps, so over the start of the lab.
+    let before = machine.text("proc/stat");
+    let mut checks = lab::checks(machine, program);
+    checks.extend(time::checks(machine, before.as_deref()));
+    checks.extend(host::checks(machine));
+    checks.extend(network::checks(machine));
+    checks.extend(host::peers(machine));
+    checks.push(report_page(page));
+    checks.extend(store::checks(machine, out));
+    checks
+}
+
+/// Whether the report can be shown as a page.
+fn report_page(page: bool) -> Check {
+    let topic = topic(Group::Report, "report page", "the HTML report of a run");
+    if page {
+        topic.ok("built in")
+    } else {
+        topic.missing(
+            "this program was built without it; reports are tables in the terminal",
+            "where it was built, with Node.js 18 or newer (packages nodejs and npm): make build",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lab's hidden programs are not in a test program: its start is tested in `trial` and in `tests/doctor.rs`.
+    #[test]
+    fn this_machine_is_described() {
+        let machine = Machine::this();
+        let out = std::env::temp_dir().join("sonde-doctor-store");
+        let checks = examine(&machine, Path::new("/bin/false"), &out, false);
+        for check in &checks {
+            assert!(
+                !check.value.is_empty() && !check.needed_for.is_empty(),
+                "{check:?}"
+            );
+            assert_eq!(
+                check.remedy.is_none(),
+                check.status == Status::Ok,
+                "{check:?}"
+            );
+            assert!(!check.value.contains('\n'), "{check:?}");
+        }
+        let mut names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
+        let groups = checks.chunk_by(|a, b| a.group == b.group);
+        assert_eq!(groups.count(), 7, "each group is told once");
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), checks.len(), "names tell checks apart");
+        assert!(!out.exists(), "looking makes nothing");
+        let blocking = print::blocking(&checks).map(|check| check.name.as_str());
+        assert_eq!(blocking, Some("start of a lab"), "/bin/false is no lab");
+    }
+
+    #[test]
+    fn the_document_is_as_promised() {
+        let diagnosis = Diagnosis {
+            schema: SchemaName::V1,
+            command: "doctor".into(),
+            checks: vec![report_page(true), report_page(false)],
+        };
+        let json = serde_json::to_value(&diagnosis).unwrap();
+        assert_eq!(
+            (&json["schema"], &json["command"]),
+            (&"sonde/1".into(), &"doctor".into())
+        );
+        let [first, second] = [0, 1].map(|at| &json["checks"][at]);
+        assert_eq!(
+            (&first["status"], &first["group"]),
+            (&"ok".into(), &"report".into())
+        );
+        assert!(first["remedy"].is_null(), "null, not absent: {first}");
+        assert_eq!(second["status"], "missing");
+        let keys: Vec<&String> = first.as_object().unwrap().keys().collect();
+        assert_eq!(keys.len(), 6, "{keys:?}");
+        let schema = serde_json::to_value(schemars::schema_for!(Diagnosis)).unwrap();
+        assert_eq!(
+            schema["required"],
+            serde_json::json!(["schema", "command", "checks"])
+        );
+    }
+}

@@ -1,0 +1,347 @@
+//! A plan laid out on its networks: the blocks that are launched, their cells, and how long they take.
+//!
+//! Model:   a block is one (network, path, probe, wait); a launch of it measures all its sizes, each of which is a cell.
+//! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
+//! Checked: `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
+
+use crate::failure::Failure;
+use crate::model;
+use crate::networks;
+use crate::plan::{Mode, Plan, ProbeKind};
+use sonde_channel::{Path, Wait};
+use sonde_lab::Profile;
+use sonde_link::NetworkSpec;
+use sonde_probe::{Probe, Terms};
+use sonde_record::{CellRecord, Factors, Layer, Method, Quantity, Testbed};
+use sonde_units::Span;
+
+const MILLI_NS: u64 = 1_000_000;
+/// What a launch costs beside measuring: two processes, a port, the reports.
+const LAUNCH_NS: u64 = 15 * MILLI_NS;
+/// The pause before the message after idleness.
+pub const IDLE_NS: u64 = 200 * MILLI_NS;
+const STREAM_NS: u64 = 1_000 * MILLI_NS;
+/// The second that is not rated, and what follows the window.
+const STREAM_BESIDE_NS: u64 = 1_120 * MILLI_NS;
+
+/// One network of one testbed, with what a cell needs to know of it.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// What the hosts are.
+    pub testbed: Testbed,
+    /// Its name in all rows.
+    pub name: String,
+    /// The model; none where it is real.
+    pub spec: Option<NetworkSpec>,
+    /// The largest IP packet, where it is known.
+    pub mtu: Option<u64>,
+    /// The hosts' names.
+    pub hosts: Vec<String>,
+    /// The hosts' settings.
+    pub profile: Option<Profile>,
+    /// How they are attached.
+    pub attachment: Option<String>,
+}
+
+/// What is launched as one.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// Where, as an index into the sites.
+    pub site: usize,
+    /// The kind of measurement.
+    pub kind: ProbeKind,
+    /// Throughput: of what.
+    pub mode: Option<Mode>,
+    /// By which path.
+    pub path: Path,
+    /// How both sides wait.
+    pub wait: Wait,
+    /// Launches that the plan wants.
+    pub launches: u64,
+    /// What both sides of a launch agree on.
+    pub terms: Terms,
+    /// One cell for each size of the terms, in their order.
+    pub cells: Vec<CellRecord>,
+    /// A guess at the time of a launch.
+    pub estimate_ns: u64,
+}
+
+impl Block {
+    /// What its rows are about.
+    pub fn quantity(&self) -> Quantity {
+        match self.kind {
+            ProbeKind::Startup => Quantity::StartupNs,
+            ProbeKind::Latency => Quantity::LatencyNs,
+            ProbeKind::Throughput => Quantity::ThroughputBps,
+        }
+    }
+}
+
+/// The blocks of a plan on these sites, in the plan's order.
+///
+/// # Errors
+/// A size that is none; a plan without a cell.
+pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
+    let mut all = Vec::new();
+    for (index, site) in sites.iter().enumerate() {
+        for probe in &plan.probes {
+            for path in &probe.path {
+                let headers = networks::headers(site.profile.unwrap_or(Profile::MODERN));
+                let payload = site
+                    .mtu
+                    .map(|mtu| model::frame_payload(*path, mtu, headers));
+                let mut sizes = probe.sizes(*path, payload)?;
+                let mode = probe.mode();
+                if mode == Some(Mode::Stream) && *path == Path::Udp {
+                    // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
+                    sizes = sizes
+                        .iter()
+                        .map(|size| payload.map_or(*size, |most| (*size).min(most)))
+                        .collect();
+                    sizes.dedup();
+                }
+                if sizes.is_empty() {
+                    continue;
+                }
+                for wait in &probe.wait {
+                    let terms = terms(plan, probe, *path, *wait, sizes.clone());
+                    let estimate_ns = estimate_ns(site, &terms)?;
+                    let mut block = Block {
+                        site: index,
+                        kind: probe.kind,
+                        mode,
+                        path: *path,
+                        wait: *wait,
+                        launches: probe.launches.unwrap_or(plan.repeat.launches),
+                        terms,
+                        cells: Vec::new(),
+                        estimate_ns,
+                    };
+                    block.cells = cells(site, &block)?;
+                    all.push(block);
+                }
+            }
+        }
+    }
+    if all.is_empty() {
+        return Err(Failure::usage(
+            "the plan has no cell: no size that its paths can carry; `--dry-run` shows the cells",
+        ));
+    }
+    Ok(all)
+}
+
+fn terms(
+    plan: &Plan,
+    probe: &crate::plan::ProbePlan,
+    path: Path,
+    wait: Wait,
+    sizes: Vec<u64>,
+) -> Terms {
+    let kind = match (probe.kind, probe.mode()) {
+        (ProbeKind::Startup, _) => Probe::Startup,
+        (ProbeKind::Latency, _) => Probe::Latency,
+        (ProbeKind::Throughput, Some(Mode::Message)) => Probe::Message,
+        (ProbeKind::Throughput, _) => Probe::Stream,
+    };
+    let mut terms = Terms::new(kind, path, wait);
+    terms.sizes_bytes = sizes;
+    terms.idle_ns = IDLE_NS;
+    match kind {
+        Probe::Startup => {}
+        Probe::Latency | Probe::Message => {
+            terms.budget_ns = probe.budget.unwrap_or(Span::millis(500)).as_nanos();
+            if let Some(samples) = probe.samples {
+                terms.samples_max = samples;
+                terms.samples_min = terms.samples_min.min(samples);
+            }
+            terms.precision_per_mille =
+                (plan.repeat.precision_per_mille > 0).then_some(plan.repeat.precision_per_mille);
+        }
+        Probe::Stream => {
+            terms.budget_ns = probe
+                .budget
+                .map_or(STREAM_NS, Span::as_nanos)
+                .max(STREAM_NS)
+        }
+    }
+    terms
+}
+
+fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
+    let cell = |size_bytes: &u64| {
+        let factors = Factors {
+            probe: block.kind.name().into(),
+            mode: block.mode.map(|mode| mode.name().into()),
+            layer: Layer::Transport,
+            path: block.path.name().into(),
+            method: Some(Method::Plain),
+            wait: Some(block.wait.name().into()),
+            network: site.name.clone(),
+            testbed: site.testbed,
+            hosts: site.hosts.clone(),
+            profile: Some(
+                site.profile
+                    .map_or_else(|| "asis".into(), |profile| profile.to_string()),
+            ),
+            attachment: site.attachment.clone(),
+            load: None,
+            size_bytes: *size_bytes,
+        };
+        Ok(CellRecord {
+            id: factors.cell().map_err(Failure::cannot)?,
+            factors,
+            launches: block.launches,
+            skipped: None,
+        })
+    };
+    block.terms.sizes_bytes.iter().map(cell).collect()
+}
+
+/// The time of a launch, by the model where there is one.
+fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
+    let round_trip = |size: u64| -> Result<u64, Failure> {
+        let Some(spec) = &site.spec else {
+            return Ok(100_000);
+        };
+        let profile = site.profile.unwrap_or(Profile::MODERN);
+        let bounds = model::Bounds { spec, profile };
+        Ok(2 * bounds.one_way(terms.path, size)?.as_nanos() + 50_000)
+    };
+    let mut sum = LAUNCH_NS;
+    for size in &terms.sizes_bytes {
+        let trip = round_trip(*size)?;
+        sum += match terms.probe {
+            // Whole: three trips. In steps: neighbour, circuit, handshake, and three messages.
+            Probe::Startup => 2 * LAUNCH_NS + 10 * trip + terms.idle_ns,
+            Probe::Latency => {
+                let samples = terms.samples_max * trip;
+                (terms.warmup + 1).min(4) * trip + samples.min(terms.budget_ns).max(trip)
+            }
+            // The window of TCP opens over some round trips.
+            Probe::Message => terms.budget_ns.max(4 * trip),
+            Probe::Stream => terms.budget_ns + STREAM_BESIDE_NS + 2 * trip,
+        };
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Effort, Kind, TestbedPlan};
+    use std::collections::BTreeSet;
+
+    fn site(selector: &str) -> Site {
+        let spec = sonde_link::resolve(selector, &|_| Err("no file".into())).unwrap();
+        Site {
+            testbed: Testbed::Lab,
+            name: spec.name.clone(),
+            mtu: Some(spec.mtu),
+            spec: Some(spec),
+            hosts: ["h1", "h2", "h3", "h4"].map(String::from).to_vec(),
+            profile: Some(Profile::MODERN),
+            attachment: Some("tap".into()),
+        }
+    }
+
+    fn loopback() -> Site {
+        Site {
+            testbed: Testbed::Local,
+            name: "loopback".into(),
+            spec: None,
+            mtu: Some(65_536),
+            hosts: vec!["here".into()],
+            profile: None,
+            attachment: None,
+        }
+    }
+
+    fn plan(effort: Effort) -> Plan {
+        let testbed = TestbedPlan {
+            kind: Kind::Lab,
+            hosts: 4,
+            names: None,
+            attachment: sonde_lab::Attachment::Auto,
+            floors: true,
+        };
+        Plan::assess(testbed, effort)
+    }
+
+    fn usual() -> Vec<Site> {
+        let mut sites = vec![loopback()];
+        sites.extend(crate::plan::NETWORKS.map(site));
+        sites
+    }
+
+    fn seconds(effort: Effort) -> u64 {
+        let blocks = blocks(&plan(effort), &usual()).unwrap();
+        blocks
+            .iter()
+            .map(|block| block.launches * block.estimate_ns)
+            .sum::<u64>()
+            / 1_000_000_000
+    }
+
+    #[test]
+    fn the_usual_plan_takes_three_minutes() {
+        assert!(
+            (150..=195).contains(&seconds(Effort::Usual)),
+            "{}",
+            seconds(Effort::Usual)
+        );
+        assert!(
+            (30..=45).contains(&seconds(Effort::Quick)),
+            "{}",
+            seconds(Effort::Quick)
+        );
+    }
+
+    #[test]
+    fn blocks_are_the_product() {
+        let blocks = blocks(&plan(Effort::Usual), &usual()).unwrap();
+        // Start-up and latency by two paths, messages and streams by TCP, streams by UDP; on six networks.
+        assert_eq!(blocks.len(), 6 * 7);
+        let ids: BTreeSet<_> = blocks
+            .iter()
+            .flat_map(|block| &block.cells)
+            .map(|cell| &cell.id)
+            .collect();
+        let cells: usize = blocks.iter().map(|block| block.cells.len()).sum();
+        assert_eq!(ids.len(), cells);
+        let latency = blocks.iter().find(|block| {
+            block.kind == ProbeKind::Latency && block.path == Path::Tcp && block.site == 1
+        });
+        let sizes = &latency.unwrap().terms.sizes_bytes;
+        assert!(
+            sizes.contains(&1_448) && sizes.contains(&1_449),
+            "{sizes:?}"
+        );
+        let streams = blocks
+            .iter()
+            .filter(|block| block.mode == Some(Mode::Stream));
+        assert!(streams.clone().all(|block| block.cells.len() == 1));
+        assert!(streams.clone().any(|block| block.launches == 2));
+    }
+
+    #[test]
+    fn a_cell_is_its_factors() {
+        let ids = |sites: &[Site]| {
+            let blocks = blocks(&plan(Effort::Quick), sites).unwrap();
+            blocks
+                .iter()
+                .flat_map(|block| &block.cells)
+                .map(|cell| cell.id.clone())
+                .collect::<Vec<_>>()
+        };
+        let one = site("ethernet-100");
+        assert_eq!(ids(&[one.clone()]), ids(&[one.clone()]));
+        let mut other = one.clone();
+        other.attachment = Some("veth".into());
+        assert!(
+            ids(&[other])
+                .iter()
+                .all(|id| !ids(&[one.clone()]).contains(id))
+        );
+    }
+}

@@ -1,0 +1,673 @@
+//! From a plan to a run, its table, its report and its exit code: what `assess` and `probe` share.
+//!
+//! Model:   the store is opened before anything is started; labs and agents are started before the run begins, so that its
+//!          cells are of what is really there; each launch is in the store before the next. Whatever ends a run, what was
+//!          measured is printed.
+//! Checked: the end-to-end tests of `assess` and `probe`.
+
+use crate::campaign::{Bed, Campaign, End, unix_ns};
+use crate::failure::{self, Failure};
+use crate::layout::{self, Block, Site};
+use crate::model;
+use crate::plan::{Kind, Mode, Plan, Requirement};
+use crate::testbed::{self, LabOptions};
+use sonde_channel::{Path as Route, Wait};
+use sonde_fleet::{Fleet, SshOptions};
+use sonde_lab::Profile;
+use sonde_record::{
+    EventRecord, HostRecord, Quantity, ResultRow, Run, RunHead, RunState, Status, Store, Testbed,
+    VerdictStatus,
+};
+use sonde_report::View;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+/// What to measure, and what to do with it.
+pub struct Task {
+    /// The plan; of a resumed run, the run's own.
+    pub plan: Plan,
+    /// The folder of the store and the reports.
+    pub out: PathBuf,
+    /// Go on with this run; with the latest that can be where the name is empty.
+    pub resume: Option<String>,
+    /// Print JSON.
+    pub json: bool,
+    /// Print every row instead of the assessment, and write no report.
+    pub rows: bool,
+    /// Exit with 1 where the emulation was not true, or an interval not reached.
+    pub strict: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// The device file of TAPs.
+    pub tun: PathBuf,
+}
+
+impl Task {
+    /// Does it; the exit code.
+    pub fn run(mut self) -> Result<i32, Failure> {
+        if self.dry_run {
+            return self.print_plan();
+        }
+        let store = Store::open(&self.out).map_err(Failure::cannot)?;
+        let resumed = self.resumed(&store)?;
+        if let Some(run) = &resumed {
+            self.plan = Plan::parse(&run.head.plan)?;
+        }
+        self.plan.check()?;
+        let mut warnings = Vec::new();
+        let mut beds = self.beds()?;
+        let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
+        let blocks = layout::blocks(&self.plan, &sites)?;
+        warnings.extend(crowded(&blocks, &sites));
+        for (index, bed) in beds.iter_mut().enumerate() {
+            bed.complete(&blocks, index, &mut warnings)?;
+        }
+        let run = match resumed {
+            Some(run) => self.resume_run(run, &blocks, &store)?,
+            None => self.begin(&beds, &blocks, &store)?,
+        };
+        let id = run.head.id.clone();
+        let mut campaign = Campaign::new(run, store, &mut beds, blocks, &self.plan.repeat)?;
+        let end = campaign.measure()?;
+        let (run, kept) = campaign.end(warnings);
+        for bed in beds {
+            bed.fleet.stop().map_err(Failure::cannot)?;
+        }
+        let trouble = match (end, kept) {
+            (End::NotKept(error), _) | (_, Err(error)) => Some(error.to_string()),
+            (End::Interrupted, _) => {
+                eprintln!(
+                    "sonde: interrupted: what was measured follows; `sonde assess --resume {id}` goes on"
+                );
+                None
+            }
+            (End::Tried, Ok(())) => None,
+        };
+        self.finish(&run, trouble)
+    }
+
+    /// The run that is to go on, if one is.
+    fn resumed(&self, store: &Store) -> Result<Option<Run>, Failure> {
+        let Some(name) = &self.resume else {
+            return Ok(None);
+        };
+        let id = if name.is_empty() {
+            store
+                .resumable()
+                .map_err(Failure::cannot)?
+                .map(|head| head.id)
+                .ok_or_else(|| {
+                    Failure::usage(format!(
+                        "no run in {} is unfinished; `sonde report list` names them",
+                        self.out.display()
+                    ))
+                })?
+        } else {
+            name.clone()
+        };
+        store.load(&id).map(Some).map_err(Failure::cannot)
+    }
+
+    /// Everything up, in the plan's order.
+    fn beds(&self) -> Result<Vec<Bed>, Failure> {
+        let program = testbed::this_program()?;
+        let testbed = &self.plan.testbed;
+        let mut beds = Vec::new();
+        if testbed.kind == Kind::Local || testbed.floors {
+            beds.push(Bed::of_machine(
+                Fleet::local(&program).map_err(Failure::cannot)?,
+            ));
+        }
+        match testbed.kind {
+            Kind::Local => {}
+            Kind::Lab => {
+                for network in &self.plan.networks {
+                    beds.push(self.lab(&program, &network.name)?);
+                }
+            }
+            Kind::Hosts => {
+                let names = testbed.names.as_deref().unwrap_or_default();
+                let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
+                let targets = sonde_fleet::targets(names, &read).map_err(Failure::usage)?;
+                let fleet = Fleet::ssh(&program, &targets, &SshOptions::default())
+                    .map_err(Failure::cannot)?;
+                beds.push(Bed::of_hosts(fleet));
+            }
+        }
+        let mut names = BTreeSet::new();
+        for bed in &beds {
+            if !names.insert(bed.site.name.clone()) {
+                return Err(Failure::usage(format!(
+                    "the network {} is there twice: its rows could not be told apart; name it once",
+                    bed.site.name
+                )));
+            }
+        }
+        Ok(beds)
+    }
+
+    fn lab(&self, program: &Path, selector: &str) -> Result<Bed, Failure> {
+        let testbed = &self.plan.testbed;
+        let profile: Profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
+        let mut options = LabOptions::of_hosts(testbed::HostOptions {
+            hosts: testbed.hosts,
+            attachment: testbed.attachment,
+            profile,
+            seed: self.plan.repeat.seed,
+            tun: self.tun.clone(),
+        });
+        options.network = selector.into();
+        let config = options.config()?;
+        let fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
+        Ok(Bed::of_lab(fleet, config.network, profile))
+    }
+
+    fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
+        let began_unix_ns = unix_ns();
+        let mut hosts: Vec<HostRecord> = Vec::new();
+        for host in beds.iter().flat_map(|bed| bed.fleet.hosts()) {
+            // The hosts of several labs have the same names and are the same machine.
+            if hosts.iter().all(|known| known.name != host.name) {
+                hosts.push(host.clone());
+            }
+        }
+        let run = Run {
+            head: RunHead {
+                id: run_id(began_unix_ns)?,
+                command: command_line(),
+                plan: self.plan.text()?,
+                seed: self.plan.repeat.seed,
+                version: env!("CARGO_PKG_VERSION").into(),
+                began_unix_ns,
+                ended_unix_ns: None,
+                state: RunState::Open,
+            },
+            hosts,
+            networks: beds.iter().map(|bed| bed.network.clone()).collect(),
+            cells: blocks
+                .iter()
+                .flat_map(|block| block.cells.clone())
+                .collect(),
+            launches: Vec::new(),
+            events: Vec::new(),
+            warnings: Vec::new(),
+        };
+        store.begin(&run).map_err(Failure::cannot)?;
+        Ok(run)
+    }
+
+    /// The run as it was, if the cells still are what they were.
+    fn resume_run(&self, mut run: Run, blocks: &[Block], store: &Store) -> Result<Run, Failure> {
+        let now: BTreeSet<&str> = blocks
+            .iter()
+            .flat_map(|block| &block.cells)
+            .map(|cell| cell.id.as_str())
+            .collect();
+        let changed = run
+            .cells
+            .iter()
+            .find(|cell| cell.skipped.is_none() && !now.contains(cell.id.as_str()));
+        if let Some(cell) = changed {
+            return Err(Failure::cannot(format!(
+                "cannot go on with run {}: its cell {} ({} {} on {}, attached by {}) is not what would be measured now; the \
+                 hosts or their attachment have changed: begin a new run",
+                run.head.id,
+                cell.id,
+                cell.factors.path,
+                cell.factors.probe,
+                cell.factors.network,
+                cell.factors.attachment.as_deref().unwrap_or("nothing"),
+            )));
+        }
+        let event = EventRecord {
+            at_unix_ns: unix_ns(),
+            kind: "resumed".into(),
+            text: format!("{} launches were missing", run.missing().len()),
+        };
+        store.event(&run.head.id, &event).map_err(Failure::cannot)?;
+        run.events.push(event);
+        Ok(run)
+    }
+
+    /// Prints what was measured, writes the report, and says how it went.
+    fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
+        let rows = run.rows();
+        let mut document = run.document();
+        let unmet: Vec<String> = self
+            .plan
+            .requirements
+            .iter()
+            .flat_map(|one| one.unmet(&rows))
+            .collect();
+        let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
+        document.warnings.extend(wide.clone());
+        document.warnings.extend(unmet.iter().cloned());
+        if self.json {
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&document).map_err(Failure::cannot)?
+            );
+        } else {
+            let width = width();
+            if self.rows {
+                println!("{}", sonde_report::rows_table(&rows, width));
+            } else {
+                println!("{}", sonde_report::summary_table(run, width));
+                println!("{}", sonde_report::findings_text(&View::of(run), width));
+            }
+        }
+        for warning in &document.warnings {
+            eprintln!("sonde: {warning}");
+        }
+        if let Some(trouble) = trouble {
+            return Err(Failure::cannot(format!(
+                "{trouble}; what was measured until then is printed above and may be missing in the store"
+            )));
+        }
+        if !self.rows {
+            write_report(run, &self.out.join(format!("{}.html", run.head.id)));
+        }
+        eprintln!(
+            "sonde: run {} is in {}",
+            run.head.id,
+            self.out.join("sonde.db").display()
+        );
+        Ok(self.code(run, &rows, unmet.is_empty(), wide.is_none()))
+    }
+
+    fn code(&self, run: &Run, rows: &[ResultRow], met: bool, precise: bool) -> i32 {
+        let untrue = rows
+            .iter()
+            .filter_map(|row| row.verdict.as_ref())
+            .any(|verdict| verdict.status == VerdictStatus::Failed);
+        if !rows.iter().any(|row| row.status == Status::Measured) {
+            failure::FAILED
+        } else if !run.missing().is_empty() || !met || (self.strict && (untrue || !precise)) {
+            failure::UNMET
+        } else {
+            0
+        }
+    }
+
+    /// `--dry-run`: the blocks and their times; nothing is started.
+    fn print_plan(&self) -> Result<i32, Failure> {
+        self.plan.check()?;
+        let sites = self.planned_sites()?;
+        let blocks = layout::blocks(&self.plan, &sites)?;
+        let mut lines = Vec::new();
+        let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
+        for block in &blocks {
+            let sizes: Vec<String> = block.terms.sizes_bytes.iter().map(u64::to_string).collect();
+            lines.push(vec![
+                sites[block.site].name.clone(),
+                block.kind.name().into(),
+                block.mode.map_or("-", Mode::name).into(),
+                block.path.name().into(),
+                block.wait.name().into(),
+                sizes.join(" "),
+                block.launches.to_string(),
+                format!("{:.1}", block.estimate_ns as f64 / 1e9),
+            ]);
+            all_ns += block.estimate_ns * block.launches;
+            cells += block.cells.len();
+            launches += block.launches;
+        }
+        let heads = [
+            "network", "probe", "mode", "path", "wait", "sizes B", "launches", "s each",
+        ];
+        println!("{}", crate::networks::table(&heads, lines));
+        println!(
+            "{cells} cells, {launches} launches, about {} s",
+            all_ns.div_ceil(1_000_000_000)
+        );
+        Ok(0)
+    }
+
+    /// The sites as far as they are known before anything is started.
+    fn planned_sites(&self) -> Result<Vec<Site>, Failure> {
+        let testbed = &self.plan.testbed;
+        let mut sites = Vec::new();
+        if testbed.kind == Kind::Local || testbed.floors {
+            sites.push(Site {
+                testbed: Testbed::Local,
+                name: LOOPBACK.into(),
+                mtu: Some(LOOPBACK_MTU),
+                ..Site::unknown()
+            });
+        }
+        if testbed.kind == Kind::Hosts {
+            sites.push(Site {
+                testbed: Testbed::Hosts,
+                name: REAL.into(),
+                mtu: Some(1_500),
+                ..Site::unknown()
+            });
+        }
+        for network in &self.plan.networks {
+            let spec = testbed::network(&network.name)?;
+            let profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
+            sites.push(Site::of_lab(spec, profile));
+        }
+        Ok(sites)
+    }
+}
+
+const LOOPBACK: &str = "loopback";
+const LOOPBACK_MTU: u64 = 65_536;
+/// Real hosts are joined as they are: by the interface that the route to the peer takes.
+const REAL: &str = "default";
+
+impl Site {
+    fn unknown() -> Self {
+        Self {
+            testbed: Testbed::Local,
+            name: String::new(),
+            spec: None,
+            mtu: None,
+            hosts: Vec::new(),
+            profile: None,
+            attachment: None,
+        }
+    }
+
+    fn of_lab(spec: sonde_link::NetworkSpec, profile: Profile) -> Self {
+        Self {
+            testbed: Testbed::Lab,
+            name: spec.name.clone(),
+            mtu: Some(spec.mtu),
+            spec: Some(spec),
+            profile: Some(profile),
+            ..Self::unknown()
+        }
+    }
+}
+
+fn names(fleet: &Fleet) -> Vec<String> {
+    fleet.hosts().iter().map(|host| host.name.clone()).collect()
+}
+
+impl Bed {
+    fn of_machine(fleet: Fleet) -> Self {
+        let network = model::real(
+            LOOPBACK,
+            "this machine's loopback: the floor of what hosts cost",
+            LOOPBACK_MTU,
+            None,
+        );
+        let site = Site {
+            testbed: Testbed::Local,
+            name: LOOPBACK.into(),
+            mtu: Some(LOOPBACK_MTU),
+            hosts: names(&fleet),
+            ..Site::unknown()
+        };
+        Self {
+            site,
+            fleet,
+            network,
+            one_way_ns: None,
+        }
+    }
+
+    fn of_hosts(fleet: Fleet) -> Self {
+        // The least of the hosts is what a message between any two of them meets.
+        let least = |of: fn(&HostRecord) -> Option<u64>| fleet.hosts().iter().filter_map(of).min();
+        let mtu = least(|host| host.facts.mtu_bytes);
+        let line = least(|host| host.facts.line_bps);
+        let network = model::real(
+            REAL,
+            "the interfaces by which the hosts reach each other",
+            mtu.unwrap_or(1_500),
+            line,
+        );
+        let site = Site {
+            testbed: Testbed::Hosts,
+            name: REAL.into(),
+            mtu,
+            hosts: names(&fleet),
+            ..Site::unknown()
+        };
+        Self {
+            site,
+            fleet,
+            network,
+            one_way_ns: None,
+        }
+    }
+
+    fn of_lab(fleet: Fleet, spec: sonde_link::NetworkSpec, profile: Profile) -> Self {
+        let site = Site {
+            hosts: names(&fleet),
+            attachment: fleet.attachment(),
+            ..Site::of_lab(spec, profile)
+        };
+        // Completed with its bounds as soon as the sizes are known.
+        let network = model::real(&site.name, "", site.mtu.unwrap_or(0), None);
+        Self {
+            site,
+            fleet,
+            network,
+            one_way_ns: None,
+        }
+    }
+
+    /// Works out the bounds of everything that is measured here.
+    fn complete(
+        &mut self,
+        blocks: &[Block],
+        index: usize,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        let Some(spec) = &self.site.spec else {
+            return Ok(());
+        };
+        let profile = self.site.profile.unwrap_or(Profile::MODERN);
+        let mut points = BTreeSet::new();
+        for block in blocks.iter().filter(|block| block.site == index) {
+            for size in &block.terms.sizes_bytes {
+                let size = (block.mode != Some(Mode::Stream)).then_some(*size);
+                points.insert((block.path, block.quantity(), size));
+            }
+        }
+        points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
+        let mut network = model::network(spec, profile, points, warnings)?;
+        network.attachment = self.site.attachment.clone();
+        network.backpressure = self.fleet.backpressure();
+        self.one_way_ns = network.row.one_way_1b_ns;
+        self.network = network;
+        Ok(())
+    }
+}
+
+/// Where pollers outnumber the CPUs.
+fn crowded(blocks: &[Block], sites: &[Site]) -> Vec<String> {
+    let Ok(cpus) = sonde_sys::cpu::online() else {
+        return Vec::new();
+    };
+    let mut warnings = BTreeSet::new();
+    for block in blocks.iter().filter(|block| block.wait == Wait::Poll) {
+        let busy = match sites[block.site].testbed {
+            Testbed::Lab => 3,
+            Testbed::Local => 2,
+            _ => continue,
+        };
+        if busy > cpus.len() {
+            warnings.insert(format!(
+                "{}: two pollers and what serves them want {busy} CPUs and there are {}: what waits by polling is slowed by \
+                 itself here",
+                sites[block.site].name,
+                cpus.len()
+            ));
+        }
+    }
+    warnings.into_iter().collect()
+}
+
+/// The warning of intervals that are wider than asked for, if any is.
+fn too_wide(rows: &[ResultRow], per_mille: u64) -> Option<String> {
+    let mut worst: Option<(f64, &ResultRow)> = None;
+    let (mut wide, mut all) = (0, 0);
+    let main = |row: &&ResultRow| {
+        row.step.is_none()
+            && matches!(
+                row.quantity,
+                Quantity::LatencyNs | Quantity::StartupNs | Quantity::ThroughputBps
+            )
+    };
+    for row in rows.iter().filter(main) {
+        let (Some(p50), Some(low), Some(high)) = (row.p50, row.ci95_low, row.ci95_high) else {
+            continue;
+        };
+        all += 1;
+        let half = (p50.0 - low.0).max(high.0 - p50.0) / p50.0.max(1.0);
+        if half * 1_000.0 > per_mille as f64 {
+            wide += 1;
+            if worst.is_none_or(|(most, _)| half > most) {
+                worst = Some((half, row));
+            }
+        }
+    }
+    let (half, row) = worst?;
+    Some(format!(
+        "{wide} of {all} intervals of a median are wider than {} %: the widest {:.0} % ({} {} {} of {} B); more launches narrow it",
+        per_mille as f64 / 10.0,
+        half * 100.0,
+        row.network,
+        row.path,
+        row.probe,
+        row.size_bytes.unwrap_or(0),
+    ))
+}
+
+impl Requirement {
+    /// What it selects and does not hold of, in words.
+    fn unmet(&self, rows: &[ResultRow]) -> Vec<String> {
+        let selects = |row: &&ResultRow| {
+            row.quantity == self.quantity
+                && row.step.is_none()
+                && self.probe.is_none_or(|probe| probe.name() == row.probe)
+                && self.path.is_none_or(|path| path.name() == row.path)
+                && self
+                    .network
+                    .as_ref()
+                    .is_none_or(|network| *network == row.network)
+                && self
+                    .size_bytes
+                    .is_none_or(|size| Some(size) == row.size_bytes)
+        };
+        let selected: Vec<&ResultRow> = rows.iter().filter(selects).collect();
+        if selected.is_empty() {
+            return vec![format!("[[require]] {:?}: no row is of it", self.quantity)];
+        }
+        let judge = |row: &&ResultRow| {
+            let p50 = row.p50.map(|p50| p50.0);
+            let low = self
+                .p50_min
+                .filter(|least| p50.is_none_or(|p50| p50 < *least));
+            let high = self
+                .p50_max
+                .filter(|most| p50.is_none_or(|p50| p50 > *most));
+            let bound = low
+                .map(|least| format!("at least {least}"))
+                .or_else(|| high.map(|most| format!("at most {most}")))?;
+            Some(format!(
+                "required and not met: {} {} {} of {} B: {} where {bound} is wanted",
+                row.network,
+                row.path,
+                row.probe,
+                row.size_bytes.unwrap_or(0),
+                p50.map_or_else(|| "nothing was measured".into(), |p50| p50.to_string()),
+            ))
+        };
+        selected.iter().filter_map(judge).collect()
+    }
+}
+
+/// Writes the page beside the store, whole or not at all; says where, or why not.
+pub fn write_report(run: &Run, path: &Path) -> bool {
+    let written = sonde_report::html(&View::of(run))
+        .map_err(|e| e.to_string())
+        .and_then(|page| {
+            let fresh = path.with_extension("html.new");
+            std::fs::write(&fresh, page)
+                .and_then(|()| std::fs::rename(&fresh, path))
+                .map_err(|e| format!("cannot write {}: {e}", path.display()))
+        });
+    match &written {
+        Ok(()) => eprintln!("sonde: the report is {}", path.display()),
+        Err(why) => eprintln!("sonde: no HTML report: {why}"),
+    }
+    written.is_ok()
+}
+
+/// Columns of the terminal; of a file or a pipe, as many as the widest table wants.
+pub fn width() -> usize {
+    const FILE: usize = 200;
+    if !std::io::stdout().is_terminal() {
+        return FILE;
+    }
+    sonde_sys::pty::window_size(std::io::stdout()).map_or(FILE, |size| usize::from(size.columns))
+}
+
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    words.join(" ")
+}
+
+/// The time in UTC and six random digits.
+fn run_id(unix_ns: u64) -> Result<String, Failure> {
+    let mut random = [0; 3];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut random))
+        .map_err(|e| {
+            Failure::cannot(format!("cannot read /dev/urandom for the run's name: {e}"))
+        })?;
+    let seconds = unix_ns / 1_000_000_000;
+    let (year, month, day) = date(seconds / 86_400);
+    let of_day = seconds % 86_400;
+    Ok(format!(
+        "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z-{:02x}{:02x}{:02x}",
+        of_day / 3_600,
+        of_day / 60 % 60,
+        of_day % 60,
+        random[0],
+        random[1],
+        random[2]
+    ))
+}
+
+/// Year, month and day, so many days after the first of January 1970: by eras of 400 years that begin in March.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (days, want) in [
+            (0, (1970, 1, 1)),
+            (11_016, (2000, 2, 29)),
+            (11_017, (2000, 3, 1)),
+            (20_778, (2026, 11, 21)),
+            (20_818, (2026, 12, 31)),
+            (20_819, (2027, 1, 1)),
+        ] {
+            assert_eq!(date(days), want, "{days}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What the models say of a network before it is measured: the lines beside the measured ones.
+//!
+//! Model:   warm latency is bounded by the time of the message's frames, offered back to back, on the idle network; no
+//!          acknowledgement, window or host is in it. A single message's rate is its bytes over that time and the way of
+//!          the answer. A cold start adds the question for the address, the circuit and, for TCP, the handshake. A
+//!          stream's ceiling is its share of each frame.
+//! Source:  RFC 791 §3.2 for fragments: all but the last carry a multiple of 8 bytes.
+//! Checked: `messages_become_frames`, `ceilings_are_of_the_model`, `a_switched_circuit_is_in_the_cold_ceiling`.
+
+use crate::failure::Failure;
+use crate::networks;
+use sonde_channel::Path;
+use sonde_lab::Profile;
+use sonde_link::{Headers, NetworkSpec};
+use sonde_record::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
+use sonde_units::{Bytes, Span};
+
+const IP: u64 = 20;
+const UDP: u64 = 8;
+/// A handshake's segment: headers and the options of the first one.
+const HANDSHAKE: Bytes = Bytes(60);
+
+/// The layer-3 frames of a message.
+pub fn frames(path: Path, size: u64, mtu: u64, headers: Headers) -> Vec<Bytes> {
+    let (mut left, most, header) = match path {
+        Path::Tcp => {
+            let segment = headers.segment(Bytes(mtu)).0;
+            (size, segment, mtu - segment)
+        }
+        Path::Udp => (size + UDP, (mtu - IP) / 8 * 8, IP),
+    };
+    let mut frames = Vec::with_capacity(left.div_ceil(most) as usize);
+    // The last fragment may fill the frame.
+    let last = if path == Path::Udp { mtu - IP } else { most };
+    while left > last {
+        frames.push(Bytes(most + header));
+        left -= most;
+    }
+    frames.push(Bytes(left + header));
+    frames
+}
+
+/// User bytes of the largest message in one frame.
+pub fn frame_payload(path: Path, mtu: u64, headers: Headers) -> u64 {
+    match path {
+        Path::Tcp => headers.segment(Bytes(mtu)).0,
+        Path::Udp => mtu.saturating_sub(IP + UDP),
+    }
+}
+
+/// The bounds of one network.
+pub struct Bounds<'a> {
+    /// The network.
+    pub spec: &'a NetworkSpec,
+    /// The hosts' settings.
+    pub profile: Profile,
+}
+
+impl Bounds<'_> {
+    fn headers(&self) -> Headers {
+        networks::headers(self.profile)
+    }
+
+    /// From the first bit of a message to its last, there.
+    pub fn one_way(&self, path: Path, size: u64) -> Result<Span, Failure> {
+        let frames = frames(path, size, self.spec.mtu, self.headers());
+        sonde_virtual::train(self.spec, &frames)
+            .map(|time| time.0)
+            .map_err(Failure::cannot)
+    }
+
+    /// Single messages: bits a second with the way of the answer of one byte.
+    fn message_bps(&self, path: Path, size: u64) -> Result<Option<u64>, Failure> {
+        let time = self.one_way(path, size)? + self.one_way(path, 1)?;
+        let bits = u128::from(size) * 8 * 1_000_000_000_000;
+        let bps = bits.checked_div(time.as_picos().into());
+        Ok(bps.and_then(|bps| u64::try_from(bps).ok()))
+    }
+
+    /// From nothing to the first answer.
+    fn cold(&self, path: Path, size: u64) -> Result<Span, Failure> {
+        let first = |len| sonde_virtual::first_one_way(self.spec, len).map(|time| time.0);
+        let question = sonde_virtual::neighbour(self.spec)
+            .map_err(Failure::cannot)?
+            .0;
+        let message = self.one_way(path, size)? + self.one_way(path, size)?;
+        Ok(question
+            + match path {
+                Path::Tcp => {
+                    let syn = first(HANDSHAKE).map_err(Failure::cannot)?;
+                    syn + networks::one_way(self.spec, HANDSHAKE)? + message
+                }
+                Path::Udp => {
+                    // The circuit is paid by the first frame; the rest of the message is as when warm.
+                    let byte = Bytes(IP + UDP + 1);
+                    let circuit = first(byte).map_err(Failure::cannot)?;
+                    circuit.saturating_sub(networks::one_way(self.spec, byte)?) + message
+                }
+            })
+    }
+
+    /// The bound of one quantity; none where the network has none.
+    fn ceiling(
+        &self,
+        path: Path,
+        quantity: Quantity,
+        size: Option<u64>,
+    ) -> Result<Option<Ceiling>, Failure> {
+        let phase = match quantity {
+            Quantity::StartupNs => Phase::Cold,
+            _ => Phase::Warm,
+        };
+        let value = match (quantity, size) {
+            (Quantity::StartupNs, Some(size)) => Some(self.cold(path, size)?.as_nanos()),
+            (Quantity::LatencyNs, Some(size)) => Some(self.one_way(path, size)?.as_nanos()),
+            (Quantity::ThroughputBps, Some(size)) => self.message_bps(path, size)?,
+            (Quantity::ThroughputBps, None) => match path {
+                Path::Tcp => sonde_link::tcp_max(self.spec, self.headers()),
+                Path::Udp => {
+                    let payload = frame_payload(path, self.spec.mtu, self.headers());
+                    sonde_link::udp_max(self.spec, Bytes(payload))
+                }
+            },
+            _ => None,
+        };
+        Ok(value.map(|value| Ceiling {
+            path: path.name().into(),
+            quantity,
+            phase,
+            size_bytes: size,
+            value,
+        }))
+    }
+}
+
+/// A network of the lab as it is stored: its row, and the bounds of everything in `points`.
+pub fn network(
+    spec: &NetworkSpec,
+    profile: Profile,
+    points: impl IntoIterator<Item = (Path, Quantity, Option<u64>)>,
+    warnings: &mut Vec<String>,
+) -> Result<NetworkRecord, Failure> {
+    let bounds = Bounds { spec, profile };
+    let mut ceilings = Vec::new();
+    for (path, quantity, size) in points {
+        ceilings.extend(bounds.ceiling(path, quantity, size)?);
+    }
+    Ok(NetworkRecord {
+        row: networks::row(spec, profile, warnings)?,
+        ceilings,
+        attachment: None,
+        backpressure: None,
+        spec: Some(toml::to_string(spec).map_err(Failure::cannot)?),
+    })
+}
+
+/// This machine's loopback, or the network of real hosts: without a model, but for the ceiling of a line of known rate.
+pub fn real(name: &str, summary: &str, mtu_bytes: u64, line_bps: Option<u64>) -> NetworkRecord {
+    // A line whose rate is known is taken as Ethernet, whose framing costs the least that an interface can have.
+    let line = line_bps.and_then(|bps| {
+        let selector = format!("ethernet-1g:rate={bps}bit:mtu={mtu_bytes}");
+        sonde_link::resolve(&selector, &|_| Err("no file".into())).ok()
+    });
+    let tcp_max_bps = line
+        .as_ref()
+        .and_then(|spec| sonde_link::tcp_max(spec, Headers::Timestamps));
+    let udp_max_bps = line
+        .as_ref()
+        .and_then(|spec| sonde_link::udp_max(spec, Bytes(mtu_bytes.saturating_sub(IP + UDP))));
+    let stream = |path: Path, value: Option<u64>| {
+        value.map(|value| Ceiling {
+            path: path.name().into(),
+            quantity: Quantity::ThroughputBps,
+            phase: Phase::Warm,
+            size_bytes: None,
+            value,
+        })
+    };
+    NetworkRecord {
+        row: NetworkRow {
+            name: name.into(),
+            technology: "interface".into(),
+            summary: Some(summary.into()),
+            topology: None,
+            mtu_bytes,
+            line_bps,
+            tcp_max_bps,
+            tcp_expected_bps: None,
+            one_way_1b_ns: None,
+            overhead: line.as_ref().map_or_else(Vec::new, |spec| {
+                networks::overhead(spec, Headers::Timestamps)
+            }),
+        },
+        ceilings: [
+            stream(Path::Tcp, tcp_max_bps),
+            stream(Path::Udp, udp_max_bps),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        attachment: None,
+        backpressure: Some(Backpressure::None),
+        spec: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(selector: &str) -> NetworkSpec {
+        sonde_link::resolve(selector, &|_| Err("no file".into())).unwrap()
+    }
+
+    #[test]
+    fn messages_become_frames() {
+        let tcp = |size| frames(Path::Tcp, size, 1_500, Headers::Timestamps);
+        assert_eq!(tcp(1), [Bytes(53)]);
+        assert_eq!(tcp(1_448), [Bytes(1_500)]);
+        assert_eq!(tcp(1_449), [Bytes(1_500), Bytes(53)]);
+        let udp = |size| frames(Path::Udp, size, 1_500, Headers::Timestamps);
+        assert_eq!(udp(1_472), [Bytes(1_500)]);
+        assert_eq!(udp(1_473), [Bytes(1_500), Bytes(21)]);
+        // At 9180 bytes a fragment carries 9160, a multiple of 8; at 1006 it carries 984 and not 986.
+        assert_eq!(
+            frames(Path::Udp, 978, 1_006, Headers::Plain),
+            [Bytes(1_006)]
+        );
+        assert_eq!(
+            frames(Path::Udp, 979, 1_006, Headers::Plain),
+            [Bytes(1_004), Bytes(23)]
+        );
+        let all = frames(Path::Udp, 65_507, 9_180, Headers::Plain);
+        let carried: u64 = all.iter().map(|frame| frame.0 - IP).sum();
+        assert_eq!((all.len(), carried), (8, 65_515));
+    }
+
+    #[test]
+    fn ceilings_are_of_the_model() {
+        let spec = spec("ethernet-100");
+        let points = [
+            (Path::Udp, Quantity::LatencyNs, Some(1)),
+            (Path::Tcp, Quantity::ThroughputBps, None),
+            (Path::Tcp, Quantity::ThroughputBps, Some(1 << 20)),
+        ];
+        let record = network(&spec, Profile::MODERN, points, &mut Vec::new()).unwrap();
+        let values: Vec<u64> = record
+            .ceilings
+            .iter()
+            .map(|ceiling| ceiling.value)
+            .collect();
+        assert_eq!(values[0], record.row.one_way_1b_ns.unwrap());
+        assert_eq!(Some(values[1]), record.row.tcp_max_bps);
+        // Large messages come near the ceiling of streams, and stay below it.
+        assert!(
+            values[2] < values[1] && values[2] > values[1] / 100 * 99,
+            "{values:?}"
+        );
+        let back: NetworkSpec = toml::from_str(&record.spec.unwrap()).unwrap();
+        assert_eq!(back.name, spec.name);
+    }
+
+    #[test]
+    fn a_switched_circuit_is_in_the_cold_ceiling() {
+        let cold = |selector, path| {
+            let spec = spec(selector);
+            let bounds = Bounds {
+                spec: &spec,
+                profile: Profile::MODERN,
+            };
+            bounds.cold(path, 8).unwrap().as_nanos()
+        };
+        for path in [Path::Tcp, Path::Udp] {
+            let setup = cold("atm-oc3c:vc=svc", path) - cold("atm-oc3c", path);
+            assert!(
+                (20_900_000..=21_100_000).contains(&setup),
+                "{path:?} {setup}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_real_line_has_the_ceiling_of_its_rate() {
+        let record = real("lan", "", 1_500, Some(1_000_000_000));
+        assert_eq!(record.row.tcp_max_bps, Some(941_482_444));
+        assert_eq!(real("loopback", "", 65_536, None).row.tcp_max_bps, None);
+    }
+}

@@ -1,0 +1,570 @@
+//! A plan: what is to be measured, where and how often, as TOML. Every command that measures becomes one.
+//!
+//! Model:   cells are the product of networks, probes, paths, waits and sizes. `mtu` among the sizes stands for the largest
+//!          message that fits one frame of the network at hand, and for one byte more; sizes that a path cannot carry are
+//!          left out there.
+//! Units:   sizes in bytes where bare, else with a binary or decimal suffix; times with a suffix.
+//! Checked: `the_usual_plans_are_read_back`, `sizes_expand`, `wrong_plans_are_refused_with_their_place`.
+
+use crate::failure::Failure;
+use serde::{Deserialize, Serialize};
+use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX, Wait};
+use sonde_lab::{Attachment, Profile};
+use sonde_units::{Bytes, Span};
+use std::collections::BTreeSet;
+
+/// The networks that are assessed when none is named.
+pub const NETWORKS: [&str; 5] = [
+    "wire",
+    "ethernet-100",
+    "ethernet-1g",
+    "atm-oc3c",
+    "wan-100m-20ms",
+];
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The hosts.
+    pub testbed: TestbedPlan,
+    /// Their settings.
+    #[serde(default)]
+    pub profile: ProfilePlan,
+    /// How they are joined; on real hosts and on this machine there is one, and none is named.
+    #[serde(default, rename = "network")]
+    pub networks: Vec<NetworkPlan>,
+    /// What is measured on each.
+    #[serde(rename = "probe")]
+    pub probes: Vec<ProbePlan>,
+    /// How often.
+    #[serde(default)]
+    pub repeat: Repeat,
+    /// What must hold, else the command ends with 1.
+    #[serde(default, rename = "require", skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<Requirement>,
+}
+
+/// The kind of hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// This machine.
+    Local,
+    /// An emulated cluster on this machine.
+    Lab,
+    /// Real machines, through ssh.
+    Hosts,
+}
+
+/// The hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestbedPlan {
+    /// What they are.
+    pub kind: Kind,
+    /// Lab: how many.
+    #[serde(default = "four")]
+    pub hosts: u16,
+    /// Real hosts: as after `hosts:` on the command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<String>,
+    /// Lab: how they are attached.
+    #[serde(default = "auto")]
+    pub attachment: Attachment,
+    /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
+    #[serde(default)]
+    pub floors: bool,
+}
+
+fn four() -> u16 {
+    4
+}
+
+fn auto() -> Attachment {
+    Attachment::Auto
+}
+
+/// Their settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfilePlan {
+    /// `modern`, `era`, `era:window=BYTES`; real hosts and this machine are taken as they are.
+    pub name: String,
+}
+
+impl Default for ProfilePlan {
+    fn default() -> Self {
+        Self {
+            name: Profile::MODERN.to_string(),
+        }
+    }
+}
+
+/// One network of the lab.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkPlan {
+    /// The selector: a name with knobs, or a file.
+    pub name: String,
+}
+
+/// The kind of measurement.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// Cold: the first message over nothing that was set up.
+    Startup,
+    /// Warm: half a round trip against size.
+    Latency,
+    /// Bits a second, of a stream or of single messages.
+    Throughput,
+}
+
+impl ProbeKind {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Latency => "latency",
+            Self::Throughput => "throughput",
+        }
+    }
+}
+
+/// What throughput is of.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Messages back to back, rated after the first second.
+    Stream,
+    /// One message at a time, with everything in it.
+    Message,
+}
+
+impl Mode {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Message => "message",
+        }
+    }
+}
+
+/// One kind of measurement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbePlan {
+    /// The kind.
+    pub kind: ProbeKind,
+    /// Throughput: of what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// By which paths.
+    pub path: Vec<Path>,
+    /// How both sides wait.
+    #[serde(default = "block")]
+    pub wait: Vec<Wait>,
+    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`.
+    pub size: Vec<String>,
+    /// Launches of these cells, instead of the plan's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launches: Option<u64>,
+    /// The most samples of a launch, for each size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u64>,
+    /// The longest that a launch samples, for each size; of a stream, what is rated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Span>,
+}
+
+fn block() -> Vec<Wait> {
+    vec![Wait::Block]
+}
+
+/// How often.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Repeat {
+    /// Launches of each cell, at least.
+    pub launches: u64,
+    /// At most: more are made while an interval is wider than `precision_per_mille` and the budget lasts.
+    pub max: u64,
+    /// How far an end of a median's interval may be from it, in thousandths of it.
+    pub precision_per_mille: u64,
+    /// No further launch is begun after this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Span>,
+    /// Where random draws begin.
+    pub seed: u64,
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Self {
+            launches: 6,
+            max: 6,
+            precision_per_mille: 50,
+            budget: None,
+            seed: 1,
+        }
+    }
+}
+
+/// What must hold of every row that it selects.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requirement {
+    /// The rows' quantity, as `throughput_bps`.
+    pub quantity: sonde_record::Quantity,
+    /// Only of this probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<ProbeKind>,
+    /// Only by this path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Path>,
+    /// Only on this network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Only of this size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// The median is at least this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_min: Option<f64>,
+    /// The median is at most this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p50_max: Option<f64>,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Two launches, fewer sizes.
+    Quick,
+    /// Six.
+    Usual,
+    /// Ten or more.
+    Thorough,
+}
+
+impl ProbePlan {
+    fn new(kind: ProbeKind, path: &[Path], size: &[&str]) -> Self {
+        Self {
+            kind,
+            mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
+            path: path.to_vec(),
+            wait: block(),
+            size: size.iter().map(|size| (*size).into()).collect(),
+            launches: None,
+            samples: None,
+            budget: None,
+        }
+    }
+
+    /// What it is of: a stream unless it says otherwise.
+    pub fn mode(&self) -> Option<Mode> {
+        (self.kind == ProbeKind::Throughput).then(|| self.mode.unwrap_or(Mode::Stream))
+    }
+
+    /// Its sizes by `path` where one frame carries `frame_payload` user bytes, ascending, each once.
+    ///
+    /// # Errors
+    /// A text that is no size.
+    pub fn sizes(&self, path: Path, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
+        let mut sizes = BTreeSet::new();
+        for text in &self.size {
+            expand(text, frame_payload, &mut sizes)?;
+        }
+        if path == Path::Udp {
+            sizes.retain(|size| *size <= UDP_MESSAGE_BYTES_MAX as u64);
+            if self.kind == ProbeKind::Throughput {
+                // A datagram of a stream has a number of 8 bytes in it.
+                sizes.retain(|size| *size >= 8);
+            }
+        }
+        Ok(sizes.into_iter().collect())
+    }
+}
+
+/// The size that a text names, in bytes where it is bare.
+pub fn size(text: &str) -> Result<u64, Failure> {
+    let text = text.trim();
+    text.parse::<u64>()
+        .or_else(|_| text.parse::<Bytes>().map(|bytes| bytes.0))
+        .ok()
+        .filter(|size| (1..=1 << 30).contains(size))
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "`{text}` is no size of a message: write 1 to 1073741824 bytes, `64KiB`, `1..64KiB` or `mtu`"
+            ))
+        })
+}
+
+fn expand(
+    text: &str,
+    frame_payload: Option<u64>,
+    sizes: &mut BTreeSet<u64>,
+) -> Result<(), Failure> {
+    let around = frame_payload.map(|payload| [payload, payload + 1]);
+    if text.trim() == "mtu" {
+        sizes.extend(around.into_iter().flatten());
+        return Ok(());
+    }
+    let Some((low, high)) = text.split_once("..") else {
+        sizes.insert(size(text)?);
+        return Ok(());
+    };
+    let (low, high) = (size(low)?, size(high)?);
+    if low > high {
+        return Err(Failure::usage(format!(
+            "`{text}` is no range of sizes: its end is below its begin"
+        )));
+    }
+    sizes.extend([low, high]);
+    sizes.extend(
+        (0..=30)
+            .map(|power| 1 << power)
+            .filter(|size| (low..=high).contains(size)),
+    );
+    sizes.extend(
+        around
+            .into_iter()
+            .flatten()
+            .filter(|size| (low..=high).contains(size)),
+    );
+    Ok(())
+}
+
+const BOTH: [Path; 2] = [Path::Tcp, Path::Udp];
+
+impl Plan {
+    /// The main job on a testbed: cold, warm, single messages and streams, by TCP and UDP.
+    ///
+    /// The budgets make three minutes of it with the usual effort, and forty seconds with the quick one.
+    pub fn assess(testbed: TestbedPlan, effort: Effort) -> Self {
+        use ProbeKind::{Latency, Startup, Throughput};
+        let millis = |n| Some(Span::millis(n));
+        let (launches, budget) = match effort {
+            Effort::Quick => (2, millis(10)),
+            Effort::Usual => (6, millis(20)),
+            Effort::Thorough => (10, millis(200)),
+        };
+        let thorough = effort == Effort::Thorough;
+        let quick = effort == Effort::Quick;
+        let mut startup = ProbePlan::new(Startup, &BOTH, &["8"]);
+        let mut latency = ProbePlan::new(
+            Latency,
+            &BOTH,
+            &["1", "8", "64", "512", "mtu", "4KiB", "16KiB", "60KiB"],
+        );
+        let mut message = ProbePlan::new(
+            Throughput,
+            &[Path::Tcp],
+            &["1KiB", "8KiB", "64KiB", "512KiB"],
+        );
+        let mut tcp = ProbePlan::new(Throughput, &[Path::Tcp], &["64KiB"]);
+        // A full frame: what a datagram can do best.
+        let mut udp = ProbePlan::new(Throughput, &[Path::Udp], &["mtu"]);
+        message.mode = Some(Mode::Message);
+        (latency.budget, message.budget) = (budget, budget);
+        latency.samples = Some(3_000);
+        (tcp.budget, udp.budget) = (millis(1_000), millis(1_000));
+        if thorough {
+            startup.size = vec!["8".into(), "mtu".into(), "60KiB".into()];
+            latency.size = vec!["1..60KiB".into(), "1".into(), "mtu".into()];
+            message.path = BOTH.to_vec();
+            message.size = vec!["1..4MiB".into()];
+        } else {
+            // Streams take most of the time: those of datagrams are made twice, and have no interval.
+            udp.launches = Some(2);
+        }
+        let mut probes = vec![startup, latency, message, tcp];
+        if !quick {
+            probes.push(udp);
+        }
+        let floors = testbed.kind == Kind::Lab;
+        let networks = match testbed.kind {
+            Kind::Lab => NETWORKS
+                .map(|name| NetworkPlan { name: name.into() })
+                .to_vec(),
+            Kind::Local | Kind::Hosts => Vec::new(),
+        };
+        Self {
+            testbed: TestbedPlan { floors, ..testbed },
+            profile: ProfilePlan::default(),
+            networks,
+            probes,
+            repeat: Repeat {
+                launches,
+                max: if thorough { 20 } else { launches },
+                budget: thorough.then(|| Span::secs(1_800)),
+                ..Repeat::default()
+            },
+            requirements: Vec::new(),
+        }
+    }
+
+    /// A plan's file.
+    ///
+    /// # Errors
+    /// What is wrong in it, with its line.
+    pub fn read(path: &std::path::Path) -> Result<Self, Failure> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::usage(format!("cannot read the plan {shown}: {e}")))?;
+        Self::parse(&text).map_err(|failure| Failure::usage(format!("the plan {shown}: {failure}")))
+    }
+
+    /// A plan's text.
+    ///
+    /// # Errors
+    /// What is wrong in it, with its line.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let plan: Self =
+            toml::from_str(text).map_err(|e| Failure::usage(e.to_string().trim_end()))?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// As it is stored.
+    pub fn text(&self) -> Result<String, Failure> {
+        toml::to_string(self).map_err(Failure::cannot)
+    }
+
+    /// Refuses what no run can do.
+    ///
+    /// # Errors
+    /// What it is, and the remedy.
+    pub fn check(&self) -> Result<(), Failure> {
+        let refuse = |what: String| Err(Failure::usage(what));
+        if self.probes.is_empty() {
+            return refuse("a plan needs a [[probe]]: nothing would be measured".into());
+        }
+        for probe in &self.probes {
+            let name = probe.kind.name();
+            if probe.path.is_empty() || probe.wait.is_empty() || probe.size.is_empty() {
+                return refuse(format!(
+                    "a [[probe]] of kind {name} needs at least one path, wait and size"
+                ));
+            }
+            if probe.mode.is_some() && probe.kind != ProbeKind::Throughput {
+                return refuse(format!(
+                    "`mode` is of throughput; remove it from the [[probe]] of kind {name}"
+                ));
+            }
+            if probe.launches == Some(0) {
+                return refuse(format!(
+                    "no launches of {name} are no measurement: remove the [[probe]]"
+                ));
+            }
+            for path in &probe.path {
+                probe.sizes(*path, Some(1_448))?;
+            }
+        }
+        let repeat = &self.repeat;
+        if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {
+            return refuse(format!(
+                "[repeat] wants {} to {} launches; write 1 to 1000, `max` not below `launches`",
+                repeat.launches, repeat.max
+            ));
+        }
+        match self.testbed.kind {
+            Kind::Lab if self.networks.is_empty() => {
+                refuse("a lab needs a [[network]]; `sonde lab list` names them".into())
+            }
+            Kind::Hosts if self.testbed.names.is_none() => {
+                refuse("real hosts need `names` in [testbed], as in names = \"a,b[01-16]\"".into())
+            }
+            Kind::Local | Kind::Hosts if !self.networks.is_empty() => refuse(
+                "networks can be chosen in the lab alone: real hosts and this machine are measured as they are; remove [[network]] or take kind = \"lab\"".into(),
+            ),
+            _ => self.profile.name.parse::<Profile>().map(drop).map_err(Failure::usage),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn testbed(kind: Kind) -> TestbedPlan {
+        TestbedPlan {
+            kind,
+            hosts: 4,
+            names: (kind == Kind::Hosts).then(|| "a,b".into()),
+            attachment: Attachment::Auto,
+            floors: false,
+        }
+    }
+
+    #[test]
+    fn the_usual_plans_are_read_back() {
+        for kind in [Kind::Local, Kind::Lab, Kind::Hosts] {
+            for effort in [Effort::Quick, Effort::Usual, Effort::Thorough] {
+                let plan = Plan::assess(testbed(kind), effort);
+                assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_expand() {
+        let mut probe = ProbePlan::new(ProbeKind::Latency, &BOTH, &["1..8", "1KiB", "mtu"]);
+        let sizes = |probe: &ProbePlan, path| probe.sizes(path, Some(1_448)).unwrap();
+        assert_eq!(sizes(&probe, Path::Tcp), [1, 2, 4, 8, 1_024, 1_448, 1_449]);
+        probe.size = vec!["1000..2000".into(), "1MiB".into()];
+        assert_eq!(
+            sizes(&probe, Path::Tcp),
+            [1_000, 1_024, 1_448, 1_449, 2_000, 1 << 20]
+        );
+        assert_eq!(
+            sizes(&probe, Path::Udp),
+            [1_000, 1_024, 1_448, 1_449, 2_000]
+        );
+        assert_eq!(probe.sizes(Path::Udp, None).unwrap(), [1_000, 1_024, 2_000]);
+        for wrong in ["0", "2GiB", "8..1", "many", "..", "1.5"] {
+            probe.size = vec![wrong.into()];
+            let said = probe.sizes(Path::Tcp, None).unwrap_err().to_string();
+            assert!(said.contains('`'), "{wrong}: {said}");
+        }
+    }
+
+    #[test]
+    fn wrong_plans_are_refused_with_their_place() {
+        let good = Plan::assess(testbed(Kind::Lab), Effort::Usual)
+            .text()
+            .unwrap();
+        for (from, to, said) in [
+            ("kind = \"lab\"", "kind = \"moon\"", "line 2"),
+            ("hosts = 4", "hots = 4", "hots"),
+            ("launches = 6", "launches = 0", "0 to 6 launches"),
+            ("size = [\"8\"]", "size = [\"8 furlongs\"]", "8 furlongs"),
+            ("path = [\"tcp\"", "path = [\"tpc\"", "tpc"),
+            (
+                "kind = \"startup\"",
+                "kind = \"startup\"\nmode = \"stream\"",
+                "mode",
+            ),
+            ("name = \"modern\"", "name = \"old\"", "era:window"),
+            ("seed = 1", "sed = 1", "sed"),
+        ] {
+            assert!(good.contains(from), "{from} is not in\n{good}");
+            let text = good.replacen(from, to, 1);
+            let error = Plan::parse(&text).expect_err(to).to_string();
+            assert!(error.contains(said), "{to}: {error}");
+        }
+        let lonely = "[testbed]\nkind = \"lab\"\n[[probe]]\nkind = \"latency\"\npath = [\"tcp\"]\nsize = [\"1\"]\n";
+        assert!(
+            Plan::parse(lonely)
+                .unwrap_err()
+                .to_string()
+                .contains("[[network]]")
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! `sonde report`: what runs in the store say, again and in other forms.
+//!
+//! Checked: the end-to-end tests of `report`.
+
+use crate::failure::{self, Failure};
+use crate::measure::{width, write_report};
+use crate::networks::table;
+use clap::{Args, Subcommand};
+use sonde_record::{Run, RunState, Store};
+use sonde_report::View;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Where runs are.
+#[derive(Debug, Args)]
+pub struct From {
+    /// The run; the latest one where it is left out.
+    run: Option<String>,
+    /// The folder of the store.
+    #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
+    out: PathBuf,
+}
+
+/// What to do with a run.
+#[derive(Debug, Subcommand)]
+pub enum ReportTask {
+    /// The runs in the store.
+    List {
+        /// The folder of the store.
+        #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
+        out: PathBuf,
+    },
+    /// The table and the findings of a run.
+    #[command(
+        after_help = "Examples:\n  sonde report show\n  sonde report show --rows 20261121T043302Z-1f09c3"
+    )]
+    Show {
+        #[command(flatten)]
+        from: From,
+        /// Every row instead.
+        #[arg(long)]
+        rows: bool,
+        /// Print the results as `sonde assess --json` does.
+        #[arg(long, conflicts_with = "rows")]
+        json: bool,
+    },
+    /// The report of a run as one HTML file.
+    #[command(after_help = "Example:\n  sonde report html --to /tmp/cluster.html")]
+    Html {
+        #[command(flatten)]
+        from: From,
+        /// The file; beside the store where it is left out.
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
+    },
+    /// All that was measured, for other programs.
+    #[command(
+        after_help = "Examples:\n  sonde report export --csv > rows.csv\n  sonde report export --json > run.json"
+    )]
+    Export {
+        #[command(flatten)]
+        from: From,
+        #[command(flatten)]
+        form: Form,
+    },
+}
+
+/// The form of an export.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct Form {
+    /// The rows, as comma-separated values.
+    #[arg(long)]
+    csv: bool,
+    /// Everything, down to each launch's samples.
+    #[arg(long)]
+    json: bool,
+}
+
+impl From {
+    fn load(&self) -> Result<Run, Failure> {
+        let store = self.store()?;
+        let id = match &self.run {
+            Some(id) => id.clone(),
+            None => store
+                .latest()
+                .map_err(Failure::cannot)?
+                .map(|head| head.id)
+                .ok_or_else(|| {
+                    Failure::cannot(format!(
+                        "there is no run in {}: `sonde assess` makes one",
+                        self.out.display()
+                    ))
+                })?,
+        };
+        store.load(&id).map_err(Failure::cannot)
+    }
+
+    fn store(&self) -> Result<Store, Failure> {
+        store(&self.out)
+    }
+}
+
+/// The store of a folder that has one; a look at it makes none.
+fn store(out: &std::path::Path) -> Result<Store, Failure> {
+    if !out.join("sonde.db").exists() {
+        return Err(Failure::cannot(format!(
+            "there is no run in {}: `sonde assess` makes one; `--out DIR` names another folder",
+            out.display()
+        )));
+    }
+    Store::open(out).map_err(Failure::cannot)
+}
+
+/// Runs the task; the exit code.
+pub fn run(task: ReportTask) -> Result<i32, Failure> {
+    match task {
+        ReportTask::List { out } => list(&store(&out)?),
+        ReportTask::Show { from, rows, json } => {
+            let run = from.load()?;
+            let width = width();
+            if json {
+                println!(
+                    "{}",
+                    serde_json::to_string_pretty(&run.document()).map_err(Failure::cannot)?
+                );
+            } else if rows {
+                println!("{}", sonde_report::rows_table(&run.rows(), width));
+            } else {
+                println!("{}", sonde_report::summary_table(&run, width));
+                println!("{}", sonde_report::findings_text(&View::of(&run), width));
+            }
+            Ok(0)
+        }
+        ReportTask::Html { from, to } => {
+            let run = from.load()?;
+            let path = to.unwrap_or_else(|| from.out.join(format!("{}.html", run.head.id)));
+            Ok(if write_report(&run, &path) {
+                0
+            } else {
+                failure::FAILED
+            })
+        }
+        ReportTask::Export { from, form } => {
+            let run = from.load()?;
+            let mut to = std::io::stdout().lock();
+            let written = if form.csv {
+                sonde_record::export_csv(&run, &mut to)
+            } else {
+                sonde_record::export_json(&run, &mut to)
+            };
+            written.map_err(Failure::cannot)?;
+            to.flush()
+                .map_err(|e| Failure::cannot(format!("cannot write the export: {e}")))?;
+            Ok(0)
+        }
+    }
+}
+
+fn list(store: &Store) -> Result<i32, Failure> {
+    let runs = store.runs().map_err(Failure::cannot)?;
+    let lines = runs.iter().map(|head| {
+        let state = match head.state {
+            RunState::Open => "open",
+            RunState::Complete => "complete",
+            RunState::Partial => "partial",
+        };
+        vec![head.id.clone(), state.into(), head.command.clone()]
+    });
+    println!("{}", table(&["run", "state", "command"], lines));
+    Ok(0)
+}

@@ -1,0 +1,172 @@
+//! The same cell against itself: does an interval hold the median as often as it says?
+//!
+//! Model:   one cell is launched 600 times, and the launches are dealt to 100 groups of six in the order in which they were
+//!          made, so that each group is a cell of the usual number of launches and all see the same hours. Group i and group
+//!          i + 50 are one comparison. The median of all 600 stands for the true one; coverage is the share of the groups
+//!          whose interval holds it. A comparison that finds a difference is wrong: intervals apart.
+//! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, for launches as the unit.
+//! Checked: `groups_are_dealt`.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use sonde_stats::{Interval, median_rank_interval};
+
+use crate::prove::own::{Sought, sonde};
+use crate::prove::table::{Table, verdict};
+use crate::prove::{Ground, Proof};
+
+const GROUPS: usize = 100;
+const LAUNCHES: usize = 6;
+const COVERAGE: std::ops::RangeInclusive<f64> = 0.88..=0.99;
+
+pub fn measure(ground: &Ground) -> Result<Proof> {
+    let mut table = Table::new(&[
+        "cell",
+        "launches",
+        "median, µs",
+        "coverage",
+        "comparisons",
+        "intervals apart",
+        "verdict",
+    ]);
+    let mut unmet = Vec::new();
+    for network in ["ethernet-1g", "loopback"] {
+        eprintln!("prove again: {network}");
+        if let Err(error) = row(ground, network, &mut table, &mut unmet) {
+            table.broken(&[network], &error);
+            unmet.push(format!("{network}: {error:#}"));
+        }
+    }
+    Ok(Proof {
+        command: Ground::retry("again"),
+        note: format!(
+            "Latency of 8 B by TCP, {} launches, as {GROUPS} identical cells of {LAUNCHES}. Nominal coverage of six launches is 96.9 %; it is to be between {:.0} and {:.0} %.",
+            GROUPS * LAUNCHES,
+            100.0 * COVERAGE.start(),
+            100.0 * COVERAGE.end()
+        ),
+        tables: vec![table],
+        unmet,
+    })
+}
+
+fn row(ground: &Ground, network: &str, table: &mut Table, unmet: &mut Vec<String>) -> Result<()> {
+    let launches = (GROUPS * LAUNCHES).to_string();
+    let mut words = vec![
+        "probe",
+        "latency",
+        "--size",
+        "8",
+        "--budget",
+        "20ms",
+        "--samples",
+        "500",
+        "--launches",
+        &launches,
+    ];
+    words.extend(if network == "loopback" {
+        vec!["--testbed", "local"]
+    } else {
+        vec!["--network", network, "--hosts", "2"]
+    });
+    sonde(ground, &words)?.p50(Sought::warm("latency", "latency_ns"))?;
+    let medians = medians(ground)?;
+    let all = middle(&medians);
+    let groups: Vec<Interval> = deal(&medians)
+        .iter()
+        .filter_map(|group| median_rank_interval(group, 0.95))
+        .collect();
+    ensure!(
+        groups.len() == GROUPS,
+        "{} of {GROUPS} groups have an interval",
+        groups.len()
+    );
+    let held = groups
+        .iter()
+        .filter(|interval| (interval.low..=interval.high).contains(&all))
+        .count();
+    let coverage = held as f64 / GROUPS as f64;
+    let apart = (0..GROUPS / 2).filter(|i| {
+        let (a, b) = (groups[*i], groups[*i + GROUPS / 2]);
+        a.high < b.low || b.high < a.low
+    });
+    let apart = apart.count();
+    let is_met = COVERAGE.contains(&coverage);
+    table.row(vec![
+        network.into(),
+        medians.len().to_string(),
+        format!("{:.2}", all as f64 / 1e3),
+        format!("{:.0} %", 100.0 * coverage),
+        (GROUPS / 2).to_string(),
+        apart.to_string(),
+        verdict(is_met),
+    ]);
+    if !is_met {
+        unmet.push(format!("{network}: coverage is {:.0} %", 100.0 * coverage));
+    }
+    Ok(())
+}
+
+/// The median of each launch of the latest run, in their order.
+fn medians(ground: &Ground) -> Result<Vec<u64>> {
+    let output = Command::new(&ground.sonde)
+        .args(["report", "export", "--json", "--out"])
+        .arg(ground.scratch.join("runs"))
+        .stdin(Stdio::null())
+        .output()
+        .context("starting the built command")?;
+    ensure!(
+        output.status.success(),
+        "sonde report export: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let run: Value = serde_json::from_slice(&output.stdout).context("reading the export")?;
+    let launches = run["launches"]
+        .as_array()
+        .context("the export has no launches")?;
+    let median = |launch: &Value| {
+        let series = launch["series"].as_array()?;
+        let warm = series
+            .iter()
+            .find(|one| one["quantity"] == "latency_ns" && one["phase"] == "warm")?;
+        let samples: Vec<u64> = warm["series"]["first"]
+            .as_array()?
+            .iter()
+            .filter_map(Value::as_u64)
+            .collect();
+        (!samples.is_empty()).then(|| middle(&samples))
+    };
+    Ok(launches.iter().filter_map(median).collect())
+}
+
+/// The lower one of those in the middle.
+fn middle(values: &[u64]) -> u64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted[(sorted.len() - 1) / 2]
+}
+
+/// As cards are dealt.
+fn deal(values: &[u64]) -> Vec<Vec<u64>> {
+    let mut groups = vec![Vec::new(); GROUPS];
+    for (index, value) in values.iter().enumerate() {
+        groups[index % GROUPS].push(*value);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_dealt() {
+        let values: Vec<u64> = (0..600).collect();
+        let groups = deal(&values);
+        assert!(groups.iter().all(|group| group.len() == LAUNCHES));
+        assert_eq!(groups[3], [3, 103, 203, 303, 403, 503]);
+        assert_eq!(middle(&[5, 1, 3, 9]), 3);
+    }
+}

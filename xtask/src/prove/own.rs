@@ -1,0 +1,145 @@
+//! sonde's own measurements, read from the JSON that it prints.
+//!
+//! Model:   one start of `sonde probe`, with a store in the scratch folder. A row is found by what it is, never by its place.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::prove::Ground;
+
+/// Rows that one measurement printed.
+pub struct Rows(Vec<Value>);
+
+/// What a row is; `None` is a step of null.
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    pub probe: &'a str,
+    pub quantity: &'a str,
+    pub phase: &'a str,
+    pub step: Option<&'a str>,
+}
+
+impl<'a> Sought<'a> {
+    /// The warm row of a quantity.
+    pub const fn warm(probe: &'a str, quantity: &'a str) -> Self {
+        Self {
+            probe,
+            quantity,
+            phase: "warm",
+            step: None,
+        }
+    }
+
+    /// The row of a start-up's step; the whole where it is `None`.
+    pub const fn cold(step: Option<&'a str>) -> Self {
+        Self {
+            probe: "startup",
+            quantity: "startup_ns",
+            phase: "cold",
+            step,
+        }
+    }
+}
+
+impl Rows {
+    fn of(text: &str) -> Result<Self> {
+        let document: Value = serde_json::from_str(text).context("reading what sonde printed")?;
+        let rows = document["results"]
+            .as_array()
+            .context("sonde printed no results")?;
+        Ok(Self(rows.clone()))
+    }
+
+    /// The row.
+    pub fn row(&self, sought: Sought<'_>) -> Option<&Value> {
+        self.0.iter().find(|row| {
+            row["probe"] == sought.probe
+                && row["quantity"] == sought.quantity
+                && row["phase"] == sought.phase
+                && row["step"] == sought.step.map_or(Value::Null, Value::from)
+        })
+    }
+
+    /// Its median.
+    pub fn p50(&self, sought: Sought<'_>) -> Result<f64> {
+        let row = self.row(sought);
+        row.and_then(|row| row["p50"].as_f64()).with_context(|| {
+            let why = row.map_or("there is no such row".into(), |row| {
+                row["reason"].to_string()
+            });
+            format!(
+                "no {} {}: {why}",
+                sought.step.unwrap_or(sought.probe),
+                sought.quantity
+            )
+        })
+    }
+}
+
+/// Runs sonde with these words, and `--json` into the scratch store.
+pub fn sonde(ground: &Ground, words: &[&str]) -> Result<Rows> {
+    let output = Command::new(&ground.sonde)
+        .args(words)
+        .args(["--json", "--out"])
+        .arg(ground.scratch.join("runs"))
+        .current_dir(&ground.root)
+        .stdin(Stdio::null())
+        .output()
+        .context("starting the built command")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!(
+            "sonde {}: {}: {}",
+            words.join(" "),
+            output.status,
+            said.trim()
+        );
+    }
+    Rows::of(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The words of a probe in a lab of two hosts, with one launch.
+pub fn probe<'a>(
+    kind: &'a str,
+    network: &'a str,
+    attachment: &'a str,
+    rest: &[&'a str],
+) -> Vec<&'a str> {
+    let mut words = vec![
+        "probe",
+        kind,
+        "--network",
+        network,
+        "--attachment",
+        attachment,
+    ];
+    words.extend(["--hosts", "2", "--launches", "1"]);
+    words.extend(rest);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_what_they_are() {
+        let text = r#"{"results": [
+            {"probe": "startup", "quantity": "startup_ns", "phase": "cold", "step": null, "p50": 3, "verdict": null},
+            {"probe": "startup", "quantity": "startup_ns", "phase": "cold", "step": "vc", "p50": 21000000, "verdict": {"status": "passed"}},
+            {"probe": "startup", "quantity": "startup_ns", "phase": "cold", "step": "neighbour", "p50": null, "reason": "not root", "verdict": null}
+        ]}"#;
+        let rows = Rows::of(text).unwrap();
+        assert!((rows.p50(Sought::cold(Some("vc"))).unwrap() - 21e6).abs() < 1e-9);
+        assert!((rows.p50(Sought::cold(None)).unwrap() - 3.0).abs() < 1e-9);
+        let why = rows
+            .p50(Sought::cold(Some("neighbour")))
+            .unwrap_err()
+            .to_string();
+        assert!(why.contains("not root"), "{why}");
+        assert!(rows.p50(Sought::warm("latency", "latency_ns")).is_err());
+        assert!(Rows::of("{}").is_err());
+    }
+}
