@@ -225,11 +225,13 @@ function verdictOf(model: Model): string {
     const more = short.length > 3 ? `, and ${short.length - 3} more fall short` : ''
     if (near.length === 0) return `${name} stays below ${share(NEAR)} of its ceiling everywhere: ${said.join(', ')}${more}.`
     const low = Math.min(...near.map((one) => one.part))
+    // What is at the ceiling to a tenth of a per cent is said to be there, and not at it or more.
+    const most = low >= 0.9995 ? share(1) : `${share(low)} or more`
     const head = judged.length === 1
         ? `${name} reaches ${share(low)} of what ${near[0]?.series.network} allows`
         : short.length === 0
-          ? `${name} reaches ${share(low)} or more of the ceiling on all ${judged.length} networks that have one`
-          : `${name} reaches ${share(low)} or more of the ceiling on ${near.length} of ${judged.length} networks`
+          ? `${name} reaches ${most} of the ceiling on all ${judged.length} networks that have one`
+          : `${name} reaches ${most} of the ceiling on ${near.length} of ${judged.length} networks`
     return said.length ? `${head}; ${said.join(', ')}${more}.` : `${head}.`
 }
 

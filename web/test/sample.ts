@@ -196,7 +196,7 @@ class Sample {
             }
             const ns = this.bound(network, path, size) + this.host(network, path, size)
             const warm = this.row(network, 'latency', path, size, 'latency_ns', ns, network.name === 'wan-100m-20ms' ? { launches: 4, samples: 88 } : {}, 0.05)
-            const cold = this.row(network, 'latency', path, size, 'latency_ns', ns * 1.04 + 48000 + size * 0.9, { phase: 'cold', samples: LAUNCHES }, 0.16)
+            const cold = this.row(network, 'latency', path, size, 'latency_ns', ns * 1.04 + 48000 + size * 0.9, { phase: 'cold', step: 'first', samples: LAUNCHES }, 0.16)
             if ([1, payload, 61440].includes(size)) {
                 this.distribution(warm, 1)
                 this.distribution(cold, 0.4)

@@ -13,8 +13,17 @@ const WORDS: Record<Severity, [string, string]> = {
 /** The findings by severity. */
 export function findings({ model }: Context): HTMLElement {
     const all = [...model.view.findings].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity))
+    const cards = (some: Finding[]): HTMLElement => h('ol', { class: 'findings' },
+        some.map((finding) => card(finding, finding.network ? model.colour(finding.network) : undefined)))
+    const [act, know] = [all.filter((finding) => finding.severity !== 'note'), all.filter((finding) => finding.severity === 'note')]
+    // Notes are many and ask for nothing: they are a click away, and open where there is nothing else.
+    const notes = know.length
+        ? h('details', { class: 'notes', open: act.length === 0 ? '' : undefined }, h('summary', {}, `${know.length} ${know.length === 1 ? 'note' : 'notes'}: worth knowing, nothing to do`), cards(know))
+        : null
+    // On paper there is no click.
+    window.addEventListener('beforeprint', () => notes?.setAttribute('open', ''))
     const body = all.length
-        ? h('ol', { class: 'findings' }, all.map((finding) => card(finding, finding.network ? model.colour(finding.network) : undefined)))
+        ? h('div', {}, act.length ? cards(act) : null, notes)
         : h('p', { class: 'nothing' }, 'No rule found anything to say.')
     return section('findings', 'Findings', 'Each follows from the figures by a stated rule: its arithmetic is beneath it.', body)
 }

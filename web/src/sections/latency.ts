@@ -44,7 +44,8 @@ function fits({ model }: Context): HTMLElement | null {
 function curves({ model, selection }: Context): Curve[] {
     return PHASES.filter((phase) => selection.showsPhase(phase)).flatMap((phase) => selection.visible.map((series) => ({
         series, phase, scale: (ns: number) => ns,
-        rows: model.rows({ series, quantity: 'latency_ns', phase, step: null }),
+        // Cold is the first message of its size, a row of its own.
+        rows: model.rows({ series, quantity: 'latency_ns', phase, step: phase === 'cold' ? 'first' : null }),
         bound: phase === 'warm' ? model.ceilings(series, 'latency_ns') : [],
     })))
 }

@@ -54,7 +54,7 @@ function draw(context: Context, width: number, scale: Scale): Drawing | null {
     }
     const curves = shown.map((series): Curve => ({
         series, phase: 'warm', scale: scaled(series),
-        rows: model.rows({ series, quantity: 'throughput_bps', mode: 'message' }),
+        rows: model.rows({ series, quantity: 'throughput_bps', mode: 'message', phase: 'warm', step: null }),
         bound: model.ceilings(series, 'throughput_bps'),
     }))
     const streams = shown.flatMap((series) => model.rows({ series, quantity: 'throughput_bps' })
