@@ -13,7 +13,7 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A finite number, which JSON shows without a fraction where it has none.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, JsonSchema)]
-#[schemars(transparent)]
+#[schemars(inline)]
 pub struct Number(pub f64);
 
 impl Number {

@@ -18,7 +18,7 @@ use sonde_record::{
     EventRecord, HostRecord, Quantity, ResultRow, Run, RunHead, RunState, Status, Store, Testbed,
     VerdictStatus,
 };
-use sonde_report::View;
+use sonde_report::{Severity, View};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -254,7 +254,7 @@ impl Task {
                 println!("{}", sonde_report::rows_table(&rows, width));
             } else {
                 println!("{}", sonde_report::summary_table(run, width));
-                println!("{}", sonde_report::findings_text(&View::of(run), width));
+                print_findings(run, width);
             }
         }
         for warning in &document.warnings {
@@ -581,6 +581,20 @@ impl Requirement {
             ))
         };
         selected.iter().filter_map(judge).collect()
+    }
+}
+
+/// The findings that want something done; how many notes there are beside them.
+fn print_findings(run: &Run, width: usize) {
+    let mut view = View::of(run);
+    let all = view.findings.len();
+    view.findings.retain(|finding| finding.severity != Severity::Note);
+    let notes = all - view.findings.len();
+    if !view.findings.is_empty() {
+        println!("{}", sonde_report::findings_text(&view, width));
+    }
+    if notes > 0 {
+        println!("{notes} notes more are in the report; `sonde report show` prints them.");
     }
 }
 

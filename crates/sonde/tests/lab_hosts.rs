@@ -33,7 +33,7 @@ echo "second ended with $code"
 
 sleep 0.5
 for host in h2 h3 h4; do
-    sonde lab exec --root $host -- sh -c 'ps -eo args | grep -E "[s]onde( |-)|/proc/self/fd" || true; ls -A /tmp /dev/shm | grep -i sonde || true' | sed "s/^/left on $host: /"
+    sonde lab exec --root $host -- sh -c 'ps -eo args | grep -E "[s]onde( |-)|[/]proc/self/fd" || true; ls -A /tmp /dev/shm | grep -i sonde || true' | sed "s/^/left on $host: /"
 done
 "#;
 

@@ -47,12 +47,41 @@ pub struct Parts {
     pub min: u64,
     /// The largest sample; 0 when there is none.
     pub max: u64,
-    /// The sum of all samples.
+    /// The sum of all samples; written as decimal text where it has more than 64 bits.
+    #[serde(with = "wide")]
     pub sum: u128,
     /// The first samples, in order; at most [`FIRST_MAX`].
     pub first: Vec<u64>,
     /// Every bucket that is not empty: the largest value that it counts, and how many, ascending.
     pub buckets: Vec<(u64, u64)>,
+}
+
+/// Integers of up to 128 bits, which JSON readers of 64 bits take too, and so do serde's enums without a tag.
+mod wide {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Wide {
+        Short(u64),
+        Long(String),
+    }
+
+    pub(super) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        match u64::try_from(*value) {
+            Ok(short) => short.serialize(serializer),
+            Err(_) => value.to_string().serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+        match Wide::deserialize(from)? {
+            Wide::Short(short) => Ok(short.into()),
+            Wide::Long(text) => text
+                .parse()
+                .map_err(|e| D::Error::custom(format!("{text:?} is no integer of 128 bits: {e}"))),
+        }
+    }
 }
 
 /// Parts that are of no series.

@@ -123,7 +123,7 @@ fn medians(ground: &Ground) -> Result<Vec<u64>> {
         String::from_utf8_lossy(&output.stderr).trim()
     );
     let run: Value = serde_json::from_slice(&output.stdout).context("reading the export")?;
-    let launches = run["launches"]
+    let launches = run["run"]["launches"]
         .as_array()
         .context("the export has no launches")?;
     let median = |launch: &Value| {

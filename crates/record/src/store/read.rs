@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::types::{FromSql, FromSqlError, Type};
 use rusqlite::{OptionalExtension, Row, Transaction, TransactionBehavior};
 use sonde_stats::{Parts, Series};
 
@@ -121,33 +122,33 @@ fn last(transaction: &Transaction<'_>, condition: &str) -> Result<Option<RunHead
 
 fn head(row: &Row<'_>) -> rusqlite::Result<RunHead> {
     Ok(RunHead {
-        id: row.get("id")?,
-        command: row.get("command")?,
-        plan: row.get("plan")?,
+        id: field(row, "id")?,
+        command: field(row, "command")?,
+        plan: field(row, "plan")?,
         seed: unsigned(row, "seed")?,
-        version: row.get("version")?,
+        version: field(row, "version")?,
         began_unix_ns: unsigned(row, "began_unix_ns")?,
         ended_unix_ns: optional_unsigned(row, "ended_unix_ns")?,
-        state: row.get::<_, Word<_>>("state")?.0,
+        state: field::<Word<_>>(row, "state")?.0,
     })
 }
 
 const HOSTS: &str = "SELECT * FROM host WHERE run = ?1 ORDER BY place";
 
 fn host(row: &Row<'_>) -> rusqlite::Result<HostRecord> {
-    let offset: Option<i64> = row.get("clock_offset_ns")?;
+    let offset: Option<i64> = field(row, "clock_offset_ns")?;
     let clock = match offset {
         None => None,
         Some(offset_ns) => Some(ClockRecord {
             offset_ns,
-            drift_ppb: row.get("clock_drift_ppb")?,
+            drift_ppb: field(row, "clock_drift_ppb")?,
             bound_ns: unsigned(row, "clock_bound_ns")?,
         }),
     };
     Ok(HostRecord {
-        name: row.get("name")?,
-        address: row.get("address")?,
-        facts: row.get::<_, Json<_>>("facts")?.0,
+        name: field(row, "name")?,
+        address: field(row, "address")?,
+        facts: field::<Json<_>>(row, "facts")?.0,
         clock,
     })
 }
@@ -156,51 +157,66 @@ const NETWORKS: &str = "SELECT * FROM network WHERE run = ?1 ORDER BY place";
 
 fn network(row: &Row<'_>) -> rusqlite::Result<NetworkRecord> {
     Ok(NetworkRecord {
-        row: row.get::<_, Json<_>>("description")?.0,
-        ceilings: row.get::<_, Json<_>>("ceilings")?.0,
-        attachment: row.get("attachment")?,
+        row: field::<Json<_>>(row, "description")?.0,
+        ceilings: field::<Json<_>>(row, "ceilings")?.0,
+        attachment: field(row, "attachment")?,
         backpressure: optional_word(row, "backpressure")?,
-        spec: row.get("spec")?,
+        spec: field(row, "spec")?,
+    })
+}
+
+/// A column; an error names it.
+fn field<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    use rusqlite::Error as E;
+    row.get(column).map_err(|error| match error {
+        E::FromSqlConversionFailure(at, kind, cause) => {
+            E::FromSqlConversionFailure(at, kind, format!("column {column}: {cause}").into())
+        }
+        E::IntegralValueOutOfRange(at, value) => {
+            let text = format!("column {column}: {value} is out of range");
+            E::FromSqlConversionFailure(at, Type::Integer, text.into())
+        }
+        other => other,
     })
 }
 
 fn unsigned(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, Wide64>(column)?.0)
+    Ok(field::<Wide64>(row, column)?.0)
 }
 
 fn optional_unsigned(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
-    Ok(row.get::<_, Option<Wide64>>(column)?.map(|value| value.0))
+    Ok(field::<Option<Wide64>>(row, column)?.map(|value| value.0))
 }
 
 fn optional_word<T: serde::de::DeserializeOwned>(
     row: &Row<'_>,
     column: &str,
 ) -> rusqlite::Result<Option<T>> {
-    Ok(row.get::<_, Option<Word<T>>>(column)?.map(|word| word.0))
+    Ok(field::<Option<Word<T>>>(row, column)?.map(|word| word.0))
 }
 
 const CELLS: &str = "SELECT * FROM cell WHERE run = ?1 ORDER BY place";
 
 fn cell(row: &Row<'_>) -> rusqlite::Result<CellRecord> {
     Ok(CellRecord {
-        id: row.get("id")?,
+        id: field(row, "id")?,
         factors: Factors {
-            probe: row.get("probe")?,
-            mode: row.get("mode")?,
-            layer: row.get::<_, Word<_>>("layer")?.0,
-            path: row.get("path")?,
+            probe: field(row, "probe")?,
+            mode: field(row, "mode")?,
+            layer: field::<Word<_>>(row, "layer")?.0,
+            path: field(row, "path")?,
             method: optional_word(row, "method")?,
-            wait: row.get("wait")?,
-            network: row.get("network")?,
-            testbed: row.get::<_, Word<_>>("testbed")?.0,
-            hosts: row.get::<_, Json<_>>("hosts")?.0,
-            profile: row.get("profile")?,
-            attachment: row.get("attachment")?,
-            load: row.get("load")?,
+            wait: field(row, "wait")?,
+            network: field(row, "network")?,
+            testbed: field::<Word<_>>(row, "testbed")?.0,
+            hosts: field::<Json<_>>(row, "hosts")?.0,
+            profile: field(row, "profile")?,
+            attachment: field(row, "attachment")?,
+            load: field(row, "load")?,
             size_bytes: unsigned(row, "size_bytes")?,
         },
         launches: unsigned(row, "launches")?,
-        skipped: row.get("skipped")?,
+        skipped: field(row, "skipped")?,
     })
 }
 
@@ -209,19 +225,19 @@ const LAUNCHES: &str = "SELECT * FROM launch WHERE run = ?1 ORDER BY id";
 fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord>, Fault> {
     let mut series = series(transaction, run)?;
     let launches = all(transaction, LAUNCHES, [run], |row| {
-        let id: i64 = row.get("id")?;
+        let id: i64 = field(row, "id")?;
         Ok(LaunchRecord {
-            cell: row.get("cell")?,
+            cell: field(row, "cell")?,
             index: unsigned(row, "number")?,
-            src: row.get("src")?,
-            dst: row.get("dst")?,
+            src: field(row, "src")?,
+            dst: field(row, "dst")?,
             began_unix_ns: unsigned(row, "began_unix_ns")?,
             took_ns: unsigned(row, "took_ns")?,
-            failure: row.get("failure")?,
+            failure: field(row, "failure")?,
             series: series.remove(&id).unwrap_or_default(),
-            settings: row.get::<_, Json<_>>("settings")?.0,
-            interference: row.get::<_, Json<_>>("interference")?.0,
-            verdict: row.get::<_, Option<Json<_>>>("verdict")?.map(|json| json.0),
+            settings: field::<Json<_>>(row, "settings")?.0,
+            interference: field::<Json<_>>(row, "interference")?.0,
+            verdict: field::<Option<Json<_>>>(row, "verdict")?.map(|json| json.0),
         })
     })?;
     Ok(launches)
@@ -239,8 +255,8 @@ fn series(
     let mut rows = statement.query([run])?;
     let mut found: BTreeMap<i64, Vec<Measurement>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let launch = row.get("launch")?;
-        let place: i64 = row.get("place")?;
+        let launch = field(row, "launch")?;
+        let place: i64 = field(row, "place")?;
         let one = measurement(row).map_err(|fault| match fault {
             Fault::Damaged(what) => {
                 Fault::Damaged(format!("series {place} of launch {launch}: {what}"))
@@ -256,7 +272,7 @@ fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
     let parts = Parts {
         min: optional_unsigned(row, "min")?.unwrap_or(0),
         max: optional_unsigned(row, "max")?.unwrap_or(0),
-        sum: row.get::<_, Wide>("sum")?.0,
+        sum: field::<Wide>(row, "sum")?.0,
         first: blob::samples(row.get_ref("first")?.as_blob().map_err(no_blob)?)?,
         buckets: blob::buckets(row.get_ref("buckets")?.as_blob().map_err(no_blob)?)?,
     };
@@ -268,15 +284,15 @@ fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
         return Err(Fault::Damaged(what));
     }
     Ok(Measurement {
-        quantity: row.get::<_, Word<_>>("quantity")?.0,
-        phase: row.get::<_, Word<_>>("phase")?.0,
+        quantity: field::<Word<_>>(row, "quantity")?.0,
+        phase: field::<Word<_>>(row, "phase")?.0,
         step: optional_word(row, "step")?,
         series,
-        reason: row.get("reason")?,
+        reason: field(row, "reason")?,
     })
 }
 
-fn no_blob(error: rusqlite::types::FromSqlError) -> Fault {
+fn no_blob(error: FromSqlError) -> Fault {
     Fault::Damaged(error.to_string())
 }
 
@@ -285,8 +301,8 @@ const EVENTS: &str = "SELECT at_unix_ns, kind, text FROM event WHERE run = ?1 OR
 fn event(row: &Row<'_>) -> rusqlite::Result<EventRecord> {
     Ok(EventRecord {
         at_unix_ns: unsigned(row, "at_unix_ns")?,
-        kind: row.get("kind")?,
-        text: row.get("text")?,
+        kind: field(row, "kind")?,
+        text: field(row, "text")?,
     })
 }
 

@@ -1,5 +1,4 @@
 //! Runs to test with, and folders that go away.
-#![allow(unused_crate_dependencies)]
 
 use sonde_record::{
     Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord,

@@ -1,8 +1,6 @@
 //! The rows of runs: populations, order, and what is said of what is missing.
 
-mod common;
-
-use common::{cell, failed, full, launch, measurement, planned, without};
+use crate::sample::{cell, failed, full, launch, measurement, planned, without};
 use sonde_record::{
     CellRecord, EventRecord, LaunchRecord, Measurement, Number, Phase, Quantity, ResultRow, Run,
     RunState, Status, Step, VerdictStatus,

@@ -1,8 +1,6 @@
 //! Runs that are stored and read again, and stores that are not what they should be.
 
-mod common;
-
-use common::{Folder, cell, failed, full, launch, measurement, planned};
+use crate::sample::{Folder, cell, failed, full, launch, measurement, planned};
 use rusqlite::Connection;
 use sonde_record::{ClockRecord, LaunchRecord, Phase, Quantity, RunState, Store, StoreError};
 use std::fs;
@@ -259,7 +257,7 @@ fn damage_is_told() {
     let changes = [
         (
             "UPDATE series SET first = x'80' WHERE launch = 1 AND place = 0",
-            "series 0 of launch 1: a series cannot",
+            "series 0 of launch 1: its bytes end",
         ),
         (
             "UPDATE series SET buckets = x'0101' WHERE launch = 1 AND place = 0",
@@ -294,12 +292,7 @@ fn damage_is_told() {
             "{change}: {error:?}"
         );
         told(&error, &["is damaged", ".recover"]);
-        // Columns are named by the error's source or its text.
-        let all = format!("{error} {error:?}");
-        assert!(
-            all.contains(word) || all.contains("column"),
-            "{change}: {all}"
-        );
+        told(&error, &[word]);
     }
 }
 

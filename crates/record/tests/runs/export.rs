@@ -1,8 +1,6 @@
 //! Runs for other programs.
 
-mod common;
-
-use common::full;
+use crate::sample::full;
 use sonde_record::{CSV_COLUMNS, Export, Printed, export_csv, export_json, schema};
 
 /// A line's fields, by RFC 4180.
