@@ -1,11 +1,11 @@
-//! What a command prints with `--json` or exports, and the schema of it.
+//! What a command prints with `--json`, and the schema of it.
 //!
 //! Checked: `a_document_names_its_schema`, `the_schema_requires_every_field_of_a_row`.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::{Export, NetworkRow, ResultRow};
+use crate::{NetworkRow, ResultRow};
 
 /// The name and version of the schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,7 +46,7 @@ pub struct NetworkList {
     pub warnings: Vec<String>,
 }
 
-/// Anything that is printed or exported as JSON.
+/// Anything that `--json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Printed {
@@ -54,8 +54,6 @@ pub enum Printed {
     Results(Document),
     /// `sonde lab list`.
     Networks(NetworkList),
-    /// `sonde report export`.
-    Export(Box<Export>),
 }
 
 /// The JSON schema (2020-12) of [`Printed`], made from the types.

@@ -9,7 +9,7 @@
 
 use std::io::{self, Write};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -34,6 +34,15 @@ pub struct Export {
     pub document: Document,
     /// What they were worked out from.
     pub run: Run,
+}
+
+/// The JSON schema (2020-12) of [`Export`], made from the types.
+pub fn export_schema() -> Value {
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Export>()
+        .to_value()
 }
 
 /// A run that could not be exported.

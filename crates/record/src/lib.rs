@@ -20,7 +20,9 @@ mod verdict;
 
 pub use cell::{CellError, cell_id};
 pub use document::{Document, NetworkList, Printed, SchemaName, schema};
-pub use export::{CSV_COLUMNS, Export, ExportError, ExportName, export_csv, export_json};
+pub use export::{
+    CSV_COLUMNS, Export, ExportError, ExportName, export_csv, export_json, export_schema,
+};
 pub use network::{NetworkRow, OverheadStep};
 pub use number::Number;
 pub use row::{Backpressure, Layer, Method, Phase, Quantity, ResultRow, Status, Step, Testbed};

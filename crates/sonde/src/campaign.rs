@@ -243,16 +243,12 @@ impl<'a> Campaign<'a> {
                 .map_err(|error| error.to_string()),
         };
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        for record in records(&block, index, &launched) {
-            let record = LaunchRecord {
-                src: src_name.clone(),
-                dst: dst_name.clone(),
-                began_unix_ns,
-                took_ns,
-                ..record
-            };
-            self.keep(record)?;
+        let mut made = records(&block, index, &launched);
+        for record in &mut made {
+            (record.src, record.dst) = (src_name.clone(), dst_name.clone());
+            (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }
+        self.keep(made)?;
         if let Err(text) = launched {
             let text = format!(
                 "{} {} {}: launch {} from {src_name} to {dst_name} failed: {text}",
@@ -267,16 +263,21 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    fn keep(&mut self, record: LaunchRecord) -> Result<(), StoreError> {
-        if record.failure.is_none() {
-            self.done.insert((record.cell.clone(), record.index));
+    /// Keeps what one launch gave, in memory first: what cannot be stored is printed all the same.
+    fn keep(&mut self, mut made: Vec<LaunchRecord>) -> Result<(), StoreError> {
+        // A resumed launch may have been made for some of its cells before.
+        made.retain(|record| !self.done.contains(&(record.cell.clone(), record.index)));
+        for record in &made {
+            let key = (&record.cell, record.index);
+            self.run
+                .launches
+                .retain(|old| (&old.cell, old.index) != key);
+            if record.failure.is_none() {
+                self.done.insert((record.cell.clone(), record.index));
+            }
         }
-        // In memory first: what cannot be stored is printed all the same.
-        self.run.launches.retain(|old| {
-            old.failure.is_none() || (&old.cell, old.index) != (&record.cell, record.index)
-        });
-        self.run.launches.push(record.clone());
-        self.store.launch(&self.run.head.id, &record)
+        self.run.launches.extend(made.iter().cloned());
+        self.store.launches(&self.run.head.id, &made)
     }
 
     fn event(&mut self, kind: &str, text: &str) -> Result<(), StoreError> {
@@ -327,7 +328,7 @@ impl<'a> Campaign<'a> {
                 self.run.warnings.push(warning);
             }
         }
-        self.store.end(&id, state)
+        self.store.end_at(&id, state, self.run.head.ended_unix_ns)
     }
 }
 

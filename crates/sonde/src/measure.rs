@@ -226,6 +226,10 @@ impl Task {
             text: format!("{} launches were missing", run.missing().len()),
         };
         store.event(&run.head.id, &event).map_err(Failure::cannot)?;
+        store
+            .end(&run.head.id, RunState::Open)
+            .map_err(Failure::cannot)?;
+        (run.head.state, run.head.ended_unix_ns) = (RunState::Open, None);
         run.events.push(event);
         Ok(run)
     }
@@ -588,7 +592,8 @@ impl Requirement {
 fn print_findings(run: &Run, width: usize) {
     let mut view = View::of(run);
     let all = view.findings.len();
-    view.findings.retain(|finding| finding.severity != Severity::Note);
+    view.findings
+        .retain(|finding| finding.severity != Severity::Note);
     let notes = all - view.findings.len();
     if !view.findings.is_empty() {
         println!("{}", sonde_report::findings_text(&view, width));

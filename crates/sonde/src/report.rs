@@ -79,7 +79,7 @@ pub struct Form {
 
 impl From {
     fn load(&self) -> Result<Run, Failure> {
-        let store = self.store()?;
+        let store = Store::read(&self.out).map_err(Failure::cannot)?;
         let id = match &self.run {
             Some(id) => id.clone(),
             None => store
@@ -95,27 +95,12 @@ impl From {
         };
         store.load(&id).map_err(Failure::cannot)
     }
-
-    fn store(&self) -> Result<Store, Failure> {
-        store(&self.out)
-    }
-}
-
-/// The store of a folder that has one; a look at it makes none.
-fn store(out: &std::path::Path) -> Result<Store, Failure> {
-    if !out.join("sonde.db").exists() {
-        return Err(Failure::cannot(format!(
-            "there is no run in {}: `sonde assess` makes one; `--out DIR` names another folder",
-            out.display()
-        )));
-    }
-    Store::open(out).map_err(Failure::cannot)
 }
 
 /// Runs the task; the exit code.
 pub fn run(task: ReportTask) -> Result<i32, Failure> {
     match task {
-        ReportTask::List { out } => list(&store(&out)?),
+        ReportTask::List { out } => list(&Store::read(&out).map_err(Failure::cannot)?),
         ReportTask::Show { from, rows, json } => {
             let run = from.load()?;
             let width = width();

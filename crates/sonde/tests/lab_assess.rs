@@ -285,7 +285,7 @@ impl Victim {
         match self {
             Self::Command => line.contains(" assess "),
             Self::Switch => line.contains(" --sonde-lab-switch"),
-            Self::Agent => line.contains("/sonde agent") || line.contains("sonde-probe"),
+            Self::Agent => line.contains("/sonde agent") || line.contains("--sonde-worker"),
             Self::Host => line.contains(" --sonde-lab-host"),
         }
     }

@@ -33,7 +33,8 @@ echo "second ended with $code"
 
 sleep 0.5
 for host in h2 h3 h4; do
-    sonde lab exec --root $host -- sh -c 'ps -eo args | grep -E "[s]onde( |-)|[/]proc/self/fd" || true; ls -A /tmp /dev/shm | grep -i sonde || true' | sed "s/^/left on $host: /"
+    sonde lab exec --root $host -- ps -eo args | grep -E ' agent$|--sonde-worker' | sed "s/^/left on $host: /" || true
+    sonde lab exec --root $host -- ls -A /tmp /dev/shm /run/user 2>/dev/null | grep -i sonde | sed "s/^/left on $host: /" || true
 done
 "#;
 
