@@ -335,13 +335,16 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let one = site("ethernet-100");
-        assert_eq!(ids(&[one.clone()]), ids(&[one.clone()]));
+        assert_eq!(
+            ids(std::slice::from_ref(&one)),
+            ids(std::slice::from_ref(&one))
+        );
         let mut other = one.clone();
         other.attachment = Some("veth".into());
         assert!(
             ids(&[other])
                 .iter()
-                .all(|id| !ids(&[one.clone()]).contains(id))
+                .all(|id| !ids(std::slice::from_ref(&one)).contains(id))
         );
     }
 }

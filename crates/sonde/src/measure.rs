@@ -129,7 +129,7 @@ impl Task {
             Kind::Hosts => {
                 let names = testbed.names.as_deref().unwrap_or_default();
                 let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
-                let targets = sonde_fleet::targets(names, &read).map_err(Failure::usage)?;
+                let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
                 let fleet = Fleet::ssh(&program, &targets, &SshOptions::default())
                     .map_err(Failure::cannot)?;
                 beds.push(Bed::of_hosts(fleet));
