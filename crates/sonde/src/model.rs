@@ -9,7 +9,7 @@
 
 use crate::failure::Failure;
 use crate::networks;
-use sonde_channel::Path;
+use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX};
 use sonde_lab::Profile;
 use sonde_link::{Headers, NetworkSpec};
 use sonde_record::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
@@ -44,7 +44,10 @@ pub fn frames(path: Path, size: u64, mtu: u64, headers: Headers) -> Vec<Bytes> {
 pub fn frame_payload(path: Path, mtu: u64, headers: Headers) -> u64 {
     match path {
         Path::Tcp => headers.segment(Bytes(mtu)).0,
-        Path::Udp => mtu.saturating_sub(IP + UDP),
+        // The loopback's frames are larger than any datagram.
+        Path::Udp => mtu
+            .saturating_sub(IP + UDP)
+            .min(UDP_MESSAGE_BYTES_MAX as u64),
     }
 }
 

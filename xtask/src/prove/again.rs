@@ -1,9 +1,9 @@
 //! The same cell against itself: does an interval hold the median as often as it says?
 //!
-//! Model:   one cell is launched 600 times, and the launches are dealt to 100 groups of six in the order in which they were
-//!          made, so that each group is a cell of the usual number of launches and all see the same hours. Group i and group
-//!          i + 50 are one comparison. The median of all 600 stands for the true one; coverage is the share of the groups
-//!          whose interval holds it. A comparison that finds a difference is wrong: intervals apart.
+//! Model:   one cell is launched 600 times, and the launches are dealt by lot to 100 groups of six, each a cell of the usual
+//!          number of launches. Group i and group i + 50 are one comparison. The median of all 600 stands for the true one;
+//!          coverage is the share of the groups whose interval holds it. A comparison that finds a difference is wrong:
+//!          intervals apart.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, for launches as the unit.
 //! Checked: `groups_are_dealt`.
 
@@ -148,10 +148,20 @@ fn middle(values: &[u64]) -> u64 {
     sorted[(sorted.len() - 1) / 2]
 }
 
-/// As cards are dealt.
+/// By lot, as shuffled cards are dealt; the lot is the same every time. (In turn, without the lot, each group would have a
+/// launch of every hour, and its median would be nearer to that of all than independent launches come.)
 fn deal(values: &[u64]) -> Vec<Vec<u64>> {
+    let mut cards = values.to_vec();
+    let mut state = 1_u64;
+    for last in (1..cards.len()).rev() {
+        // Knuth's MMIX constants; the upper bits are the good ones.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        cards.swap(last, ((state >> 33) % (last as u64 + 1)) as usize);
+    }
     let mut groups = vec![Vec::new(); GROUPS];
-    for (index, value) in values.iter().enumerate() {
+    for (index, value) in cards.iter().enumerate() {
         groups[index % GROUPS].push(*value);
     }
     groups
@@ -166,7 +176,15 @@ mod tests {
         let values: Vec<u64> = (0..600).collect();
         let groups = deal(&values);
         assert!(groups.iter().all(|group| group.len() == LAUNCHES));
-        assert_eq!(groups[3], [3, 103, 203, 303, 403, 503]);
+        let mut all: Vec<u64> = groups.concat();
+        all.sort_unstable();
+        assert_eq!(all, values, "every launch is in one group");
+        assert_ne!(
+            groups[3],
+            [3, 103, 203, 303, 403, 503],
+            "by lot and not in turn"
+        );
+        assert_eq!(groups, deal(&values), "the same every time");
         assert_eq!(middle(&[5, 1, 3, 9]), 3);
     }
 }
