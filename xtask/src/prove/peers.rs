@@ -18,13 +18,15 @@ use crate::prove::{ATTACHMENTS, Ground, Proof, RATED, median, rtt, tcp};
 /// sonde and its peer agree within this.
 const ALIKE: f64 = 0.03;
 
+/// Adds one row to a table.
+type Row = fn(&Ground, &str, &str, &mut Table, &mut Vec<String>) -> Result<()>;
 /// One kind of pair: the peer's figure and sonde's, in the same unit.
 type Pair = fn(&Ground, &str, &str) -> Result<(f64, f64)>;
 
 pub fn measure(ground: &Ground) -> Result<Proof> {
     let mut unmet = Vec::new();
-    let streams = streams(ground, &mut unmet);
-    let trips = trips(ground, &mut unmet);
+    let streams = every(ground, &STREAM_HEADS, stream_row, &mut unmet);
+    let trips = every(ground, &TRIP_HEADS, trip_row, &mut unmet);
     Ok(Proof {
         command: format!("{} --runs {}", Ground::retry("peers"), ground.runs),
         note: format!(
@@ -83,20 +85,12 @@ fn trip(ground: &Ground, network: &str, attachment: &str) -> Result<(f64, f64)> 
     Ok((theirs, ours / 1e3))
 }
 
-fn streams(ground: &Ground, unmet: &mut Vec<String>) -> Table {
-    let mut table = Table::new(&[
-        "network",
-        "attachment",
-        "iperf3, Mb/s",
-        "sonde, Mb/s",
-        "sonde / iperf3",
-        "sonde / expected, median (worst)",
-        "highest / upper bound",
-        "verdict",
-    ]);
+/// A row for each attachment and network; what fails is a row too.
+fn every(ground: &Ground, heads: &[&'static str], row: Row, unmet: &mut Vec<String>) -> Table {
+    let mut table = Table::new(heads);
     for attachment in ATTACHMENTS {
         for network in RATED {
-            if let Err(error) = stream_row(ground, network, attachment, &mut table, unmet) {
+            if let Err(error) = row(ground, network, attachment, &mut table, unmet) {
                 table.broken(&[network, attachment], &error);
                 unmet.push(format!("{network}, {attachment}: {error:#}"));
             }
@@ -104,6 +98,17 @@ fn streams(ground: &Ground, unmet: &mut Vec<String>) -> Table {
     }
     table
 }
+
+const STREAM_HEADS: [&str; 8] = [
+    "network",
+    "attachment",
+    "iperf3, Mb/s",
+    "sonde, Mb/s",
+    "sonde / iperf3",
+    "sonde / expected, median (worst)",
+    "highest / upper bound",
+    "verdict",
+];
 
 fn stream_row(
     ground: &Ground,
@@ -159,26 +164,15 @@ fn stream_row(
     Ok(())
 }
 
-fn trips(ground: &Ground, unmet: &mut Vec<String>) -> Table {
-    let mut table = Table::new(&[
-        "network",
-        "attachment",
-        "model, one way, µs",
-        "sockperf, µs",
-        "sonde, µs",
-        "sonde / sockperf",
-        "verdict",
-    ]);
-    for attachment in ATTACHMENTS {
-        for network in RATED {
-            if let Err(error) = trip_row(ground, network, attachment, &mut table, unmet) {
-                table.broken(&[network, attachment], &error);
-                unmet.push(format!("{network}, {attachment}: {error:#}"));
-            }
-        }
-    }
-    table
-}
+const TRIP_HEADS: [&str; 7] = [
+    "network",
+    "attachment",
+    "model, one way, µs",
+    "sockperf, µs",
+    "sonde, µs",
+    "sonde / sockperf",
+    "verdict",
+];
 
 fn trip_row(
     ground: &Ground,
