@@ -11,6 +11,7 @@
 
 use crate::View;
 use serde_json::{Value, json};
+use sonde_record::CSV_COLUMNS;
 use std::collections::BTreeMap;
 
 /// What `build.rs` found.
@@ -81,7 +82,18 @@ fn embed(page: &str, view: &View) -> Result<String, PageError> {
 
 /// Rows by columns; every row has the same fields.
 fn packed(rows: &[Value]) -> Value {
-    let names = rows.first().and_then(Value::as_object);
+    let fields = rows.first().and_then(Value::as_object);
+    let mut names: Vec<&String> = fields
+        .into_iter()
+        .flat_map(|fields| fields.keys())
+        .collect();
+    // In the order of a row, which a JSON object does not keep; what is no column of a table comes last.
+    names.sort_by_key(|name| {
+        CSV_COLUMNS
+            .iter()
+            .position(|column| column == name)
+            .unwrap_or(CSV_COLUMNS.len())
+    });
     let column = |name: &String| {
         let texts: Vec<String> = rows.iter().map(|row| row[name].to_string()).collect();
         let mut places = BTreeMap::new();
@@ -99,11 +111,7 @@ fn packed(rows: &[Value]) -> Value {
         let indices: Vec<usize> = texts.iter().map(|text| places[text]).collect();
         json!({ "name": name, "values": values, "rows": indices })
     };
-    let columns: Vec<Value> = names
-        .into_iter()
-        .flat_map(|names| names.keys())
-        .map(column)
-        .collect();
+    let columns: Vec<Value> = names.into_iter().map(column).collect();
     json!({ "columns": columns })
 }
 
@@ -197,6 +205,10 @@ mod tests {
             }
             assert_eq!(columns.len(), row.as_object().unwrap().len());
         }
+        assert_eq!(
+            (&columns[0]["name"], &columns[1]["name"]),
+            (&json!("probe"), &json!("layer"))
+        );
         let plain = serde_json::to_string(rows).unwrap().len();
         assert!(
             packed.to_string().len() * 2 < plain,
