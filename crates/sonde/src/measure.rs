@@ -642,34 +642,11 @@ fn run_id(unix_ns: u64) -> Result<String, Failure> {
         .map_err(|e| {
             Failure::cannot(format!("cannot read /dev/urandom for the run's name: {e}"))
         })?;
-    let seconds = unix_ns / 1_000_000_000;
-    let (year, month, day) = date(seconds / 86_400);
-    let of_day = seconds % 86_400;
-    Ok(format!(
-        "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z-{:02x}{:02x}{:02x}",
-        of_day / 3_600,
-        of_day / 60 % 60,
-        of_day % 60,
-        random[0],
-        random[1],
-        random[2]
-    ))
-}
-
-/// Year, month and day, so many days after the first of January 1970: by eras of 400 years that begin in March.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    let time = sonde_report::utc(unix_ns)
+        .replace(['-', ':'], "")
+        .replace(' ', "T");
+    let [a, b, c] = random;
+    Ok(format!("{time}Z-{a:02x}{b:02x}{c:02x}"))
 }
 
 #[cfg(test)]
@@ -677,16 +654,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (days, want) in [
-            (0, (1970, 1, 1)),
-            (11_016, (2000, 2, 29)),
-            (11_017, (2000, 3, 1)),
-            (20_778, (2026, 11, 21)),
-            (20_818, (2026, 12, 31)),
-            (20_819, (2027, 1, 1)),
-        ] {
-            assert_eq!(date(days), want, "{days}");
-        }
+    fn a_run_is_named_by_its_begin() {
+        let id = run_id(1_795_235_582_000_000_000).unwrap();
+        assert!(
+            id.starts_with("20261121T043302Z-") && id.len() == 23,
+            "{id}"
+        );
     }
 }
