@@ -254,6 +254,10 @@ fn gate(network: &NetworkSpec) -> Tbf {
         Framing::None => (0, 0, LinkLayer::Ethernet, Ratio::new(3, 2)),
         Framing::Atm(Encapsulation::LlcSnap) => (2, 0, LinkLayer::Atm, Ratio::ONE),
         Framing::Atm(Encapsulation::Null) => (0, 0, LinkLayer::Atm, Ratio::new(2, 1)),
+        Framing::Fddi => (22, 0, LinkLayer::Ethernet, Ratio::ONE),
+        // What a datagram of one frame takes; one of several takes more than the gate counts.
+        Framing::FibreChannel => (70, 0, LinkLayer::Ethernet, Ratio::ONE),
+        Framing::Hippi => (42, 1_040, LinkLayer::Ethernet, Ratio::ONE),
     };
     let (rate_bytes_per_s, burst_bytes) =
         line.usable()

@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, wire};
 use sonde_link::ledger::{self, Entry};
-use sonde_link::{Admission, Command, Counters, Event, Fabric, FrameId, Kind, Network, VcCommand};
+use sonde_link::{Admission, Command, Counters, Event, FrameId, Kind, Network, VcCommand};
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::namespace::{self, Kind as Space, Namespaces};
@@ -90,7 +90,7 @@ struct HostProcess {
 
 struct Switch {
     control: OwnedFd,
-    net: Fabric,
+    net: Box<dyn Network + Send>,
     ports: Vec<Port>,
     hosts: Vec<HostProcess>,
     pool: Pool,
@@ -135,7 +135,7 @@ impl Switch {
         if config.network.mtu > MTU_MAX {
             return Err(SwitchError::Mtu(config.network.mtu));
         }
-        let net = Fabric::new(&config.network, config.hosts, config.seed)?;
+        let net = sonde_link::build(&config.network, config.hosts, config.seed)?;
         cpu::raise_nofile()?;
         clock::timer_slack_min()?;
         let mut notes = Vec::new();
@@ -378,7 +378,7 @@ impl Switch {
                 Event::Deliver { at, id, to, .. } => self.deliver(at, id, to)?,
                 Event::Done { id } => self.pool.give(id),
                 Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
-                Event::Lost { .. } | Event::State { .. } => {}
+                Event::Lost { .. } | Event::Busy { .. } | Event::State { .. } => {}
             }
         }
         if self.full && self.pool.used_bytes() <= FRAMES_BYTES_MAX / 2 {

@@ -58,11 +58,8 @@ impl<T> Calendar<T> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// The first step, if its time has come.
-    pub fn pop_until(&mut self, now: Instant) -> Option<(Instant, T)> {
-        if self.next_at()? > now {
-            return None;
-        }
+    /// The first step.
+    pub fn pop(&mut self) -> Option<(Instant, T)> {
         self.heap.pop().map(|entry| (entry.at, entry.step))
     }
 }
@@ -77,9 +74,8 @@ mod tests {
         for (at, name) in [(5, 'c'), (1, 'a'), (5, 'd'), (1, 'b')] {
             calendar.insert(Instant::from_picos(at), name);
         }
-        assert_eq!(calendar.pop_until(Instant::START), None);
-        let now = Instant::from_picos(9);
-        let order: String = std::iter::from_fn(|| calendar.pop_until(now))
+        assert_eq!(calendar.next_at(), Some(Instant::from_picos(1)));
+        let order: String = std::iter::from_fn(|| calendar.pop())
             .map(|(_, name)| name)
             .collect();
         assert_eq!(order, "abcd");

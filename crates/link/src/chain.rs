@@ -50,7 +50,7 @@ pub struct ChainStep {
 /// Bits a second of `bytes` in each full frame; none without a rate.
 fn share(spec: &NetworkSpec, bytes: u64) -> Option<u64> {
     spec.line.rate?;
-    let time = spec.line.time(Bytes(spec.mtu)).as_picos();
+    let time = spec.frame_time(Bytes(spec.mtu)).as_picos();
     Some((u128::from(bytes) * 8_000_000_000_000 / u128::from(time)) as u64)
 }
 
@@ -63,8 +63,7 @@ pub fn tcp_max(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
 pub fn udp_max(spec: &NetworkSpec, payload: Bytes) -> Option<u64> {
     spec.line.rate?;
     let time = spec
-        .line
-        .time(payload + Bytes(IP_HEADER + UDP_HEADER))
+        .frame_time(payload + Bytes(IP_HEADER + UDP_HEADER))
         .as_picos();
     Some((u128::from(payload.0) * 8_000_000_000_000 / u128::from(time)) as u64)
 }
@@ -99,7 +98,7 @@ pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
             left("cell", wire / CELL_WIRE.0 * CELL_PAYLOAD.0);
             left("aal5", mtu.0);
         }
-        Framing::Ethernet | Framing::None => left("framing", mtu.0),
+        _ => left("framing", mtu.0),
     }
     left("ip", mtu.0 - IP_HEADER);
     left("tcp", headers.segment(mtu).0);

@@ -16,6 +16,18 @@ pub const CELL_PAYLOAD: Bytes = Bytes(48);
 const AAL5_TRAILER: u64 = 8;
 const ETHERNET_MIN_PAYLOAD: u64 = 46;
 const ETHERNET_OVERHEAD: u64 = 8 + 14 + 4 + 12;
+/// Preamble 8, SD 1, FC 1, DA 6, SA 6, LLC/SNAP 8, FCS 4, ED and FS 2.
+const FDDI_OVERHEAD: u64 = 36;
+/// LLC/SNAP 8 and network header 16 (RFC 2625).
+const FC_DATAGRAM: u64 = 24;
+/// SOF 4, header 24, CRC 4, EOF 4, and six fill words.
+const FC_FRAME: u64 = 36 + 24;
+const FC_PAYLOAD: u64 = 2_112;
+/// HIPPI-FP 8, HIPPI-LE 24, LLC/SNAP 8.
+const HIPPI_HEADER: u64 = 40;
+const HIPPI_BURST: u64 = 1_024;
+/// LLRC and gap between bursts.
+const HIPPI_GAP: u64 = 16;
 
 /// How IP is put into AAL5 (RFC 2684).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +58,12 @@ pub enum Framing {
     Ethernet,
     /// AAL5 in cells.
     Atm(Encapsulation),
+    /// FDDI frames.
+    Fddi,
+    /// A sequence of Fibre Channel frames for each datagram.
+    FibreChannel,
+    /// A HIPPI packet of bursts for each datagram.
+    Hippi,
 }
 
 impl Framing {
@@ -55,6 +73,9 @@ impl Framing {
             Self::None => len,
             Self::Ethernet => Bytes(len.0.max(ETHERNET_MIN_PAYLOAD) + ETHERNET_OVERHEAD),
             Self::Atm(_) => CELL_WIRE * self.units(len),
+            Self::Fddi => len + Bytes(FDDI_OVERHEAD),
+            Self::FibreChannel => len + Bytes(FC_DATAGRAM) + Bytes(FC_FRAME) * self.units(len),
+            Self::Hippi => (Bytes(HIPPI_BURST) + Bytes(HIPPI_GAP)) * self.units(len),
         }
     }
 
@@ -64,7 +85,9 @@ impl Framing {
             Self::Atm(encapsulation) => {
                 (len.0 + encapsulation.header().0 + AAL5_TRAILER).div_ceil(CELL_PAYLOAD.0)
             }
-            Self::None | Self::Ethernet => 1,
+            Self::FibreChannel => (len.0 + FC_DATAGRAM).div_ceil(FC_PAYLOAD),
+            Self::Hippi => (len.0 + HIPPI_HEADER).div_ceil(HIPPI_BURST),
+            Self::None | Self::Ethernet | Self::Fddi => 1,
         }
     }
 }

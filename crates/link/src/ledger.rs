@@ -8,19 +8,18 @@
 //! Units:   picoseconds in records, little endian; [`Entry::Deliver::actual`] in the same time as `at`.
 //! Checked: property `any_bytes_are_read_or_refused`, `a_bad_record_is_named`, `the_header_round_trips`.
 
-use crate::{
-    Admission, Cause, Command, Event, Frame, FrameId, Mark, NetworkSpec, Place, Port, VcCommand,
-};
+use crate::{Admission, Cause, Command, Event, Frame, FrameId, Mark, NetworkSpec, Place, Port};
 use sonde_units::Instant;
 use std::io::{self, Read, Write};
 use thiserror::Error;
 
+mod command;
 mod record;
 
 pub use record::RECORD;
 
 const MAGIC: [u8; 8] = *b"SONDELGR";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEAD: usize = 24;
 /// No network's TOML is longer.
 const NETWORK_MAX: u32 = 1 << 20;
@@ -162,7 +161,9 @@ impl Entry {
                 place,
                 cause,
             }),
-            Event::Done { .. } | Event::Ready { .. } | Event::State { .. } => None,
+            Event::Done { .. } | Event::Ready { .. } | Event::Busy { .. } | Event::State { .. } => {
+                None
+            }
         }
     }
 
@@ -185,10 +186,7 @@ impl Entry {
     fn fits(&self, ports: u16) -> bool {
         match *self {
             Self::Offer { frame, .. } => frame.from.0 < ports,
-            Self::Command {
-                command: Command::Vc(VcCommand::Establish(a, b) | VcCommand::Release(a, b)),
-                ..
-            } => a.0 < ports && b.0 < ports && a != b,
+            Self::Command { command, .. } => command.check(ports).is_ok(),
             Self::Deliver { to, .. } | Self::Lost { to, .. } => to.0 < ports,
             Self::End { .. } => true,
         }

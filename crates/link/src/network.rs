@@ -7,7 +7,7 @@
 //!          is called. An idle network has no events.
 //! Checked: `tests/properties.rs`.
 
-use crate::{Class, Counters, Frame, FrameId, Port};
+use crate::{Class, Counters, Fault, Flow, Frame, FrameId, Port};
 use sonde_units::{Instant, Span};
 use thiserror::Error;
 
@@ -51,6 +51,54 @@ pub trait Network {
 pub enum Command {
     /// Establish or release a virtual circuit.
     Vc(VcCommand),
+    /// Something breaks, is mended or changes.
+    Fault(Fault),
+    /// A flow of background traffic begins, changes its level or ends.
+    Load(Flow),
+    /// The processor of a host computes for this long, besides what it does for the network.
+    Busy(Port, Span),
+}
+
+impl Command {
+    /// The ports that it names: one, two or none.
+    fn ports(&self) -> [Option<Port>; 2] {
+        match *self {
+            Self::Vc(VcCommand::Establish(a, b) | VcCommand::Release(a, b))
+            | Self::Fault(Fault::Cut { a, b, .. }) => [Some(a), Some(b)],
+            Self::Load(flow) => [flow.from, Some(flow.to)],
+            Self::Busy(port, _)
+            | Self::Fault(
+                Fault::Link { port, .. } | Fault::Host { port, .. } | Fault::Pause { port, .. },
+            ) => [Some(port), None],
+            Self::Fault(
+                Fault::Loss { port, .. }
+                | Fault::Corruption { port, .. }
+                | Fault::Duplication { port, .. }
+                | Fault::Reordering { port, .. }
+                | Fault::Delay { port, .. },
+            ) => [port, None],
+            Self::Fault(
+                Fault::Rate { .. }
+                | Fault::Trunk { .. }
+                | Fault::Restart { .. }
+                | Fault::Manager { .. },
+            ) => [None, None],
+        }
+    }
+
+    /// Whether the ports that it names are on a network of `ports` stations, and are two where it takes two.
+    ///
+    /// # Errors
+    /// [`Refused::NoSuchPort`], with the first that is not.
+    pub(crate) fn check(&self, ports: u16) -> Result<(), Refused> {
+        let named = self.ports();
+        let absent = named.into_iter().flatten().find(|port| port.0 >= ports);
+        let twice = named[0].filter(|_| named[0] == named[1]);
+        match absent.or(twice) {
+            Some(port) => Err(Refused::NoSuchPort { port, ports }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What to do with the virtual circuit between two stations.
@@ -68,6 +116,24 @@ pub enum Refused {
     /// The network has no circuits.
     #[error("this network has no virtual circuits; choose an ATM network, such as atm-oc3c")]
     NoCircuits,
+    /// The network is not made of such a thing.
+    #[error("this network has no {what}; {remedy}")]
+    NotHere {
+        /// What it lacks.
+        what: &'static str,
+        /// A network that has it, or what to do instead.
+        remedy: &'static str,
+    },
+    /// A value cannot be.
+    #[error("{what} cannot be {value}; {remedy}")]
+    Value {
+        /// Of what.
+        what: &'static str,
+        /// The value asked for.
+        value: String,
+        /// What can be.
+        remedy: &'static str,
+    },
     /// A port is not on this network, or is named twice.
     #[error("port {} is not usable here: the network has {ports} ports, counted from 0, and a circuit joins two of them", .port.0)]
     NoSuchPort {
@@ -127,6 +193,15 @@ pub enum Event {
         /// For which class.
         class: Class,
     },
+    /// A host's processor is busy with the network until `at + span` (host cost model).
+    Busy {
+        /// From when.
+        at: Instant,
+        /// Which host.
+        port: Port,
+        /// For how long.
+        span: Span,
+    },
     /// Something of the network's own changed.
     State {
         /// When.
@@ -156,6 +231,10 @@ pub enum Place {
     Path,
     /// In an output queue of the switch.
     Output,
+    /// On a medium that stations share.
+    Medium,
+    /// At the receiving station.
+    Receiver,
 }
 
 /// Why a copy was lost.
@@ -173,6 +252,22 @@ pub enum Cause {
     NoBroadcast,
     /// Its destination is not on this network, or is its own sender.
     NoSuchPort,
+    /// It collided too often (CSMA/CD: 16 times).
+    Collisions,
+    /// A switch discarded it early, so that whole frames are lost in place of parts of many (EPD).
+    Discarded,
+    /// It did not keep to the contract of its circuit (GCRA).
+    Policed,
+    /// A circuit or connection was refused or given up, or was lost while the frame was on it.
+    Rejected,
+    /// A link or trunk is down.
+    LinkDown,
+    /// The host is gone.
+    HostDown,
+    /// The network is parted between the two.
+    Parted,
+    /// The switch restarts.
+    Restart,
 }
 
 /// A change of state of the network's own.
@@ -180,6 +275,31 @@ pub enum Cause {
 pub enum Change {
     /// The circuit between two stations carries frames now; it took this long to set up.
     CircuitUp(Port, Port, Span),
-    /// It was released: idle too long, its address entry too old, evicted from a full table, or on command.
+    /// It was released: idle too long, its address entry too old, evicted from a full table, lost or on command.
     CircuitDown(Port, Port),
+    /// A fault began, ended or changed, by schedule or command.
+    Fault(Fault),
+    /// The connection manager can be reached again (true), or cannot.
+    Manager(bool),
+}
+
+impl Network for Box<dyn Network + Send> {
+    fn offer(&mut self, now: Instant, frame: Frame) -> Admission {
+        (**self).offer(now, frame)
+    }
+    fn ready(&self, port: Port, class: Class) -> bool {
+        (**self).ready(port, class)
+    }
+    fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        (**self).command(now, command)
+    }
+    fn poll(&mut self, now: Instant) -> Option<Event> {
+        (**self).poll(now)
+    }
+    fn poll_at(&self) -> Option<Instant> {
+        (**self).poll_at()
+    }
+    fn counters(&self) -> &Counters {
+        (**self).counters()
+    }
 }

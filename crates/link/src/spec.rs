@@ -4,7 +4,7 @@
 //!          `length_m` in metres, `table` in circuits.
 //! Checked: `tests/catalogue.rs` reads good and bad files.
 
-use crate::{Encapsulation, Framing, Limit};
+use crate::{Bus, Credit, Crossbar, Encapsulation, Framing, Limit, Sci, Stages, TokenRing, medium};
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Bytes, Ratio, Span};
 use std::collections::BTreeMap;
@@ -35,6 +35,24 @@ pub struct NetworkSpec {
     /// Virtual circuits, with ATM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuits: Option<Circuits>,
+    /// A segment that all stations share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bus: Option<Bus>,
+    /// A ring with a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenRing>,
+    /// A crossbar that joins two stations for a datagram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crossbar: Option<Crossbar>,
+    /// A blocking network of several stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stages: Option<Stages>,
+    /// A fabric whose buffers are guarded by credits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit: Option<Credit>,
+    /// Rings with register insertion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sci: Option<Sci>,
     /// Delay, loss and reordering on the way.
     #[serde(default)]
     pub path: PathSpec,
@@ -55,6 +73,20 @@ pub enum Technology {
     Atm,
     /// A wide-area line.
     Wan,
+    /// Fiber distributed data interface.
+    Fddi,
+    /// Fibre Channel.
+    FibreChannel,
+    /// High-performance parallel interface.
+    Hippi,
+    /// IBM's ALLNODE switch.
+    Allnode,
+    /// The switch of IBM's SP-2.
+    Sp2,
+    /// Scalable coherent interface.
+    Sci,
+    /// The UltraNet hub.
+    Ultranet,
 }
 
 impl Technology {
@@ -65,6 +97,13 @@ impl Technology {
             Self::Ethernet => "ethernet",
             Self::Atm => "atm",
             Self::Wan => "wan",
+            Self::Fddi => "fddi",
+            Self::FibreChannel => "fibre-channel",
+            Self::Hippi => "hippi",
+            Self::Allnode => "allnode",
+            Self::Sp2 => "sp2",
+            Self::Sci => "sci",
+            Self::Ultranet => "ultranet",
         }
     }
 }
@@ -79,6 +118,12 @@ pub enum Topology {
     Mesh,
     /// All stations at one switch.
     Star,
+    /// All stations on one segment.
+    Bus,
+    /// Stations one after the other, and back to the first.
+    Ring,
+    /// Stations at a network of small switches in stages.
+    Multistage,
 }
 
 /// How frames become bits.
@@ -88,6 +133,9 @@ enum FramingName {
     None,
     Ethernet,
     Atm,
+    Fddi,
+    FibreChannel,
+    Hippi,
 }
 
 /// A full-duplex line.
@@ -132,6 +180,9 @@ impl Line {
         match self.framing {
             FramingName::None => Framing::None,
             FramingName::Ethernet => Framing::Ethernet,
+            FramingName::Fddi => Framing::Fddi,
+            FramingName::FibreChannel => Framing::FibreChannel,
+            FramingName::Hippi => Framing::Hippi,
             FramingName::Atm => Framing::Atm(self.encapsulation.unwrap_or(Encapsulation::LlcSnap)),
         }
     }
@@ -276,11 +327,42 @@ pub struct SpecError {
 impl NetworkSpec {
     /// How link addresses are learnt here.
     pub fn resolution(&self) -> Resolution {
-        if self.circuits.is_some() {
-            Resolution::Server
-        } else {
+        if self.broadcasts() {
             Resolution::Broadcast
+        } else {
+            Resolution::Server
         }
+    }
+
+    /// Whether a station can send to all others.
+    pub fn broadcasts(&self) -> bool {
+        let by_circuits = self.circuits.is_some() || self.crossbar.is_some();
+        let by_address = self.stages.is_some() || self.credit.is_some() || self.sci.is_some();
+        !by_circuits && !by_address
+    }
+
+    /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the bottleneck: what bounds the rate of a
+    /// stream of such frames.
+    pub fn frame_time(&self, len: Bytes) -> Span {
+        if let Some(token) = &self.token {
+            return token.frame_time(self, len);
+        }
+        if let Some(bus) = &self.bus {
+            return bus.frame_time(self, len);
+        }
+        if let Some(crossbar) = &self.crossbar {
+            return crossbar.frame_time(self, len);
+        }
+        if let Some(stages) = &self.stages {
+            return stages.frame_time(self, len);
+        }
+        if let Some(credit) = &self.credit {
+            return credit.frame_time(self, len);
+        }
+        if let Some(sci) = &self.sci {
+            return sci.frame_time(self, len);
+        }
+        self.line.time(len)
     }
 
     /// Whether the parts fit together and each value is in its range.
@@ -288,8 +370,15 @@ impl NetworkSpec {
     /// # Errors
     /// The first key that is wrong.
     pub fn check(&self) -> Result<(), SpecError> {
+        if let [first, second, ..] = medium::tables(self)[..] {
+            let problem = format!(
+                "stands beside [{first}]; a network has one medium, keep one of the tables"
+            );
+            return refuse(second, problem);
+        }
         self.check_line()?;
         self.check_switch()?;
+        medium::check(self)?;
         self.check_path()?;
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             return refuse(

@@ -110,6 +110,62 @@ impl Transmitter {
     }
 }
 
+/// The queue of a station that sends when the medium lets it: the frames themselves, first in, first out. It asks and is
+/// asked by the same rules as a [`Transmitter`]; the frame that is being sent is not in it.
+pub(crate) struct Queue<T> {
+    limit: Bytes,
+    waiting: VecDeque<(Bytes, T)>,
+    bytes: Bytes,
+    ready: bool,
+}
+
+impl<T> Queue<T> {
+    pub fn new(limit: Bytes) -> Self {
+        Self {
+            limit,
+            waiting: VecDeque::new(),
+            bytes: Bytes::ZERO,
+            ready: true,
+        }
+    }
+
+    /// Bytes that wait.
+    pub fn backlog(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// Whether a frame of `len` finds room.
+    pub fn admits(&self, len: Bytes) -> bool {
+        self.bytes + len <= self.limit
+    }
+
+    /// Whether more are wanted.
+    pub fn ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Takes a frame of `len`.
+    pub fn push(&mut self, len: Bytes, frame: T) {
+        self.waiting.push_back((len, frame));
+        self.bytes += len;
+        self.ready &= self.bytes <= Bytes(self.limit.0 / 2);
+    }
+
+    /// The frame that waits longest, and its length.
+    pub fn front(&self) -> Option<&(Bytes, T)> {
+        self.waiting.front()
+    }
+
+    /// Gives the frame that waits longest to the line. True beside it: the station wants frames again.
+    pub fn pop(&mut self) -> Option<(Bytes, T, bool)> {
+        let (len, frame) = self.waiting.pop_front()?;
+        self.bytes -= len;
+        let woken = !self.ready && self.bytes <= Bytes(self.limit.0 / 4);
+        self.ready |= woken;
+        Some((len, frame, woken))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

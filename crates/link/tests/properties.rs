@@ -27,6 +27,7 @@ impl Act {
         match *self {
             Self::Offer(frame) => frame.from,
             Self::Command(Command::Vc(VcCommand::Establish(a, _) | VcCommand::Release(a, _))) => a,
+            Self::Command(_) => Port(0),
         }
     }
 }
@@ -149,6 +150,7 @@ fn time(event: &Event) -> Option<Instant> {
         Event::Deliver { at, .. }
         | Event::Lost { at, .. }
         | Event::Ready { at, .. }
+        | Event::Busy { at, .. }
         | Event::State { at, .. } => Some(at),
         Event::Done { .. } => None,
     }
@@ -180,6 +182,12 @@ fn line_times(spec: &NetworkSpec, len: Bytes) -> (impl Fn(u64) -> u64, u64) {
     let frame = match spec.line.framing() {
         Framing::None => of(len.0),
         Framing::Ethernet => of(len.0.max(46) + 8 + 14 + 4 + 12),
+        // Preamble, delimiters and addresses 22, LLC/SNAP 8, FCS 4, end and status 2.
+        Framing::Fddi => of(len.0 + 22 + 8 + 4 + 2),
+        // 24 bytes of network header, 2112 a frame, 36 around it and 24 between two.
+        Framing::FibreChannel => of(len.0 + 24 + (len.0 + 24).div_ceil(2_112) * 60),
+        // Bursts of 1 KiB, each with a gap.
+        Framing::Hippi => of((len.0 + 40).div_ceil(1_024) * 1_040),
         Framing::Atm(encapsulation) => {
             let header = match encapsulation {
                 Encapsulation::LlcSnap => 8,
@@ -406,7 +414,7 @@ proptest! {
                     prop_assert!(done.insert(id), "{id:?} is done twice");
                     continue;
                 }
-                Event::Ready { .. } | Event::State { .. } => continue,
+                Event::Ready { .. } | Event::Busy { .. } | Event::State { .. } => continue,
             };
             prop_assert!(!done.contains(&id), "{event:?} after it was done");
             prop_assert!(left.entry(id).or_default().insert(to), "{event:?} again");

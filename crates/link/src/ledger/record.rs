@@ -1,15 +1,12 @@
 //! One entry as a record of 48 bytes, little endian.
 //!
 //! Model:   time 0, kind 40. An offer: id 8, flow 16, length 24, sender 32, `Resolve` port 34, destination 36, admission 41,
-//!          kind of frame 42, class 43, ECN 44, kind of destination 45. A command: ports 32 and 34, verb 41. A delivery: id
+//!          kind of frame 42, class 43, ECN 44, kind of destination 45. A command: `command`. A delivery: id
 //!          8, real time 16 (all ones: none), port 32, mark 41. A loss: id 8, port 32, place 41, cause 42. All else is 0.
 //! Checked: property `any_entry_round_trips`, property `any_record_is_read_or_refused`, `the_tables_follow_the_numbers`.
 
 use super::Entry;
-use crate::{
-    Admission, Cause, Class, Command, Ecn, Frame, FrameId, GroupId, Kind, Mark, Place, Port, To,
-    VcCommand,
-};
+use crate::{Admission, Cause, Class, Ecn, Frame, FrameId, GroupId, Kind, Mark, Place, Port, To};
 use sonde_units::{Bytes, Instant};
 
 /// Bytes of a record.
@@ -31,18 +28,9 @@ impl Entry {
                 r.byte(41, u8::from(admission == Admission::Taken));
                 r.frame(&frame);
             }
-            Self::Command {
-                command: Command::Vc(vc),
-                ..
-            } => {
-                let (verb, a, b) = match vc {
-                    VcCommand::Establish(a, b) => (0, a, b),
-                    VcCommand::Release(a, b) => (1, a, b),
-                };
+            Self::Command { command, .. } => {
                 r.byte(TAG, 2);
-                r.byte(41, verb);
-                r.u16(32, a.0);
-                r.u16(34, b.0);
+                r.command(&command);
             }
             Self::Deliver {
                 id,
@@ -90,15 +78,10 @@ impl Entry {
                 admission: pick(&[Admission::Blocked, Admission::Taken], r.0[41])
                     .ok_or("has an unknown admission")?,
             },
-            2 => {
-                let (a, b) = (to, Port(r.read_u16(34)));
-                let verbs = [VcCommand::Establish(a, b), VcCommand::Release(a, b)];
-                let vc = pick(&verbs, r.0[41]).ok_or("has an unknown command")?;
-                Self::Command {
-                    at,
-                    command: Command::Vc(vc),
-                }
-            }
+            2 => Self::Command {
+                at,
+                command: r.read_command()?,
+            },
             3 => Self::Deliver {
                 at,
                 id,
@@ -130,14 +113,28 @@ impl Entry {
 
 const TAG: usize = 40;
 const MARKS: [Mark; 3] = [Mark::Ok, Mark::Ce, Mark::Corrupt];
-const PLACES: [Place; 3] = [Place::Station, Place::Path, Place::Output];
-const CAUSES: [Cause; 6] = [
+const PLACES: [Place; 5] = [
+    Place::Station,
+    Place::Path,
+    Place::Output,
+    Place::Medium,
+    Place::Receiver,
+];
+const CAUSES: [Cause; 14] = [
     Cause::TooLong,
     Cause::Overflow,
     Cause::Random,
     Cause::NoCircuit,
     Cause::NoBroadcast,
     Cause::NoSuchPort,
+    Cause::Collisions,
+    Cause::Discarded,
+    Cause::Policed,
+    Cause::Rejected,
+    Cause::LinkDown,
+    Cause::HostDown,
+    Cause::Parted,
+    Cause::Restart,
 ];
 const ECNS: [Ecn; 3] = [Ecn::NotCapable, Ecn::Capable, Ecn::Experienced];
 
@@ -146,29 +143,35 @@ fn pick<T: Copy>(known: &[T], index: u8) -> Option<T> {
 }
 
 /// Bytes with numbers in them.
-struct Record([u8; RECORD]);
+pub(super) struct Record(pub(super) [u8; RECORD]);
 
 impl Record {
-    fn byte(&mut self, at: usize, value: u8) {
+    pub(super) fn byte(&mut self, at: usize, value: u8) {
         self.0[at] = value;
     }
-    fn u16(&mut self, at: usize, value: u16) {
+    pub(super) fn u16(&mut self, at: usize, value: u16) {
         self.0[at..at + 2].copy_from_slice(&value.to_le_bytes());
     }
-    fn u64(&mut self, at: usize, value: u64) {
+    pub(super) fn u64(&mut self, at: usize, value: u64) {
         self.0[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    pub(super) fn u32(&mut self, at: usize, value: u32) {
+        self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
     fn read<const N: usize>(&self, at: usize) -> [u8; N] {
         std::array::from_fn(|i| self.0[at + i])
     }
-    fn read_u16(&self, at: usize) -> u16 {
+    pub(super) fn read_u16(&self, at: usize) -> u16 {
         u16::from_le_bytes(self.read(at))
     }
-    fn read_u64(&self, at: usize) -> u64 {
+    pub(super) fn read_u32(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.read(at))
+    }
+    pub(super) fn read_u64(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.read(at))
     }
 
-    fn time(&self, at: usize) -> Result<Instant, &'static str> {
+    pub(super) fn time(&self, at: usize) -> Result<Instant, &'static str> {
         let picos = self.read_u64(at);
         if picos > TIME_MAX {
             return Err("has a time beyond 106 days");
@@ -194,7 +197,7 @@ impl Record {
             To::Unknown => (3, 0),
         };
         self.u16(34, asked);
-        self.0[36..40].copy_from_slice(&place.to_le_bytes());
+        self.u32(36, place);
         self.byte(42, kind);
         self.byte(43, frame.class.0);
         self.byte(44, frame.ecn as u8);
@@ -206,7 +209,7 @@ impl Record {
         if len > u64::from(u32::MAX) {
             return Err("has a frame longer than 4 GiB");
         }
-        let place = u32::from_le_bytes(self.read(36));
+        let place = self.read_u32(36);
         let asked = Port(self.read_u16(34));
         let kinds = [Kind::Ip, Kind::Arp, Kind::Resolve(asked), Kind::Other];
         // What does not fit into a port is told by the comparison of bytes.
@@ -277,18 +280,8 @@ pub(super) mod tests {
                     Admission::Blocked
                 },
             }),
-            (at(), any::<bool>(), 1u16..4).prop_map(|(at, up, b)| {
-                let (a, b) = (Port(0), Port(b));
-                let vc = if up {
-                    VcCommand::Establish(a, b)
-                } else {
-                    VcCommand::Release(a, b)
-                };
-                Entry::Command {
-                    at,
-                    command: Command::Vc(vc),
-                }
-            }),
+            (at(), super::super::command::tests::commands())
+                .prop_map(|(at, command)| Entry::Command { at, command }),
             (
                 at(),
                 any::<u64>(),
@@ -303,7 +296,7 @@ pub(super) mod tests {
                     mark: MARKS[mark],
                     actual,
                 }),
-            (at(), any::<u64>(), ports(), index(3), index(6)).prop_map(
+            (at(), any::<u64>(), ports(), index(5), index(14)).prop_map(
                 |(at, id, to, place, cause)| Entry::Lost {
                     at,
                     id: FrameId(id),

@@ -1,0 +1,100 @@
+//! What breaks or changes in a network while it runs.
+//!
+//! Units:   shares are probabilities; spans in picoseconds.
+
+use crate::Port;
+use sonde_units::{BitRate, Ratio, Span};
+
+/// A fault begins, changes or ends. Each says the new state, so that the same fault said twice is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The line between a station and the network is up, or down: what is on it or sent to it is lost.
+    Link {
+        /// The station.
+        port: Port,
+        /// Whether it is up.
+        up: bool,
+    },
+    /// A host is there, or gone: nothing comes from it, and what is for it is lost without a word.
+    Host {
+        /// The station.
+        port: Port,
+        /// Whether it is there.
+        up: bool,
+    },
+    /// A host stands still: its frames wait before it, and what it would send is not taken.
+    Pause {
+        /// The station.
+        port: Port,
+        /// Whether it stands still.
+        on: bool,
+    },
+    /// Two stations cannot reach each other, in either direction; a partition is all pairs across it.
+    Cut {
+        /// One of them.
+        a: Port,
+        /// The other.
+        b: Port,
+        /// Whether they are apart.
+        on: bool,
+    },
+    /// The probability that a frame on its way to a station (to any, without one) is lost.
+    Loss {
+        /// The station.
+        port: Option<Port>,
+        /// The probability; 0 ends the fault.
+        share: Ratio,
+    },
+    /// The same for damage that the receiver's checksum finds.
+    Corruption {
+        /// The station.
+        port: Option<Port>,
+        /// The probability; 0 ends the fault.
+        share: Ratio,
+    },
+    /// The same for frames that arrive twice.
+    Duplication {
+        /// The station.
+        port: Option<Port>,
+        /// The probability; 0 ends the fault.
+        share: Ratio,
+    },
+    /// The same for frames that are held back, so that later ones overtake them.
+    Reordering {
+        /// The station.
+        port: Option<Port>,
+        /// The probability; 0 ends the fault.
+        share: Ratio,
+        /// How long they are held back.
+        by: Span,
+    },
+    /// Added to the way of each frame to a station (to any, without one).
+    Delay {
+        /// The station.
+        port: Option<Port>,
+        /// How much; 0 ends the fault.
+        by: Span,
+    },
+    /// The lines have another rate.
+    Rate {
+        /// Which; none: that of the specification again.
+        rate: Option<BitRate>,
+    },
+    /// A trunk between switches is up, or down.
+    Trunk {
+        /// Counted from 0, in the order of the specification.
+        trunk: u16,
+        /// Whether it is up.
+        up: bool,
+    },
+    /// The switch starts anew: what it holds is lost, and what comes until it is up; switched circuits are gone.
+    Restart {
+        /// How long it takes.
+        down: Span,
+    },
+    /// The manager that set up the permanent circuits can be reached, or cannot. When contact is regained it clears them.
+    Manager {
+        /// Whether it can be reached.
+        up: bool,
+    },
+}
