@@ -47,6 +47,9 @@ const KNOBS: &[Knob] = &[
         "resolution_lifetime",
         false,
     ),
+    Knob("host", "host", "preset", false),
+    Knob("copies", "host", "copies", true),
+    Knob("cpu_speed", "host", "speed", false),
     Knob("delay", "path", "delay", false),
     Knob("loss", "path", "loss", false),
     Knob("reorder", "path", "reorder", false),
@@ -257,7 +260,7 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
 
 /// Tables that a network may leave out and still have.
 fn has_place(table: &toml::Table, place: &str) -> bool {
-    matches!(place, "" | "path" | "station") || table.contains_key(place)
+    matches!(place, "" | "path" | "station" | "host") || table.contains_key(place)
 }
 
 /// The line of `key`, written `table.key` or `key`; that of its table where it is not there, else 1.

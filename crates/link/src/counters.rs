@@ -1,7 +1,7 @@
 //! What a network counts: frames by port, losses by place and cause.
 
 use crate::{Cause, Place, Port};
-use sonde_units::Bytes;
+use sonde_units::{Bytes, Span};
 use std::collections::BTreeMap;
 
 /// The frames of one port.
@@ -19,6 +19,8 @@ pub struct PortCounters {
     pub delivered_bytes: Bytes,
     /// The largest backlog of the station.
     pub backlog_bytes_max: Bytes,
+    /// For how long the host's processor was busy with the network (host cost model).
+    pub busy: Span,
 }
 
 /// The counters of a network since its start.

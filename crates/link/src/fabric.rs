@@ -7,6 +7,7 @@
 //!          `tests/times.rs` (closed forms of one-way times, ceilings, tail drop); `tests/circuits.rs`.
 
 use crate::edge::Edge;
+use crate::hosted::Hosted;
 use crate::medium::{self, Medium, Target};
 use crate::network::{Admission, Cause, Command, Event, Network, Place, Refused};
 use crate::{Class, Counters, Frame, Kind, NetworkSpec, Port, Resolution, SpecError, To};
@@ -21,7 +22,11 @@ pub fn build(
     ports: u16,
     seed: u64,
 ) -> Result<Box<dyn Network + Send>, SpecError> {
-    Ok(Box::new(Fabric::new(spec, ports, seed)?))
+    let fabric = Fabric::new(spec, ports, seed)?;
+    Ok(match spec.host {
+        Some(_) => Box::new(Hosted::new(fabric, spec, ports)?),
+        None => Box::new(fabric),
+    })
 }
 
 /// A network of one technology, for any of the catalogue or of the user's own.
@@ -142,7 +147,7 @@ impl Network for Fabric {
         due.into_iter().flatten().min()
     }
 
-    fn counters(&self) -> &Counters {
-        &self.edge.counters
+    fn counters(&self) -> Counters {
+        self.edge.counters.clone()
     }
 }

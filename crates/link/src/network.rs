@@ -43,7 +43,7 @@ pub trait Network {
     /// When there will be something to poll, the latest `now` if there is already; none while idle.
     fn poll_at(&self) -> Option<Instant>;
     /// What was counted so far.
-    fn counters(&self) -> &Counters;
+    fn counters(&self) -> Counters;
 }
 
 /// A change of the network from outside.
@@ -279,6 +279,8 @@ pub enum Change {
     CircuitDown(Port, Port),
     /// A fault began, ended or changed, by schedule or command.
     Fault(Fault),
+    /// A flow of background traffic has this level from now on, by schedule or command.
+    Load(Flow),
     /// The connection manager can be reached again (true), or cannot.
     Manager(bool),
 }
@@ -299,7 +301,7 @@ impl Network for Box<dyn Network + Send> {
     fn poll_at(&self) -> Option<Instant> {
         (**self).poll_at()
     }
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> Counters {
         (**self).counters()
     }
 }

@@ -4,7 +4,10 @@
 //!          `length_m` in metres, `table` in circuits.
 //! Checked: `tests/catalogue.rs` reads good and bad files.
 
-use crate::{Bus, Credit, Crossbar, Encapsulation, Framing, Limit, Sci, Stages, TokenRing, medium};
+use crate::{
+    Bus, CELL_PAYLOAD, Credit, Crossbar, Encapsulation, Framing, HostSpec, Limit, Sci, Stages,
+    TokenRing, medium,
+};
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Bytes, Ratio, Span};
 use std::collections::BTreeMap;
@@ -53,6 +56,9 @@ pub struct NetworkSpec {
     /// Rings with register insertion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sci: Option<Sci>,
+    /// What the hosts cost; without it they take no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSpec>,
     /// Delay, loss and reordering on the way.
     #[serde(default)]
     pub path: PathSpec,
@@ -341,6 +347,16 @@ impl NetworkSpec {
         !by_circuits && !by_address
     }
 
+    /// Layer-3 bytes of a frame of background traffic that has no size of its own: one cell on ATM, else a full frame.
+    pub(crate) fn background_unit(&self) -> Bytes {
+        match self.line.framing() {
+            Framing::Atm(encapsulation) => {
+                CELL_PAYLOAD.saturating_sub(encapsulation.header() + Bytes(8))
+            }
+            _ => Bytes(self.mtu),
+        }
+    }
+
     /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the bottleneck: what bounds the rate of a
     /// stream of such frames.
     pub fn frame_time(&self, len: Bytes) -> Span {
@@ -379,6 +395,7 @@ impl NetworkSpec {
         self.check_line()?;
         self.check_switch()?;
         medium::check(self)?;
+        self.host.as_ref().map_or(Ok(()), HostSpec::check)?;
         self.check_path()?;
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             return refuse(
