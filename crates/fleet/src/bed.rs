@@ -10,7 +10,8 @@ use sonde_probe::Terms;
 use sonde_record::{Backpressure, HostFacts};
 
 use crate::agent::Agent;
-use crate::error::Result;
+use crate::error::{FleetError, Result};
+use crate::load::Load;
 use crate::placement::Placement;
 
 /// Machines that agents run on. Hosts are counted from 0.
@@ -40,6 +41,18 @@ pub(crate) trait Bed {
     /// Before a launch of a measuring agent so placed: the emulated network gets its CPUs and begins to count.
     fn begin(&mut self, _placement: Placement) -> Result<()> {
         Ok(())
+    }
+
+    /// Loads the ways to two hosts as long as a launch takes; without a load, no longer.
+    fn load(&mut self, load: Option<Load>, _src: usize, _dst: usize) -> Result<()> {
+        match load {
+            None => Ok(()),
+            Some(load) => Err(FleetError::of_all(
+                "load the network",
+                format!("background traffic of {load} can be made inside an emulated network only"),
+                "use `--testbed lab`, or leave the load out",
+            )),
+        }
     }
 
     /// Makes the network forget the way between two hosts; the model takes `one_way` for a small message.

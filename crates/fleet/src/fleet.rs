@@ -188,6 +188,8 @@ impl Fleet {
         for (host, placement) in keys {
             self.ensure(host, placement)?;
         }
+        let loaded = self.bed.load(ask.load, ask.src, ask.dst);
+        loaded.map_err(|error| self.bed_failed(error))?;
         let begun = self.bed.begin(src);
         begun.map_err(|error| self.bed_failed(error))?;
         let mut outcome = self.launch(ask, keys);

@@ -13,14 +13,16 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sonde_lab::{Config, Exec, ExecError, Info, Lab, LabError, Report, VcRequest};
-use sonde_link::Signalling;
+use sonde_lab::{Config, Exec, ExecError, Info, Lab, LabError, Report};
+use sonde_link::{Command, Signalling, VcCommand};
 use sonde_probe::{AgentLink, Terms};
 use sonde_record::{Backpressure, HostFacts, Verdict, VerdictStatus};
+use sonde_units::Ratio;
 
 use crate::agent::{Agent, Body, Said};
 use crate::bed::Bed;
 use crate::error::{FleetError, Result};
+use crate::load::Load;
 use crate::placement::{Cpus, Placement};
 
 /// An agent greets within this, or it will not.
@@ -32,6 +34,8 @@ const INTERFACE: &str = "eth0";
 const QUIET_MARGIN: Duration = Duration::from_millis(5);
 /// A network that does not become quiet within this is measured as it is.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+/// Queues have found their length under a new load after this.
+const STEADY: Duration = Duration::from_millis(20);
 const IN_THE_LAB: &str = "look at the machine's memory, and at what killed it";
 
 /// A lab, and the CPUs of its placements.
@@ -39,6 +43,8 @@ pub(crate) struct Emulated {
     lab: Lab,
     has_circuits: bool,
     cpus: Cpus,
+    /// The load that is there, and the hosts that it goes to.
+    load: Option<(Load, [u16; 2])>,
 }
 
 /// A failure of the lab itself; all of its hosts are lost with it when it is gone.
@@ -67,6 +73,7 @@ impl Emulated {
             lab,
             has_circuits: signalling == Some(Signalling::Svc),
             cpus,
+            load: None,
         })
     }
 
@@ -142,13 +149,41 @@ impl Bed for Emulated {
             .map_err(|error| failed(attempt, &error))
     }
 
+    fn load(&mut self, load: Option<Load>, src: usize, dst: usize) -> Result<()> {
+        let wanted = load
+            .filter(|load| !load.rho.is_zero())
+            .map(|load| (load, [port(src), port(dst)]));
+        if wanted == self.load {
+            return Ok(());
+        }
+        let attempt = "load the emulated network";
+        let tell = |load: Load, hosts: [u16; 2]| {
+            hosts.iter().try_for_each(|host| {
+                let command = Command::Load(load.flow(*host));
+                self.lab.command(&command)
+            })
+        };
+        if let Some((load, hosts)) = self.load {
+            let rho = Ratio::ZERO;
+            tell(Load { rho, ..load }, hosts).map_err(|error| failed(attempt, &error))?;
+        }
+        if let Some((load, hosts)) = wanted {
+            tell(load, hosts).map_err(|error| failed(attempt, &error))?;
+        }
+        self.load = wanted;
+        std::thread::sleep(STEADY);
+        Ok(())
+    }
+
     fn cool(&mut self, src: usize, dst: usize, one_way: Duration) -> Result<()> {
         if !self.has_circuits {
             return Ok(());
         }
         let attempt = "release a circuit before a cold start";
+        let (a, b) = (sonde_link::Port(port(src)), sonde_link::Port(port(dst)));
+        let release = Command::Vc(VcCommand::Release(a, b));
         self.settle(one_way)
-            .and_then(|()| self.lab.circuit(VcRequest::Release(port(src), port(dst))))
+            .and_then(|()| self.lab.command(&release))
             .map_err(|error| failed(attempt, &error))
     }
 

@@ -14,6 +14,7 @@ use sonde_record::{Interference, Verdict};
 
 use crate::agent::Agent;
 use crate::error::FleetError;
+use crate::load::Load;
 
 /// A launch to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Ask {
     pub dst: usize,
     /// What the model of an emulated network takes for the message, for the verdict's bound.
     pub one_way_ns: Option<u64>,
+    /// Background traffic meanwhile, in an emulated network.
+    pub load: Option<Load>,
 }
 
 /// What a launch gave.

@@ -20,6 +20,7 @@ fn ask(probe: Probe, src: usize, dst: usize) -> Ask {
         src,
         dst,
         one_way_ns: Some(100_000),
+        load: None,
     }
 }
 

@@ -20,6 +20,7 @@ fn ask(probe: Probe, path: Path) -> Ask {
         src: 0,
         dst: 1,
         one_way_ns: None,
+        load: None,
     }
 }
 

@@ -5,9 +5,9 @@
 //! Checked: the end-to-end tests.
 
 use crate::config::{Config, HOSTS, Info};
-use crate::control::{Answer, Request, TalkError, VcRequest, hear, say};
+use crate::control::{Answer, Request, TalkError, hear, say};
 use crate::cradle;
-use crate::exec::{Exec, ExecError, Session, Terminal};
+use crate::exec::{door_path, Exec, ExecError, Session, Terminal};
 use crate::meter::Report;
 use sonde_sys::namespace::{self, IdMap};
 use sonde_sys::{message, process};
@@ -250,12 +250,12 @@ impl Lab {
         self.tell(&Request::Pin(cpus.to_vec()))
     }
 
-    /// Changes a virtual circuit.
+    /// Changes the network: circuits, faults, background load.
     ///
     /// # Errors
-    /// [`LabError::Refused`] where the network has none.
-    pub fn circuit(&self, request: VcRequest) -> Result<(), LabError> {
-        self.tell(&Request::Vc(request))
+    /// [`LabError::Refused`] where the network has no such thing.
+    pub fn command(&self, command: &sonde_link::Command) -> Result<(), LabError> {
+        self.tell(&Request::Command(command.to_string()))
     }
 
     /// Ends the lab: its files are written, and when this returns none of its processes is left.
@@ -287,6 +287,24 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         self.wait_for_end();
+    }
+}
+
+/// Changes the network from inside the lab, by a command as it is written, after `ethK ` for another network than the first.
+///
+/// # Errors
+/// [`LabError::Refused`] where the network has no such thing, or where this is not a program of a lab.
+pub fn tell(text: &str) -> Result<(), LabError> {
+    let outside = |problem: &dyn std::fmt::Display| {
+        LabError::Refused(format!(
+            "cannot reach the switch: {problem}; this works for programs in a lab, as in `sonde lab shell`"
+        ))
+    };
+    let socket = message::connect(&door_path()).map_err(|e| outside(&e))?;
+    say(&socket, &Request::Command(text.into()), &[]).map_err(|e| outside(&e))?;
+    match hear::<Answer>(&socket).map_err(|e| outside(&e))?.0 {
+        Answer::Done => Ok(()),
+        other => Err(unexpected(other)),
     }
 }
 

@@ -153,8 +153,10 @@ pub struct User {
 /// A lab to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// The network.
+    /// The network, eth0 of each host.
     pub network: NetworkSpec,
+    /// Further networks of the same hosts: eth1 and so on.
+    pub beside: Vec<NetworkSpec>,
     /// How many hosts, 2 to 64.
     pub hosts: u16,
     /// How they are attached.
@@ -175,6 +177,13 @@ pub struct Config {
     pub keep: Vec<PathBuf>,
     /// Who its programs are.
     pub user: User,
+}
+
+impl Config {
+    /// All networks, in the order of the hosts' interfaces.
+    pub(crate) fn networks(&self) -> Vec<&NetworkSpec> {
+        std::iter::once(&self.network).chain(&self.beside).collect()
+    }
 }
 
 /// What a started lab is.

@@ -10,15 +10,6 @@ use sonde_sys::message;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-/// A change of a virtual circuit between two hosts, counted from 0.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub enum VcRequest {
-    /// Set it up.
-    Establish(u16, u16),
-    /// Take it down.
-    Release(u16, u16),
-}
-
 /// From the command to the cradle and the switch.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
@@ -34,8 +25,8 @@ pub(crate) enum Request {
     Report,
     /// Use these CPUs.
     Pin(Vec<usize>),
-    /// Change a circuit.
-    Vc(VcRequest),
+    /// Change the network: a command as it is written, after `ethK ` for another network than the first.
+    Command(String),
     /// Write out what is buffered, and end.
     Stop,
 }
@@ -76,6 +67,8 @@ pub(crate) struct HostConfig {
     pub number: u16,
     /// How many there are.
     pub hosts: u16,
+    /// On how many networks.
+    pub networks: u16,
     /// Folders to keep in sight.
     pub keep: Vec<PathBuf>,
     /// Who its programs are.

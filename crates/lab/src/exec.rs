@@ -22,6 +22,11 @@ pub(crate) fn socket_path(number: u16) -> PathBuf {
     Path::new(FOLDER).join(format!("h{number}"))
 }
 
+/// The socket of the switch, for programs in the lab that change the network.
+pub(crate) fn door_path() -> PathBuf {
+    Path::new(FOLDER).join("switch")
+}
+
 /// A program to start in a host.
 #[derive(Clone, Debug)]
 pub struct Exec {

@@ -476,6 +476,11 @@ fn names(config: &HostConfig) -> Result<(), HostError> {
             number + 1
         ));
     }
+    for port in config.hosts..config.hosts * config.networks {
+        let (network, host) = (port / config.hosts, port % config.hosts + 1);
+        let address = wire::address_of(Port(port), config.hosts);
+        hosts.push_str(&format!("{address}\th{host}-eth{network}\n"));
+    }
     for (target, text) in [
         ("/etc/hosts", hosts),
         ("/etc/hostname", format!("h{}\n", config.number)),

@@ -9,7 +9,7 @@
 //! allow it, so congestion control is set on the route; /proc/sys/net follows the namespace of the *caller*, so no mount
 //! is needed; with IPv6 on, two hosts send eleven frames of their own in the first ten seconds.
 
-use crate::config::{Attachment, Config, Profile, ProfileKind};
+use crate::config::{Attachment, Config, ProfileKind};
 use crate::port::{Port, Tx};
 use crate::wire;
 use sonde_link::{Encapsulation, Framing, Line, NetworkSpec};
@@ -24,9 +24,6 @@ use sonde_units::{Bytes, Ratio, Span};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
-/// The name of the interface in each host.
-pub(crate) const NAME: &str = "eth0";
-const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 0);
 const PREFIX: u8 = 24;
 /// Frames that a TAP holds until the switch reads them: at least so many, at most so many, between them so many bytes. A host
 /// sends a million frames a second where no line holds it back, and a switch that loses its CPU was seen to be away for 8 ms:
@@ -45,9 +42,32 @@ const SEGMENT_ALONE_BELOW_BPS: u64 = 200_000_000;
 /// Everything that hosts share.
 pub(crate) struct Plan<'a> {
     pub config: &'a Config,
+    /// The network that is joined, counted from 0, and its specification.
+    pub network: (u16, &'a NetworkSpec),
     pub attachment: Attachment,
     /// The switch's own network namespace.
     pub home: &'a OwnedFd,
+}
+
+impl Plan<'_> {
+    /// The name of the interface in each host.
+    fn name(&self) -> String {
+        format!("eth{}", self.network.0)
+    }
+
+    /// The port of a host, counted from 0.
+    pub(crate) fn port(&self, host: u16) -> sonde_link::Port {
+        sonde_link::Port(self.network.0 * self.config.hosts + host)
+    }
+
+    fn mac(&self, port: sonde_link::Port) -> [u8; 6] {
+        wire::mac(port, self.config.hosts)
+    }
+
+    /// The network's own address.
+    fn subnet(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 9, self.network.0 as u8, 0)
+    }
 }
 
 /// Does `work` in the network namespace `there`.
@@ -58,26 +78,27 @@ fn inside<T>(there: &OwnedFd, home: &OwnedFd, work: impl FnOnce() -> Result<T>) 
     outcome
 }
 
-/// Makes the interface of host `number` (from 0) in its namespace `netns`. The second descriptor is for its init to hold.
+/// Makes the interface of port `number` in its host's namespace `netns`. The second descriptor is for its init to hold.
 pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<Port> {
     inside(netns, plan.home, quiet)?;
+    let (name, address) = (plan.name(), wire::address_of(number, plan.config.hosts));
     let tx = match plan.attachment {
         Attachment::Veth => Tx::Packet(veth(plan, number, netns)?),
         Attachment::Tap | Attachment::Auto => Tx::Tap(inside(netns, plan.home, || {
-            Tap::open(&plan.config.tun, NAME)
+            Tap::open(&plan.config.tun, &name)
         })?),
     };
     inside(netns, plan.home, || {
         let mut netlink = Netlink::open()?;
-        let index = netlink.index(NAME)?;
+        let index = netlink.index(&name)?;
         if plan.attachment == Attachment::Veth {
-            ethtool::tx_checksum_off(NAME)?;
+            ethtool::tx_checksum_off(&name)?;
         }
-        netlink.set_link(index, &link_change(plan.config, number))?;
+        netlink.set_link(index, &link_change(plan, number))?;
         for (name, value) in sysctls(plan.config) {
             sysctl::write(name, &value)?;
         }
-        neighbours()?;
+        neighbours(&name)?;
         netlink.set_link(
             index,
             &LinkChange {
@@ -86,13 +107,13 @@ pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) 
             },
         )?;
         netlink.wait_running(index, RUNNING_NS)?;
-        netlink.add_address(index, wire::address(number), PREFIX)?;
-        netlink.set_route(&route(plan.config.profile, index, wire::address(number)))?;
+        netlink.add_address(index, address, PREFIX)?;
+        netlink.set_route(&route(plan, index, address))?;
         let gate = Gate::new(
             Netlink::open()?,
             PacketSender::open(index)?,
             index,
-            gate(&plan.config.network),
+            gate(plan.network.1),
         )?;
         Ok(Port::new(number, tx, gate, netlink, index))
     })
@@ -102,7 +123,8 @@ pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) 
 fn veth(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<PacketSocket> {
     use std::os::fd::AsFd;
     let name = format!("p{}", number.0 + 1);
-    let mtu_bytes = plan.config.network.mtu as u32;
+    let mtu_bytes = plan.network.1.mtu as u32;
+    let inner = plan.name();
     let mut netlink = Netlink::open()?;
     let near = VethEnd {
         name: &name,
@@ -111,9 +133,9 @@ fn veth(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<Pa
         netns: None,
     };
     let far = VethEnd {
-        name: NAME,
+        name: &inner,
         mtu_bytes,
-        mac: Some(wire::mac(number)),
+        mac: Some(plan.mac(number)),
         netns: Some(netns.as_fd()),
     };
     netlink.add_veth(&near, &far)?;
@@ -154,17 +176,17 @@ fn ring(mtu: u64) -> u32 {
     (RING_BYTES / (mtu + FRAME_COST)).clamp(*RING.start(), *RING.end()) as u32
 }
 
-fn link_change(config: &Config, number: sonde_link::Port) -> LinkChange<'static> {
-    let slow = config
-        .network
+fn link_change(plan: &Plan<'_>, number: sonde_link::Port) -> LinkChange<'static> {
+    let (config, (_, network)) = (plan.config, plan.network);
+    let slow = network
         .line
         .usable()
         .is_some_and(|rate| rate.bps() < SEGMENT_ALONE_BELOW_BPS);
     let alone = slow || config.profile.kind == ProfileKind::Era;
     LinkChange {
-        mtu_bytes: Some(config.network.mtu as u32),
-        mac: Some(wire::mac(number)),
-        txqueuelen: Some(ring(config.network.mtu)),
+        mtu_bytes: Some(network.mtu as u32),
+        mac: Some(plan.mac(number)),
+        txqueuelen: Some(ring(network.mtu)),
         gso_max_segs: alone.then_some(1),
         ..LinkChange::default()
     }
@@ -205,19 +227,20 @@ fn sysctls(config: &Config) -> Vec<(&'static str, String)> {
 }
 
 /// A cold blast would otherwise lose frames in the neighbour queue without a count, and a busy link the entry itself.
-fn neighbours() -> Result<()> {
+fn neighbours(name: &str) -> Result<()> {
     for (key, value) in [
         ("unres_qlen_bytes", "16777216"),
         ("ucast_solicit", "10"),
         ("mcast_solicit", "10"),
         ("base_reachable_time_ms", "3600000"),
     ] {
-        sysctl::write(&format!("net/ipv4/neigh/{NAME}/{key}"), value)?;
+        sysctl::write(&format!("net/ipv4/neigh/{name}/{key}"), value)?;
     }
     Ok(())
 }
 
-fn route(profile: Profile, index: u32, source: Ipv4Addr) -> Route {
+fn route(plan: &Plan<'_>, index: u32, source: Ipv4Addr) -> Route {
+    let profile = plan.config.profile;
     let metrics = match profile.kind {
         ProfileKind::Modern => RouteMetrics {
             congctl: Some("cubic".into()),
@@ -233,7 +256,7 @@ fn route(profile: Profile, index: u32, source: Ipv4Addr) -> Route {
     Route {
         source: Some(source),
         metrics,
-        ..Route::on_link(NETWORK, PREFIX, index)
+        ..Route::on_link(plan.subnet(), PREFIX, index)
     }
 }
 
@@ -299,7 +322,7 @@ pub(crate) fn read_back(
         let routes = netlink.routes()?;
         let metrics = routes
             .into_iter()
-            .find(|route| route.destination == NETWORK)
+            .find(|route| route.destination == plan.subnet())
             .map(|route| route.metrics);
         let metrics = metrics.unwrap_or_default();
         settings.push((

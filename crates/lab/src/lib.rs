@@ -24,9 +24,8 @@ mod port;
 mod switch;
 mod wire;
 
-pub use client::{Lab, LabError};
+pub use client::{Lab, LabError, tell};
 pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User};
-pub use control::VcRequest;
 pub use cradle::entry;
 pub use exec::{Ended, Exec, ExecError, Session, Terminal};
 pub use meter::{AttachmentLosses, Report};

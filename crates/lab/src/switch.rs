@@ -7,9 +7,7 @@
 //! Checked: the end-to-end tests; parity of the ledger with the virtual clock.
 
 use crate::config::{Attachment, Config, Info, MTU_MAX};
-use crate::control::{
-    Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, VcRequest, hear, say,
-};
+use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
 use crate::meter::{AttachmentLosses, Meter, Report};
 use crate::pcap::Pcap;
@@ -17,7 +15,7 @@ use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, wire};
 use sonde_link::ledger::{self, Entry};
-use sonde_link::{Admission, Command, Counters, Event, FrameId, Kind, Network, VcCommand};
+use sonde_link::{Admission, Command, Counters, Event, FrameId, Kind, Network, Several};
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::namespace::{self, Kind as Space, Namespaces};
@@ -25,9 +23,10 @@ use sonde_sys::packet::Batch;
 use sonde_sys::tap::Tap;
 use sonde_sys::{clock, cpu, mount, process};
 use sonde_units::Instant;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::BufWriter;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
@@ -39,7 +38,11 @@ const FRAMES_BYTES_MAX: usize = 512 << 20;
 /// The real-time clock is slewed; its distance is taken anew this often.
 const OFFSET_EVERY_NS: u64 = 500_000_000;
 const TOKEN_CONTROL: u64 = u64::MAX;
+const TOKEN_DOOR: u64 = u64::MAX - 1;
 const TOKEN_HOST: u64 = 1 << 32;
+const TOKEN_VISITOR: u64 = 2 << 32;
+/// Programs of the lab that can change the network at a time.
+const VISITORS_MAX: usize = 16;
 
 /// Why the switch could not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +93,10 @@ struct HostProcess {
 
 struct Switch {
     control: OwnedFd,
-    net: Box<dyn Network + Send>,
+    /// Where programs of the lab come in that change the network, and those that are in.
+    door: OwnedFd,
+    visitors: Vec<Option<OwnedFd>>,
+    net: Several,
     ports: Vec<Port>,
     hosts: Vec<HostProcess>,
     pool: Pool,
@@ -132,10 +138,13 @@ impl Switch {
         let Request::Start(config) = request else {
             return Err(TalkError::Ended.into());
         };
-        if config.network.mtu > MTU_MAX {
-            return Err(SwitchError::Mtu(config.network.mtu));
+        let mtu = config.networks().iter().map(|spec| spec.mtu).max();
+        let mtu = mtu.unwrap_or(0);
+        if mtu > MTU_MAX {
+            return Err(SwitchError::Mtu(mtu));
         }
-        let net = sonde_link::build(&config.network, config.hosts, config.seed)?;
+        let networks = config.networks();
+        let net = Several::new(&networks, config.hosts, config.seed)?;
         cpu::raise_nofile()?;
         clock::timer_slack_min()?;
         let mut notes = Vec::new();
@@ -151,13 +160,21 @@ impl Switch {
         if !config.cpus.switch.is_empty() {
             cpu::pin(&config.cpus.switch)?;
         }
-        let plan = Plan {
-            config: &config,
-            attachment,
-            home: &home,
-        };
-        let (ports, settings) = build_ports(&plan, &hosts)?;
-        let frame_bytes = config.network.mtu as usize + wire::HEADER + 4;
+        let (mut ports, mut settings) = (Vec::new(), Vec::new());
+        for (number, spec) in (0..).zip(networks) {
+            let plan = Plan {
+                config: &config,
+                network: (number, spec),
+                attachment,
+                home: &home,
+            };
+            let (these, read_back) = build_ports(&plan, &hosts)?;
+            ports.extend(these);
+            if number == 0 {
+                settings = read_back;
+            }
+        }
+        let frame_bytes = mtu as usize + wire::HEADER + 4;
         let (ledger, pcap) = outputs(&config, fds, frame_bytes)?;
         let epoll = Epoll::new()?;
         for port in &ports {
@@ -167,6 +184,10 @@ impl Switch {
             epoll.add(&host.socket, TOKEN_HOST + index as u64, Interest::Read)?;
         }
         epoll.add(&control, TOKEN_CONTROL, Interest::Read)?;
+        let door = message::listen(&exec::door_path())?;
+        std::fs::set_permissions(exec::door_path(), Permissions::from_mode(0o666))
+            .map_err(file("open the switch's door to all programs of the lab"))?;
+        epoll.add(&door, TOKEN_DOOR, Interest::Read)?;
         let epoch_ns = clock::monotonic_ns();
         let info = Info {
             attachment,
@@ -180,6 +201,8 @@ impl Switch {
         say(&control, &Answer::Ready(Box::new(info)), &[])?;
         let mut switch = Self {
             control,
+            door,
+            visitors: Vec::new(),
             net,
             ports,
             hosts,
@@ -232,6 +255,10 @@ impl Switch {
             for &token in &readable {
                 match token {
                     TOKEN_CONTROL => self.on_control()?,
+                    TOKEN_DOOR => self.on_door()?,
+                    token if token >= TOKEN_VISITOR => {
+                        self.on_visitor((token - TOKEN_VISITOR) as usize)?;
+                    }
                     token if token >= TOKEN_HOST => self.on_host((token - TOKEN_HOST) as usize)?,
                     token => self.read(token as usize)?,
                 }
@@ -299,10 +326,10 @@ impl Switch {
         let clamp_ns = self.now_ns.saturating_sub(stamp_ns);
         self.now_ns = self.now_ns.max(stamp_ns);
         let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
-        let ports = self.ports.len() as u16;
+        let hosts = self.hosts.len() as u16;
         let number = self.ports[index].number;
         let slot = self.pool.slot(id);
-        let Some(frame) = wire::describe(&slot.bytes[..slot.length], number, id, ports) else {
+        let Some(frame) = wire::describe(&slot.bytes[..slot.length], number, id, hosts) else {
             self.pool.give(id);
             return Ok(true);
         };
@@ -403,7 +430,7 @@ impl Switch {
         let frame = &mut slot.bytes[..slot.length];
         // An address request that comes back to its sender is a server's answer.
         match slot.resolves {
-            Some((from, of)) if from == to => wire::answer(frame, of),
+            Some((from, of)) if from == to => wire::answer(frame, of, self.hosts.len() as u16),
             _ => {}
         }
         let handed_ns = clock::monotonic_ns();
@@ -469,7 +496,7 @@ impl Switch {
             Request::Pin(cpus) => {
                 cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done)
             }
-            Request::Vc(vc) => self.on_vc(vc),
+            Request::Command(text) => self.on_command(&text),
             Request::Stop => {
                 self.stopping = true;
                 self.finish_files()?;
@@ -480,21 +507,65 @@ impl Switch {
         Ok(say(&self.control, &answer, &[])?)
     }
 
-    fn on_vc(&mut self, vc: VcRequest) -> Answer {
-        let port = sonde_link::Port;
-        let command = match vc {
-            VcRequest::Establish(a, b) => VcCommand::Establish(port(a), port(b)),
-            VcRequest::Release(a, b) => VcCommand::Release(port(a), port(b)),
+    /// Lets a program in. Beyond the most, it is shown out and hears that the connection ended.
+    fn on_door(&mut self) -> Result<(), SwitchError> {
+        let Some(visitor) = message::accept(&self.door)? else {
+            return Ok(());
+        };
+        let free = self.visitors.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.visitors.len());
+        if index >= VISITORS_MAX {
+            return Ok(());
+        }
+        if free.is_none() {
+            self.visitors.push(None);
+        }
+        self.epoll
+            .add(&visitor, TOKEN_VISITOR + index as u64, Interest::Read)?;
+        self.visitors[index] = Some(visitor);
+        Ok(())
+    }
+
+    fn on_visitor(&mut self, index: usize) -> Result<(), SwitchError> {
+        let Some(visitor) = self.visitors.get_mut(index).and_then(Option::take) else {
+            return Ok(());
+        };
+        let heard = message::try_recv(&visitor);
+        let answer = match &heard {
+            Ok(Incoming::Message((bytes, _))) => match serde_json::from_slice(bytes) {
+                Ok(Request::Command(text)) => self.on_command(&text),
+                _ => Answer::Failed("only commands that change the network come this way".into()),
+            },
+            Ok(Incoming::Nothing) => Answer::Done,
+            // It is gone, or broken.
+            Ok(Incoming::Closed) | Err(_) => return Ok(self.epoll.remove(&visitor)?),
+        };
+        if !matches!(heard, Ok(Incoming::Nothing)) {
+            // One that went without waiting for its answer does not matter.
+            drop(say(&visitor, &answer, &[]));
+        }
+        self.visitors[index] = Some(visitor);
+        Ok(())
+    }
+
+    fn on_command(&mut self, text: &str) -> Answer {
+        let (network, text) = match text.split_once(' ') {
+            Some((name, rest)) if name.starts_with("eth") => (name[3..].parse().ok(), rest),
+            _ => (Some(0), text),
+        };
+        let Some(network) = network else {
+            return Answer::Failed("networks are written eth0, eth1 and so on".into());
+        };
+        let command: Command = match text.parse() {
+            Ok(command) => command,
+            Err(error) => return Answer::Failed(format!("{error}")),
         };
         self.now_ns = self.now_ns.max(clock::monotonic_ns());
         let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
-        if let Err(refused) = self.net.command(now, Command::Vc(command)) {
+        if let Err(refused) = self.net.command_on(network, now, command) {
             return Answer::Failed(refused.to_string());
         }
-        let entry = Entry::Command {
-            at: now,
-            command: Command::Vc(command),
-        };
+        let entry = Entry::Command { at: now, command };
         match self
             .ledger
             .as_mut()
@@ -502,7 +573,7 @@ impl Switch {
         {
             Ok(()) => Answer::Done,
             Err(error) => Answer::Failed(format!(
-                "the circuit is changed, but the ledger could not be written: {error}"
+                "the network is changed, but the ledger could not be written: {error}"
             )),
         }
     }
@@ -515,7 +586,9 @@ impl Switch {
         ) {
             self.epoll.remove(&self.hosts[index].socket)?;
             // Where that fails the interface is gone already.
-            drop(self.ports[index].take_down());
+            for port in self.ports.iter_mut().skip(index).step_by(self.hosts.len()) {
+                drop(port.take_down());
+            }
             process::reap();
         }
         Ok(())
@@ -538,7 +611,7 @@ impl Switch {
         self.marked = Mark {
             at_ns: clock::monotonic_ns(),
             cpu_ns: cpu::thread_cpu_ns(),
-            counters: self.net.counters().clone(),
+            counters: self.net.counters(),
             attachment: self.attachment_losses()?,
             gate_shut: self.ports.iter().map(|port| port.gate.toggles().shut).sum(),
             overloads: self.ports.iter().map(|port| port.overloads).sum(),
@@ -552,15 +625,19 @@ impl Switch {
         let (counters, before) = (self.net.counters(), &self.marked.counters);
         let sum = |of: fn(&sonde_link::PortCounters) -> u64| {
             let total = |counters: &Counters| counters.ports.iter().map(of).sum::<u64>();
-            total(counters) - total(before)
+            total(&counters) - total(before)
         };
+        let hosts = self.hosts.len() as u16;
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
             (new > 0).then(|| {
-                (
-                    format!("{:?} {:?} from h{}", key.0, key.1, key.2.0 + 1),
-                    new,
-                )
+                let (network, host) = (key.2.0 / hosts, key.2.0 % hosts + 1);
+                let on = if network == 0 {
+                    String::new()
+                } else {
+                    format!(" on eth{network}")
+                };
+                (format!("{:?} {:?} from h{host}{on}", key.0, key.1), new)
             })
         });
         Ok(Report {
@@ -656,6 +733,7 @@ fn start_hosts(config: &Config) -> Result<Vec<HostProcess>, SwitchError> {
         let host = HostConfig {
             number,
             hosts: config.hosts,
+            networks: 1 + config.beside.len() as u16,
             keep: config.keep.clone(),
             user: config.user,
             cpus: config.cpus.hosts.clone(),
@@ -697,7 +775,7 @@ fn build_ports(
     let mut settings = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
         let netns = namespace::open(host._child.id(), Space::Net)?;
-        let port = interface::build(plan, sonde_link::Port(index as u16), &netns)?;
+        let port = interface::build(plan, plan.port(index as u16), &netns)?;
         if index == 0 {
             settings = interface::read_back(plan, &netns, port.index)?;
         }

@@ -1,6 +1,7 @@
 //! Ethernet headers and address requests, as the hosts' kernels write them.
 //!
-//! Model:   hosts hN have the address 10.9.0.N and the link address 02:00:0a:09:00:NN. A frame's description for the
+//! Model:   hosts hN have on network K (from 0) the address 10.9.K.N and the link address 02:00:0a:09:KK:NN; the ports of
+//!          the second network follow those of the first. A frame's description for the
 //!          models is read from its header; an address server's answer is written from the request.
 //! Source:  IEEE 802.3 §3.1.1; RFC 826; RFC 791 §3.1; RFC 3168 §5.
 //! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`.
@@ -14,36 +15,59 @@ pub(crate) const HEADER: usize = 14;
 const ETHERTYPE_IP: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 
-/// The link address of a host.
-pub(crate) fn mac(port: Port) -> [u8; 6] {
-    [0x02, 0x00, 0x0a, 0x09, 0x00, (port.0 + 1) as u8]
+/// Where a port is: the network and the host, both from 0.
+fn place(port: Port, hosts: u16) -> (u8, u8) {
+    ((port.0 / hosts) as u8, (port.0 % hosts) as u8)
 }
 
-/// The IPv4 address of a host.
-pub fn address(port: Port) -> Ipv4Addr {
-    Ipv4Addr::new(10, 9, 0, (port.0 + 1) as u8)
+/// The port of host `number` (from 1) on a network.
+fn port(network: u8, number: u8, hosts: u16) -> Option<Port> {
+    let number = u16::from(number);
+    (1..=hosts)
+        .contains(&number)
+        .then(|| Port(u16::from(network) * hosts + number - 1))
 }
 
-/// The host with link address `mac`, of `ports`.
-fn port_of_mac(mac: &[u8], ports: u16) -> Option<Port> {
-    let number = u16::from(*mac.get(5)?);
-    (mac[..5] == [0x02, 0x00, 0x0a, 0x09, 0x00] && (1..=ports).contains(&number))
-        .then(|| Port(number - 1))
+/// The link address of a port, where each network has `hosts`.
+pub(crate) fn mac(port: Port, hosts: u16) -> [u8; 6] {
+    let (network, host) = place(port, hosts);
+    [0x02, 0x00, 0x0a, 0x09, network, host + 1]
 }
 
-/// The host whose address an ARP request asks for.
-fn resolved(frame: &[u8], ports: u16) -> Option<Port> {
+/// The IPv4 address of a port, where each network has `hosts`.
+pub(crate) fn address_of(port: Port, hosts: u16) -> Ipv4Addr {
+    let (network, host) = place(port, hosts);
+    Ipv4Addr::new(10, 9, network, host + 1)
+}
+
+/// The IPv4 address of a host on its first network.
+pub fn address(host: Port) -> Ipv4Addr {
+    address_of(host, u16::MAX)
+}
+
+/// The port with link address `mac` on a network.
+fn port_of_mac(mac: &[u8], network: u8, hosts: u16) -> Option<Port> {
+    let number = *mac.get(5)?;
+    (mac[..5] == [0x02, 0x00, 0x0a, 0x09, network])
+        .then(|| port(network, number, hosts))
+        .flatten()
+}
+
+/// The port whose address an ARP request on a network asks for.
+fn resolved(frame: &[u8], network: u8, hosts: u16) -> Option<Port> {
     let arp = frame.get(HEADER..HEADER + 28)?;
     let asks = arp[..8] == [0, 1, 0x08, 0x00, 6, 4, 0, 1];
-    let number = u16::from(arp[27]);
-    (asks && arp[24..27] == [10, 9, 0] && (1..=ports).contains(&number)).then(|| Port(number - 1))
+    (asks && arp[24..27] == [10, 9, network])
+        .then(|| port(network, arp[27], hosts))
+        .flatten()
 }
 
 /// What the models need to know of `bytes`, sent by `from`; none for what is shorter than a header.
-pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, ports: u16) -> Option<Frame> {
+pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, hosts: u16) -> Option<Frame> {
+    let (network, _) = place(from, hosts);
     let header = bytes.get(..HEADER)?;
     let unicast = header[0] & 1 == 0;
-    let to = match port_of_mac(&header[..6], ports) {
+    let to = match port_of_mac(&header[..6], network, hosts) {
         Some(port) => To::One(port),
         None if unicast => To::Unknown,
         None => To::All,
@@ -51,7 +75,9 @@ pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, ports: u16) -> Opt
     let ip = &bytes[HEADER..];
     let kind = match [header[12], header[13]] {
         ETHERTYPE_IP => Kind::Ip,
-        ETHERTYPE_ARP if to == To::All => resolved(bytes, ports).map_or(Kind::Arp, Kind::Resolve),
+        ETHERTYPE_ARP if to == To::All => {
+            resolved(bytes, network, hosts).map_or(Kind::Arp, Kind::Resolve)
+        }
         ETHERTYPE_ARP => Kind::Arp,
         _ => Kind::Other,
     };
@@ -85,16 +111,16 @@ fn flow(ip: &[u8]) -> u64 {
 }
 
 /// Turns an address request in place into the answer of a server: `of` has this link address.
-pub(crate) fn answer(frame: &mut [u8], of: Port) {
+pub(crate) fn answer(frame: &mut [u8], of: Port, hosts: u16) {
     let asker: [u8; 6] = frame[6..12].try_into().expect("six bytes");
     frame[..6].copy_from_slice(&asker);
-    frame[6..12].copy_from_slice(&mac(of));
+    frame[6..12].copy_from_slice(&mac(of, hosts));
     let arp = &mut frame[HEADER..HEADER + 28];
     arp[7] = 2;
     let (sender, target) = arp[8..].split_at_mut(10);
     target[..10].copy_from_slice(sender);
-    sender[..6].copy_from_slice(&mac(of));
-    sender[6..].copy_from_slice(&address(of).octets());
+    sender[..6].copy_from_slice(&mac(of, hosts));
+    sender[6..].copy_from_slice(&address_of(of, hosts).octets());
 }
 
 #[cfg(test)]
@@ -103,10 +129,10 @@ mod tests {
 
     fn request() -> Vec<u8> {
         let mut frame = vec![0xff; 6];
-        frame.extend(mac(Port(0)));
+        frame.extend(mac(Port(0), 4));
         frame.extend(ETHERTYPE_ARP);
         frame.extend([0, 1, 0x08, 0x00, 6, 4, 0, 1]);
-        frame.extend(mac(Port(0)));
+        frame.extend(mac(Port(0), 4));
         frame.extend(address(Port(0)).octets());
         frame.extend([0; 6]);
         frame.extend(address(Port(2)).octets());
@@ -126,7 +152,7 @@ mod tests {
             Kind::Arp
         );
         assert!(describe(&[0; 13], Port(0), FrameId(1), 2).is_none());
-        let mut ip = [mac(Port(1)), mac(Port(0))].concat();
+        let mut ip = [mac(Port(1), 4), mac(Port(0), 4)].concat();
         ip.extend(ETHERTYPE_IP);
         ip.extend([0x45, 0x03]);
         ip.extend([0; 26]);
@@ -145,19 +171,19 @@ mod tests {
     #[test]
     fn an_answer_names_the_host_asked_for() {
         let mut frame = request();
-        answer(&mut frame, Port(2));
+        answer(&mut frame, Port(2), 4);
         assert_eq!(
             (&frame[..6], &frame[6..12]),
-            (&mac(Port(0))[..], &mac(Port(2))[..])
+            (&mac(Port(0), 4)[..], &mac(Port(2), 4)[..])
         );
         assert_eq!(frame[20..22], [0, 2]);
         assert_eq!(
             (&frame[22..28], &frame[28..32]),
-            (&mac(Port(2))[..], &[10, 9, 0, 3][..])
+            (&mac(Port(2), 4)[..], &[10, 9, 0, 3][..])
         );
         assert_eq!(
             (&frame[32..38], &frame[38..42]),
-            (&mac(Port(0))[..], &[10, 9, 0, 1][..])
+            (&mac(Port(0), 4)[..], &[10, 9, 0, 1][..])
         );
     }
 }

@@ -50,6 +50,20 @@ impl Counters {
         &mut self.ports[usize::from(port.0)]
     }
 
+    /// Takes in those of another network, whose first port is `first` here.
+    pub(crate) fn add(&mut self, other: Self, first: u16) {
+        self.ports.extend(other.ports);
+        for ((place, cause, port), count) in other.lost {
+            *self
+                .lost
+                .entry((place, cause, Port(first + port.0)))
+                .or_default() += count;
+        }
+        self.cells_lost += other.cells_lost;
+        self.circuit_setups += other.circuit_setups;
+        self.circuit_releases += other.circuit_releases;
+    }
+
     /// All copies that were lost inside the network.
     pub fn lost_total(&self) -> u64 {
         self.lost.values().sum()

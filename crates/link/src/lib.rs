@@ -28,6 +28,7 @@ mod network;
 mod output;
 mod pace;
 mod path;
+mod several;
 mod spec;
 mod station;
 
@@ -50,6 +51,7 @@ pub use medium::token::TokenRing;
 pub use network::{
     Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused, VcCommand,
 };
+pub use several::Several;
 pub use spec::{
     Circuits, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling, SpecError, Station,
     Switch, Technology, Topology,

@@ -239,6 +239,7 @@ impl<'a> Campaign<'a> {
                     src,
                     dst,
                     one_way_ns: bed.one_way_ns,
+                    load: block.load,
                 })
                 .map_err(|error| error.to_string()),
         };

@@ -62,7 +62,7 @@ struct Bench {
 impl Bench {
     fn start(network: &str, hosts: &HostOptions) -> Result<Self, Failure> {
         let options = LabOptions {
-            network: network.into(),
+            networks: vec![network.into()],
             ..LabOptions::of_hosts(hosts.clone())
         };
         let config = options.config()?;
@@ -77,6 +77,7 @@ impl Bench {
             src: 0,
             dst: 1,
             one_way_ns: None,
+            load: None,
         };
         let launched = self.fleet.converse(&ask).map_err(Failure::cannot)?;
         let mut measurements = launched

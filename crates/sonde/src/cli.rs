@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::measure::Task as Measurement;
 use crate::plan::{
-    Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan,
+    Effort, Kind, LoadPlan, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan,
 };
 use crate::report::{self, ReportTask};
 use crate::{check, doctor, lab, networks, replay, testbed};
@@ -38,13 +38,14 @@ enum Task {
     #[command(after_help = "Examples:
   sonde assess --quick
   sonde assess --network atm-oc3c:vc=svc --network wan-100m-20ms --launches 10
+  sonde assess --network atm-oc3c --load 0,0.6,0.9
   sonde assess --testbed hosts:a,b[01-16]
   sonde assess ./my-plan.toml --out /scratch/runs
   sonde assess --resume
   sonde assess --json > assessment.json")]
     Assess {
         /// A plan of your own; all else is then in it.
-        #[arg(conflicts_with_all = ["networks", "testbed", "resume", "quick", "thorough", "launches"])]
+        #[arg(conflicts_with_all = ["networks", "loads", "testbed", "resume", "quick", "thorough", "launches"])]
         plan: Option<PathBuf>,
         #[command(flatten)]
         common: Common,
@@ -123,6 +124,11 @@ pub struct Common {
     /// A network of the lab; may be given several times.
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
     networks: Vec<String>,
+    /// Background traffic in the lab's networks, as shares of each link: everything is measured under each. As
+    /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off, self-similar; the usual size
+    /// is one cell on ATM, else a full frame.
+    #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
+    loads: Vec<String>,
     #[command(flatten)]
     hosts: testbed::HostOptions,
     /// How both sides wait: block, poll.
@@ -219,6 +225,15 @@ impl Common {
                 .map(|name| NetworkPlan { name: name.clone() })
                 .collect();
         }
+        if !self.loads.is_empty() {
+            plan.loads = self
+                .loads
+                .iter()
+                .map(|level| LoadPlan {
+                    level: level.clone(),
+                })
+                .collect();
+        }
         if !self.waits.is_empty() {
             plan.probes
                 .iter_mut()
@@ -288,6 +303,7 @@ fn probe_plan(
         testbed,
         profile: Default::default(),
         networks,
+        loads: Vec::new(),
         probes: paths.iter().map(one).collect(),
         repeat: Repeat {
             launches,
@@ -312,7 +328,8 @@ enum LabTask {
     #[command(after_help = "Examples:
   sonde lab run --network atm-oc3c:vc=svc -- ping -c 3 h2
   sonde lab run --network ethernet-100 --hosts 2 -- sh -c 'sonde lab exec --detach h2 -- iperf3 -s -1; sleep 1; iperf3 -c h2'
-  sonde lab run --network wire:delay=1ms --pcap h2=/tmp/h2.pcap -- ping -c 3 h2")]
+  sonde lab run --network wire:delay=1ms --pcap h2=/tmp/h2.pcap -- ping -c 3 h2
+  sonde lab run --network ethernet-10 --network fddi -- ping -c 3 h2-eth1")]
     Run {
         #[command(flatten)]
         lab: testbed::LabOptions,
@@ -347,6 +364,23 @@ enum LabTask {
         /// The program and its arguments.
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
+    },
+    /// Break, mend or load the network, from inside a lab.
+    #[command(after_help = "Examples, in a lab (`sonde lab shell`):
+  sonde lab tell link h2 down              and `link h2 up`; host h2 down; pause h2 on
+  sonde lab tell loss h2 1%                also corruption, duplication; without a host: all
+  sonde lab tell reordering 5% 1ms         one in twenty is held back by 1 ms
+  sonde lab tell delay 20ms                and `delay 0s` ends it
+  sonde lab tell cut h1 h3 on              they cannot reach each other
+  sonde lab tell rate 10Mbit               and `rate usual`
+  sonde lab tell trunk 0 down              between switches; restart 2s; manager down
+  sonde lab tell load 1 h2 rho=0.6         background traffic; rho=0 ends it
+  sonde lab tell vc release h1 h2          virtual circuits
+  sonde lab tell eth1 link h2 down         of the lab's second network")]
+    Tell {
+        /// What shall change, in words.
+        #[arg(required = true, num_args = 1..)]
+        words: Vec<String>,
     },
     /// The networks of the catalogue, with their ceilings.
     List {
@@ -445,6 +479,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             root,
             command,
         }) => lab::exec(host, detach, root, &command).map_err(Failure::passing),
+        Task::Lab(LabTask::Tell { words }) => lab::tell(&words.join(" ")),
         Task::Lab(LabTask::List {
             json,
             networks,

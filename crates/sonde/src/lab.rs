@@ -7,6 +7,7 @@ use crate::cli::ProgramOptions;
 use crate::failure::Failure;
 use crate::testbed::LabOptions;
 use sonde_lab::{Ended, Exec, Lab, Session, Terminal};
+use sonde_link::Command;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::process::SignalFd;
 use sonde_sys::pty::{self, RawTerminal};
@@ -85,6 +86,18 @@ pub fn exec(host: u16, detached: bool, root: bool, command: &[OsString]) -> Resu
     } else {
         follow(&[session], &signals)
     }
+}
+
+/// `sonde lab tell`, inside a lab.
+pub fn tell(text: &str) -> Result<i32, Failure> {
+    let words = match text.split_once(' ') {
+        Some((name, rest)) if name.starts_with("eth") => rest,
+        _ => text,
+    };
+    // What is written wrongly is said here; the rest by the network.
+    words.parse::<Command>().map_err(Failure::usage)?;
+    sonde_lab::tell(text)?;
+    Ok(0)
 }
 
 /// A program with this process's environment and folder.

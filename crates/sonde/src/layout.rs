@@ -1,6 +1,6 @@
 //! A plan laid out on its networks: the blocks that are launched, their cells, and how long they take.
 //!
-//! Model:   a block is one (network, path, probe, wait); a launch of it measures all its sizes, each of which is a cell.
+//! Model:   a block is one (network, path, probe, wait, load); a launch of it measures all its sizes, each of which is a cell.
 //! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
 //! Checked: `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
 
@@ -9,6 +9,7 @@ use crate::model;
 use crate::networks;
 use crate::plan::{Mode, Plan, ProbeKind};
 use sonde_channel::{Path, Wait};
+use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 use sonde_probe::{Probe, Terms};
@@ -56,6 +57,8 @@ pub struct Block {
     pub path: Path,
     /// How both sides wait.
     pub wait: Wait,
+    /// Background traffic meanwhile.
+    pub load: Option<Load>,
     /// Launches that the plan wants.
     pub launches: u64,
     /// What both sides of a launch agree on.
@@ -103,7 +106,12 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 if sizes.is_empty() {
                     continue;
                 }
-                for wait in &probe.wait {
+                let loads = if site.spec.is_some() {
+                    plan.loads()?
+                } else {
+                    vec![None]
+                };
+                for (wait, load) in product(&probe.wait, &loads) {
                     let terms = terms(plan, probe, *path, *wait, sizes.clone());
                     let estimate_ns = estimate_ns(site, &terms)?;
                     let mut block = Block {
@@ -112,6 +120,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         mode,
                         path: *path,
                         wait: *wait,
+                        load: *load,
                         launches: probe.launches.unwrap_or(plan.repeat.launches),
                         terms,
                         cells: Vec::new(),
@@ -129,6 +138,12 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
         ));
     }
     Ok(all)
+}
+
+fn product<'a, A, B>(first: &'a [A], second: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
+    first
+        .iter()
+        .flat_map(move |one| second.iter().map(move |other| (one, other)))
 }
 
 fn terms(
@@ -185,7 +200,7 @@ fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
                     .map_or_else(|| "asis".into(), |profile| profile.to_string()),
             ),
             attachment: site.attachment.clone(),
-            load: None,
+            load: block.load.map(|load| load.to_string()),
             size_bytes: *size_bytes,
         };
         Ok(CellRecord {

@@ -157,7 +157,7 @@ impl Task {
             seed: self.plan.repeat.seed,
             tun: self.tun.clone(),
         });
-        options.network = selector.into();
+        options.networks = vec![selector.into()];
         let config = options.config()?;
         let fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
         Ok(Bed::of_lab(fleet, config.network, profile))

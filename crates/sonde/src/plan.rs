@@ -9,6 +9,7 @@
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX, Wait};
+use sonde_fleet::Load;
 use sonde_lab::{Attachment, Profile};
 use sonde_units::{Bytes, Span};
 use std::collections::BTreeSet;
@@ -34,6 +35,9 @@ pub struct Plan {
     /// How they are joined; on real hosts and on this machine there is one, and none is named.
     #[serde(default, rename = "network")]
     pub networks: Vec<NetworkPlan>,
+    /// Background traffic in the lab's networks: everything is measured under each. Without any, idle.
+    #[serde(default, rename = "load", skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<LoadPlan>,
     /// What is measured on each.
     #[serde(rename = "probe")]
     pub probes: Vec<ProbePlan>,
@@ -107,6 +111,26 @@ impl Default for ProfilePlan {
 pub struct NetworkPlan {
     /// The selector: a name with knobs, or a file.
     pub name: String,
+}
+
+/// A level of background traffic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPlan {
+    /// `0` is none; else `RHO[:law=LAW][:size=BYTES]`: the share of each link that it takes, how its frames are spread in
+    /// time (poisson), their layer-3 bytes (one cell on ATM, else a full frame).
+    pub level: String,
+}
+
+impl LoadPlan {
+    /// What it names; none of level 0.
+    ///
+    /// # Errors
+    /// What is wrong with its text.
+    pub fn load(&self) -> Result<Option<Load>, Failure> {
+        let load: Load = self.level.parse().map_err(Failure::usage)?;
+        Ok(Some(load).filter(|load| !load.rho.is_zero()))
+    }
 }
 
 /// The kind of measurement.
@@ -399,6 +423,7 @@ impl Plan {
             testbed: TestbedPlan { floors, ..testbed },
             profile: ProfilePlan::default(),
             networks,
+            loads: Vec::new(),
             probes,
             repeat: Repeat {
                 launches,
@@ -430,6 +455,17 @@ impl Plan {
             toml::from_str(text).map_err(|e| Failure::usage(e.to_string().trim_end()))?;
         plan.check()?;
         Ok(plan)
+    }
+
+    /// The levels of background traffic, none being idle.
+    ///
+    /// # Errors
+    /// A level that is none.
+    pub fn loads(&self) -> Result<Vec<Option<Load>>, Failure> {
+        if self.loads.is_empty() {
+            return Ok(vec![None]);
+        }
+        self.loads.iter().map(LoadPlan::load).collect()
     }
 
     /// As it is stored.
@@ -466,6 +502,12 @@ impl Plan {
             for path in &probe.path {
                 probe.sizes(*path, Some(1_448))?;
             }
+        }
+        let loads = self.loads()?;
+        if self.testbed.kind != Kind::Lab && loads.iter().any(Option::is_some) {
+            return refuse(
+                "background traffic can be made inside the lab's networks only: use `--testbed lab`, or leave [[load]] out".into(),
+            );
         }
         let repeat = &self.repeat;
         if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {

@@ -30,9 +30,10 @@ pub struct HostOptions {
 /// The lab to start.
 #[derive(Clone, Debug, Args)]
 pub struct LabOptions {
-    /// The network: a name of `sonde lab list` or a file of your own, with knobs.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = DEFAULT_NETWORK)]
-    pub network: String,
+    /// The network: a name of `sonde lab list` or a file of your own, with knobs. Several join the same hosts: the second
+    /// is eth1 at 10.9.1.N, where host hN is called hN-eth1.
+    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", default_value = DEFAULT_NETWORK)]
+    pub networks: Vec<String>,
     #[command(flatten)]
     pub hosts: HostOptions,
     /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), or free.
@@ -48,6 +49,7 @@ pub struct LabOptions {
 
 /// The network of a lab for which none was chosen.
 pub const DEFAULT_NETWORK: &str = "ethernet-1g";
+const NETWORKS_MAX: usize = 8;
 const DEFAULT_CPUS: &str = "split";
 
 fn attachment(text: &str) -> Result<Attachment, String> {
@@ -91,7 +93,7 @@ impl LabOptions {
     /// The usual lab of these hosts.
     pub fn of_hosts(hosts: HostOptions) -> Self {
         Self {
-            network: DEFAULT_NETWORK.into(),
+            networks: vec![DEFAULT_NETWORK.into()],
             hosts,
             cpus: DEFAULT_CPUS.into(),
             ledger: None,
@@ -102,6 +104,19 @@ impl LabOptions {
     /// The configuration. Programs find the current folder and that of this command in each host.
     pub fn config(&self) -> Result<Config, Failure> {
         let online = sonde_sys::cpu::online()?;
+        let networks = self.networks.iter().map(|selector| network(selector));
+        let mut networks: Vec<_> = networks.collect::<Result<_, _>>()?;
+        if networks.len() > 1 && self.ledger.is_some() {
+            return Err(Failure::usage(
+                "a ledger is of one network: leave `--ledger` out, or name one network",
+            ));
+        }
+        if networks.len() > NETWORKS_MAX {
+            return Err(Failure::usage(format!(
+                "hosts have at most {NETWORKS_MAX} networks at once, not {}",
+                networks.len()
+            )));
+        }
         let keep = [
             std::env::current_dir().ok(),
             std::env::current_exe()
@@ -109,7 +124,8 @@ impl LabOptions {
                 .and_then(|exe| exe.parent().map(Path::to_path_buf)),
         ];
         Ok(Config {
-            network: network(&self.network)?,
+            network: networks.remove(0),
+            beside: networks,
             hosts: self.hosts.hosts,
             attachment: self.hosts.attachment,
             tun: self.hosts.tun.clone(),

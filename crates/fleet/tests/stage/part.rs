@@ -122,6 +122,7 @@ fn measure(fleet: &mut Fleet, probe: &str, src: usize, dst: usize) {
         src,
         dst,
         one_way_ns: None,
+        load: None,
     };
     match fleet.converse(&ask) {
         Ok(launched) => {

@@ -1,0 +1,122 @@
+//! Background traffic in an emulated network while a launch measures.
+//!
+//! Model:   a flow to each of the two hosts that talk, from elsewhere: they meet the measured frames in the queue before each
+//!          host, so that half a round trip waits once in the mean. Text: `RHO[:law=LAW][:size=BYTES]`.
+//! Checked: `loads_are_read_and_written`; `tests/lab_fleet.rs`.
+
+use sonde_link::{Class, Flow, Law, Port};
+use sonde_units::{Bytes, Ratio};
+use std::{fmt, str::FromStr};
+
+/// A level of load and its law.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// The share of each link, 0 to 1.
+    pub rho: Ratio,
+    /// How its frames are spread in time.
+    pub law: Law,
+    /// Layer-3 bytes of each frame; 0: one cell on ATM, else a full frame.
+    pub size: Bytes,
+}
+
+impl Load {
+    /// Independent frames at `rho`.
+    pub fn poisson(rho: Ratio) -> Self {
+        Self {
+            rho,
+            law: Law::Poisson,
+            size: Bytes::ZERO,
+        }
+    }
+
+    /// Its flow to a host, counted from 0. Level 0 ends the one before.
+    pub fn flow(&self, host: u16) -> Flow {
+        Flow {
+            number: host as u8,
+            from: None,
+            to: Port(host),
+            rho: self.rho,
+            law: self.law,
+            size: self.size,
+            class: Class::default(),
+        }
+    }
+}
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':');
+        let level = parts.next().unwrap_or_default();
+        let rho = level
+            .parse::<Ratio>()
+            .ok()
+            .filter(|rho| *rho <= Ratio::ONE)
+            .ok_or_else(|| {
+                format!("`{level}` is no level of load: write a share of the link from 0 to 1, as in 0.6")
+            })?;
+        let mut load = Self::poisson(rho);
+        for part in parts {
+            match part.split_once('=') {
+                Some(("law", law)) => load.law = law.parse().map_err(|e| format!("{e}"))?,
+                Some(("size", size)) => {
+                    load.size = size
+                        .parse::<u64>()
+                        .map(Bytes)
+                        .or_else(|_| size.parse())
+                        .map_err(|_| {
+                            format!("`{size}` is no size of a frame: write bytes, as in 1500")
+                        })?;
+                }
+                _ => {
+                    return Err(format!(
+                        "`{part}` is nothing of a load: write RHO[:law=LAW][:size=BYTES], as in 0.6:law=poisson:size=1500"
+                    ));
+                }
+            }
+        }
+        Ok(load)
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rho)?;
+        if self.law != Law::Poisson {
+            write!(f, ":law={}", self.law)?;
+        }
+        if self.size != Bytes::ZERO {
+            write!(f, ":size={}", self.size.0)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_are_read_and_written() {
+        for text in [
+            "0",
+            "0.6",
+            "0.9:law=constant",
+            "0.25:law=geometric:size=1500",
+        ] {
+            let load: Load = text.parse().unwrap();
+            let again: Load = load.to_string().parse().unwrap();
+            assert_eq!(load, again, "{text}");
+        }
+        for (text, word) in [
+            ("1.5", "0 to 1"),
+            ("much", "0.6"),
+            ("0.5:size=big", "bytes"),
+            ("0.5:colour=red", "law"),
+        ] {
+            let error = text.parse::<Load>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+}
