@@ -4,8 +4,8 @@
 //!          host, so that half a round trip waits once in the mean. Text: `RHO[:law=LAW][:size=BYTES]`.
 //! Checked: `loads_are_read_and_written`; `tests/lab_fleet.rs`.
 
-use sonde_link::{Class, Flow, Law, Port};
-use sonde_units::{Bytes, Ratio};
+use sonde_link::{Class, Flow, Law, LoadSpec, Port};
+use sonde_units::{Bytes, Ratio, Span};
 use std::{fmt, str::FromStr};
 
 /// A level of load and its law.
@@ -43,12 +43,40 @@ impl Load {
     }
 }
 
+impl Load {
+    /// The same in the schedule of a network, from its start on.
+    pub fn scheduled(&self, host: u16) -> LoadSpec {
+        LoadSpec {
+            from: None,
+            to: Port(host),
+            rho: self.rho,
+            law: self.law,
+            size: self.size,
+            class: 0,
+            at: Span::ZERO,
+            until: None,
+            duplex: false,
+        }
+    }
+}
+
 impl FromStr for Load {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.split(':');
-        let level = parts.next().unwrap_or_default();
+        // A law may have a number behind a colon: what has no `=` belongs to what is before it.
+        let mut parts: Vec<String> = Vec::new();
+        for part in text.split(':') {
+            match parts.last_mut() {
+                Some(last) if last.contains('=') && !part.contains('=') => {
+                    last.push(':');
+                    last.push_str(part);
+                }
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        let mut parts = parts.iter();
+        let level = parts.next().map_or("", String::as_str);
         let rho = level
             .parse::<Ratio>()
             .ok()
@@ -104,6 +132,7 @@ mod tests {
             "0.6",
             "0.9:law=constant",
             "0.25:law=geometric:size=1500",
+            "0.5:law=on-off:20:size=60",
         ] {
             let load: Load = text.parse().unwrap();
             let again: Load = load.to_string().parse().unwrap();

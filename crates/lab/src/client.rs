@@ -7,7 +7,7 @@
 use crate::config::{Config, HOSTS, Info};
 use crate::control::{Answer, Request, TalkError, hear, say};
 use crate::cradle;
-use crate::exec::{door_path, Exec, ExecError, Session, Terminal};
+use crate::exec::{Exec, ExecError, Session, Terminal, door_path};
 use crate::meter::Report;
 use sonde_sys::namespace::{self, IdMap};
 use sonde_sys::{message, process};

@@ -270,7 +270,8 @@ fn line_of(text: &str, key: &str) -> usize {
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.trim();
         if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            here = name.trim();
+            // A list of tables has two brackets.
+            here = name.trim_start_matches('[').trim();
             if here == table || here == key {
                 found = number;
             }

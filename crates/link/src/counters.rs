@@ -1,7 +1,10 @@
-//! What a network counts: frames by port, losses by place and cause.
+//! What a network counts: frames by port, losses by place and cause, background traffic by flow.
+//!
+//! Units:   layer-3 bytes; a flow's time is that of its frames on the line, in picoseconds.
+//! Checked: `counters_agree_with_events` of `tests/properties.rs`; `tests/loads.rs`.
 
-use crate::{Cause, Place, Port};
-use sonde_units::{Bytes, Span};
+use crate::{Cause, Flow, Frame, Place, Port};
+use sonde_units::{Bytes, Instant, Ratio, Span};
 use std::collections::BTreeMap;
 
 /// The frames of one port.
@@ -36,6 +39,57 @@ pub struct Counters {
     pub circuit_setups: u64,
     /// Circuits that were released: idle, aged, evicted or on command.
     pub circuit_releases: u64,
+    /// Commands of the network's own schedule that could not be carried out when their time came.
+    pub commands_refused: u64,
+    /// Deliveries that a fault added: the second of a copy.
+    pub duplicates: u64,
+    /// Deliveries with damaged bytes.
+    pub corrupted: u64,
+    /// The flows of background traffic, those that ended too, in the order in which their numbers first began.
+    pub flows: Vec<FlowCounters>,
+}
+
+/// What was wanted of a flow of background traffic, and what came of it. A flow of the same number begins them anew; its
+/// level 0 stops them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// What was asked for.
+    pub flow: Flow,
+    /// Since when.
+    pub since: Instant,
+    /// When it ended.
+    pub until: Option<Instant>,
+    /// The time of a frame on the line; the mean one's with [`Law::Replay`](crate::Law::Replay).
+    pub frame_time: Span,
+    /// Frames that its law let go.
+    pub sent: u64,
+    /// Layer-3 bytes of those.
+    pub sent_bytes: Bytes,
+    /// Frames that came to the end of the link.
+    pub arrived: u64,
+    /// Layer-3 bytes of those.
+    pub arrived_bytes: Bytes,
+    /// Frames that were lost on the way.
+    pub lost: u64,
+}
+
+impl FlowCounters {
+    /// The share of the link that its frames took until `now`, as far as they arrived; compare with the wanted `flow.rho`.
+    pub fn achieved(&self, now: Instant) -> Ratio {
+        self.share(self.arrived, now)
+    }
+
+    /// The share that its law sent; it comes close to the wanted one as time goes on.
+    pub fn offered(&self, now: Instant) -> Ratio {
+        self.share(self.sent, now)
+    }
+
+    fn share(&self, frames: u64, now: Instant) -> Ratio {
+        let time = self.until.unwrap_or(now).since(self.since).as_picos();
+        let busy = u128::from(self.frame_time.as_picos()) * u128::from(frames);
+        let busy = u64::try_from(busy).unwrap_or(u64::MAX);
+        Ratio::new(busy, time.max(1))
+    }
 }
 
 impl Counters {
@@ -62,6 +116,21 @@ impl Counters {
         self.cells_lost += other.cells_lost;
         self.circuit_setups += other.circuit_setups;
         self.circuit_releases += other.circuit_releases;
+        self.flows.extend(other.flows);
+    }
+
+    /// A background frame has ended.
+    pub(crate) fn ghost(&mut self, frame: &Frame, arrived: bool) {
+        let slot = frame.flow as usize;
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
+        if arrived {
+            flow.arrived += 1;
+            flow.arrived_bytes += frame.len;
+        } else {
+            flow.lost += 1;
+        }
     }
 
     /// All copies that were lost inside the network.

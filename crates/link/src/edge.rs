@@ -2,22 +2,19 @@
 //!
 //! Model:   a medium tells the edge what happens to copies at the time of its step; the edge counts it, turns it into events
 //!          and knows when the last copy of a frame is gone. Copies may be held after the medium (path elements, faults)
-//!          and are delivered in the order of their times.
+//!          and are delivered in the order of their times. Faults of stations are done here, on what comes out; where there
+//!          are none they cost a look at an empty pointer. Background frames (the top bit of their name is set) are
+//!          counted by flow, and nothing is told of them.
 //! Checked: `tests/properties.rs`.
 
 use crate::calendar::Calendar;
+use crate::fault::state::{Arrival, Faults, Reception, Verdict};
+use crate::load::GHOST;
 use crate::network::{Cause, Change, Event, Mark, Place};
 use crate::path::Path;
-use crate::{Class, Counters, Frame, FrameId, NetworkSpec, Port};
+use crate::{Class, Counters, Fault, Frame, FrameId, NetworkSpec, Port};
 use sonde_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
-
-/// A copy on its last way to a station.
-struct Arrival {
-    frame: Frame,
-    to: Port,
-    mark: Mark,
-}
 
 /// The books of one network.
 pub(crate) struct Edge {
@@ -30,11 +27,16 @@ pub(crate) struct Edge {
     copies: BTreeMap<FrameId, u16>,
     path: Path,
     held: Calendar<Arrival>,
+    /// None until the first fault of a station.
+    faults: Option<Box<Faults>>,
+    seed: u64,
 }
 
 impl Edge {
     pub fn new(spec: &NetworkSpec, ports: u16, seed: u64) -> Self {
         Self {
+            faults: None,
+            seed,
             ports,
             counters: Counters::new(ports),
             events: VecDeque::new(),
@@ -61,8 +63,10 @@ impl Edge {
 
     /// Delivers the held copy that is due first.
     pub fn step(&mut self) {
-        if let Some((at, arrival)) = self.held.pop() {
-            self.settle(at, &arrival.frame, arrival.to, arrival.mark);
+        match self.held.pop() {
+            Some((at, arrival)) if arrival.judged => self.receive(at, arrival),
+            Some((at, arrival)) => self.settle(at, &arrival.frame, arrival.to, arrival.mark),
+            None => {}
         }
     }
 
@@ -95,6 +99,8 @@ impl Edge {
             frame: *frame,
             to,
             mark: Mark::Ok,
+            judged: false,
+            twice: false,
         };
         self.held.insert(at, arrival);
     }
@@ -106,20 +112,87 @@ impl Edge {
 
     /// The same, with a mark.
     pub fn settle(&mut self, at: Instant, frame: &Frame, to: Port, mark: Mark) {
+        if frame.id.0 & GHOST != 0 {
+            return self.settle_ghost(at, frame, to);
+        }
+        let Some(faults) = &mut self.faults else {
+            self.hand(at, frame, to, mark);
+            return self.finish(frame.id);
+        };
+        match faults.judge(at, frame, to) {
+            Verdict::Lost(place, cause) => self.lose(at, frame, to, place, cause),
+            Verdict::Pass {
+                corrupt,
+                twice,
+                delay,
+            } => {
+                let arrival = Arrival {
+                    frame: *frame,
+                    to,
+                    mark: if corrupt { Mark::Corrupt } else { mark },
+                    judged: true,
+                    twice,
+                };
+                if delay.is_zero() {
+                    self.receive(at, arrival);
+                } else {
+                    self.held.insert(at + delay, arrival);
+                }
+            }
+        }
+    }
+
+    /// A judged copy reaches its station.
+    fn receive(&mut self, at: Instant, arrival: Arrival) {
+        let reception = self
+            .faults
+            .as_mut()
+            .map_or(Reception::Taken, |faults| faults.receive(arrival));
+        let Arrival {
+            frame, to, mark, ..
+        } = arrival;
+        match reception {
+            Reception::Taken => {
+                self.hand(at, &frame, to, mark);
+                if arrival.twice {
+                    self.counters.duplicates += 1;
+                    self.hand(at, &frame, to, mark);
+                }
+                self.finish(frame.id);
+            }
+            Reception::Waits => {}
+            Reception::Lost(cause) => self.lose(at, &frame, to, Place::Receiver, cause),
+        }
+    }
+
+    /// A station has a copy.
+    fn hand(&mut self, at: Instant, frame: &Frame, to: Port, mark: Mark) {
         let counters = self.counters.port(to);
         counters.delivered += 1;
         counters.delivered_bytes += frame.len;
+        self.counters.corrupted += u64::from(mark == Mark::Corrupt);
         self.events.push_back(Event::Deliver {
             at,
             id: frame.id,
             to,
             mark,
         });
-        self.finish(frame.id);
+    }
+
+    /// A background frame ends where it should, unless the line is down there or was where it came from.
+    fn settle_ghost(&mut self, at: Instant, frame: &Frame, to: Port) {
+        let lost = self.faults.as_ref().is_some_and(|faults| {
+            faults.is_down(to) == Some(Cause::LinkDown)
+                || faults.sender_lost(at, frame.from).is_some()
+        });
+        self.counters.ghost(frame, !lost);
     }
 
     /// A copy is gone.
     pub fn lose(&mut self, at: Instant, frame: &Frame, to: Port, place: Place, cause: Cause) {
+        if frame.id.0 & GHOST != 0 {
+            return self.counters.ghost(frame, false);
+        }
         *self
             .counters
             .lost
@@ -135,13 +208,42 @@ impl Edge {
         self.finish(frame.id);
     }
 
-    /// A station that wanted no frames wants them again.
+    /// A station that wanted no frames wants them again; that is told later of a host that stands still.
     pub fn ready(&mut self, at: Instant, port: Port) {
+        if self.is_paused(port) {
+            return;
+        }
         self.events.push_back(Event::Ready {
             at,
             port,
             class: Class::default(),
         });
+    }
+
+    /// Whether a host stands still.
+    pub fn is_paused(&self, port: Port) -> bool {
+        let faults = self.faults.as_ref();
+        faults.is_some_and(|faults| faults.is_paused(port))
+    }
+
+    /// Why what a station would send now is lost before the line.
+    pub fn is_down(&self, port: Port) -> Option<Cause> {
+        self.faults.as_ref()?.is_down(port)
+    }
+
+    /// A fault of a station begins, changes or ends.
+    pub fn fault(&mut self, now: Instant, spec: &NetworkSpec, fault: Fault) {
+        let (ports, seed) = (self.ports, self.seed);
+        let faults = self
+            .faults
+            .get_or_insert_with(|| Box::new(Faults::new(spec, ports, seed)));
+        faults.set(now, &fault);
+        self.change(now, Change::Fault(fault));
+        if let Fault::Pause { port, .. } | Fault::Host { port, .. } = fault {
+            while let Some(arrival) = self.faults.as_mut().and_then(|faults| faults.release(port)) {
+                self.receive(now, arrival);
+            }
+        }
     }
 
     /// Something of the network's own changed.

@@ -1,16 +1,22 @@
 //! A network: a medium, and the books on its edge.
 //!
-//! Model:   what is offered is checked here (MTU, destination, room at the station), then it is the medium's. Steps of the
-//!          medium and copies that are held behind it are done in the order of their times, the medium's first.
+//! Model:   what is offered is checked here (MTU, destination, room at the station, faults), then it is the medium's. Steps of
+//!          the medium, copies that are held behind it, commands of the network's schedule and frames of background traffic
+//!          are done in the order of their times, at equal times in this order.
 //! Source:  the modules it is made of. Deviations: stations receive without limit; that is the host's matter.
 //! Checked: `tests/properties.rs` (conservation, order, never early, never above the rate, poll times do not matter);
 //!          `tests/times.rs` (closed forms of one-way times, ceilings, tail drop); `tests/circuits.rs`.
 
 use crate::edge::Edge;
+use crate::fault::state::Faults;
 use crate::hosted::Hosted;
+use crate::load::sources::Sources;
 use crate::medium::{self, Medium, Target};
-use crate::network::{Admission, Cause, Command, Event, Network, Place, Refused};
-use crate::{Class, Counters, Frame, Kind, NetworkSpec, Port, Resolution, SpecError, To};
+use crate::network::{Admission, Cause, Change, Command, Event, Network, Place, Refused};
+use crate::schedule::{Schedule, schedule};
+use crate::{
+    Captured, Class, Counters, Fault, Frame, Kind, NetworkSpec, Port, Resolution, SpecError, To,
+};
 use sonde_units::{Bytes, Instant};
 
 /// The network of a specification, ready to be driven: what both clocks use.
@@ -36,21 +42,78 @@ pub struct Fabric {
     now: Instant,
     medium: Box<dyn Medium>,
     edge: Edge,
+    schedule: Schedule,
+    sources: Sources,
 }
 
 impl Fabric {
     /// A network of `ports` stations, whose random draws follow from `seed`.
     ///
     /// # Errors
-    /// [`SpecError`] where the specification is wrong, or so many stations cannot be joined by it.
+    /// [`SpecError`] where the specification is wrong, so many stations cannot be joined by it, or its schedule asks for
+    /// what it does not have.
     pub fn new(spec: &NetworkSpec, ports: u16, seed: u64) -> Result<Self, SpecError> {
+        Self::with_capture(spec, ports, seed, Vec::new())
+    }
+
+    /// The same, with what flows of [`Law::Replay`](crate::Law::Replay) replay.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_capture(
+        spec: &NetworkSpec,
+        ports: u16,
+        seed: u64,
+        capture: Vec<Captured>,
+    ) -> Result<Self, SpecError> {
         spec.check()?;
+        let schedule = schedule(&spec.load, &spec.fault)?;
+        if !schedule.is_empty() {
+            Self::bare(spec, ports, seed, capture.clone())?.rehearse(&schedule)?;
+        }
+        let mut fabric = Self::bare(spec, ports, seed, capture)?;
+        fabric.schedule = schedule;
+        Ok(fabric)
+    }
+
+    /// A network of a checked specification, without its schedule.
+    fn bare(
+        spec: &NetworkSpec,
+        ports: u16,
+        seed: u64,
+        capture: Vec<Captured>,
+    ) -> Result<Self, SpecError> {
         Ok(Self {
             now: Instant::START,
             medium: medium::build(spec, ports, seed)?,
             edge: Edge::new(spec, ports, seed),
+            schedule: Schedule::new(),
+            sources: Sources::new(ports, seed, capture),
             spec: spec.clone(),
         })
+    }
+
+    /// Gives each command of a schedule to a network that carries nothing, to see whether it has such a thing.
+    fn rehearse(mut self, schedule: &Schedule) -> Result<(), SpecError> {
+        let mut flows = Counters::default();
+        for &(at, command) in schedule {
+            let refused = match command {
+                Command::Load(flow) => command
+                    .check(self.edge.ports)
+                    .and_then(|()| self.sources.set(at, flow, &self.spec, &mut flows)),
+                _ => self.command(at, command),
+            };
+            if let Err(refused) = refused {
+                let is_load = matches!(command, Command::Load(_));
+                let at = at.since(Instant::START);
+                return Err(SpecError {
+                    key: if is_load { "load" } else { "fault" },
+                    problem: format!("has `{command}` at {at}, but {refused}"),
+                });
+            }
+            while self.edge.tell().is_some() {}
+        }
+        Ok(())
     }
 
     /// Its specification.
@@ -72,13 +135,84 @@ impl Fabric {
         self.now = self.now.max(now);
         loop {
             let (medium, edge) = (self.medium.next_at(), self.edge.next_at());
-            match (medium, edge) {
-                (Some(at), other) if at <= now && other.is_none_or(|other| at <= other) => {
+            let outside = self.outside_at();
+            let first = [edge, outside].into_iter().flatten().min();
+            match medium {
+                Some(at) if at <= now && first.is_none_or(|other| at <= other) => {
                     self.medium.step(&mut self.edge);
+                    continue;
                 }
-                (_, Some(at)) if at <= now => self.edge.step(),
-                _ => return,
+                _ => {}
             }
+            match first {
+                Some(at) if at > now => return,
+                Some(at) if edge == Some(at) => self.edge.step(),
+                Some(_) => self.step_outside(),
+                None => return,
+            }
+        }
+    }
+
+    /// When schedule or background traffic do something.
+    fn outside_at(&self) -> Option<Instant> {
+        let scheduled = self.schedule.front().map(|(at, _)| *at);
+        match (scheduled, self.sources.next_at()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Does what schedule or background traffic do first.
+    fn step_outside(&mut self) {
+        let scheduled = self.schedule.front().map(|(at, _)| *at);
+        let ghost = self.sources.next_at();
+        if scheduled.is_some_and(|at| ghost.is_none_or(|ghost| at <= ghost)) {
+            if let Some((at, command)) = self.schedule.pop_front() {
+                let refused = self.carry_out(at, command).is_err();
+                self.edge.counters.commands_refused += u64::from(refused);
+            }
+        } else if let Some((at, frame, to)) = self.sources.pop() {
+            let flow = &mut self.edge.counters.flows[frame.flow as usize];
+            flow.sent += 1;
+            flow.sent_bytes += frame.len;
+            match self.edge.is_down(frame.from) {
+                Some(cause) => self.edge.lose(at, &frame, to, Place::Station, cause),
+                None => self.medium.background(at, frame, to, &mut self.edge),
+            }
+        }
+    }
+
+    /// Carries out a command at its time.
+    fn carry_out(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        command.check(self.edge.ports)?;
+        match command {
+            Command::Load(flow) => {
+                self.sources
+                    .set(now, flow, &self.spec, &mut self.edge.counters)?;
+                self.edge.change(now, Change::Load(flow));
+                Ok(())
+            }
+            Command::Busy(..) => Err(Refused::NotHere {
+                what: "processor of a host",
+                remedy: "put a host model around it",
+            }),
+            Command::Fault(fault) => {
+                if !Faults::check(&fault)? {
+                    self.medium.command(now, command, &mut self.edge)?;
+                    self.edge.change(now, Change::Fault(fault));
+                    return Ok(());
+                }
+                let goes_on = match fault {
+                    Fault::Pause { port, on: false } if self.edge.is_paused(port) => Some(port),
+                    _ => None,
+                };
+                self.edge.fault(now, &self.spec, fault);
+                if let Some(port) = goes_on.filter(|port| self.medium.ready(*port)) {
+                    self.edge.ready(now, port);
+                }
+                Ok(())
+            }
+            Command::Vc(_) => self.medium.command(now, command, &mut self.edge),
         }
     }
 
@@ -105,7 +239,9 @@ impl Network for Fabric {
         assert!(from.0 < self.edge.ports, "the sender is on the network");
         let target = self.target(&frame);
         let is_long = target == Err((Place::Station, Cause::TooLong));
-        if !is_long && !self.medium.admits(now, from, frame.len) {
+        let down = self.edge.is_down(from);
+        let has_room = is_long || down.is_some() || self.medium.admits(now, from, frame.len);
+        if !has_room || self.edge.is_paused(from) {
             self.edge.counters.port(from).blocked += 1;
             return Admission::Blocked;
         }
@@ -114,6 +250,14 @@ impl Network for Fabric {
         counters.taken_bytes += frame.len;
         match target {
             Err((place, cause)) => self.edge.lose(now, &frame, from, place, cause),
+            Ok(target) if down.is_some() => {
+                let to = match target {
+                    Target::One(to) => to,
+                    Target::All | Target::Server => from,
+                };
+                let cause = down.unwrap_or(Cause::LinkDown);
+                self.edge.lose(now, &frame, to, Place::Station, cause);
+            }
             Ok(target) => self.medium.take(now, frame, target, &mut self.edge),
         }
         let backlog = self.medium.backlog(now, from);
@@ -123,13 +267,12 @@ impl Network for Fabric {
     }
 
     fn ready(&self, port: Port, _class: Class) -> bool {
-        self.medium.ready(port)
+        self.medium.ready(port) && !self.edge.is_paused(port)
     }
 
     fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         self.enter(now);
-        command.check(self.edge.ports)?;
-        self.medium.command(now, command, &mut self.edge)
+        self.carry_out(now, command)
     }
 
     fn poll(&mut self, now: Instant) -> Option<Event> {
@@ -143,7 +286,11 @@ impl Network for Fabric {
         if !self.edge.is_told() {
             return Some(self.now);
         }
-        let due = [self.medium.next_at(), self.edge.next_at()];
+        let due = [
+            self.medium.next_at(),
+            self.edge.next_at(),
+            self.outside_at(),
+        ];
         due.into_iter().flatten().min()
     }
 

@@ -1,9 +1,13 @@
 //! What breaks or changes in a network while it runs.
 //!
+//! Model:   those of a station are done on the edge of the network ([`state`]), the others by the medium.
 //! Units:   shares are probabilities; spans in picoseconds.
+//! Checked: `tests/faults.rs`.
 
 use crate::Port;
 use sonde_units::{BitRate, Ratio, Span};
+
+pub(crate) mod state;
 
 /// A fault begins, changes or ends. Each says the new state, so that the same fault said twice is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

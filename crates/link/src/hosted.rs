@@ -14,6 +14,7 @@
 
 use crate::calendar::Calendar;
 use crate::host::{Costs, costs};
+use crate::load::sources::size;
 use crate::network::{Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused};
 use crate::station::Queue;
 use crate::{Class, Counters, Flow, Frame, FrameId, NetworkSpec, Port, PortCounters, SpecError};
@@ -189,10 +190,7 @@ impl<N: Network> Hosted<N> {
 
     /// A flow of background traffic begins, changes or ends at the host that it goes to.
     fn load(&mut self, flow: &Flow) {
-        let len = match flow.size {
-            Bytes(0) => self.spec.background_unit(),
-            size => size,
-        };
+        let len = size(flow, &self.spec);
         let time = self.spec.frame_time(len).as_picos().max(1);
         let rate = flow.rho.of(1_000_000_000_000_000 / time);
         for host in &mut self.hosts {

@@ -16,6 +16,8 @@ use thiserror::Error;
 mod command;
 mod record;
 
+#[cfg(test)]
+pub(crate) use command::tests::commands;
 pub use record::RECORD;
 
 const MAGIC: [u8; 8] = *b"SONDELGR";

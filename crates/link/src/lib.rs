@@ -28,20 +28,22 @@ mod network;
 mod output;
 mod pace;
 mod path;
+mod schedule;
+mod script;
 mod several;
 mod spec;
 mod station;
 
 pub use catalogue::{CatalogueError, catalogue, named, parse, resolve};
 pub use chain::{ChainStep, Headers, overhead, tcp_max, udp_max};
-pub use counters::{Counters, PortCounters};
+pub use counters::{Counters, FlowCounters, PortCounters};
 pub use fabric::{Fabric, build};
 pub use fault::Fault;
 pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, To};
 pub use framing::{CELL_PAYLOAD, CELL_WIRE, Encapsulation, Framing};
 pub use host::HostSpec;
 pub use hosted::Hosted;
-pub use load::{Flow, Law};
+pub use load::{Captured, FLOWS_MAX, Flow, Law};
 pub use medium::bus::Bus;
 pub use medium::credit::Credit;
 pub use medium::crossbar::Crossbar;
@@ -51,6 +53,8 @@ pub use medium::token::TokenRing;
 pub use network::{
     Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused, VcCommand,
 };
+pub use schedule::{FaultSpec, LoadSpec};
+pub use script::{CommandError, Script, ScriptError};
 pub use several::Several;
 pub use spec::{
     Circuits, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling, SpecError, Station,

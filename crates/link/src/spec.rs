@@ -5,9 +5,9 @@
 //! Checked: `tests/catalogue.rs` reads good and bad files.
 
 use crate::{
-    Bus, CELL_PAYLOAD, Credit, Crossbar, Encapsulation, Framing, HostSpec, Limit, Sci, Stages,
-    TokenRing, medium,
+    Bus, Credit, Crossbar, Encapsulation, Framing, HostSpec, Limit, Sci, Stages, TokenRing, medium,
 };
+use crate::{FaultSpec, LoadSpec, schedule};
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Bytes, Ratio, Span};
 use std::collections::BTreeMap;
@@ -62,6 +62,12 @@ pub struct NetworkSpec {
     /// Delay, loss and reordering on the way.
     #[serde(default)]
     pub path: PathSpec,
+    /// Background traffic, by schedule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<LoadSpec>,
+    /// Faults and other commands, by schedule.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<FaultSpec>,
     /// Where each figure comes from, by key.
     #[serde(default)]
     pub cite: BTreeMap<String, String>,
@@ -347,16 +353,6 @@ impl NetworkSpec {
         !by_circuits && !by_address
     }
 
-    /// Layer-3 bytes of a frame of background traffic that has no size of its own: one cell on ATM, else a full frame.
-    pub(crate) fn background_unit(&self) -> Bytes {
-        match self.line.framing() {
-            Framing::Atm(encapsulation) => {
-                CELL_PAYLOAD.saturating_sub(encapsulation.header() + Bytes(8))
-            }
-            _ => Bytes(self.mtu),
-        }
-    }
-
     /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the bottleneck: what bounds the rate of a
     /// stream of such frames.
     pub fn frame_time(&self, len: Bytes) -> Span {
@@ -397,6 +393,7 @@ impl NetworkSpec {
         medium::check(self)?;
         self.host.as_ref().map_or(Ok(()), HostSpec::check)?;
         self.check_path()?;
+        schedule::schedule(&self.load, &self.fault)?;
         if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
             return refuse(
                 "mtu",

@@ -125,8 +125,8 @@ pub struct Common {
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
     networks: Vec<String>,
     /// Background traffic in the lab's networks, as shares of each link: everything is measured under each. As
-    /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off, self-similar; the usual size
-    /// is one cell on ATM, else a full frame.
+    /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off:20, self-similar:20 (frames a
+    /// burst); the usual size is one cell on ATM, else a full frame.
     #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
     loads: Vec<String>,
     #[command(flatten)]
@@ -368,11 +368,11 @@ enum LabTask {
     /// Break, mend or load the network, from inside a lab.
     #[command(after_help = "Examples, in a lab (`sonde lab shell`):
   sonde lab tell link h2 down              and `link h2 up`; host h2 down; pause h2 on
-  sonde lab tell loss h2 1%                also corruption, duplication; without a host: all
-  sonde lab tell reordering 5% 1ms         one in twenty is held back by 1 ms
-  sonde lab tell delay 20ms                and `delay 0s` ends it
+  sonde lab tell loss h2 1%                also corrupt, duplicate; `all` for every host; 0 ends it
+  sonde lab tell reorder all 5% 1ms        one in twenty is held back by 1 ms
+  sonde lab tell delay all 20ms            and `delay all 0s` ends it
   sonde lab tell cut h1 h3 on              they cannot reach each other
-  sonde lab tell rate 10Mbit               and `rate usual`
+  sonde lab tell rate 10Mbit               and `rate own`
   sonde lab tell trunk 0 down              between switches; restart 2s; manager down
   sonde lab tell load 1 h2 rho=0.6         background traffic; rho=0 ends it
   sonde lab tell vc release h1 h2          virtual circuits

@@ -2,8 +2,10 @@
 
 use crate::failure::Failure;
 use clap::Args;
+use sonde_fleet::Load;
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User};
-use sonde_link::NetworkSpec;
+use sonde_link::{FaultSpec, NetworkSpec, Script};
+use sonde_units::Instant;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +41,13 @@ pub struct LabOptions {
     /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), or free.
     #[arg(long, default_value = DEFAULT_CPUS, value_name = "PLAN")]
     pub cpus: String,
+    /// Background traffic inside the (first) network, to each host: RHO[:law=LAW][:size=BYTES], as in 0.6.
+    #[arg(long, value_name = "RHO")]
+    pub load: Option<Load>,
+    /// What breaks and changes, and when: a file with lines of TIME COMMAND, as `2s link h2 down`; commands are those of
+    /// `sonde lab tell`. Times count from the start of the lab.
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
     /// Write what entered and left the network to this file, for `sonde lab replay`.
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
@@ -96,6 +105,8 @@ impl LabOptions {
             networks: vec![DEFAULT_NETWORK.into()],
             hosts,
             cpus: DEFAULT_CPUS.into(),
+            load: None,
+            script: None,
             ledger: None,
             pcap: None,
         }
@@ -117,6 +128,7 @@ impl LabOptions {
                 networks.len()
             )));
         }
+        self.schedule(&mut networks[0])?;
         let keep = [
             std::env::current_dir().ok(),
             std::env::current_exe()
@@ -137,6 +149,33 @@ impl LabOptions {
             keep: keep.into_iter().flatten().collect(),
             user: user(),
         })
+    }
+
+    /// Puts load and script into the network, whose own they become.
+    fn schedule(&self, network: &mut NetworkSpec) -> Result<(), Failure> {
+        for host in 0..self.load.map_or(0, |_| self.hosts.hosts) {
+            network
+                .load
+                .extend(self.load.map(|load| load.scheduled(host)));
+        }
+        let Some(path) = &self.script else {
+            return Ok(());
+        };
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| Failure::usage(format!("cannot read the script {shown}: {e}")))?;
+        let script = Script::parse(&text)
+            .map_err(|error| Failure::usage(format!("the script {shown}, {error}")))?;
+        network
+            .fault
+            .extend(script.commands.iter().map(|(at, command)| FaultSpec {
+                at: at.since(Instant::START),
+                command: *command,
+                lasts: None,
+                every: None,
+                until: None,
+            }));
+        Ok(())
     }
 
     /// Starts the lab.

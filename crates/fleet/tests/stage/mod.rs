@@ -36,6 +36,7 @@ pub fn config(network: &str, hosts: u16) -> Config {
     let (uid, gid) = sonde_sys::process::ids();
     let user = if uid == 0 { (1_000, 1_000) } else { (uid, gid) };
     Config {
+        beside: Vec::new(),
         network,
         hosts,
         attachment: Attachment::Auto,

@@ -145,6 +145,7 @@ fn config() -> Result<Config, String> {
         own => own,
     };
     Ok(Config {
+        beside: Vec::new(),
         network,
         hosts: 2,
         attachment: Attachment::Auto,
