@@ -28,5 +28,5 @@ pub use client::{Lab, LabError, tell};
 pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User};
 pub use cradle::entry;
 pub use exec::{Ended, Exec, ExecError, Session, Terminal};
-pub use meter::{AttachmentLosses, Report};
+pub use meter::{AttachmentLosses, FlowReport, Report};
 pub use wire::address;

@@ -52,7 +52,7 @@ impl AttachmentLosses {
 }
 
 /// What the switch did since the last mark.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The time it covers.
     pub span_ns: u64,
@@ -86,6 +86,23 @@ pub struct Report {
     pub cpu_ns: u64,
     /// Circuits that were set up by signalling.
     pub circuit_setups: u64,
+    /// Background traffic, since it began.
+    pub flows: Vec<FlowReport>,
+}
+
+/// What a flow of background traffic came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Where from, if from a host's own line.
+    pub from: Option<String>,
+    /// The host whose link it loads.
+    pub to: String,
+    /// The share of the link that was asked for.
+    pub wanted: f64,
+    /// The share that arrived at the end of the link.
+    pub achieved: f64,
+    /// Its frames that were lost on the way.
+    pub lost: u64,
 }
 
 impl Report {

@@ -9,7 +9,7 @@
 use crate::config::{Attachment, Config, Info, MTU_MAX};
 use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
-use crate::meter::{AttachmentLosses, Meter, Report};
+use crate::meter::{AttachmentLosses, FlowReport, Meter, Report};
 use crate::pcap::Pcap;
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
@@ -22,7 +22,7 @@ use sonde_sys::namespace::{self, Kind as Space, Namespaces};
 use sonde_sys::packet::Batch;
 use sonde_sys::tap::Tap;
 use sonde_sys::{clock, cpu, mount, process};
-use sonde_units::Instant;
+use sonde_units::{Instant, Ratio};
 use std::fs::{File, Permissions};
 use std::io::BufWriter;
 use std::os::fd::{AsFd, OwnedFd};
@@ -628,6 +628,20 @@ impl Switch {
             total(&counters) - total(before)
         };
         let hosts = self.hosts.len() as u16;
+        let now = Instant::from_nanos(clock::monotonic_ns() - self.epoch_ns);
+        let share = |share: Ratio| {
+            let (numerator, denominator) = share.parts();
+            numerator as f64 / denominator as f64
+        };
+        let flows = counters.flows.iter().filter(|one| one.until.is_none());
+        let flows = flows.map(|one| FlowReport {
+            from: one.flow.from.map(|port| format!("h{}", port.0 + 1)),
+            to: format!("h{}", one.flow.to.0 + 1),
+            wanted: share(one.flow.rho),
+            achieved: share(one.achieved(now)),
+            lost: one.lost,
+        });
+        let flows = flows.collect();
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
             (new > 0).then(|| {
@@ -656,6 +670,7 @@ impl Switch {
                 - self.marked.overloads,
             cpu_ns: cpu::thread_cpu_ns() - self.marked.cpu_ns,
             circuit_setups: counters.circuit_setups - before.circuit_setups,
+            flows,
             ..self.meter.report()
         })
     }

@@ -10,12 +10,14 @@
 
 use crate::failure::Failure;
 use crate::layout::{Block, Site};
-use crate::plan::Repeat;
+use crate::model::Bounds;
+use crate::plan::{ProbeKind, Repeat};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched};
+use sonde_lab::Profile;
 use sonde_record::{
     EventRecord, LaunchRecord, Measurement, NetworkRecord, Phase, Run, RunState, Store, StoreError,
 };
@@ -48,6 +50,8 @@ pub struct Campaign<'a> {
     random: Pcg64Mcg,
     /// Launches that gave what they should.
     done: BTreeSet<(String, u64)>,
+    /// What the model has for loaded cells.
+    models: BTreeMap<String, Vec<(String, String)>>,
     bar: ProgressBar,
     began: Instant,
 }
@@ -104,6 +108,7 @@ impl<'a> Campaign<'a> {
             repeat,
             random,
             done,
+            models: BTreeMap::new(),
             bar: ProgressBar::hidden(),
             began: Instant::now(),
         };
@@ -160,6 +165,33 @@ impl<'a> Campaign<'a> {
             }
         }
         Ok(End::Tried)
+    }
+
+    /// What the model has for a cell's half round trip under its load and without; worked out once a cell.
+    fn model_of(&mut self, block: &Block, cell: &str) -> Vec<(String, String)> {
+        let (Some(load), ProbeKind::Latency) = (&block.load, block.kind) else {
+            return Vec::new();
+        };
+        if let Some(known) = self.models.get(cell) {
+            return known.clone();
+        }
+        let site = &self.beds[block.site].site;
+        let of = block.cells.iter().find(|one| one.id == cell);
+        let times = of.zip(site.spec.as_ref()).map(|(of, spec)| {
+            let profile = site.profile.unwrap_or(Profile::MODERN);
+            let bounds = Bounds { spec, profile };
+            let size = of.factors.size_bytes;
+            let idle = bounds.one_way(block.path, size);
+            (idle, bounds.loaded(block.path, size, load))
+        });
+        let settings = match times {
+            Some((Ok(idle), Ok(Some(loaded)))) => [("idle", idle), ("loaded", loaded)]
+                .map(|(name, time)| (format!("load.model_{name}_ns"), time.as_nanos().to_string()))
+                .to_vec(),
+            _ => Vec::new(),
+        };
+        self.models.insert(cell.to_owned(), settings.clone());
+        settings
     }
 
     fn most_launches(&self) -> u64 {
@@ -246,6 +278,8 @@ impl<'a> Campaign<'a> {
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut made = records(&block, index, &launched);
         for record in &mut made {
+            record.settings.extend(load_settings(&launched));
+            record.settings.extend(self.model_of(&block, &record.cell));
             (record.src, record.dst) = (src_name.clone(), dst_name.clone());
             (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }
@@ -376,6 +410,27 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
         record
     };
     block.cells.iter().map(record).collect()
+}
+
+/// The load that was reached, and what the switch took of a CPU for it and all else.
+fn load_settings(launched: &Result<Launched, String>) -> Vec<(String, String)> {
+    let report = launched.as_ref().ok().and_then(|one| one.report.as_ref());
+    let Some(report) = report.filter(|report| !report.flows.is_empty()) else {
+        return Vec::new();
+    };
+    let mut settings = Vec::new();
+    let mut set = |name: &str, value: f64| {
+        settings.push((format!("load.{name}"), format!("{value:.4}")));
+    };
+    for flow in &report.flows {
+        set(&format!("wanted.{}", flow.to), flow.wanted);
+        set(&format!("achieved.{}", flow.to), flow.achieved);
+    }
+    set(
+        "switch_cpu_share",
+        report.cpu_ns as f64 / report.span_ns.max(1) as f64,
+    );
+    settings
 }
 
 /// The time left, by how much longer than guessed launches have taken so far.

@@ -10,6 +10,7 @@
 use crate::failure::Failure;
 use crate::networks;
 use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX};
+use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::{Headers, NetworkSpec};
 use sonde_record::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
@@ -70,6 +71,20 @@ impl Bounds<'_> {
         sonde_virtual::train(self.spec, &frames)
             .map(|time| time.0)
             .map_err(Failure::cannot)
+    }
+
+    /// Half a round trip of a message of one frame under a load to both hosts, at the median; none of a longer message.
+    pub fn loaded(&self, path: Path, size: u64, load: &Load) -> Result<Option<Span>, Failure> {
+        /// Enough for a median within some percent of the load's share of it.
+        const COUNT: usize = 2_001;
+        let [len] = frames(path, size, self.spec.mtu, self.headers())[..] else {
+            return Ok(None);
+        };
+        let flows = [load.flow(0), load.flow(1)];
+        let mut halves = sonde_virtual::loaded_round_trips(self.spec, &flows, len, COUNT)
+            .map_err(Failure::cannot)?;
+        halves.sort_unstable();
+        Ok(Some(halves[COUNT / 2]))
     }
 
     /// Single messages: bits a second with the way of the answer of one byte.

@@ -154,8 +154,14 @@ fn alone(spec: &NetworkSpec, len: Bytes, warm: bool) -> Result<OneWay, TimeError
     Ok(OneWay(end.since(begin)))
 }
 
+/// The network with nothing on it: no load of its own, no faults, circuits up.
+pub(crate) fn idle_clock(spec: &NetworkSpec) -> Result<Clock<Fabric>, TimeError> {
+    idle(spec, true)
+}
+
 fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Fabric>, TimeError> {
     let mut quiet = spec.clone();
+    (quiet.load, quiet.fault) = (Vec::new(), Vec::new());
     (quiet.path.loss, quiet.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
     let mut clock = Clock::new(Fabric::new(&quiet, 2, 0)?);
     if warm {
@@ -196,7 +202,11 @@ pub(crate) fn frame(id: u64, from: Port, to: Port, len: Bytes) -> Frame {
 }
 
 /// Offers a frame to a network where it is alone; when it arrived at `to`.
-fn travel(clock: &mut Clock<Fabric>, frame: Frame, to: Port) -> Result<Instant, TimeError> {
+pub(crate) fn travel(
+    clock: &mut Clock<Fabric>,
+    frame: Frame,
+    to: Port,
+) -> Result<Instant, TimeError> {
     // An empty queue takes any frame.
     clock.offer(frame);
     while let Some(happening) = clock.step(NEVER) {

@@ -9,6 +9,7 @@
 mod blast;
 mod clock;
 mod idle;
+mod loaded;
 mod meter;
 mod replay;
 mod stream;
@@ -16,6 +17,7 @@ mod stream;
 pub use blast::udp_expected;
 pub use clock::{AGENDA_MAX, Clock, Happening};
 pub use idle::{TimeError, first_one_way, neighbour, one_way, round_trip, train};
+pub use loaded::{LoadedError, loaded_round_trips};
 pub use meter::Reason;
 pub use replay::{Difference, Lateness, Parity, ReplayError, replay};
 pub use stream::{Sender, tcp_expected, tcp_expected_over};
