@@ -280,7 +280,13 @@ fn gate(network: &NetworkSpec) -> Tbf {
         Framing::Fddi => (22, 0, LinkLayer::Ethernet, Ratio::ONE),
         // What a datagram of one frame takes; one of several takes more than the gate counts.
         Framing::FibreChannel => (70, 0, LinkLayer::Ethernet, Ratio::ONE),
-        Framing::Hippi => (42, 1_040, LinkLayer::Ethernet, Ratio::ONE),
+        // What a datagram of one burst takes; the headers are 40 bytes, of which the kernel counts 14 already.
+        Framing::Hippi(bursts) => (
+            26 + bursts.gap.0 as u16,
+            bursts.wire(Bytes(0)).0 as u16,
+            LinkLayer::Ethernet,
+            Ratio::ONE,
+        ),
     };
     let (rate_bytes_per_s, burst_bytes) =
         line.usable()

@@ -15,6 +15,9 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("ethernet-1g", include_str!("../catalogue/ethernet-1g.toml")),
     ("atm-oc3c", include_str!("../catalogue/atm-oc3c.toml")),
+    ("hippi-800", include_str!("../catalogue/hippi-800.toml")),
+    ("hippi-1600", include_str!("../catalogue/hippi-1600.toml")),
+    ("allnode", include_str!("../catalogue/allnode.toml")),
     (
         "wan-100m-20ms",
         include_str!("../catalogue/wan-100m-20ms.toml"),
@@ -50,6 +53,32 @@ const KNOBS: &[Knob] = &[
     Knob("host", "host", "preset", false),
     Knob("copies", "host", "copies", true),
     Knob("cpu_speed", "host", "speed", false),
+    Knob("burst", "line", "burst", false),
+    Knob("gap", "line", "gap", false),
+    Knob("fill", "line", "fill", false),
+    Knob("setup", "crossbar", "setup", false),
+    Knob("crossbars", "crossbar", "crossbars", true),
+    Knob("crossing", "crossbar", "crossing", false),
+    Knob("busy", "crossbar", "busy", false),
+    Knob("camp_limit", "crossbar", "camp_limit", false),
+    Knob("order", "crossbar", "order", false),
+    Knob("retry", "crossbar", "retry", false),
+    Knob("tries", "crossbar", "tries", true),
+    Knob("channels", "crossbar", "channels", true),
+    Knob("choice", "crossbar", "choice", false),
+    Knob("stripes", "crossbar", "stripes", true),
+    Knob("credits", "crossbar", "credits", true),
+    Knob("hold", "crossbar", "hold", false),
+    Knob("signals", "crossbar", "signals", false),
+    Knob("slot", "crossbar", "slot", false),
+    Knob("resolution_delay", "crossbar", "resolution_delay", false),
+    Knob("radix", "stages", "radix", true),
+    Knob("depth", "stages", "depth", true),
+    Knob("paths", "stages", "paths", true),
+    Knob("hop", "stages", "hop", false),
+    Knob("interface", "stages", "interface", false),
+    Knob("api_latency", "stages", "api_latency", false),
+    Knob("resolution_delay", "stages", "resolution_delay", false),
     Knob("delay", "path", "delay", false),
     Knob("loss", "path", "loss", false),
     Knob("reorder", "path", "reorder", false),
@@ -216,7 +245,11 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| error("is not a knob: write `knob=value`, as in `mtu=1500`".into()))?;
-    let Some(Knob(_, place, key, number)) = KNOBS.iter().find(|knob| knob.0 == name) else {
+    // One name may stand for a key of several tables: that which the network has holds.
+    let mut named = KNOBS.iter().filter(|knob| knob.0 == name);
+    let first = named.clone().next();
+    let found = named.find(|knob| has_place(table, knob.1)).or(first);
+    let Some(Knob(_, place, key, number)) = found else {
         let known: Vec<_> = KNOBS
             .iter()
             .filter(|knob| has_place(table, knob.1))

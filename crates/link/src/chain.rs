@@ -39,7 +39,7 @@ impl Headers {
 /// What is left after one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainStep {
-    /// The step: `line`, `sonet`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
+    /// The step: `line`, `sonet` or `payload`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
     pub step: &'static str,
     /// Bits a second that are left.
     pub bps: u64,
@@ -83,7 +83,10 @@ pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
     }];
     if usable != rate {
         chain.push(ChainStep {
-            step: "sonet",
+            step: match framing {
+                Framing::Atm(_) => "sonet",
+                _ => "payload",
+            },
             bps: usable.bps(),
             bytes: wire,
         });

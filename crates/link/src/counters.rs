@@ -39,6 +39,8 @@ pub struct Counters {
     pub circuit_setups: u64,
     /// Circuits that were released: idle, aged, evicted or on command.
     pub circuit_releases: u64,
+    /// Requests for a connection that were refused, their destination being busy.
+    pub rejections: u64,
     /// Commands of the network's own schedule that could not be carried out when their time came.
     pub commands_refused: u64,
     /// Deliveries that a fault added: the second of a copy.

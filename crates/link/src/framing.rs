@@ -1,7 +1,8 @@
 //! How a layer-3 frame becomes bytes or cells on a line.
 //!
 //! Model:   Ethernet: header 14, FCS 4, preamble 8, gap 12, payload padded to 46. ATM: encapsulation and AAL5 trailer,
-//!          padded to whole 48-byte payloads, 53 bytes a cell.
+//!          padded to whole 48-byte payloads, 53 bytes a cell. HIPPI: headers of 40 bytes, bursts of 256 words, the last
+//!          one short or filled, a gap after each.
 //! Source:  IEEE 802.3 §3.1, §4.2.3.2, §4.4.2; ITU-T I.363.5 (AAL5: trailer 8 bytes); ITU-T I.361 (cell 5 + 48 bytes);
 //!          RFC 2684 §5.1 (LLC/SNAP 8 bytes), §6.1 (VC multiplexing 0 bytes). Deviations: none.
 //! Checked: `ethernet_pads_and_adds_38`, `aal5_is_exact_to_the_cell`.
@@ -25,9 +26,8 @@ const FC_FRAME: u64 = 36 + 24;
 const FC_PAYLOAD: u64 = 2_112;
 /// HIPPI-FP 8, HIPPI-LE 24, LLC/SNAP 8.
 const HIPPI_HEADER: u64 = 40;
-const HIPPI_BURST: u64 = 1_024;
-/// LLRC and gap between bursts.
-const HIPPI_GAP: u64 = 16;
+/// Words of a full burst: 4 bytes each at 800 Mb/s, 8 at 1600.
+const HIPPI_WORDS: u64 = 256;
 
 /// How IP is put into AAL5 (RFC 2684).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,50 @@ impl Encapsulation {
     }
 }
 
+/// The bursts of HIPPI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bursts {
+    /// Bytes of a full burst, 256 words: 1 KiB at 800 Mb/s, 2 KiB at 1600.
+    pub burst: Bytes,
+    /// Bytes of time from one burst to the next, with its checksum word (LLRC).
+    pub gap: Bytes,
+    /// What the last burst of a packet is filled up to.
+    pub fill: Fill,
+}
+
+/// What the last burst of a HIPPI packet is filled up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fill {
+    /// A full burst.
+    Burst,
+    /// A whole word: the last burst may be short.
+    Word,
+}
+
+impl Bursts {
+    /// How many bursts a datagram of `len` bytes takes.
+    pub const fn count(self, len: Bytes) -> u64 {
+        (len.0 + HIPPI_HEADER).div_ceil(self.burst.0)
+    }
+
+    /// Bytes of the words that it takes, without gaps.
+    pub fn words(self, len: Bytes) -> Bytes {
+        match self.fill {
+            Fill::Burst => self.burst * self.count(len),
+            Fill::Word => {
+                let word = self.burst.0 / HIPPI_WORDS;
+                Bytes((len.0 + HIPPI_HEADER).next_multiple_of(word))
+            }
+        }
+    }
+
+    /// Bytes of line that it takes, gaps included.
+    pub fn wire(self, len: Bytes) -> Bytes {
+        self.words(len) + self.gap * self.count(len)
+    }
+}
+
 /// The framing of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -63,7 +107,7 @@ pub enum Framing {
     /// A sequence of Fibre Channel frames for each datagram.
     FibreChannel,
     /// A HIPPI packet of bursts for each datagram.
-    Hippi,
+    Hippi(Bursts),
 }
 
 impl Framing {
@@ -75,7 +119,7 @@ impl Framing {
             Self::Atm(_) => CELL_WIRE * self.units(len),
             Self::Fddi => len + Bytes(FDDI_OVERHEAD),
             Self::FibreChannel => len + Bytes(FC_DATAGRAM) + Bytes(FC_FRAME) * self.units(len),
-            Self::Hippi => (Bytes(HIPPI_BURST) + Bytes(HIPPI_GAP)) * self.units(len),
+            Self::Hippi(bursts) => bursts.wire(len),
         }
     }
 
@@ -86,7 +130,7 @@ impl Framing {
                 (len.0 + encapsulation.header().0 + AAL5_TRAILER).div_ceil(CELL_PAYLOAD.0)
             }
             Self::FibreChannel => (len.0 + FC_DATAGRAM).div_ceil(FC_PAYLOAD),
-            Self::Hippi => (len.0 + HIPPI_HEADER).div_ceil(HIPPI_BURST),
+            Self::Hippi(bursts) => bursts.count(len),
             Self::None | Self::Ethernet | Self::Fddi => 1,
         }
     }
@@ -95,6 +139,31 @@ impl Framing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hippi_counts_bursts() {
+        let low = |fill| Bursts {
+            burst: Bytes(1_024),
+            gap: Bytes(16),
+            fill,
+        };
+        // RFC 2067's largest datagram: 65,320 bytes are 63 bursts and 808 bytes.
+        let filled = Framing::Hippi(low(Fill::Burst));
+        assert_eq!(filled.units(Bytes(65_280)), 64);
+        assert_eq!(filled.wire(Bytes(65_280)), Bytes(64 * 1_040));
+        assert_eq!(filled.wire(Bytes(1)), Bytes(1_040));
+        let short = Framing::Hippi(low(Fill::Word));
+        assert_eq!(short.wire(Bytes(65_280)), Bytes(65_320 + 64 * 16));
+        assert_eq!(short.wire(Bytes(1)), Bytes(44 + 16));
+        // With 64-bit words a burst is twice as long, and a word too.
+        let high = Bursts {
+            burst: Bytes(2_048),
+            gap: Bytes(32),
+            fill: Fill::Word,
+        };
+        assert_eq!(high.count(Bytes(65_280)), 32);
+        assert_eq!(high.words(Bytes(1)), Bytes(48));
+    }
 
     #[test]
     fn ethernet_pads_and_adds_38() {

@@ -40,15 +40,15 @@ pub use counters::{Counters, FlowCounters, PortCounters};
 pub use fabric::{Fabric, build};
 pub use fault::Fault;
 pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, To};
-pub use framing::{CELL_PAYLOAD, CELL_WIRE, Encapsulation, Framing};
+pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing};
 pub use host::HostSpec;
 pub use hosted::Hosted;
 pub use load::{Captured, FLOWS_MAX, Flow, Law};
 pub use medium::bus::Bus;
 pub use medium::credit::Credit;
-pub use medium::crossbar::Crossbar;
+pub use medium::crossbar::{Busy, Choice, Crossbar, Order, Signals};
 pub use medium::sci::Sci;
-pub use medium::stages::Stages;
+pub use medium::stages::{Interface, Stages};
 pub use medium::token::TokenRing;
 pub use network::{
     Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused, VcCommand,

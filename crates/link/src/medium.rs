@@ -15,6 +15,7 @@ pub(crate) mod bus;
 pub(crate) mod credit;
 pub(crate) mod crossbar;
 pub(crate) mod sci;
+pub(crate) mod sender;
 pub(crate) mod stages;
 pub(crate) mod switched;
 pub(crate) mod token;

@@ -4,6 +4,7 @@
 //!          `length_m` in metres, `table` in circuits.
 //! Checked: `tests/catalogue.rs` reads good and bad files.
 
+use crate::framing::{Bursts, Fill};
 use crate::{
     Bus, Credit, Crossbar, Encapsulation, Framing, HostSpec, Limit, Sci, Stages, TokenRing, medium,
 };
@@ -170,7 +171,19 @@ pub struct Line {
     /// Its length in metres of cable or fibre, in place of `propagation`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     length_m: Option<u64>,
+    /// Bytes of a full burst of HIPPI: 256 words of 4 or 8 bytes; 1 KiB if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    burst: Option<Bytes>,
+    /// Bytes of time from one burst of HIPPI to the next, checksum word included; 4 words if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gap: Option<Bytes>,
+    /// Whether the last burst of a HIPPI packet is filled up to a burst, as if left out, or to a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fill: Option<Fill>,
 }
+
+/// HIPPI at 800 Mb/s: 256 words of 4 bytes.
+const BURST: Bytes = Bytes::kib(1);
 
 /// A signal takes 5 ns for a metre of fibre or copper: two thirds of the speed of light.
 const PROPAGATION_PER_METRE: Span = Span::nanos(5);
@@ -194,8 +207,42 @@ impl Line {
             FramingName::Ethernet => Framing::Ethernet,
             FramingName::Fddi => Framing::Fddi,
             FramingName::FibreChannel => Framing::FibreChannel,
-            FramingName::Hippi => Framing::Hippi,
+            FramingName::Hippi => {
+                let burst = self.burst.unwrap_or(BURST);
+                Framing::Hippi(Bursts {
+                    burst,
+                    gap: self.gap.unwrap_or(Bytes(burst.0 / 64)),
+                    fill: self.fill.unwrap_or(Fill::Burst),
+                })
+            }
             FramingName::Atm => Framing::Atm(self.encapsulation.unwrap_or(Encapsulation::LlcSnap)),
+        }
+    }
+
+    /// Bursts are HIPPI's only, and 256 words of 4 or 8 bytes.
+    fn check_bursts(&self) -> Result<(), SpecError> {
+        let named = [
+            ("line.burst", self.burst.is_some()),
+            ("line.gap", self.gap.is_some()),
+            ("line.fill", self.fill.is_some()),
+        ];
+        if let Framing::Hippi(bursts) = self.framing() {
+            if ![BURST, BURST * 2].contains(&bursts.burst) {
+                let problem = format!(
+                    "is {}, but a burst is 256 words of 4 or 8 bytes: `1KiB` or `2KiB`",
+                    bursts.burst
+                );
+                return refuse("line.burst", problem);
+            }
+            if bursts.gap > bursts.burst {
+                let problem = format!("is {}, longer than a burst; a gap is a few words, such as `16B`", bursts.gap);
+                return refuse("line.gap", problem);
+            }
+            return Ok(());
+        }
+        match named.into_iter().find(|(_, is_there)| *is_there) {
+            Some((key, _)) => refuse(key, "needs `framing = \"hippi\"`; leave it out".into()),
+            None => Ok(()),
         }
     }
 
@@ -474,6 +521,7 @@ impl NetworkSpec {
             );
         }
         in_time("line.propagation", line.propagation(), Span::secs(10))?;
+        line.check_bursts()?;
         let is_atm = line.framing == FramingName::Atm;
         if line.encapsulation.is_some() && !is_atm {
             return refuse("line.encapsulation", "needs `framing = \"atm\"`".into());
@@ -493,7 +541,7 @@ impl NetworkSpec {
     fn check_switch(&self) -> Result<(), SpecError> {
         let is_atm = self.line.framing == FramingName::Atm;
         match (self.topology, &self.switch) {
-            (Topology::Star, None) => {
+            (Topology::Star, None) if self.crossbar.is_none() => {
                 return refuse("switch", "is missing; a star has one in its middle".into());
             }
             (Topology::Line | Topology::Mesh, Some(_)) => {
