@@ -5,11 +5,14 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 8] = [
     "wire",
     "ethernet-100",
     "ethernet-1g",
     "atm-oc3c",
+    "hippi-800",
+    "hippi-1600",
+    "allnode",
     "wan-100m-20ms",
 ];
 

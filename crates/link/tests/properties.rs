@@ -135,7 +135,7 @@ impl Scene {
         match frame.to {
             To::One(to) if to.0 >= self.ports || to == frame.from => Err(Cause::NoSuchPort),
             To::One(to) => Ok([to].into()),
-            _ if self.spec.circuits.is_none() => Ok((0..self.ports)
+            _ if self.spec.broadcasts() => Ok((0..self.ports)
                 .map(Port)
                 .filter(|port| *port != frame.from)
                 .collect()),
@@ -186,8 +186,10 @@ fn line_times(spec: &NetworkSpec, len: Bytes) -> (impl Fn(u64) -> u64, u64) {
         Framing::Fddi => of(len.0 + 22 + 8 + 4 + 2),
         // 24 bytes of network header, 2112 a frame, 36 around it and 24 between two.
         Framing::FibreChannel => of(len.0 + 24 + (len.0 + 24).div_ceil(2_112) * 60),
-        // Bursts of 1 KiB, each with a gap.
-        Framing::Hippi => of((len.0 + 40).div_ceil(1_024) * 1_040),
+        // Full bursts of 256 words, each with a gap of 4.
+        Framing::Hippi(bursts) => {
+            of((len.0 + 40).div_ceil(bursts.burst.0) * (bursts.burst.0 / 64 * 65))
+        }
         Framing::Atm(encapsulation) => {
             let header = match encapsulation {
                 Encapsulation::LlcSnap => 8,
@@ -204,6 +206,16 @@ fn unloaded(spec: &NetworkSpec, frame: &Frame, to: Port) -> Span {
     let (of, time) = line_times(spec, frame.len);
     let way = spec.line.propagation().as_picos();
     let up = time + way + spec.path.delay.as_picos();
+    if let Some(crossbar) = &spec.crossbar {
+        // There and back before the data, then there; twice by way of the server.
+        let inside = crossbar.crossing.as_picos() * u64::from(crossbar.crossbars);
+        let once = crossbar.setup.as_picos() + 6 * way + inside + inside / 2 + time;
+        return there(spec, frame, to, once, crossbar.resolution_delay);
+    }
+    if let Some(stages) = &spec.stages {
+        let once = time + 2 * way + stages.hop.as_picos();
+        return there(spec, frame, to, once, stages.resolution_delay);
+    }
     let picos = match (spec.switch, spec.circuits) {
         (switch, Some(circuits)) if to == frame.from => {
             let latency = switch.map_or(0, |switch| switch.latency.as_picos());
@@ -220,6 +232,16 @@ fn unloaded(spec: &NetworkSpec, frame: &Frame, to: Port) -> Span {
         }
     };
     Span::picos(picos)
+}
+
+/// Once for a frame to another station; twice, and the server's delay, for an address request.
+fn there(spec: &NetworkSpec, frame: &Frame, to: Port, once: u64, server: Span) -> Span {
+    let whole = if to == frame.from {
+        2 * once + server.as_picos()
+    } else {
+        once
+    };
+    Span::picos(whole) + spec.path.delay
 }
 
 /// A random network, in the words of a file.
@@ -481,7 +503,7 @@ proptest! {
         }
         let of_station = of_station.into_values().map(|frames| frames.into_values().collect::<Vec<_>>());
         // On a star, each port's frames also come through one serializer, one whole frame after the other.
-        let is_serial = scene.spec.topology == Topology::Star && scene.spec.circuits.is_none();
+        let is_serial = scene.spec.switch.is_some() && scene.spec.circuits.is_none();
         for window in at_port.values().filter(|_| is_serial).flat_map(|frames| frames.windows(2)) {
             prop_assert!(window[1].1.since(window[0].1) >= Span::picos(window[1].2));
         }

@@ -136,6 +136,22 @@ fn one_way_times_are_sums_of_their_parts() {
             1_500,
             5_120_000 + 123_040_000 + 10_000_000_000,
         ),
+        // Signals there and back in 4 x 25 m and 500 ns, 5 us of set-up; a burst with its gap; half of the way back again.
+        ("hippi-800", 29, 6_000_000 + 1_040 * 10_000 + 500_000),
+        (
+            "hippi-800",
+            65_280,
+            6_000_000 + 64 * 1_040 * 10_000 + 500_000,
+        ),
+        ("hippi-1600", 29, 6_000_000 + 2_080 * 5_000 + 500_000),
+        (
+            "hippi-1600",
+            65_280,
+            6_000_000 + 32 * 2_080 * 5_000 + 500_000,
+        ),
+        // 28.8 Mb/s, one stage of 1 us, twice 20 m.
+        ("allnode", 29, 8_055_556 + 1_000_000 + 200_000),
+        ("allnode", 1_500, 416_666_667 + 1_000_000 + 200_000),
         ("wire", 29, 0),
         ("wire", 1_500, 0),
         ("wire:delay=10ms", 1_500, 10_000_000_000),
@@ -198,6 +214,10 @@ fn a_full_station_reaches_the_ceiling() {
         ("ethernet-1g", 1_500, 1_538, 1_000_000_000),
         ("atm-oc3c", 9_180, 192 * 53, 149_760_000),
         ("wan-100m-20ms", 1_500, 1_538, 100_000_000),
+        // 6 us of set-up are 600 bytes of line, or 1200.
+        ("hippi-800", 65_280, 66_560 + 600, 800_000_000),
+        ("hippi-1600", 65_280, 66_560 + 1_200, 1_600_000_000),
+        ("allnode", 1_500, 1_500, 28_800_000),
     ];
     for spec in catalogue().iter().filter(|spec| spec.line.rate.is_some()) {
         assert!(rows.iter().any(|row| row.0 == spec.name), "{}", spec.name);
