@@ -235,7 +235,10 @@ impl Line {
                 return refuse("line.burst", problem);
             }
             if bursts.gap > bursts.burst {
-                let problem = format!("is {}, longer than a burst; a gap is a few words, such as `16B`", bursts.gap);
+                let problem = format!(
+                    "is {}, longer than a burst; a gap is a few words, such as `16B`",
+                    bursts.gap
+                );
                 return refuse("line.gap", problem);
             }
             return Ok(());

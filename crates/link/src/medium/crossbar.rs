@@ -203,7 +203,8 @@ impl Crossbar {
             return refuse("line.rate", problem.into());
         }
         if let Framing::Atm(_) = spec.line.framing() {
-            let problem = "is \"atm\", but a crossbar of connections carries no cells: write \"hippi\"";
+            let problem =
+                "is \"atm\", but a crossbar of connections carries no cells: write \"hippi\"";
             return refuse("line.framing", problem.into());
         }
         Ok(())
@@ -239,7 +240,9 @@ impl Crossbar {
         let Framing::Hippi(bursts) = spec.line.framing() else {
             return Ok(());
         };
-        let words = spec.line.unit_time(bursts.words(self.piece(Bytes(spec.mtu))));
+        let words = spec
+            .line
+            .unit_time(bursts.words(self.piece(Bytes(spec.mtu))));
         if words <= self.hold {
             return Ok(());
         }

@@ -56,8 +56,8 @@ struct Source {
     number: u64,
     /// How often the frame at the head was refused.
     refusals: u32,
-    /// Since when an outband request for the frame at the head was possible: it was at the head, and the one before it had
-    /// its connection.
+    /// Since when an outband request for the frame at the head was possible: it was at the head, and the data of the one
+    /// before it flowed.
     asked: Instant,
 }
 
@@ -69,7 +69,7 @@ impl Source {
     /// A frame is about to be queued.
     fn expect(&mut self, now: Instant) {
         if self.sender.front().is_none() {
-            self.asked = now;
+            self.asked = self.asked.max(now);
         }
     }
 }
@@ -282,7 +282,7 @@ impl Switch {
         let end = now + opening + self.transfer(parcel.0.len);
         let number = self.turn(source, State::Sending(Some(parcel), taken));
         // The next request may go out with the data of this one.
-        self.sources[source].asked = now;
+        self.sources[source].asked = now + opening;
         self.calendar.insert(end, Step::End { source, number });
     }
 
@@ -408,6 +408,7 @@ impl Switch {
                 State::Idle | State::Refused | State::Sending(None, _) => continue,
             }
             self.turn(source, State::Idle);
+            self.sources[source].asked = now;
             cut.push(source);
         }
         for source in cut {
