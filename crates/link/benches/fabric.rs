@@ -77,6 +77,13 @@ fn round(ports: u16) -> Vec<(Port, Port)> {
         .collect()
 }
 
+/// So many ports to one more.
+fn incast(senders: u16) -> Vec<(Port, Port)> {
+    (0..senders)
+        .map(|from| (Port(from), Port(senders)))
+        .collect()
+}
+
 fn frames(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("frame");
     group.throughput(Throughput::Elements(10_000));
@@ -84,6 +91,10 @@ fn frames(criterion: &mut Criterion) {
     for (name, what, ports, pairs) in [
         ("ethernet-1g", "2 ports", 2, round(2)),
         ("ethernet-1g", "8 ports", 8, round(8)),
+        ("hippi-800", "8 ports", 8, round(8)),
+        ("hippi-800", "8 into 1", 9, incast(8)),
+        ("allnode", "8 ports", 8, round(8)),
+        ("allnode", "8 into 1", 9, incast(8)),
         ("atm-oc3c", "2 ports", 2, round(2)),
         ("atm-oc3c", "2 into 1", 3, two_into_one),
     ] {

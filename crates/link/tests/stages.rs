@@ -347,3 +347,19 @@ fn it_changes_and_restarts() {
     ];
     assert_eq!(story, want);
 }
+
+/// The file for a network of one's own is right, carries frames and meets its ceiling.
+#[test]
+fn the_example_is_a_network() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../plans/examples/networks/stages.toml"
+    );
+    let spec = written(&std::fs::read_to_string(path).expect(path));
+    let mut drive = Drive::new(&spec, 9, 1);
+    let until = Instant::START + Span::millis(500);
+    let exits = drive.saturate(1, spec.mtu, until, |_, _| 8);
+    let took = exits[exits.len() - 1].at.since(exits[0].at);
+    let each = spec.frame_time(Bytes(spec.mtu));
+    assert_eq!(took, each * (exits.len() as u64 - 1));
+}

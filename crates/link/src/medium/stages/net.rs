@@ -406,3 +406,73 @@ impl Medium for Net {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Ecn, Event, FrameId, Kind, To, resolve};
+
+    fn frame(id: u64, from: u16, to: u16) -> Frame {
+        Frame {
+            id: FrameId(id),
+            from: Port(from),
+            to: To::One(Port(to)),
+            len: Bytes(1_000),
+            kind: Kind::Ip,
+            class: Class::default(),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        }
+    }
+
+    /// A frame takes 1 ms, and no time beside it.
+    fn net() -> (Net, Edge) {
+        let selector = "allnode:rate=8Mbit:payload=1/1:length_m=0:hop=0ns:resolution_delay=10ms";
+        let spec = resolve(selector, &|_| Err(String::new())).expect("a network");
+        let table = spec.stages.clone().expect("stages");
+        let net = Net::new(&spec, &table, 3, 1).expect("it can be built");
+        (net, Edge::new(&spec, 3, 1))
+    }
+
+    /// Names and times of what arrives, in milliseconds; losses beside it.
+    fn run(net: &mut Net, edge: &mut Edge) -> (Vec<(u64, u64)>, usize) {
+        while net.next_at().is_some() {
+            net.step(edge);
+        }
+        let (mut arrived, mut losses) = (Vec::new(), 0);
+        while let Some(event) = edge.tell() {
+            match event {
+                Event::Deliver { at, id, .. } => arrived.push((id.0, at.as_nanos() / 1_000_000)),
+                Event::Lost { .. } => losses += 1,
+                _ => {}
+            }
+        }
+        (arrived, losses)
+    }
+
+    #[test]
+    fn background_shares_lines_and_destinations() {
+        let start = Instant::START;
+        let (mut net, mut edge) = net();
+        net.take(start, frame(0, 0, 2), Target::One(Port(2)), &mut edge);
+        net.background(start, frame(1, 0, 1), Port(1), &mut edge);
+        net.take(start, frame(2, 0, 2), Target::One(Port(2)), &mut edge);
+        net.background(start, frame(3, 3, 2), Port(2), &mut edge);
+        let (arrived, losses) = run(&mut net, &mut edge);
+        assert_eq!(arrived, [(0, 1), (1, 2), (3, 2), (2, 3)]);
+        assert_eq!(losses, 0);
+        let now = Instant::from_nanos(3_000_000);
+        for id in 0..5_000 {
+            net.background(now, frame(id, 0, 2), Port(2), &mut edge);
+        }
+        assert!(net.ready(Port(0)));
+        assert_eq!(run(&mut net, &mut edge).1, 5_000 - 4_097);
+    }
+
+    #[test]
+    fn the_address_server_answers_in_turn() {
+        let (mut net, mut edge) = net();
+        net.take(Instant::START, frame(0, 0, 0), Target::Server, &mut edge);
+        assert_eq!(run(&mut net, &mut edge).0, [(0, 1 + 10 + 1)]);
+    }
+}
