@@ -556,7 +556,7 @@ mod tests {
         switch.take(start, frame(2, 0, 2), Target::One(Port(2)), &mut edge);
         switch.background(start, frame(3, 3, 2), Port(2), &mut edge);
         let (arrived, losses) = run(&mut switch, &mut edge);
-        assert_eq!(arrived, [(0, 10), (1, 20), (3, 20), (2, 30)]);
+        assert_eq!(arrived, [(0, 10), (3, 20), (1, 20), (2, 30)]);
         assert_eq!(losses, 0);
     }
 

@@ -459,7 +459,7 @@ mod tests {
         net.take(start, frame(2, 0, 2), Target::One(Port(2)), &mut edge);
         net.background(start, frame(3, 3, 2), Port(2), &mut edge);
         let (arrived, losses) = run(&mut net, &mut edge);
-        assert_eq!(arrived, [(0, 1), (1, 2), (3, 2), (2, 3)]);
+        assert_eq!(arrived, [(0, 1), (3, 2), (1, 2), (2, 3)]);
         assert_eq!(losses, 0);
         let now = Instant::from_nanos(3_000_000);
         for id in 0..5_000 {
