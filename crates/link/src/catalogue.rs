@@ -22,6 +22,10 @@ const FILES: &[(&str, &str)] = &[
         "wan-100m-20ms",
         include_str!("../catalogue/wan-100m-20ms.toml"),
     ),
+    ("fc-266", include_str!("../catalogue/fc-266.toml")),
+    ("fc-1062", include_str!("../catalogue/fc-1062.toml")),
+    ("sp2", include_str!("../catalogue/sp2.toml")),
+    ("ultranet", include_str!("../catalogue/ultranet.toml")),
 ];
 
 /// A knob: its name in a selector, the table and key that it sets, and whether the value is a bare number.
@@ -79,6 +83,20 @@ const KNOBS: &[Knob] = &[
     Knob("interface", "stages", "interface", false),
     Knob("api_latency", "stages", "api_latency", false),
     Knob("resolution_delay", "stages", "resolution_delay", false),
+    Knob("class", "credit", "class", true),
+    Knob("credits", "credit", "credits", true),
+    Knob("shared", "credit", "shared", true),
+    Knob("end_credits", "credit", "end_credits", true),
+    Knob("packet", "credit", "packet", false),
+    Knob("around", "credit", "around", false),
+    Knob("header", "credit", "header", false),
+    Knob("head", "credit", "head", false),
+    Knob("adapter_rate", "credit", "adapter_rate", false),
+    Knob("connect", "credit", "connect", false),
+    Knob("hold", "credit", "hold", false),
+    Knob("login", "credit", "login", false),
+    Knob("discard_after", "credit", "discard_after", false),
+    Knob("resolution_delay", "credit", "resolution_delay", false),
     Knob("delay", "path", "delay", false),
     Knob("loss", "path", "loss", false),
     Knob("reorder", "path", "reorder", false),
@@ -250,6 +268,7 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
     let first = named.clone().next();
     let found = named.find(|knob| has_place(table, knob.1)).or(first);
     let Some(Knob(_, place, key, number)) = found else {
+    let Some(Knob(_, place, key, number)) = knob_of(table, name) else {
         let known: Vec<_> = KNOBS
             .iter()
             .filter(|knob| has_place(table, knob.1))
@@ -289,6 +308,13 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
     }
     target.insert((*key).to_owned(), value);
     Ok(())
+}
+
+/// The knob of this name: where several tables have one, that of a table which the network has.
+fn knob_of(table: &toml::Table, name: &str) -> Option<&'static Knob> {
+    let named = || KNOBS.iter().filter(|knob| knob.0 == name);
+    let mut there = named().filter(|knob| has_place(table, knob.1));
+    there.next().or_else(|| named().next())
 }
 
 /// Tables that a network may leave out and still have.

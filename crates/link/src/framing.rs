@@ -20,10 +20,10 @@ const ETHERNET_OVERHEAD: u64 = 8 + 14 + 4 + 12;
 /// Preamble 8, SD 1, FC 1, DA 6, SA 6, LLC/SNAP 8, FCS 4, ED and FS 2.
 const FDDI_OVERHEAD: u64 = 36;
 /// LLC/SNAP 8 and network header 16 (RFC 2625).
-const FC_DATAGRAM: u64 = 24;
+pub(crate) const FC_DATAGRAM: u64 = 24;
 /// SOF 4, header 24, CRC 4, EOF 4, and six fill words.
-const FC_FRAME: u64 = 36 + 24;
-const FC_PAYLOAD: u64 = 2_112;
+pub(crate) const FC_FRAME: u64 = 36 + 24;
+pub(crate) const FC_PAYLOAD: u64 = 2_112;
 /// HIPPI-FP 8, HIPPI-LE 24, LLC/SNAP 8.
 const HIPPI_HEADER: u64 = 40;
 /// Words of a full burst: 4 bytes each at 800 Mb/s, 8 at 1600.

@@ -1,0 +1,257 @@
+//! The medium: its state, its steps, and what a [`Fabric`](crate::Fabric) asks of it.
+
+use super::connection::Connections;
+use super::ends::{Login, Source, Waiting};
+use super::machine::{Datagram, Input, Line};
+use super::packing::{PacketPace, Packing};
+use super::wiring::Wiring;
+use crate::calendar::Calendar;
+use crate::edge::Edge;
+use crate::medium::{Medium, Target};
+use crate::network::{Command, Refused, VcCommand};
+use crate::station::Queue;
+use crate::{Credit, Fault, Forwarding, Frame, Limit, NetworkSpec, Port, SpecError, Topology};
+use sonde_units::{BitRate, Bytes, Instant, Span};
+
+/// Tables are kept for each two stations.
+const PORTS_MAX: u16 = 1_024;
+
+/// What is due at a time.
+#[derive(Clone, Copy)]
+pub(super) enum Step {
+    /// The head of an input may go on.
+    Head(u32),
+    /// A line may start a packet.
+    Turn(u32),
+    /// A packet has left a chip's central queue.
+    Room(usize),
+    /// A head of an input has waited too long.
+    Expire(u32, u64),
+    /// A packet of a datagram is at its host.
+    Arrived(u32, u32),
+    /// A packet from one to another was acknowledged.
+    Acknowledged(u16, u16),
+    /// The address server has a request in hand.
+    Answer(u32),
+    /// Two stations know each other.
+    LoggedIn(u16, u16),
+    /// A connection of class 1 is set up.
+    Connected(u16, u16),
+}
+
+/// The medium.
+pub(crate) struct Net {
+    pub(super) packing: Packing,
+    /// Of the lines, and of the adapters.
+    pub(super) paces: [PacketPace; 2],
+    rate: BitRate,
+    head: Bytes,
+    payload: sonde_units::Ratio,
+    pub(super) propagation: Span,
+    pub(super) forwarding: Forwarding,
+    pub(super) latency: Span,
+    pub(super) wiring: Wiring,
+    pub(super) inputs: Vec<Input>,
+    pub(super) lines: Vec<Line>,
+    /// The chip before each line.
+    pub(super) before: Vec<Option<usize>>,
+    /// Of each chip: packets that its central queue still takes, its inputs, the one that was served last.
+    pub(super) rooms: Vec<u32>,
+    pub(super) chip_inputs: Vec<Vec<u32>>,
+    pub(super) absorbed: Vec<u32>,
+    pub(super) datagrams: Vec<Datagram>,
+    pub(super) free: Vec<u32>,
+    pub(super) stations: Vec<Queue<Waiting>>,
+    pub(super) sources: Vec<Source>,
+    pub(super) login: Span,
+    pub(super) logins: Vec<Login>,
+    /// Class 2, from one station to another: packets not acknowledged yet, and how many may be.
+    pub(super) is_acknowledged: bool,
+    pub(super) outstanding: Vec<u32>,
+    pub(super) end_credits: u32,
+    pub(super) connections: Option<Connections>,
+    pub(super) connect: Span,
+    /// Datagrams of class 1 that have ended in this step.
+    pub(super) ended: Vec<(u16, u16)>,
+    pub(super) discard_after: Option<Span>,
+    pub(super) resolution_delay: Span,
+    /// When the switch is up again.
+    pub(super) up_at: Instant,
+    pub(super) calendar: Calendar<Step>,
+}
+
+fn check_ports(spec: &NetworkSpec, ports: u16) -> Result<(), SpecError> {
+    let problem = if spec.topology == Topology::Line && ports != 2 {
+        format!("is a line, which joins 2 hosts, not {ports}; ask for 2, or use a star")
+    } else if ports > PORTS_MAX {
+        format!("joins at most {PORTS_MAX} hosts by credits, not {ports}")
+    } else {
+        return Ok(());
+    };
+    let key = "topology";
+    Err(SpecError { key, problem })
+}
+
+impl Net {
+    pub fn new(
+        spec: &NetworkSpec,
+        table: &Credit,
+        ports: u16,
+        _seed: u64,
+    ) -> Result<Self, SpecError> {
+        check_ports(spec, ports)?;
+        let packing = Packing::new(spec, table);
+        let rate = spec.line.usable().expect("it was checked");
+        let pace = |rate| PacketPace::new(packing, rate, table.head);
+        let paces = [pace(rate), pace(table.adapter_rate.unwrap_or(rate))];
+        let buffers = match spec.switch.map(|switch| switch.buffer) {
+            Some(Limit::Frames(buffers)) => buffers as u32,
+            _ => table.credits,
+        };
+        let wiring = Wiring::new(spec, table, ports, buffers);
+        let inputs: Vec<_> = wiring
+            .inputs
+            .iter()
+            .map(|&(node, feeder)| Input::new(node, feeder))
+            .collect();
+        let mut chip_inputs = vec![Vec::new(); wiring.all_chips()];
+        for (number, (node, _)) in (0..).zip(&wiring.inputs) {
+            if let Some(chip) = wiring.chip_number(*node) {
+                chip_inputs[chip].push(number);
+            }
+        }
+        let wires = wiring.wires.iter();
+        let (latency, forwarding) = spec
+            .switch
+            .map_or((Span::ZERO, Forwarding::StoreAndForward), |switch| {
+                (switch.latency, switch.forwarding)
+            });
+        let pairs = usize::from(ports) * usize::from(ports);
+        // The connect frame there and back, stored and forwarded.
+        let way = if wiring.has_switch {
+            (paces[0].bare() + spec.line.propagation()) * 2 + latency
+        } else {
+            paces[0].bare() + spec.line.propagation()
+        };
+        Ok(Self {
+            packing,
+            rate,
+            head: table.head,
+            payload: spec.line.payload,
+            propagation: spec.line.propagation(),
+            forwarding,
+            latency,
+            lines: wires
+                .map(|wire| Line::new(wire.pace, wire.end, wire.buffers))
+                .collect(),
+            before: wiring.chips_before(),
+            rooms: vec![table.shared; wiring.all_chips()],
+            absorbed: vec![0; wiring.all_chips()],
+            chip_inputs,
+            datagrams: Vec::new(),
+            free: Vec::new(),
+            stations: (0..ports).map(|_| Queue::new(spec.station.queue)).collect(),
+            sources: (0..2 * ports).map(|_| Source::default()).collect(),
+            login: table.login,
+            logins: vec![Login::Out; if table.login.is_zero() { 0 } else { pairs }],
+            is_acknowledged: table.class == 2,
+            outstanding: vec![0; if table.class == 2 { pairs } else { 0 }],
+            end_credits: table.end_credits,
+            connections: (table.class == 1).then(|| Connections::new(ports, table.hold)),
+            connect: table.connect + way * 2,
+            ended: Vec::new(),
+            discard_after: table.discard_after,
+            resolution_delay: table.resolution_delay,
+            up_at: Instant::START,
+            calendar: Calendar::new(),
+            inputs,
+            paces,
+            wiring,
+        })
+    }
+
+    fn turn_rate(&mut self, rate: Option<BitRate>) -> Result<(), Refused> {
+        let usable = rate.map_or(self.rate, |rate| rate.scaled(self.payload));
+        if usable.bps() < 1_000 {
+            return Err(Refused::Value {
+                what: "the rate",
+                value: usable.to_string(),
+                remedy: "give 1kbit or more",
+            });
+        }
+        self.paces[0] = PacketPace::new(self.packing, usable, self.head);
+        Ok(())
+    }
+}
+
+impl Medium for Net {
+    fn admits(&mut self, _: Instant, port: Port, len: Bytes) -> bool {
+        self.stations[usize::from(port.0)].admits(len)
+    }
+
+    fn ready(&self, port: Port) -> bool {
+        self.stations[usize::from(port.0)].ready()
+    }
+
+    fn backlog(&mut self, _: Instant, port: Port) -> Bytes {
+        self.backlog_of(port)
+    }
+
+    fn take(&mut self, now: Instant, frame: Frame, target: Target, edge: &mut Edge) {
+        let from = frame.from.0;
+        self.stations[usize::from(from)].push(frame.len, Waiting { frame, target });
+        if let Target::One(to) = target {
+            self.log_in(now, from, to.0);
+        }
+        self.feed(now, u32::from(from), edge);
+    }
+
+    fn background(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
+        self.haunt(now, frame, to, edge);
+    }
+
+    fn command(&mut self, now: Instant, command: Command, edge: &mut Edge) -> Result<(), Refused> {
+        match command {
+            Command::Vc(_) if self.login.is_zero() => Err(Refused::NoCircuits),
+            Command::Vc(VcCommand::Establish(a, b)) => {
+                self.log_in(now, a.0, b.0);
+                Ok(())
+            }
+            Command::Vc(VcCommand::Release(a, b)) => {
+                self.log_out(now, a.0, b.0, edge);
+                Ok(())
+            }
+            Command::Fault(Fault::Rate { rate }) => self.turn_rate(rate),
+            Command::Fault(Fault::Restart { down }) if self.wiring.has_switch => {
+                self.up_at = self.up_at.max(now + down);
+                self.restart(now, edge);
+                Ok(())
+            }
+            _ => Err(Refused::NotHere {
+                what: "such part",
+                remedy: "it has stations, lines (`rate`) and, but on a line, a switch (`restart`)",
+            }),
+        }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        self.calendar.next_at()
+    }
+
+    fn step(&mut self, edge: &mut Edge) {
+        let Some((at, step)) = self.calendar.pop() else {
+            return;
+        };
+        match step {
+            Step::Head(input) => self.on_head(at, input, edge),
+            Step::Turn(line) => self.on_turn(at, line, edge),
+            Step::Room(chip) => self.on_room(at, chip),
+            Step::Expire(input, heads) => self.on_expire(at, input, heads, edge),
+            Step::Arrived(place, index) => self.on_arrived(at, place, index, edge),
+            Step::Acknowledged(from, to) => self.acknowledged(at, from, to, edge),
+            Step::Answer(place) => self.answer(at, place, edge),
+            Step::LoggedIn(a, b) => self.on_login(at, a, b, edge),
+            Step::Connected(a, b) => self.on_connected(at, a, b, edge),
+        }
+    }
+}
