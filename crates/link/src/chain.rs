@@ -39,7 +39,7 @@ impl Headers {
 /// What is left after one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainStep {
-    /// The step: `line`, `sonet` or `payload`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
+    /// The step: `line`, `sonet` or `payload`, `adapter`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
     pub step: &'static str,
     /// Bits a second that are left.
     pub bps: u64,
@@ -88,6 +88,14 @@ pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
                 _ => "payload",
             },
             bps: usable.bps(),
+            bytes: wire,
+        });
+    }
+    let adapter = spec.credit.as_ref().and_then(|credit| credit.adapter_rate);
+    if let Some(adapter) = adapter.filter(|adapter| *adapter < usable) {
+        chain.push(ChainStep {
+            step: "adapter",
+            bps: adapter.bps(),
             bytes: wire,
         });
     }

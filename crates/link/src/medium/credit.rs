@@ -120,14 +120,20 @@ impl Credit {
             return refuse("credit.discard_after", problem);
         }
         if let Some(rate) = self.adapter_rate.filter(|rate| rate.bps() < 1_000) {
-            return refuse("credit.adapter_rate", format!("is {rate}; give 1kbit or more"));
+            return refuse(
+                "credit.adapter_rate",
+                format!("is {rate}; give 1kbit or more"),
+            );
         }
         let spans = [
             ("credit.connect", self.connect),
             ("credit.hold", self.hold),
             ("credit.login", self.login),
             ("credit.resolution_delay", self.resolution_delay),
-            ("credit.discard_after", self.discard_after.unwrap_or(Span::ZERO)),
+            (
+                "credit.discard_after",
+                self.discard_after.unwrap_or(Span::ZERO),
+            ),
         ];
         for (key, span) in spans {
             if span > Span::secs(60) {
@@ -165,7 +171,10 @@ impl Credit {
             let problem = format!("is {packet}, but a packet carries 1B to 1MiB");
             return refuse("credit.packet", problem);
         }
-        for (key, bytes) in [("credit.around", self.around), ("credit.header", self.header)] {
+        for (key, bytes) in [
+            ("credit.around", self.around),
+            ("credit.header", self.header),
+        ] {
             if let Some(bytes) = bytes.filter(|bytes| bytes.0 > 65_536) {
                 return refuse(key, format!("is {bytes}, but at most 64KiB is possible"));
             }

@@ -61,16 +61,19 @@ impl Connections {
 
     /// Asks for a way from one station to another; an open one is busy from now on.
     fn access(&mut self, now: Instant, from: u16, to: u16) -> Access {
-        if std::mem::take(&mut self.side(from).is_granted) {
+        let side = *self.side(from);
+        if side.is_granted && side.up_at.is_some_and(|up| up <= now) {
+            self.side(from).is_granted = false;
             return Access::Open;
         }
-        let side = *self.side(from);
         if side.peer == Some(to) {
             if side.up_at.is_some_and(|up| up > now) {
                 return Access::Waits;
             }
             let is_kept = side.busy > 0
-                || side.idle_at.is_some_and(|idle| now.since(idle) <= self.hold);
+                || side
+                    .idle_at
+                    .is_some_and(|idle| now.since(idle) <= self.hold);
             if is_kept && !self.is_wanted(from, to) {
                 self.side(from).busy += 1;
                 self.side(to).busy += 1;
@@ -86,7 +89,8 @@ impl Connections {
 
     /// Whether another pair waits for one of the two.
     fn is_wanted(&self, a: u16, b: u16) -> bool {
-        let touches = |&(from, to): &(u16, u16)| [from, to].iter().any(|end| *end == a || *end == b);
+        let touches =
+            |&(from, to): &(u16, u16)| [from, to].iter().any(|end| *end == a || *end == b);
         self.asked.iter().any(touches)
     }
 

@@ -308,7 +308,11 @@ impl Net {
             is_full.then_some(Cause::Overflow)
         };
         if let Some(cause) = cause {
-            let at = if is_inside { Place::Output } else { Place::Station };
+            let at = if is_inside {
+                Place::Output
+            } else {
+                Place::Station
+            };
             return self.discard(now, place, at, cause, edge);
         }
         self.sources[source as usize].ghosts.push_back(place);
@@ -351,11 +355,7 @@ impl Net {
         if datagram.gone < datagram.packets {
             return;
         }
-        let (from, to, is_connected) = (
-            datagram.frame.from.0,
-            datagram.to,
-            datagram.is_connected,
-        );
+        let (from, to, is_connected) = (datagram.frame.from.0, datagram.to, datagram.is_connected);
         self.free.push(place);
         if is_connected {
             self.ended.push((from, to));

@@ -149,7 +149,11 @@ impl Line {
     /// The next input in turn.
     fn pick(&mut self) -> Option<u32> {
         let after = self.waiting.partition_point(|input| *input <= self.last);
-        let index = if after == self.waiting.len() { 0 } else { after };
+        let index = if after == self.waiting.len() {
+            0
+        } else {
+            after
+        };
         if index == self.waiting.len() {
             return None;
         }
@@ -233,7 +237,10 @@ impl Net {
             return;
         }
         let Some(&packet) = here.packets.front() else {
-            return self.feed(now, input, edge);
+            if self.wiring.is_source(input) {
+                self.feed(now, input, edge);
+            }
+            return;
         };
         let ready = packet.eligible.max(here.read_free);
         if ready > now {
@@ -269,7 +276,8 @@ impl Net {
         if let (Some(_), Some(limit)) = (chip, self.discard_after) {
             // One picosecond later it has waited for longer.
             let at = packet.arrives + limit + Span::picos(1);
-            self.calendar.insert(at.max(now), Step::Expire(input, heads));
+            self.calendar
+                .insert(at.max(now), Step::Expire(input, heads));
         }
     }
 
@@ -483,7 +491,11 @@ impl Net {
     /// Loses all that the chips hold.
     pub(super) fn clear(&mut self, now: Instant, edge: &mut Edge) {
         for input in 0..self.inputs.len() as u32 {
-            if self.wiring.chip_number(self.inputs[input as usize].node).is_none() {
+            if self
+                .wiring
+                .chip_number(self.inputs[input as usize].node)
+                .is_none()
+            {
                 continue;
             }
             while self.inputs[input as usize]

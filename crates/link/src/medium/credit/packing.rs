@@ -126,7 +126,11 @@ mod tests {
             let packets = packing.packets(len);
             let wire = packing.full() * u64::from(packets - 1) + packing.last(len);
             assert_eq!(wire, Framing::FibreChannel.wire(len), "{len}");
-            assert_eq!(u64::from(packets), Framing::FibreChannel.units(len), "{len}");
+            assert_eq!(
+                u64::from(packets),
+                Framing::FibreChannel.units(len),
+                "{len}"
+            );
         }
         assert_eq!(packing.packets(Bytes(65_280)), 31);
     }

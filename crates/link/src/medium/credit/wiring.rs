@@ -113,8 +113,8 @@ impl Wiring {
     fn join(&mut self, port: u16, credit: &Credit, buffers: u32) {
         let has_adapter = credit.adapter_rate.is_some();
         let down = |port| has_adapter.then_some(Node::Down(port));
-        let into = has_adapter
-            .then(|| self.wire(Pace::Adapter, Some(Node::Up(port)), credit.credits));
+        let into =
+            has_adapter.then(|| self.wire(Pace::Adapter, Some(Node::Up(port)), credit.credits));
         let up = if self.has_switch {
             self.wire(Pace::Line, Some(Node::Chip(port / self.chip)), buffers)
         } else {
