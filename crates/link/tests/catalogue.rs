@@ -5,7 +5,7 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 12] = [
     "wire",
     "ethernet-100",
     "ethernet-1g",
@@ -14,6 +14,10 @@ const NAMES: [&str; 8] = [
     "hippi-1600",
     "allnode",
     "wan-100m-20ms",
+    "fc-266",
+    "fc-1062",
+    "sp2",
+    "ultranet",
 ];
 
 fn file(name: &str) -> String {

@@ -160,6 +160,80 @@ fn near(got: f64, want: f64, share: f64) -> bool {
 /// A frame of 2172 bytes at 212.5 Mb/s: 81,769,412 ps.
 const FULL: u64 = 81_769_412;
 
+/// Cut-through: the head on each line but the last, or as much more as keeps the faster line behind from running dry.
+#[test]
+fn one_way_times_are_sums_of_their_parts() {
+    let fc_266 = |last| 1_054_118 + 2 * 100_000 + 4_000_000 + last;
+    let fc_1062 = |last| 263_530 + 2 * 100_000 + 2_000_000 + last;
+    let rows = [
+        // 29 and 24 and 60 bytes; 30 full frames and one of 1944 and 60.
+        ("fc-266", 29, 1, fc_266(4_254_118)),
+        ("fc-266", 65_280, 1, fc_266(30 * FULL + 75_444_706)),
+        ("fc-1062", 29, 1, fc_1062(1_063_530)),
+        ("fc-1062", 65_280, 1, fc_1062(30 * 20_442_353 + 18_861_177)),
+        // 36 bytes at 280 and 320 Mb/s, the head of 3 bytes, 50 ns of cable and 125 ns a chip: one chip, or three.
+        ("sp2", 29, 1, 128_572 + 250_000 + 125_000 + 1_028_572),
+        ("sp2", 29, 5, 128_572 + 3 * 250_000 + 125_000 + 1_028_572),
+        // 264 packets of 255 bytes and one of 55.
+        (
+            "sp2",
+            65_520,
+            1,
+            910_715 + 250_000 + 125_000 + 264 * 7_285_715 + 1_571_429,
+        ),
+        // Stored everywhere: 61 bytes at 800 and 250 Mb/s; eight packets of 4128.
+        (
+            "ultranet",
+            29,
+            1,
+            2 * (610_000 + 1_952_000 + 500_000) + 10_000_000,
+        ),
+        (
+            "ultranet",
+            32_768,
+            1,
+            2 * 41_280_000 + 9 * 132_096_000 + 2 * 500_000 + 10_000_000,
+        ),
+    ];
+    for (name, len, to, picos) in rows {
+        let spec = network(&format!("{name}:login=0s"));
+        let flood = Flood::run(&spec, 8, vec![sender(0, to, len, 1)]);
+        assert_eq!(flood.arrivals[0].at, picos, "{name} {len}");
+    }
+    // The question for an address goes to the switch, whole, and comes back after a millisecond.
+    let mut flood = Flood::new(&network("ultranet"), 2, Vec::new());
+    let question = Frame {
+        kind: Kind::Resolve(Port(1)),
+        to: To::All,
+        ..frame(0, 0, 0, 29)
+    };
+    assert_eq!(
+        flood.network.offer(Instant::START, question),
+        Admission::Taken
+    );
+    flood.frames.push((0, 0));
+    flood.until(Instant::from_picos(u64::MAX / 2));
+    assert_eq!(flood.arrivals[0].at, 1_000_000_000 + 16_124_000);
+}
+
+/// Full datagrams end one frame time after the other, to the picosecond.
+#[test]
+fn a_full_station_keeps_the_frame_time() {
+    for (name, picos) in [
+        ("fc-266", 30 * FULL + 75_444_706),
+        ("fc-1062", 30 * 20_442_353 + 18_861_177),
+        ("sp2", 264 * 7_285_715 + 1_571_429),
+        ("ultranet", 8 * 132_096_000),
+    ] {
+        let spec = network(name);
+        assert_eq!(spec.frame_time(Bytes(spec.mtu)).as_picos(), picos, "{name}");
+        let flood = Flood::run(&spec, 2, vec![sender(0, 1, spec.mtu, 100)]);
+        let ends = flood.arrivals.windows(2).skip(1);
+        let is_full = |pair: &[Arrival]| pair[1].at - pair[0].at == picos;
+        assert!(ends.into_iter().all(is_full), "{name}");
+    }
+}
+
 /// 65240/(65304 + 31 x 60) of 212.5 and 850 Mb/s, and the same at an MTU of 4096, which takes two frames.
 #[test]
 fn fibre_channel_leaves_97_14_percent() {

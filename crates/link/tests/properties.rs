@@ -180,7 +180,18 @@ fn line_times(spec: &NetworkSpec, len: Bytes) -> (impl Fn(u64) -> u64, u64) {
         })
     };
     let frame = match spec.line.framing() {
-        Framing::None => of(len.0),
+        Framing::None => {
+            // Without packets one of any length, and nothing around it.
+            let credit = spec.credit.as_ref();
+            let bytes = |key: fn(&sonde_link::Credit) -> Option<Bytes>| {
+                credit.and_then(key).map(|bytes| bytes.0)
+            };
+            let data = len.0 + bytes(|credit| credit.header).unwrap_or(0);
+            let packets = data
+                .div_ceil(bytes(|credit| credit.packet).unwrap_or(u64::MAX))
+                .max(1);
+            of(data + packets * bytes(|credit| credit.around).unwrap_or(0))
+        }
         Framing::Ethernet => of(len.0.max(46) + 8 + 14 + 4 + 12),
         // Preamble, delimiters and addresses 22, LLC/SNAP 8, FCS 4, end and status 2.
         Framing::Fddi => of(len.0 + 22 + 8 + 4 + 2),
@@ -215,6 +226,13 @@ fn unloaded(spec: &NetworkSpec, frame: &Frame, to: Port) -> Span {
     if let Some(stages) = &spec.stages {
         let once = time + 2 * way + stages.hop.as_picos();
         return there(spec, frame, to, once, stages.resolution_delay);
+    }
+    if let Some(credit) = &spec.credit {
+        // Packets overlap on the lines: all of them on one, and through one chip at least.
+        let latency = spec.switch.map_or(0, |switch| switch.latency.as_picos());
+        let served = credit.resolution_delay.as_picos() + time;
+        let least = up + way + latency + if to == frame.from { served } else { 0 };
+        return Span::picos(least);
     }
     let picos = match (spec.switch, spec.circuits) {
         (switch, Some(circuits)) if to == frame.from => {
@@ -344,6 +362,9 @@ fn any_network() -> impl Strategy<Value = NetworkSpec> {
             }
             if let Some(circuits) = spec.circuits.as_mut().filter(|_| is_svc) {
                 circuits.signalling = Signalling::Svc;
+            }
+            if let Some(credit) = spec.credit.as_mut().filter(|_| is_svc) {
+                (credit.class, credit.login) = (1 + (index % 2) as u8, Span::micros(300));
             }
             spec
         },
@@ -503,7 +524,9 @@ proptest! {
         }
         let of_station = of_station.into_values().map(|frames| frames.into_values().collect::<Vec<_>>());
         // On a star, each port's frames also come through one serializer, one whole frame after the other.
-        let is_serial = scene.spec.switch.is_some() && scene.spec.circuits.is_none();
+        // Cells and packets of several mix there.
+        let is_mixed = scene.spec.circuits.is_some() || scene.spec.credit.is_some();
+        let is_serial = scene.spec.switch.is_some() && !is_mixed;
         for window in at_port.values().filter(|_| is_serial).flat_map(|frames| frames.windows(2)) {
             prop_assert!(window[1].1.since(window[0].1) >= Span::picos(window[1].2));
         }

@@ -172,6 +172,7 @@ impl Credit {
             return refuse("credit.packet", problem);
         }
         for (key, bytes) in [
+            ("credit.head", Some(self.head)),
             ("credit.around", self.around),
             ("credit.header", self.header),
         ] {
