@@ -121,5 +121,28 @@ fn cells(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, frames, cells);
+/// The same by the packet: 31 in a datagram of 65280 bytes on Fibre Channel, 265 in one of 65520 on the SP-2.
+fn packets(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("packet");
+    let into_one = |ports| (1..ports).map(|from| (Port(from), Port(0))).collect();
+    for (name, what, ports, pairs, packets) in [
+        ("fc-266", "1 to 1", 2, vec![(Port(0), Port(1))], 31),
+        ("fc-266", "2 ports", 2, round(2), 31),
+        ("fc-266", "8 ports", 8, round(8), 31),
+        ("fc-266", "8 into 1", 9, into_one(9), 31),
+        ("sp2", "1 to 1", 8, vec![(Port(0), Port(5))], 265),
+        ("sp2", "8 ports", 8, round(8), 265),
+        ("sp2", "8 into 1", 9, into_one(9), 265),
+    ] {
+        let mut saturated = Saturated::new(name, ports, pairs);
+        saturated.run(100);
+        group.throughput(Throughput::Elements(100 * packets));
+        group.bench_function(BenchmarkId::new(name, what), |bencher| {
+            bencher.iter(|| saturated.run(100));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, frames, cells, packets);
 criterion_main!(benches);

@@ -403,6 +403,13 @@ impl NetworkSpec {
         !by_circuits && !by_address
     }
 
+    /// Whether the first frame between two stations waits until they are joined: by a switched circuit, by a login.
+    pub fn joins_first(&self) -> bool {
+        let is_switched = |circuits: Circuits| circuits.signalling == Signalling::Svc;
+        let logs_in = |credit: &Credit| !credit.login.is_zero();
+        self.circuits.is_some_and(is_switched) || self.credit.as_ref().is_some_and(logs_in)
+    }
+
     /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the bottleneck: what bounds the rate of a
     /// stream of such frames.
     pub fn frame_time(&self, len: Bytes) -> Span {

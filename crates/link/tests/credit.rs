@@ -163,8 +163,8 @@ const FULL: u64 = 81_769_412;
 /// Cut-through: the head on each line but the last, or as much more as keeps the faster line behind from running dry.
 #[test]
 fn one_way_times_are_sums_of_their_parts() {
-    let fc_266 = |last| 1_054_118 + 2 * 100_000 + 4_000_000 + last;
-    let fc_1062 = |last| 263_530 + 2 * 100_000 + 2_000_000 + last;
+    let fc_266 = |last: u64| 1_054_118 + 2 * 100_000 + 4_000_000 + last;
+    let fc_1062 = |last: u64| 263_530 + 2 * 100_000 + 2_000_000 + last;
     let rows = [
         // 29 and 24 and 60 bytes; 30 full frames and one of 1944 and 60.
         ("fc-266", 29, 1, fc_266(4_254_118)),
@@ -663,6 +663,48 @@ fn the_rate_can_be_turned() {
         flood.network.command(flood.now, trunk),
         Err(Refused::NotHere { .. })
     ));
+}
+
+/// The user's own network of the examples.
+#[test]
+fn the_example_can_be_built() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../plans/examples/networks/credit.toml"
+    );
+    let text = std::fs::read_to_string(file).expect(file);
+    let most = |selector: &str| {
+        let spec = resolve(selector, &|_| Ok(text.clone())).expect(selector);
+        let flood = Flood::run(&spec, 2, vec![sender(0, 1, spec.mtu, 500)]);
+        flood.rate(0, spec.mtu - 40) / 1e6
+    };
+    let (one, four, eight) = (most("./x:credits=1"), most("./x:credits=4"), most("./x"));
+    assert!(near(eight, 822.0, 0.02), "{eight}");
+    assert!(
+        one < four / 2.0 && four < eight / 1.2,
+        "{one} {four} {eight}"
+    );
+}
+
+/// What is wrong with a table, and what would be right.
+#[test]
+fn wrong_tables_are_refused_with_a_remedy() {
+    for (selector, part) in [
+        ("fc-266:class=4", "1, 2 and 3"),
+        ("fc-266:credits=0", "1 to 65535"),
+        ("fc-266:packet=1KiB", "leave it out"),
+        ("fc-266:buffer=64KiB", "16frames"),
+        ("fc-266:login=100s", "60s"),
+        ("sp2:packet=0B", "1B to 1MiB"),
+        ("sp2:head=1GB", "64KiB"),
+        ("sp2:adapter_rate=10bit", "1kbit"),
+        ("sp2:framing=ethernet", "fibre-channel"),
+    ] {
+        let refusal = resolve(selector, &|_| unreachable!())
+            .expect_err(selector)
+            .to_string();
+        assert!(refusal.contains(part), "{selector}: {refusal}");
+    }
 }
 
 /// The networks with few and many buffers, each class, one switch and two stages.

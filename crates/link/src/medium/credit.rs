@@ -220,7 +220,7 @@ impl Credit {
         };
         if !matches!(switch.buffer, Limit::Frames(1..=65_535)) {
             let problem = format!(
-                "is {}, but the packets of an input count here: `1frames` to `65535frames`",
+                "is {}, but the packets of an input count here, such as `16frames`, 1 to 65535",
                 switch.buffer
             );
             return refuse("switch.buffer", problem);
