@@ -263,11 +263,6 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| error("is not a knob: write `knob=value`, as in `mtu=1500`".into()))?;
-    // One name may stand for a key of several tables: that which the network has holds.
-    let mut named = KNOBS.iter().filter(|knob| knob.0 == name);
-    let first = named.clone().next();
-    let found = named.find(|knob| has_place(table, knob.1)).or(first);
-    let Some(Knob(_, place, key, number)) = found else {
     let Some(Knob(_, place, key, number)) = knob_of(table, name) else {
         let known: Vec<_> = KNOBS
             .iter()

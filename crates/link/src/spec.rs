@@ -439,6 +439,15 @@ impl NetworkSpec {
     /// # Errors
     /// The first key that is wrong.
     pub fn check(&self) -> Result<(), SpecError> {
+        if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
+            return refuse(
+                "mtu",
+                format!(
+                    "is {}, but IPv4 asks for {MTU_MIN} to {MTU_MAX} bytes",
+                    self.mtu
+                ),
+            );
+        }
         if let [first, second, ..] = medium::tables(self)[..] {
             let problem = format!(
                 "stands beside [{first}]; a network has one medium, keep one of the tables"
@@ -451,15 +460,6 @@ impl NetworkSpec {
         self.host.as_ref().map_or(Ok(()), HostSpec::check)?;
         self.check_path()?;
         schedule::schedule(&self.load, &self.fault)?;
-        if !(MTU_MIN..=MTU_MAX).contains(&self.mtu) {
-            return refuse(
-                "mtu",
-                format!(
-                    "is {}, but IPv4 asks for {MTU_MIN} to {MTU_MAX} bytes",
-                    self.mtu
-                ),
-            );
-        }
         if self.station.queue.0 < 2 * self.mtu {
             let problem = format!(
                 "is {}, but the queue must hold two frames: at least {}",
