@@ -21,6 +21,7 @@ mod frame;
 mod framing;
 mod host;
 mod hosted;
+mod graph;
 pub mod ledger;
 mod load;
 mod medium;
@@ -44,6 +45,9 @@ pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing}
 pub use host::HostSpec;
 pub use hosted::Hosted;
 pub use load::{Captured, FLOWS_MAX, Flow, Law};
+pub use framing::{CELL_PAYLOAD, CELL_WIRE, Encapsulation, Framing};
+pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
+pub use load::{Flow, Law};
 pub use medium::bus::Bus;
 pub use medium::credit::Credit;
 pub use medium::crossbar::{Busy, Choice, Crossbar, Order, Signals};

@@ -5,6 +5,7 @@
 //! Checked: `tests/catalogue.rs` reads good and bad files.
 
 use crate::framing::{Bursts, Fill};
+use crate::graph::{self, Assignment, Layout, PortLine, Site, Trunk};
 use crate::{
     Bus, Credit, Crossbar, Encapsulation, Framing, HostSpec, Limit, Sci, Stages, TokenRing, medium,
 };
@@ -36,6 +37,21 @@ pub struct NetworkSpec {
     /// The switch of a star.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
+    /// How several switches are laid out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fabric: Option<Layout>,
+    /// Trunks between them, beside those that the topology has by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trunk: Vec<Trunk>,
+    /// Places far from each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub site: Vec<Site>,
+    /// Hosts whose lines are not as the others'.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub port: Vec<PortLine>,
+    /// Who goes by which trunk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assign: Vec<Assignment>,
     /// Virtual circuits, with ATM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuits: Option<Circuits>,
@@ -133,10 +149,21 @@ pub enum Topology {
     Star,
     /// All stations on one segment.
     Bus,
-    /// Stations one after the other, and back to the first.
+    /// Stations, or switches, one after the other, and back to the first.
     Ring,
     /// Stations at a network of small switches in stages.
     Multistage,
+    /// Several switches with the trunks that are written; also called `two-switches`.
+    #[serde(alias = "two-switches")]
+    Switches,
+    /// Several switches, each two joined by a trunk.
+    FullMesh,
+    /// Switches in a grid of any number of dimensions, whose ends are joined.
+    Torus,
+    /// Edge, aggregation and core switches with as many lines up as down.
+    FatTree,
+    /// Places with a switch each, joined by long trunks.
+    Sites,
 }
 
 /// How frames become bits.
@@ -253,6 +280,64 @@ impl Line {
     pub fn propagation(&self) -> Span {
         self.propagation
             .unwrap_or(PROPAGATION_PER_METRE * self.length_m.unwrap_or(0))
+    }
+
+    /// The same line with figures of its own where they are given.
+    pub(crate) fn altered(
+        mut self,
+        rate: Option<BitRate>,
+        payload: Option<Ratio>,
+        propagation: Option<Span>,
+        length_m: Option<u64>,
+    ) -> Self {
+        self.rate = rate.or(self.rate);
+        self.payload = payload.unwrap_or(self.payload);
+        if propagation.is_some() || length_m.is_some() {
+            (self.propagation, self.length_m) = (propagation, length_m);
+        }
+        self
+    }
+
+    /// Whether its figures are in their ranges.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        if let Some(rate) = self
+            .rate
+            .filter(|rate| *rate > RATE_MAX || rate.bps() < RATE_MIN_BPS)
+        {
+            return refuse(
+                "line.rate",
+                format!("is {rate}, but a line has 1kbit to {RATE_MAX}"),
+            );
+        }
+        if self.payload > Ratio::ONE || self.payload.is_zero() {
+            return refuse(
+                "line.payload",
+                format!("is {}, but a share is above 0 and at most 1", self.payload),
+            );
+        }
+        if self.usable().is_some_and(|rate| rate.bps() < RATE_MIN_BPS) {
+            let problem = format!(
+                "is {}, which leaves less than 1kbit of the rate",
+                self.payload
+            );
+            return refuse("line.payload", problem);
+        }
+        if self.propagation.is_some() && self.length_m.is_some() {
+            return refuse(
+                "line.length_m",
+                "stands beside `propagation`; keep one of them".into(),
+            );
+        }
+        if self.length_m.is_some_and(|metres| metres > 100_000_000) {
+            return refuse(
+                "line.length_m",
+                "is above 100 000 km; give `propagation` instead if it is meant".into(),
+            );
+        }
+        in_time("line.propagation", self.propagation(), Span::secs(10))
     }
 
     /// The rate that is left for frames or cells.
@@ -456,6 +541,7 @@ impl NetworkSpec {
         }
         self.check_line()?;
         self.check_switch()?;
+        graph::check(self)?;
         medium::check(self)?;
         self.host.as_ref().map_or(Ok(()), HostSpec::check)?;
         self.check_path()?;
@@ -496,41 +582,7 @@ impl NetworkSpec {
 
     fn check_line(&self) -> Result<(), SpecError> {
         let line = &self.line;
-        if let Some(rate) = line
-            .rate
-            .filter(|rate| *rate > RATE_MAX || rate.bps() < RATE_MIN_BPS)
-        {
-            return refuse(
-                "line.rate",
-                format!("is {rate}, but a line has 1kbit to {RATE_MAX}"),
-            );
-        }
-        if line.payload > Ratio::ONE || line.payload.is_zero() {
-            return refuse(
-                "line.payload",
-                format!("is {}, but a share is above 0 and at most 1", line.payload),
-            );
-        }
-        if line.usable().is_some_and(|rate| rate.bps() < RATE_MIN_BPS) {
-            let problem = format!(
-                "is {}, which leaves less than 1kbit of the rate",
-                line.payload
-            );
-            return refuse("line.payload", problem);
-        }
-        if line.propagation.is_some() && line.length_m.is_some() {
-            return refuse(
-                "line.length_m",
-                "stands beside `propagation`; keep one of them".into(),
-            );
-        }
-        if line.length_m.is_some_and(|metres| metres > 100_000_000) {
-            return refuse(
-                "line.length_m",
-                "is above 100 000 km; give `propagation` instead if it is meant".into(),
-            );
-        }
-        in_time("line.propagation", line.propagation(), Span::secs(10))?;
+        line.check()?;
         line.check_bursts()?;
         let is_atm = line.framing == FramingName::Atm;
         if line.encapsulation.is_some() && !is_atm {
@@ -555,7 +607,10 @@ impl NetworkSpec {
                 return refuse("switch", "is missing; a star has one in its middle".into());
             }
             (Topology::Line | Topology::Mesh, Some(_)) => {
-                return refuse("switch", "needs `topology = \"star\"`".into());
+                return refuse(
+                    "switch",
+                    "needs `topology = \"star\"`, or one of several switches".into(),
+                );
             }
             (Topology::Mesh, None) if self.line.rate.is_some() => {
                 return refuse(
@@ -582,26 +637,25 @@ impl NetworkSpec {
                 "is \"cells\" with `framing = \"atm\"` and only there".into(),
             );
         }
-        if matches!(switch.buffer, Limit::Cells(_)) != is_atm {
+        self.check_buffer("switch.buffer", switch.buffer)
+    }
+
+    /// Whether a switch can have such a buffer here.
+    pub(crate) fn check_buffer(&self, key: &'static str, buffer: Limit) -> Result<(), SpecError> {
+        if matches!(buffer, Limit::Cells(_)) != (self.line.framing == FramingName::Atm) {
             return refuse(
-                "switch.buffer",
-                format!(
-                    "is {}, but cells count on ATM and only there",
-                    switch.buffer
-                ),
+                key,
+                format!("is {buffer}, but cells count on ATM and only there"),
             );
         }
-        let one_frame = match switch.buffer {
+        let one_frame = match buffer {
             Limit::Bytes(bytes) => bytes.0 >= self.mtu,
             Limit::Frames(n) | Limit::Cells(n) => n >= 1,
         };
         if !one_frame {
             return refuse(
-                "switch.buffer",
-                format!(
-                    "is {}, which holds no frame of {} bytes",
-                    switch.buffer, self.mtu
-                ),
+                key,
+                format!("is {buffer}, which holds no frame of {} bytes", self.mtu),
             );
         }
         Ok(())
@@ -626,11 +680,11 @@ impl NetworkSpec {
     }
 }
 
-fn refuse(key: &'static str, problem: String) -> Result<(), SpecError> {
+pub(crate) fn refuse<T>(key: &'static str, problem: String) -> Result<T, SpecError> {
     Err(SpecError { key, problem })
 }
 
-fn in_time(key: &'static str, value: Span, most: Span) -> Result<(), SpecError> {
+pub(crate) fn in_time(key: &'static str, value: Span, most: Span) -> Result<(), SpecError> {
     if value > most {
         refuse(key, format!("is {value}, but at most {most} is possible"))
     } else {
