@@ -213,6 +213,25 @@ impl Graph {
             .is_none_or(|trunk| self.up[usize::from(trunk)])
     }
 
+    /// Whether a trunk is up.
+    pub fn is_trunk_up(&self, trunk: u16) -> bool {
+        self.up[usize::from(trunk)]
+    }
+
+    /// The two directions of a trunk.
+    pub fn of_trunk(&self, trunk: u16) -> [LinkId; 2] {
+        let first = u32::from(self.ports) + 2 * u32::from(trunk);
+        [LinkId(first), LinkId(first + 1)]
+    }
+
+    /// The switch at the end of a trunk; of a host's link, that at its beginning.
+    pub fn far(&self, link: LinkId) -> u16 {
+        match self.link(link).to {
+            End::Switch(to) => to,
+            End::Host(_) => self.link(link).from,
+        }
+    }
+
     /// The link by which the switch `at` sends a frame on; none where no way is left.
     pub fn next(&self, at: u16, from: Port, to: Port, flow: u64) -> Option<LinkId> {
         let (end, seat) = self.places[usize::from(to.0)];

@@ -113,6 +113,21 @@ impl FrameOutput {
         Ok(self.free_at)
     }
 
+    /// Whether so much waits, with the frame that was taken last.
+    pub fn holds(&self, mark: Limit) -> bool {
+        match mark {
+            Limit::Bytes(bytes) => self.waiting_bytes >= bytes,
+            Limit::Frames(n) | Limit::Cells(n) => self.waiting.len() as u64 >= n,
+        }
+    }
+
+    /// Forgets all that waits and what is being sent; nothing leaves before `at`.
+    pub fn clear(&mut self, at: Instant) {
+        self.waiting.clear();
+        self.waiting_bytes = Bytes::ZERO;
+        self.free_at = at;
+    }
+
     fn has_room(&self, len: Bytes) -> bool {
         match self.limit {
             Limit::Bytes(limit) => self.waiting_bytes + len <= limit,

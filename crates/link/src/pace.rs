@@ -5,7 +5,7 @@
 //! Units:   picoseconds, rounded up a frame, or a cell.
 //! Checked: `a_kept_time_is_the_line_s_own`.
 
-use crate::{CELL_WIRE, Forwarding, Framing, Line, NetworkSpec};
+use crate::{CELL_WIRE, Forwarding, Framing, Line, NetworkSpec, Switch};
 use sonde_units::{Bytes, Span};
 
 /// Bytes that a cut-through switch reads before it forwards: the smallest Ethernet frame.
@@ -27,9 +27,13 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub fn new(spec: &NetworkSpec) -> Self {
-        let line = spec.line;
+        Self::of(spec.line, spec.switch.as_ref())
+    }
+
+    /// The times of `line`, and of the switch at its end.
+    pub fn of(line: Line, switch: Option<&Switch>) -> Self {
         let cell = line.unit_time(CELL_WIRE);
-        let head_max = match spec.switch.map(|switch| switch.forwarding) {
+        let head_max = match switch.map(|switch| switch.forwarding) {
             Some(Forwarding::CutThrough) => line.unit_time(CUT_THROUGH_HEAD),
             Some(Forwarding::Cells) => cell,
             Some(Forwarding::StoreAndForward) | None => Span::picos(u64::MAX),
@@ -40,7 +44,7 @@ impl Pace {
             cell,
             propagation: line.propagation(),
             head_max,
-            latency: spec.switch.map_or(Span::ZERO, |switch| switch.latency),
+            latency: switch.map_or(Span::ZERO, |switch| switch.latency),
             kept: [(Bytes(u64::MAX), Span::ZERO); KEPT],
         }
     }

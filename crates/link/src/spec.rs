@@ -179,7 +179,7 @@ enum FramingName {
 }
 
 /// A full-duplex line.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
     /// The nominal rate; without it a frame takes no time.
@@ -303,10 +303,7 @@ impl Line {
     /// # Errors
     /// The first key that is wrong.
     pub(crate) fn check(&self) -> Result<(), SpecError> {
-        if let Some(rate) = self
-            .rate
-            .filter(|rate| *rate > RATE_MAX || rate.bps() < RATE_MIN_BPS)
-        {
+        if let Some(rate) = self.rate.filter(|rate| !rate_is_possible(*rate)) {
             return refuse(
                 "line.rate",
                 format!("is {rate}, but a line has 1kbit to {RATE_MAX}"),
@@ -385,6 +382,9 @@ pub struct Switch {
     pub latency: Span,
     /// What waits at each output, at most.
     pub buffer: Limit,
+    /// Frames whose transport takes part are marked where so much waits, they among it; none: no marks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Limit>,
 }
 
 /// When a switch begins to forward.
@@ -637,6 +637,15 @@ impl NetworkSpec {
                 "is \"cells\" with `framing = \"atm\"` and only there".into(),
             );
         }
+        if let Some(mark) = switch.mark.filter(|_| is_atm) {
+            return refuse(
+                "switch.mark",
+                format!("is {mark}, but cells have no such mark; leave it out"),
+            );
+        }
+        if let Some(mark @ Limit::Cells(_)) = switch.mark {
+            return refuse("switch.mark", format!("is {mark}; write frames or a size"));
+        }
         self.check_buffer("switch.buffer", switch.buffer)
     }
 
@@ -682,6 +691,11 @@ impl NetworkSpec {
 
 pub(crate) fn refuse<T>(key: &'static str, problem: String) -> Result<T, SpecError> {
     Err(SpecError { key, problem })
+}
+
+/// Whether a line can have this rate.
+pub(crate) fn rate_is_possible(rate: BitRate) -> bool {
+    rate <= RATE_MAX && rate.bps() >= RATE_MIN_BPS
 }
 
 pub(crate) fn in_time(key: &'static str, value: Span, most: Span) -> Result<(), SpecError> {

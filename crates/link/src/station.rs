@@ -67,6 +67,17 @@ impl Transmitter {
         start
     }
 
+    /// Lends the line to a frame that is not the host's and counts in no queue: the start of its transmission; none if it
+    /// would wait longer than `most`.
+    pub fn lend(&mut self, now: Instant, time: Span, most: Span) -> Option<Instant> {
+        let start = self.free_at.max(now);
+        if start.since(now) > most {
+            return None;
+        }
+        self.free_at = start + time;
+        Some(start)
+    }
+
     /// Keeps a frame that has no circuit yet.
     pub fn hold(&mut self, len: Bytes) {
         self.held += len;

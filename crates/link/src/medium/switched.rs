@@ -1,41 +1,76 @@
-//! Stations at a switch with a queue at each output, on one line, or joined by lines without a rate.
+//! Stations at switches with a queue at each output, on one line, or joined by lines without a rate.
 //!
-//! Model:   station queue -> serializer -> wire -> path elements -> switch (latency, output queue, serializer) -> wire. A
-//!          frame's times are settled where it meets a queue: at the station when it is offered, at the output when it
-//!          arrives there. Frames to all are copied at the switch, or at the station where there is none.
-//! Source:  IEEE 802.3; links.md §2. Deviations: none known.
-//! Checked: `tests/properties.rs`, `tests/times.rs`.
+//! Model:   station queue -> serializer -> wire -> path elements -> switch (latency, output queue, serializer) -> wire, the
+//!          last two again for each switch on the way. A frame's times are settled where it meets a queue: at the station
+//!          when it is offered, at an output when it arrives there. Frames to all are copied at the switch (with several:
+//!          along the spanning tree), or at the station where there is none. A restart takes all switches; a trunk that
+//!          goes down takes what waits for it and what is on it, and later frames go another way where there is one.
+//! Source:  IEEE 802.3; IEEE 802.1D; links.md §2, §11, §12. Marks of congestion: RFC 3168 §5, by the length of the queue as
+//!          in RFC 8257 §3.1. Deviations: none known.
+//! Checked: `tests/properties.rs`, `tests/times.rs`, `tests/topology.rs`.
 
 use crate::calendar::Calendar;
 use crate::edge::Edge;
+use crate::graph::{Graph, LinkId};
 use crate::medium::{Medium, Target};
-use crate::network::{Cause, Command, Place, Refused};
+use crate::network::{Cause, Command, Mark, Place, Refused};
 use crate::output::FrameOutput;
 use crate::pace::Pace;
+use crate::spec::rate_is_possible;
 use crate::station::Transmitter;
-use crate::{Frame, NetworkSpec, Port, SpecError, Topology};
-use sonde_units::{Bytes, Instant};
+use crate::{Ecn, Fault, Frame, Line, NetworkSpec, Port, SpecError, Switch, Topology};
+use sonde_units::{BitRate, Bytes, Instant, Span};
+
+/// A copy that goes from switch to switch.
+#[derive(Clone, Copy)]
+struct Copy {
+    frame: Frame,
+    /// The station that shall have it; none: all behind the switch.
+    to: Option<Port>,
+    /// Whether it met congestion.
+    marked: bool,
+}
 
 /// What is due at a time.
 enum Step {
-    /// A copy for `to` is at the output queue, its last bit at `tail`.
-    Output {
-        frame: Frame,
-        to: Port,
+    /// A copy is at a switch and has passed its latency, its last bit at `tail`.
+    Forward {
+        copy: Copy,
+        /// The trunk that it came by; none: the line of its sender.
+        by: Option<LinkId>,
         tail: Instant,
     },
     /// A copy has arrived.
-    Deliver { frame: Frame, to: Port },
+    Deliver { copy: Copy, to: Port },
     /// A station's backlog may have fallen.
     Wake(Port),
 }
 
-/// One line a station, and a switch or none.
-pub(crate) struct Switched {
+/// Frames of background traffic that wait for a station's line at most.
+const GHOSTS_MAX: u64 = 4_096;
+
+/// The lines of one kind.
+struct Lines {
+    /// As specified.
+    line: Line,
     pace: Pace,
+}
+
+/// One line a station, and switches or none.
+pub(crate) struct Switched {
+    switch: Option<Switch>,
+    /// The rate that a fault may change.
+    rate: Option<BitRate>,
     ports: u16,
     stations: Vec<Transmitter>,
+    graph: Option<Graph>,
     outputs: Vec<FrameOutput>,
+    lines: Vec<Lines>,
+    /// By station and by link: the kind of its line.
+    line_of_station: Vec<u16>,
+    line_of_link: Vec<u16>,
+    /// All switches restart until then.
+    up_at: Instant,
     calendar: Calendar<Step>,
 }
 
@@ -49,16 +84,36 @@ impl Switched {
                 problem,
             });
         }
+        let graph = match &spec.switch {
+            Some(_) => Some(Graph::new(spec, ports)?),
+            None => None,
+        };
+        let mut lines: Vec<Lines> = Vec::new();
+        let mut kind = |line: &Line| {
+            let known = lines.iter().position(|known| known.line == *line);
+            known.unwrap_or_else(|| {
+                let pace = Pace::of(*line, spec.switch.as_ref());
+                lines.push(Lines { line: *line, pace });
+                lines.len() - 1
+            }) as u16
+        };
+        let sends = |port| graph.as_ref().map_or(&spec.line, |graph| graph.line(port));
+        let line_of_station = (0..ports).map(|port| kind(sends(Port(port)))).collect();
+        let links = graph.as_ref().map_or(&[][..], Graph::links);
+        let line_of_link = links.iter().map(|link| kind(&link.line)).collect();
+        let outputs = links.iter().map(|link| FrameOutput::new(link.buffer));
         let stations = (0..ports).map(|_| Transmitter::new(spec.station.queue));
-        let outputs = spec.switch.iter().flat_map(|switch| {
-            let output = || FrameOutput::new(switch.buffer);
-            (0..ports).map(move |_| output())
-        });
         Ok(Self {
-            pace: Pace::new(spec),
+            switch: spec.switch,
+            rate: spec.line.rate,
             ports,
             stations: stations.collect(),
             outputs: outputs.collect(),
+            graph,
+            lines,
+            line_of_station,
+            line_of_link,
+            up_at: Instant::START,
             calendar: Calendar::new(),
         })
     }
@@ -67,35 +122,158 @@ impl Switched {
         &mut self.stations[usize::from(port.0)]
     }
 
-    /// Makes a copy on its way from the line's end to a station, or to the output for it.
+    /// The times of a station's line.
+    fn pace(&mut self, port: Port) -> &mut Pace {
+        &mut self.lines[usize::from(self.line_of_station[usize::from(port.0)])].pace
+    }
+
+    /// When a frame that a station begins to send can be forwarded, and when its last bit can.
+    fn times(&mut self, from: Port, start: Instant, time: Span) -> (Instant, Instant) {
+        let pace = self.pace(from);
+        let (head, latency) = pace.forwarding(time);
+        let arrives = start + pace.propagation() + latency;
+        (arrives + head, arrives + time)
+    }
+
+    fn has_trunks(&self) -> bool {
+        self.graph
+            .as_ref()
+            .is_some_and(|graph| graph.switches() > 1)
+    }
+
+    /// Makes a copy on its way from the line's end to a station, or to the switch.
     fn travel(
         &mut self,
         now: Instant,
-        frame: Frame,
-        to: Port,
+        copy: Copy,
         (head, tail): (Instant, Instant),
         edge: &mut Edge,
     ) {
         let Some(delay) = edge.pass() else {
-            return edge.lose(now, &frame, to, Place::Path, Cause::Random);
+            return self.lose(now, &copy, None, (Place::Path, Cause::Random), edge);
         };
         let (head, tail) = (head + delay, tail + delay);
-        if self.outputs.is_empty() {
-            self.calendar.insert(tail, Step::Deliver { frame, to });
-        } else {
-            self.calendar.insert(head, Step::Output { frame, to, tail });
+        match copy.to.filter(|_| self.graph.is_none()) {
+            Some(to) => self.calendar.insert(tail, Step::Deliver { copy, to }),
+            None => {
+                let by = None;
+                self.calendar.insert(head, Step::Forward { copy, by, tail });
+            }
         }
     }
 
-    /// A copy has come to the output for `to`.
-    fn forward(&mut self, now: Instant, frame: Frame, to: Port, tail: Instant, edge: &mut Edge) {
-        let (time, propagation) = (self.pace.time(frame.len), self.pace.propagation());
-        match self.outputs[usize::from(to.0)].take(now, tail, frame.len, time) {
-            Ok(departs) => self
-                .calendar
-                .insert(departs + propagation, Step::Deliver { frame, to }),
-            Err(_) => edge.lose(now, &frame, to, Place::Output, Cause::Overflow),
+    /// A copy, or each of those that it stands for, is lost on its way by `by`, or on the line of its sender.
+    fn lose(
+        &self,
+        now: Instant,
+        copy: &Copy,
+        by: Option<LinkId>,
+        (place, cause): (Place, Cause),
+        edge: &mut Edge,
+    ) {
+        let frame = &copy.frame;
+        match (copy.to, &self.graph, by) {
+            (Some(to), _, _) => edge.lose(now, frame, to, place, cause),
+            (None, Some(graph), Some(link)) => {
+                for to in graph.beyond(link) {
+                    edge.lose(now, frame, *to, place, cause);
+                }
+            }
+            (None, _, _) => {
+                for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+                    edge.lose(now, frame, to, place, cause);
+                }
+            }
         }
+    }
+
+    /// A copy is at a switch: to the output for the next part of its way, or to several.
+    fn forward(
+        &mut self,
+        now: Instant,
+        copy: Copy,
+        by: Option<LinkId>,
+        tail: Instant,
+        edge: &mut Edge,
+    ) {
+        if now < self.up_at {
+            return self.lose(now, &copy, by, (Place::Output, Cause::Restart), edge);
+        }
+        let Some(graph) = &self.graph else {
+            return;
+        };
+        let frame = copy.frame;
+        let at = match by {
+            Some(link) => graph.far(link),
+            None => graph.switch_of(frame.from),
+        };
+        let Some(to) = copy.to else {
+            return self.flood(now, copy, (at, by), tail, edge);
+        };
+        match graph.next(at, frame.from, to, frame.flow) {
+            Some(link) => self.send(now, copy, link, tail, edge),
+            None => edge.lose(now, &frame, to, Place::Output, Cause::LinkDown),
+        }
+    }
+
+    /// A frame to all is at a switch: one copy to each host there but its sender, one to each trunk of the tree.
+    fn flood(
+        &mut self,
+        now: Instant,
+        copy: Copy,
+        (at, by): (u16, Option<LinkId>),
+        tail: Instant,
+        edge: &mut Edge,
+    ) {
+        let Some(graph) = &self.graph else {
+            return;
+        };
+        let from = copy.frame.from;
+        let hosts: Vec<_> = graph
+            .hosts(at)
+            .iter()
+            .copied()
+            .filter(|to| *to != from)
+            .collect();
+        let trunks: Vec<_> = graph.flood(at, by).collect();
+        if by.is_none() {
+            for to in graph.apart(at) {
+                edge.lose(now, &copy.frame, *to, Place::Output, Cause::LinkDown);
+            }
+        }
+        for to in hosts {
+            let link = LinkId(u32::from(to.0));
+            let to = Some(to);
+            self.send(now, Copy { to, ..copy }, link, tail, edge);
+        }
+        for link in trunks {
+            self.send(now, copy, link, tail, edge);
+        }
+    }
+
+    /// A copy has come to the output of `link`.
+    fn send(&mut self, now: Instant, mut copy: Copy, link: LinkId, tail: Instant, edge: &mut Edge) {
+        let pace = &mut self.lines[usize::from(self.line_of_link[link.0 as usize])].pace;
+        let (time, propagation) = (pace.time(copy.frame.len), pace.propagation());
+        let output = &mut self.outputs[link.0 as usize];
+        let Ok(departs) = output.take(now, tail, copy.frame.len, time) else {
+            let what = (Place::Output, Cause::Overflow);
+            return self.lose(now, &copy, Some(link), what, edge);
+        };
+        let mark = self.switch.and_then(|switch| switch.mark);
+        if copy.frame.ecn == Ecn::Capable && mark.is_some_and(|mark| output.holds(mark)) {
+            copy.marked = true;
+        }
+        if link.0 < u32::from(self.ports) {
+            let to = Port(link.0 as u16);
+            let arrives = departs + propagation;
+            return self.calendar.insert(arrives, Step::Deliver { copy, to });
+        }
+        let (head, latency) = pace.forwarding(time);
+        let arrives = departs + propagation + latency;
+        let (by, tail) = (Some(link), arrives);
+        let at = tail - (time - head);
+        self.calendar.insert(at, Step::Forward { copy, by, tail });
     }
 
     /// Lets a station want frames again if its backlog has fallen far enough; else comes back when it will have.
@@ -106,6 +284,147 @@ impl Switched {
         } else if let Some(at) = station.wakes_at() {
             self.calendar.insert(at, Step::Wake(port));
         }
+    }
+}
+
+/// Faults.
+impl Switched {
+    /// What is due, to be gone through and put back.
+    fn due(&mut self) -> Vec<(Instant, Step)> {
+        std::iter::from_fn(|| self.calendar.pop()).collect()
+    }
+
+    fn latency(&self) -> Span {
+        self.switch.map_or(Span::ZERO, |switch| switch.latency)
+    }
+
+    fn propagation(&self, link: LinkId) -> Span {
+        self.lines[usize::from(self.line_of_link[link.0 as usize])]
+            .pace
+            .propagation()
+    }
+
+    /// All lines of the rate of the specification have another, from the next frame on.
+    fn set_rate(&mut self, rate: Option<BitRate>) -> Result<(), Refused> {
+        if self.rate.is_none() {
+            return Err(Refused::NotHere {
+                what: "rate",
+                remedy: "choose a network whose lines have one, such as ethernet-100",
+            });
+        }
+        if let Some(rate) = rate.filter(|rate| !rate_is_possible(*rate)) {
+            return Err(Refused::Value {
+                what: "the rate of a line",
+                value: rate.to_string(),
+                remedy: "give 1kbit to 800Gbit",
+            });
+        }
+        for lines in self
+            .lines
+            .iter_mut()
+            .filter(|lines| lines.line.rate == self.rate)
+        {
+            let line = lines.line.altered(rate, None, None, None);
+            lines.pace = Pace::of(line, self.switch.as_ref());
+        }
+        Ok(())
+    }
+
+    /// A trunk goes down or comes up.
+    fn set_trunk(
+        &mut self,
+        now: Instant,
+        trunk: u16,
+        up: bool,
+        edge: &mut Edge,
+    ) -> Result<(), Refused> {
+        let absent = Refused::NotHere {
+            what: "such trunk",
+            remedy: "trunks join switches and are counted from 0, in the order of the file",
+        };
+        let Some(graph) = &self.graph else {
+            return Err(absent);
+        };
+        if trunk >= graph.trunks() {
+            return Err(absent);
+        }
+        if graph.is_trunk_up(trunk) == up {
+            return Ok(());
+        }
+        let latency = self.latency();
+        for (at, step) in self.due() {
+            let Step::Forward {
+                copy,
+                by: Some(link),
+                tail,
+            } = step
+            else {
+                self.calendar.insert(at, step);
+                continue;
+            };
+            let Some(graph) = &self.graph else { continue };
+            let is_on_it = graph.link(link).trunk == Some(trunk) && tail - latency > now;
+            if is_on_it && !up {
+                let what = (Place::Output, Cause::LinkDown);
+                self.lose(now, &copy, Some(link), what, edge);
+                continue;
+            }
+            // The tree will be another: a copy for several goes on as one for each.
+            let alone = copy.to.map(|to| vec![to]);
+            for to in alone.unwrap_or_else(|| graph.beyond(link).to_vec()) {
+                let copy = Copy {
+                    to: Some(to),
+                    ..copy
+                };
+                let by = Some(link);
+                self.calendar.insert(at, Step::Forward { copy, by, tail });
+            }
+        }
+        if let Some(graph) = &mut self.graph {
+            graph.set_trunk(trunk, up);
+            for link in graph.of_trunk(trunk) {
+                self.outputs[link.0 as usize].clear(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// All switches lose what they hold, and what comes to them until they are up.
+    fn restart(&mut self, now: Instant, down: Span, edge: &mut Edge) -> Result<(), Refused> {
+        if self.graph.is_none() {
+            return Err(Refused::NotHere {
+                what: "switch",
+                remedy: "choose a network with one, such as ethernet-100",
+            });
+        }
+        let latency = self.latency();
+        let what = (Place::Output, Cause::Restart);
+        for (at, step) in self.due() {
+            match &step {
+                Step::Deliver { copy, to } => {
+                    let link = LinkId(u32::from(to.0));
+                    if at - self.propagation(link) > now {
+                        edge.lose(now, &copy.frame, *to, what.0, what.1);
+                        continue;
+                    }
+                }
+                Step::Forward { copy, by, tail } => {
+                    let arrives = *tail - latency;
+                    let is_behind = |link| arrives - self.propagation(link) > now;
+                    if arrives <= now || by.is_some_and(is_behind) {
+                        self.lose(now, copy, *by, what, edge);
+                        continue;
+                    }
+                }
+                Step::Wake(_) => {}
+            }
+            self.calendar.insert(at, step);
+        }
+        for output in &mut self.outputs {
+            output.clear(now);
+        }
+        self.up_at = self.up_at.max(now + down);
+        Ok(())
     }
 }
 
@@ -125,17 +444,26 @@ impl Medium for Switched {
     fn take(&mut self, now: Instant, frame: Frame, target: Target, edge: &mut Edge) {
         let from = frame.from;
         let was_ready = self.ready(from);
-        let time = self.pace.time(frame.len);
+        let time = self.pace(from).time(frame.len);
         let start = self.station(from).send(now, frame.len, time);
-        let (head, latency) = self.pace.forwarding(time);
-        let arrives = start + self.pace.propagation() + latency;
-        let times = (arrives + head, arrives + time);
+        let times = self.times(from, start, time);
+        let copy = |to| Copy {
+            frame,
+            to,
+            marked: false,
+        };
         match target {
-            Target::One(to) => self.travel(now, frame, to, times, edge),
+            Target::One(to) => self.travel(now, copy(Some(to)), times, edge),
             Target::All | Target::Server => {
                 edge.copies(&frame, self.ports - 1);
-                for to in (0..self.ports).map(Port).filter(|to| *to != from) {
-                    self.travel(now, frame, to, times, edge);
+                if self.has_trunks() {
+                    if self.ports > 1 {
+                        self.travel(now, copy(None), times, edge);
+                    }
+                } else {
+                    for to in (0..self.ports).map(Port).filter(|to| *to != from) {
+                        self.travel(now, copy(Some(to)), times, edge);
+                    }
                 }
             }
         }
@@ -145,22 +473,41 @@ impl Medium for Switched {
     }
 
     fn background(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
-        if frame.from.0 < self.ports {
-            return self.take(now, frame, Target::One(to), edge);
-        }
-        if !self.outputs.is_empty() {
-            self.forward(now, frame, to, now, edge);
+        let copy = Copy {
+            frame,
+            to: Some(to),
+            marked: false,
+        };
+        let from = match (frame.from, &self.graph) {
+            (from, _) if from.0 < self.ports => from,
+            (_, Some(graph)) => {
+                let link = graph.last(to);
+                return self.send(now, copy, link, now, edge);
+            }
+            // Without a switch the line to a station is another's.
+            (_, None) => Port((to.0 + 1) % self.ports),
+        };
+        let time = self.pace(from).time(frame.len);
+        match self.station(from).lend(now, time, time * GHOSTS_MAX) {
+            Some(start) => {
+                let times = self.times(from, start, time);
+                self.travel(now, copy, times, edge);
+            }
+            None => edge.lose(now, &frame, to, Place::Station, Cause::Overflow),
         }
     }
 
-    fn command(&mut self, _: Instant, command: Command, _: &mut Edge) -> Result<(), Refused> {
-        Err(match command {
-            Command::Vc(_) => Refused::NoCircuits,
-            _ => Refused::NotHere {
+    fn command(&mut self, now: Instant, command: Command, edge: &mut Edge) -> Result<(), Refused> {
+        match command {
+            Command::Vc(_) => Err(Refused::NoCircuits),
+            Command::Fault(Fault::Rate { rate }) => self.set_rate(rate),
+            Command::Fault(Fault::Trunk { trunk, up }) => self.set_trunk(now, trunk, up, edge),
+            Command::Fault(Fault::Restart { down }) => self.restart(now, down, edge),
+            _ => Err(Refused::NotHere {
                 what: "such part",
                 remedy: "choose another network",
-            },
-        })
+            }),
+        }
     }
 
     fn next_at(&self) -> Option<Instant> {
@@ -169,10 +516,11 @@ impl Medium for Switched {
 
     fn step(&mut self, edge: &mut Edge) {
         match self.calendar.pop() {
-            Some((at, Step::Output { frame, to, tail })) => {
-                self.forward(at, frame, to, tail, edge);
+            Some((at, Step::Forward { copy, by, tail })) => self.forward(at, copy, by, tail, edge),
+            Some((at, Step::Deliver { copy, to })) => {
+                let mark = if copy.marked { Mark::Ce } else { Mark::Ok };
+                edge.settle(at, &copy.frame, to, mark);
             }
-            Some((at, Step::Deliver { frame, to })) => edge.deliver(at, &frame, to),
             Some((at, Step::Wake(port))) => self.wake(at, port, edge),
             None => {}
         }
