@@ -45,7 +45,6 @@ pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing}
 pub use host::HostSpec;
 pub use hosted::Hosted;
 pub use load::{Captured, FLOWS_MAX, Flow, Law};
-pub use framing::{CELL_PAYLOAD, CELL_WIRE, Encapsulation, Framing};
 pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
 pub use load::{Flow, Law};
 pub use medium::bus::Bus;

@@ -94,10 +94,7 @@ impl FrameOutput {
         len: Bytes,
         time: Span,
     ) -> Result<Instant, Overflow> {
-        while self.waiting.front().is_some_and(|&(start, _)| start <= now) {
-            let (_, gone) = self.waiting.pop_front().expect("there is a first");
-            self.waiting_bytes -= gone;
-        }
+        self.drain(now);
         // Starting before `tail - time` would leave the line without bits at the end of the frame.
         let start = self.free_at.max(now).max(Instant::from_picos(
             tail.as_picos().saturating_sub(time.as_picos()),
@@ -111,6 +108,25 @@ impl FrameOutput {
             self.waiting_bytes += len;
         }
         Ok(self.free_at)
+    }
+
+    /// Forgets the frames that have begun to leave until `now`; layer-3 bytes of those that wait.
+    pub fn drain(&mut self, now: Instant) -> Bytes {
+        while self.waiting.front().is_some_and(|&(start, _)| start <= now) {
+            let (_, gone) = self.waiting.pop_front().expect("there is a first");
+            self.waiting_bytes -= gone;
+        }
+        self.waiting_bytes
+    }
+
+    /// Layer-3 bytes that waited when the last frame came, and with it where it waits too.
+    pub fn waiting(&self) -> Bytes {
+        self.waiting_bytes
+    }
+
+    /// Whether a frame would have to wait.
+    pub fn is_busy(&self, now: Instant) -> bool {
+        self.free_at > now
     }
 
     /// Whether so much waits, with the frame that was taken last.

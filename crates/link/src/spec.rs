@@ -207,6 +207,9 @@ pub struct Line {
     /// Whether the last burst of a HIPPI packet is filled up to a burst, as if left out, or to a word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fill: Option<Fill>,
+    /// What coding adds at each line, such as collecting and decoding a block of forward error correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coding: Option<Span>,
 }
 
 /// HIPPI at 800 Mb/s: 256 words of 4 bytes.
@@ -276,10 +279,11 @@ impl Line {
         }
     }
 
-    /// From one end to the other: as given, or 5 ns a metre.
+    /// From one end to the other: as given, or 5 ns a metre; and what coding adds.
     pub fn propagation(&self) -> Span {
-        self.propagation
-            .unwrap_or(PROPAGATION_PER_METRE * self.length_m.unwrap_or(0))
+        let metres = self.length_m.unwrap_or(0);
+        self.propagation.unwrap_or(PROPAGATION_PER_METRE * metres)
+            + self.coding.unwrap_or(Span::ZERO)
     }
 
     /// The same line with figures of its own where they are given.
@@ -334,6 +338,11 @@ impl Line {
                 "is above 100 000 km; give `propagation` instead if it is meant".into(),
             );
         }
+        in_time(
+            "line.coding",
+            self.coding.unwrap_or(Span::ZERO),
+            Span::secs(1),
+        )?;
         in_time("line.propagation", self.propagation(), Span::secs(10))
     }
 
@@ -382,6 +391,9 @@ pub struct Switch {
     pub latency: Span,
     /// What waits at each output, at most.
     pub buffer: Limit,
+    /// What waits at all outputs of the switch together, at most; none: as much as each may hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Bytes>,
     /// Frames whose transport takes part are marked where so much waits, they among it; none: no marks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Limit>,
@@ -636,6 +648,10 @@ impl NetworkSpec {
                 "switch.forwarding",
                 "is \"cells\" with `framing = \"atm\"` and only there".into(),
             );
+        }
+        if let Some(shared) = switch.shared.filter(|shared| is_atm || shared.0 < self.mtu) {
+            let problem = format!("is {shared}; it holds frames, at least one, and no cells");
+            return refuse("switch.shared", problem);
         }
         if let Some(mark) = switch.mark.filter(|_| is_atm) {
             return refuse(

@@ -5,10 +5,15 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 17] = [
     "wire",
     "ethernet-100",
     "ethernet-1g",
+    "ethernet-10g",
+    "ethernet-25g",
+    "ethernet-100g",
+    "ethernet-400g",
+    "satellite",
     "atm-oc3c",
     "hippi-800",
     "hippi-1600",
@@ -139,7 +144,13 @@ fn every_knob_turns() {
         };
         assert_ne!(text(was), text(is), "{knob}");
     }
-    for knob in ["forwarding=cut-through", "framing=none"] {
+    for knob in [
+        "forwarding=cut-through",
+        "framing=none",
+        "coding=1us",
+        "shared=1MiB",
+        "mark=64KiB",
+    ] {
         assert!(resolved(&format!("ethernet-100:{knob}")).is_ok(), "{knob}");
     }
 }

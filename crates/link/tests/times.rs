@@ -152,6 +152,38 @@ fn one_way_times_are_sums_of_their_parts() {
         // 28.8 Mb/s, one stage of 1 us, twice 20 m.
         ("allnode", 29, 8_055_556 + 1_000_000 + 200_000),
         ("allnode", 1_500, 416_666_667 + 1_000_000 + 200_000),
+        // 64 bytes on the first line, all on the second; twice 20 m and the coding, 500 ns.
+        ("ethernet-10g", 29, 51_200 + 67_200 + 2 * 100_000 + 500_000),
+        (
+            "ethernet-10g",
+            1_500,
+            51_200 + 1_230_400 + 2 * 100_000 + 500_000,
+        ),
+        ("ethernet-25g", 29, 20_480 + 26_880 + 2 * 555_000 + 500_000),
+        (
+            "ethernet-25g",
+            1_500,
+            20_480 + 492_160 + 2 * 555_000 + 500_000,
+        ),
+        ("ethernet-100g", 29, 5_120 + 6_720 + 2 * 251_000 + 500_000),
+        (
+            "ethernet-100g",
+            1_500,
+            5_120 + 123_040 + 2 * 251_000 + 500_000,
+        ),
+        ("ethernet-400g", 29, 1_280 + 1_680 + 2 * 201_000 + 500_000),
+        (
+            "ethernet-400g",
+            1_500,
+            1_280 + 30_760 + 2 * 201_000 + 500_000,
+        ),
+        // A frame of 29 bytes has no 64 to wait for; 250 ms.
+        ("satellite", 29, 2 * 120_833_334 + 250_000_000_000),
+        (
+            "satellite",
+            1_500,
+            266_666_667 + 6_250_000_000 + 250_000_000_000,
+        ),
         ("wire", 29, 0),
         ("wire", 1_500, 0),
         ("wire:delay=10ms", 1_500, 10_000_000_000),
@@ -219,6 +251,11 @@ fn a_full_station_reaches_the_ceiling() {
         ("hippi-800", 65_280, 66_560 + 600, 800_000_000),
         ("hippi-1600", 65_280, 66_560 + 1_200, 1_600_000_000),
         ("allnode", 1_500, 1_500, 28_800_000),
+        ("ethernet-10g", 1_500, 1_538, 10_000_000_000),
+        ("ethernet-25g", 1_500, 1_538, 25_000_000_000),
+        ("ethernet-100g", 1_500, 1_538, 100_000_000_000),
+        ("ethernet-400g", 1_500, 1_538, 400_000_000_000),
+        ("satellite", 1_500, 1_500, 1_920_000),
     ];
     let is_here = |spec: &&NetworkSpec| spec.line.rate.is_some() && spec.credit.is_none();
     for spec in catalogue().iter().filter(is_here) {

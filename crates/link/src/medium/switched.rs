@@ -65,6 +65,8 @@ pub(crate) struct Switched {
     stations: Vec<Transmitter>,
     graph: Option<Graph>,
     outputs: Vec<FrameOutput>,
+    /// By switch, where its outputs share one memory: what waits there, or waited a while ago.
+    held: Vec<Bytes>,
     lines: Vec<Lines>,
     /// By station and by link: the kind of its line.
     line_of_station: Vec<u16>,
@@ -109,6 +111,7 @@ impl Switched {
             ports,
             stations: stations.collect(),
             outputs: outputs.collect(),
+            held: vec![Bytes::ZERO; graph.as_ref().map_or(0, |graph| graph.switches().into())],
             graph,
             lines,
             line_of_station,
@@ -251,15 +254,47 @@ impl Switched {
         }
     }
 
+    /// Whether the memory that the outputs of a switch share has room for `len` more, where a frame has to wait.
+    fn finds_memory(&mut self, now: Instant, link: LinkId, len: Bytes, shared: Bytes) -> bool {
+        let Some(graph) = &self.graph else {
+            return true;
+        };
+        let at = graph.link(link).from;
+        let held = &mut self.held[usize::from(at)];
+        if *held + len <= shared || !self.outputs[link.0 as usize].is_busy(now) {
+            return true;
+        }
+        // The sum is of what waited when each output was last used: make it anew.
+        let own = graph.links().iter().zip(&mut self.outputs);
+        let own = own.filter(|(link, _)| link.from == at);
+        *held = own.map(|(_, output)| output.drain(now)).sum();
+        *held + len <= shared
+    }
+
     /// A copy has come to the output of `link`.
     fn send(&mut self, now: Instant, mut copy: Copy, link: LinkId, tail: Instant, edge: &mut Edge) {
         let pace = &mut self.lines[usize::from(self.line_of_link[link.0 as usize])].pace;
         let (time, propagation) = (pace.time(copy.frame.len), pace.propagation());
+        let (head, latency) = pace.forwarding(time);
+        let len = copy.frame.len;
+        let shared = self.switch.and_then(|switch| switch.shared);
+        if !shared.is_none_or(|shared| self.finds_memory(now, link, len, shared)) {
+            let what = (Place::Output, Cause::Overflow);
+            return self.lose(now, &copy, Some(link), what, edge);
+        }
         let output = &mut self.outputs[link.0 as usize];
-        let Ok(departs) = output.take(now, tail, copy.frame.len, time) else {
+        let before = output.waiting();
+        let taken = output.take(now, tail, len, time);
+        let after = output.waiting();
+        if let (Some(_), Some(graph)) = (shared, &self.graph) {
+            let held = &mut self.held[usize::from(graph.link(link).from)];
+            *held = (*held + after).saturating_sub(before);
+        }
+        let Ok(departs) = taken else {
             let what = (Place::Output, Cause::Overflow);
             return self.lose(now, &copy, Some(link), what, edge);
         };
+        let output = &self.outputs[link.0 as usize];
         let mark = self.switch.and_then(|switch| switch.mark);
         if copy.frame.ecn == Ecn::Capable && mark.is_some_and(|mark| output.holds(mark)) {
             copy.marked = true;
@@ -269,7 +304,6 @@ impl Switched {
             let arrives = departs + propagation;
             return self.calendar.insert(arrives, Step::Deliver { copy, to });
         }
-        let (head, latency) = pace.forwarding(time);
         let arrives = departs + propagation + latency;
         let (by, tail) = (Some(link), arrives);
         let at = tail - (time - head);
