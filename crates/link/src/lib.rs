@@ -46,7 +46,6 @@ pub use host::HostSpec;
 pub use hosted::Hosted;
 pub use load::{Captured, FLOWS_MAX, Flow, Law};
 pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
-pub use load::{Flow, Law};
 pub use medium::bus::Bus;
 pub use medium::credit::Credit;
 pub use medium::crossbar::{Busy, Choice, Crossbar, Order, Signals};

@@ -264,7 +264,7 @@ fn there(spec: &NetworkSpec, frame: &Frame, to: Port, once: u64, server: Span) -
 
 /// A random network, in the words of a file.
 fn networks() -> impl Strategy<Value = NetworkSpec> {
-    let kinds = 0usize..5;
+    let kinds = 0usize..8;
     let mtu = prop_oneof![
         Just(68u64),
         Just(576),
@@ -299,7 +299,9 @@ fn networks() -> impl Strategy<Value = NetworkSpec> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (kinds, mtu, rate, share, queues, times, path, circuits, flags).prop_map(
         |(kind, mtu, rate, share, queues, times, path, circuits, flags)| {
-            let topology = ["mesh", "line", "line", "star", "star"][kind];
+            let topology = [
+                "mesh", "line", "line", "star", "star", "ring", "torus", "sites",
+            ][kind];
             let is_atm = kind == 2 || kind == 4;
             let framing = match (is_atm, flags.0) {
                 (true, _) => "atm",
@@ -322,7 +324,7 @@ fn networks() -> impl Strategy<Value = NetworkSpec> {
                 let name = if flags.1 { "llc-snap" } else { "null" };
                 text += &format!("encapsulation = \"{name}\"\n");
             }
-            if topology == "star" {
+            if kind >= 3 {
                 let forwarding = match (is_atm, flags.1) {
                     (true, _) => "cells",
                     (false, true) => "cut-through",
@@ -337,6 +339,15 @@ fn networks() -> impl Strategy<Value = NetworkSpec> {
                     "[switch]\nforwarding = \"{forwarding}\"\nlatency = \"{latency}ps\"\nbuffer = \"{buffer}\"\n"
                 );
             }
+            // Several switches: trunks slower and faster than the lines.
+            let trunks = ["10Mbit", "100Gbit"][usize::from(flags.2)];
+            let assign = ["spread", "flow-hash"][usize::from(flags.0)];
+            text += &match topology {
+                "ring" => format!("[fabric]\nswitches = {}\nrate = \"{trunks}\"\nassign = \"{assign}\"\n", 1 + frames),
+                "torus" => format!("[fabric]\ndimensions = [{frames}, 2]\nrate = \"{trunks}\"\nassign = \"{assign}\"\n"),
+                "sites" => "[[site]]\nname = \"a\"\nhosts = 2\ndelay = \"3ms\"\n[[site]]\nname = \"b\"\nhosts = 9\n[[site]]\nname = \"c\"\nhosts = 0\n".to_owned(),
+                _ => String::new(),
+            };
             if is_atm {
                 let (is_svc, setup, idle, table, delay, lifetime) = circuits;
                 let (name, table) = if is_svc { ("svc", table) } else { ("pvc", 64) };
@@ -493,7 +504,10 @@ proptest! {
         let mut last = BTreeMap::new();
         for (_, id, to) in deliveries(&story) {
             // Names count up in the order of the offers.
-            let earlier = last.insert((taken[&id].1.from, to), id);
+            let frame = taken[&id].1;
+            // Between several switches a frame to all goes along the tree, which may be the longer way.
+            let by_tree = scene.spec.topology != Topology::Star && !matches!(frame.to, To::One(_));
+            let earlier = last.insert((frame.from, to, by_tree), id);
             prop_assert!(earlier.is_none_or(|earlier| earlier < id), "{id:?} overtook {earlier:?}");
         }
     }

@@ -453,6 +453,67 @@ fn a_long_queue_marks() {
     );
 }
 
+/// The examples can be read and carry a frame between any two hosts, and one to all.
+#[test]
+fn the_examples_carry_frames() {
+    for (name, ports) in [
+        ("two-switches", 6),
+        ("ring", 8),
+        ("mesh", 9),
+        ("fat-tree", 16),
+        ("sites", 6),
+    ] {
+        let path = format!(
+            "{}/../../plans/examples/networks/{name}.toml",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let text = std::fs::read_to_string(&path).expect(&path);
+        let spec = parse(&path, &text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(spec.name, name);
+        for from in 0..ports {
+            let mut network = Fabric::new(&spec, ports, 1).unwrap();
+            let others = (0..ports).filter(|to| *to != from);
+            let mut frames: Vec<_> = others
+                .map(|to| frame(u64::from(to), from, To::One(Port(to)), 576))
+                .collect();
+            frames.push(frame(99, from, To::All, 576));
+            let events = tell(&mut network, &frames);
+            assert_eq!(
+                arrivals(&events).len(),
+                2 * usize::from(ports - 1),
+                "{name}"
+            );
+        }
+    }
+}
+
+/// Outputs that share a memory lose what passes it, though each alone has room.
+#[test]
+fn outputs_share_a_memory() {
+    let mut spec = spec(
+        "topology = \"star\"\nport = [{ port = 0, rate = \"10Mbit\" }, { port = 1, rate = \"10Mbit\" }]",
+        "store-and-forward",
+        "100frames",
+    );
+    let burst = |spec: &NetworkSpec| {
+        let mut network = Fabric::new(spec, 4, 1).unwrap();
+        let each = |id| {
+            frame(
+                id,
+                2 + (id % 2) as u16,
+                To::One(Port((id % 2) as u16)),
+                1_500,
+            )
+        };
+        let events = tell(&mut network, &(0..80).map(each).collect::<Vec<_>>());
+        (arrivals(&events).len(), losses(&events).len())
+    };
+    assert_eq!(burst(&spec), (80, 0));
+    spec.switch.as_mut().unwrap().shared = Some(Bytes(15_000));
+    // Of 40 each, one goes at once, 3 begin while the others come, and 10 wait in all.
+    assert_eq!(burst(&spec), (18, 62));
+}
+
 /// A random network of switches, in the words of a file, and how many hosts it has.
 fn networks() -> impl Strategy<Value = (NetworkSpec, u16)> {
     let assign = prop_oneof![Just("first"), Just("spread"), Just("flow-hash")];

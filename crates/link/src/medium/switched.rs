@@ -3,7 +3,7 @@
 //! Model:   station queue -> serializer -> wire -> path elements -> switch (latency, output queue, serializer) -> wire, the
 //!          last two again for each switch on the way. A frame's times are settled where it meets a queue: at the station
 //!          when it is offered, at an output when it arrives there. Frames to all are copied at the switch (with several:
-//!          along the spanning tree), or at the station where there is none. A restart takes all switches; a trunk that
+//!          along the spanning tree, where another may overtake them), or at the station where there is none. A restart takes all switches; a trunk that
 //!          goes down takes what waits for it and what is on it, and later frames go another way where there is one.
 //! Source:  IEEE 802.3; IEEE 802.1D; links.md §2, §11, §12. Marks of congestion: RFC 3168 §5, by the length of the queue as
 //!          in RFC 8257 §3.1. Deviations: none known.
