@@ -63,6 +63,7 @@ const KNOBS: &[Knob] = &[
     Knob("buffer", "switch", "buffer", false),
     Knob("shared", "switch", "shared", false),
     Knob("mark", "switch", "mark", false),
+    Knob("flow_control", "switch", "flow_control", false),
     Knob("assign", "fabric", "assign", false),
     Knob("trunk_rate", "fabric", "rate", false),
     Knob("trunk_buffer", "fabric", "buffer", false),

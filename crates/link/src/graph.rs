@@ -425,6 +425,19 @@ impl Graph {
     }
 }
 
+/// How many switches a specification has, and its trunks.
+///
+/// # Errors
+/// As [`Graph::new`].
+pub(crate) fn trunks(spec: &NetworkSpec) -> Result<(u16, Vec<(u16, u16, Line)>), SpecError> {
+    let plan = layout::plan(spec)?;
+    let trunks = plan
+        .trunks
+        .iter()
+        .map(|(a, b, wire)| (*a, *b, wire.line(&spec.line)));
+    Ok((plan.switches, trunks.collect()))
+}
+
 /// Trunks from each switch to `end`; none where no way leads there.
 fn distances(out: &[Vec<(LinkId, u16)>], end: u16) -> Vec<Option<u32>> {
     let mut far = vec![None; out.len()];

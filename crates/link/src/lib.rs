@@ -59,8 +59,8 @@ pub use schedule::{FaultSpec, LoadSpec};
 pub use script::{CommandError, Script, ScriptError};
 pub use several::Several;
 pub use spec::{
-    Circuits, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling, SpecError, Station,
-    Switch, Technology, Topology,
+    Circuits, FlowControl, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling,
+    SpecError, Station, Switch, Technology, Topology,
 };
 
 pub use output::Limit;

@@ -14,6 +14,7 @@ pub(crate) mod atm;
 pub(crate) mod bus;
 pub(crate) mod credit;
 pub(crate) mod crossbar;
+pub(crate) mod paused;
 pub(crate) mod sci;
 pub(crate) mod sender;
 pub(crate) mod stages;
@@ -87,6 +88,9 @@ pub(crate) fn build(
     if let Some(circuits) = spec.circuits {
         return Ok(Box::new(atm::Atm::new(spec, circuits, ports, seed)?));
     }
+    if let Some(switch) = spec.switch.filter(|_| paused::applies(spec)) {
+        return Ok(Box::new(paused::Paused::new(spec, switch, ports)?));
+    }
     Ok(Box::new(switched::Switched::new(spec, ports, seed)?))
 }
 
@@ -112,6 +116,7 @@ pub(crate) fn tables(spec: &NetworkSpec) -> Vec<&'static str> {
 /// # Errors
 /// The first key that is wrong.
 pub(crate) fn check(spec: &NetworkSpec) -> Result<(), SpecError> {
+    paused::check(spec)?;
     spec.bus.as_ref().map_or(Ok(()), |t| Bus::check(t, spec))?;
     spec.token
         .as_ref()

@@ -397,6 +397,20 @@ pub struct Switch {
     /// Frames whose transport takes part are marked where so much waits, they among it; none: no marks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Limit>,
+    /// Whether it holds its senders back rather than lose frames; `buffer` is then what it holds of each line that comes in.
+    #[serde(default)]
+    pub flow_control: FlowControl,
+}
+
+/// What a switch does before its buffer is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowControl {
+    /// Nothing: it loses what finds no room.
+    #[default]
+    None,
+    /// It pauses the senders of the lines that fill it.
+    Pause,
 }
 
 /// When a switch begins to forward.
@@ -661,6 +675,12 @@ impl NetworkSpec {
         }
         if let Some(mark @ Limit::Cells(_)) = switch.mark {
             return refuse("switch.mark", format!("is {mark}; write frames or a size"));
+        }
+        if is_atm && switch.flow_control != FlowControl::None {
+            return refuse(
+                "switch.flow_control",
+                "is \"pause\", which cells do not have; leave it out".into(),
+            );
         }
         self.check_buffer("switch.buffer", switch.buffer)
     }

@@ -7,9 +7,9 @@
 
 use proptest::prelude::*;
 use sonde_link::{
-    Admission, Cause, Class, Command, Ecn, Encapsulation, Event, Fabric, Forwarding, Frame,
-    FrameId, Framing, GroupId, Kind, Mark, Network, NetworkSpec, Place, Port, Refused, Signalling,
-    To, Topology, VcCommand, catalogue, parse,
+    Admission, Cause, Class, Command, Ecn, Encapsulation, Event, Fabric, FlowControl, Forwarding,
+    Frame, FrameId, Framing, GroupId, Kind, Mark, Network, NetworkSpec, Place, Port, Refused,
+    Signalling, To, Topology, VcCommand, catalogue, parse,
 };
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -363,23 +363,28 @@ fn networks() -> impl Strategy<Value = NetworkSpec> {
 
 /// Those of the catalogue, with and without trouble on the way, and random ones.
 fn any_network() -> impl Strategy<Value = NetworkSpec> {
-    let listed = (0..catalogue().len(), any::<bool>(), any::<bool>()).prop_map(
-        |(index, is_svc, is_lossy)| {
-            let mut spec = catalogue().swap_remove(index);
-            if is_lossy {
-                spec.path.loss = "5%".parse().expect("a share");
-                spec.path.reorder = "10%".parse().expect("a share");
-                spec.path.reorder_by = Span::micros(700);
-            }
-            if let Some(circuits) = spec.circuits.as_mut().filter(|_| is_svc) {
-                circuits.signalling = Signalling::Svc;
-            }
-            if let Some(credit) = spec.credit.as_mut().filter(|_| is_svc) {
-                (credit.class, credit.login) = (1 + (index % 2) as u8, Span::micros(300));
-            }
-            spec
-        },
-    );
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let listed = (0..catalogue().len(), flags).prop_map(|(index, (is_svc, is_lossy, pauses))| {
+        let mut spec = catalogue().swap_remove(index);
+        let by_frames = spec.circuits.is_none() && spec.credit.is_none() && pauses;
+        if let Some(switch) = spec.switch.as_mut().filter(|_| by_frames) {
+            switch.flow_control = FlowControl::Pause;
+            switch.buffer = "64MiB".parse().expect("a size");
+            switch.shared = None;
+        }
+        if is_lossy {
+            spec.path.loss = "5%".parse().expect("a share");
+            spec.path.reorder = "10%".parse().expect("a share");
+            spec.path.reorder_by = Span::micros(700);
+        }
+        if let Some(circuits) = spec.circuits.as_mut().filter(|_| is_svc) {
+            circuits.signalling = Signalling::Svc;
+        }
+        if let Some(credit) = spec.credit.as_mut().filter(|_| is_svc) {
+            (credit.class, credit.login) = (1 + (index % 2) as u8, Span::micros(300));
+        }
+        spec
+    });
     prop_oneof![1 => listed, 2 => networks()]
 }
 

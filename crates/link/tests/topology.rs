@@ -514,6 +514,67 @@ fn outputs_share_a_memory() {
     assert_eq!(burst(&spec), (18, 62));
 }
 
+/// The same network with switches that pause their senders.
+fn paused(words: &str, forwarding: &str) -> NetworkSpec {
+    let text = format!(
+        "name = \"x\"\nsummary = \"x\"\ntechnology = \"ethernet\"\nmtu = 1500\n{words}\n\
+         [line]\nrate = \"100Mbit\"\nframing = \"ethernet\"\nlength_m = 100\n\
+         [switch]\nforwarding = \"{forwarding}\"\nlatency = \"10us\"\nbuffer = \"32KiB\"\nflow_control = \"pause\"\n"
+    );
+    parse("x", &text).unwrap_or_else(|error| panic!("{error}: {words}"))
+}
+
+/// Eight hosts into one through two switches and a slow trunk: all arrives, and the slowest line on the way never rests.
+#[test]
+fn pauses_lose_nothing_and_keep_the_line_full() {
+    let two = "topology = \"switches\"\nfabric = { switches = 2, placement = [0, 0, 0, 0, 0, 0, 1, 1, 1] }\ntrunk = [{ between = [0, 1], rate = \"45Mbit\" }]";
+    for (words, want) in [("topology = \"star\"", 100.0), (two, 100.0)] {
+        for forwarding in ["store-and-forward", "cut-through"] {
+            let pairs: Vec<_> = (0..8).map(|from| (from, 8)).collect();
+            let spec = paused(words, forwarding);
+            let rate = saturate(&spec, 9, &pairs, Span::millis(500))[&8] * 1_538.0 / 1_500.0;
+            assert!((rate / want - 1.0).abs() < 3e-3, "{rate} of {want}");
+            let mut network = Fabric::new(&spec, 9, 1).unwrap();
+            let each = |id| frame(id, (id % 8) as u16, To::One(Port(8)), 1_500);
+            let events = tell(&mut network, &(0..8 * 80).map(each).collect::<Vec<_>>());
+            assert_eq!((arrivals(&events).len(), losses(&events).len()), (640, 0));
+        }
+    }
+    // Without pauses the same blast overflows.
+    let mut spec = paused("topology = \"star\"", "store-and-forward");
+    spec.switch.as_mut().unwrap().flow_control = sonde_link::FlowControl::None;
+    let mut network = Fabric::new(&spec, 9, 1).unwrap();
+    let each = |id| frame(id, (id % 8) as u16, To::One(Port(8)), 1_500);
+    let events = tell(&mut network, &(0..8 * 80).map(each).collect::<Vec<_>>());
+    assert!(losses(&events).len() > 400);
+}
+
+/// In an empty network pauses change no time; where switches could wait in a circle they are refused.
+#[test]
+fn pauses_cost_nothing_while_there_is_room() {
+    let words = format!("{TWO}trunk = [{{ between = [0, 1], rate = \"10Mbit\" }}]");
+    for forwarding in ["store-and-forward", "cut-through"] {
+        let (with, without) = (
+            paused(&words, forwarding),
+            spec(&words, forwarding, "32KiB"),
+        );
+        for to in [1, 3] {
+            assert_eq!(one_way(&with, 6, 0, to), one_way(&without, 6, 0, to));
+        }
+    }
+    let mut ring = paused(
+        "topology = \"full-mesh\"\nfabric = { switches = 4 }",
+        "cut-through",
+    );
+    ring.topology = sonde_link::Topology::Ring;
+    let error = ring.check().unwrap_err().to_string();
+    assert!(error.contains("wait for each other"), "{error}");
+    let mut small = paused("topology = \"star\"", "cut-through");
+    small.switch.as_mut().unwrap().buffer = "6000B".parse().unwrap();
+    let error = small.check().unwrap_err().to_string();
+    assert!(error.contains("before a pause takes hold"), "{error}");
+}
+
 /// A random network of switches, in the words of a file, and how many hosts it has.
 fn networks() -> impl Strategy<Value = (NetworkSpec, u16)> {
     let assign = prop_oneof![Just("first"), Just("spread"), Just("flow-hash")];
@@ -543,6 +604,49 @@ fn networks() -> impl Strategy<Value = (NetworkSpec, u16)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// Whatever is offered where switches pause: nothing is lost, and poll times do not matter.
+    #[test]
+    fn pauses_lose_nothing(
+        (kind, cut, slow) in (0usize..4, any::<bool>(), any::<bool>()),
+        acts in proptest::collection::vec((0u64..300_000_000, any::<u16>(), any::<u16>(), 0u8..20, 1u64..1_500, any::<bool>()), 1..200),
+    ) {
+        let rate = if slow { "10Mbit" } else { "200Mbit" };
+        let words = [
+            "topology = \"star\"\nport = [{ port = 0, rate = \"10Mbit\" }]".to_owned(),
+            format!("{TWO}trunk = [{{ between = [0, 1], rate = \"{rate}\", count = 2 }}]"),
+            format!("topology = \"fat-tree\"\nfabric = {{ k = 4, rate = \"{rate}\", hosts_per_switch = 1 }}"),
+            format!("topology = \"full-mesh\"\nfabric = {{ switches = 3, rate = \"{rate}\" }}"),
+        ];
+        let spec = paused(&words[kind], if cut { "cut-through" } else { "store-and-forward" });
+        let play = |polls: bool| {
+            let mut network = Fabric::new(&spec, 6, 3).unwrap();
+            let (mut now, mut events, mut left) = (Instant::START, Vec::new(), BTreeSet::new());
+            for (id, &(gap, a, b, kind, len, polled)) in (0..).zip(&acts) {
+                now = now + Span::picos(gap);
+                let (from, to) = (a % 6, b % 6);
+                let to = if kind == 0 || from == to { To::All } else { To::One(Port(to)) };
+                if network.offer(now, frame(id, from, to, len)) == Admission::Taken {
+                    match to {
+                        To::One(to) => drop(left.insert((id, to.0))),
+                        _ => left.extend((0..6).filter(|to| *to != from).map(|to| (id, to))),
+                    }
+                }
+                if polled && polls {
+                    events.extend(std::iter::from_fn(|| network.poll(now)));
+                }
+            }
+            events.extend(finish(&mut network));
+            (events, left)
+        };
+        let (events, mut left) = play(true);
+        prop_assert_eq!(losses(&events), []);
+        for arrival in arrivals(&events).keys() {
+            prop_assert!(left.remove(arrival));
+        }
+        prop_assert!(left.is_empty(), "{left:?}");
+        prop_assert_eq!(events, play(false).0);
+    }
 
     /// Whatever goes up and down: each copy leaves once, in the order of time, and twice the same.
     #[test]

@@ -23,12 +23,12 @@ use sonde_units::{BitRate, Bytes, Instant, Span};
 
 /// A copy that goes from switch to switch.
 #[derive(Clone, Copy)]
-struct Copy {
-    frame: Frame,
+pub(crate) struct Copy {
+    pub frame: Frame,
     /// The station that shall have it; none: all behind the switch.
-    to: Option<Port>,
+    pub to: Option<Port>,
     /// Whether it met congestion.
-    marked: bool,
+    pub marked: bool,
 }
 
 /// What is due at a time.
@@ -56,21 +56,88 @@ struct Lines {
     pace: Pace,
 }
 
+/// The kinds of lines of a network.
+pub(crate) struct Kinds {
+    /// The rate that a fault may change.
+    rate: Option<BitRate>,
+    switch: Option<Switch>,
+    lines: Vec<Lines>,
+    /// By station and by link: the kind of its line.
+    of_station: Vec<u16>,
+    of_link: Vec<u16>,
+}
+
+impl Kinds {
+    pub fn new(spec: &NetworkSpec, graph: Option<&Graph>, ports: u16) -> Self {
+        let mut lines: Vec<Lines> = Vec::new();
+        let mut kind = |line: &Line| {
+            let known = lines.iter().position(|known| known.line == *line);
+            known.unwrap_or_else(|| {
+                let pace = Pace::of(*line, spec.switch.as_ref());
+                lines.push(Lines { line: *line, pace });
+                lines.len() - 1
+            }) as u16
+        };
+        let sends = |port| graph.map_or(&spec.line, |graph| graph.line(port));
+        let of_station = (0..ports).map(|port| kind(sends(Port(port)))).collect();
+        let links = graph.map_or(&[][..], Graph::links);
+        let of_link = links.iter().map(|link| kind(&link.line)).collect();
+        Self {
+            rate: spec.line.rate,
+            switch: spec.switch,
+            lines,
+            of_station,
+            of_link,
+        }
+    }
+
+    /// The times of the line by which a station sends.
+    pub fn of_station(&mut self, port: Port) -> &mut Pace {
+        &mut self.lines[usize::from(self.of_station[usize::from(port.0)])].pace
+    }
+
+    /// The times of a link.
+    pub fn of_link(&mut self, link: LinkId) -> &mut Pace {
+        &mut self.lines[usize::from(self.of_link[link.0 as usize])].pace
+    }
+
+    /// All lines of the rate of the specification have another, from the next frame on.
+    pub fn set_rate(&mut self, rate: Option<BitRate>) -> Result<(), Refused> {
+        if self.rate.is_none() {
+            return Err(Refused::NotHere {
+                what: "rate",
+                remedy: "choose a network whose lines have one, such as ethernet-100",
+            });
+        }
+        if let Some(rate) = rate.filter(|rate| !rate_is_possible(*rate)) {
+            return Err(Refused::Value {
+                what: "the rate of a line",
+                value: rate.to_string(),
+                remedy: "give 1kbit to 800Gbit",
+            });
+        }
+        for lines in self
+            .lines
+            .iter_mut()
+            .filter(|lines| lines.line.rate == self.rate)
+        {
+            let line = lines.line.altered(rate, None, None, None);
+            lines.pace = Pace::of(line, self.switch.as_ref());
+        }
+        Ok(())
+    }
+}
+
 /// One line a station, and switches or none.
 pub(crate) struct Switched {
     switch: Option<Switch>,
-    /// The rate that a fault may change.
-    rate: Option<BitRate>,
+    kinds: Kinds,
     ports: u16,
     stations: Vec<Transmitter>,
     graph: Option<Graph>,
     outputs: Vec<FrameOutput>,
     /// By switch, where its outputs share one memory: what waits there, or waited a while ago.
     held: Vec<Bytes>,
-    lines: Vec<Lines>,
-    /// By station and by link: the kind of its line.
-    line_of_station: Vec<u16>,
-    line_of_link: Vec<u16>,
     /// All switches restart until then.
     up_at: Instant,
     calendar: Calendar<Step>,
@@ -90,32 +157,17 @@ impl Switched {
             Some(_) => Some(Graph::new(spec, ports)?),
             None => None,
         };
-        let mut lines: Vec<Lines> = Vec::new();
-        let mut kind = |line: &Line| {
-            let known = lines.iter().position(|known| known.line == *line);
-            known.unwrap_or_else(|| {
-                let pace = Pace::of(*line, spec.switch.as_ref());
-                lines.push(Lines { line: *line, pace });
-                lines.len() - 1
-            }) as u16
-        };
-        let sends = |port| graph.as_ref().map_or(&spec.line, |graph| graph.line(port));
-        let line_of_station = (0..ports).map(|port| kind(sends(Port(port)))).collect();
         let links = graph.as_ref().map_or(&[][..], Graph::links);
-        let line_of_link = links.iter().map(|link| kind(&link.line)).collect();
         let outputs = links.iter().map(|link| FrameOutput::new(link.buffer));
         let stations = (0..ports).map(|_| Transmitter::new(spec.station.queue));
         Ok(Self {
             switch: spec.switch,
-            rate: spec.line.rate,
+            kinds: Kinds::new(spec, graph.as_ref(), ports),
             ports,
             stations: stations.collect(),
             outputs: outputs.collect(),
             held: vec![Bytes::ZERO; graph.as_ref().map_or(0, |graph| graph.switches().into())],
             graph,
-            lines,
-            line_of_station,
-            line_of_link,
             up_at: Instant::START,
             calendar: Calendar::new(),
         })
@@ -127,7 +179,7 @@ impl Switched {
 
     /// The times of a station's line.
     fn pace(&mut self, port: Port) -> &mut Pace {
-        &mut self.lines[usize::from(self.line_of_station[usize::from(port.0)])].pace
+        self.kinds.of_station(port)
     }
 
     /// When a frame that a station begins to send can be forwarded, and when its last bit can.
@@ -273,7 +325,7 @@ impl Switched {
 
     /// A copy has come to the output of `link`.
     fn send(&mut self, now: Instant, mut copy: Copy, link: LinkId, tail: Instant, edge: &mut Edge) {
-        let pace = &mut self.lines[usize::from(self.line_of_link[link.0 as usize])].pace;
+        let pace = self.kinds.of_link(link);
         let (time, propagation) = (pace.time(copy.frame.len), pace.propagation());
         let (head, latency) = pace.forwarding(time);
         let len = copy.frame.len;
@@ -332,36 +384,8 @@ impl Switched {
         self.switch.map_or(Span::ZERO, |switch| switch.latency)
     }
 
-    fn propagation(&self, link: LinkId) -> Span {
-        self.lines[usize::from(self.line_of_link[link.0 as usize])]
-            .pace
-            .propagation()
-    }
-
-    /// All lines of the rate of the specification have another, from the next frame on.
-    fn set_rate(&mut self, rate: Option<BitRate>) -> Result<(), Refused> {
-        if self.rate.is_none() {
-            return Err(Refused::NotHere {
-                what: "rate",
-                remedy: "choose a network whose lines have one, such as ethernet-100",
-            });
-        }
-        if let Some(rate) = rate.filter(|rate| !rate_is_possible(*rate)) {
-            return Err(Refused::Value {
-                what: "the rate of a line",
-                value: rate.to_string(),
-                remedy: "give 1kbit to 800Gbit",
-            });
-        }
-        for lines in self
-            .lines
-            .iter_mut()
-            .filter(|lines| lines.line.rate == self.rate)
-        {
-            let line = lines.line.altered(rate, None, None, None);
-            lines.pace = Pace::of(line, self.switch.as_ref());
-        }
-        Ok(())
+    fn propagation(&mut self, link: LinkId) -> Span {
+        self.kinds.of_link(link).propagation()
     }
 
     /// A trunk goes down or comes up.
@@ -444,8 +468,8 @@ impl Switched {
                 }
                 Step::Forward { copy, by, tail } => {
                     let arrives = *tail - latency;
-                    let is_behind = |link| arrives - self.propagation(link) > now;
-                    if arrives <= now || by.is_some_and(is_behind) {
+                    let way = by.map(|link| self.propagation(link));
+                    if arrives <= now || way.is_some_and(|way| arrives - way > now) {
                         self.lose(now, copy, *by, what, edge);
                         continue;
                     }
@@ -534,7 +558,7 @@ impl Medium for Switched {
     fn command(&mut self, now: Instant, command: Command, edge: &mut Edge) -> Result<(), Refused> {
         match command {
             Command::Vc(_) => Err(Refused::NoCircuits),
-            Command::Fault(Fault::Rate { rate }) => self.set_rate(rate),
+            Command::Fault(Fault::Rate { rate }) => self.kinds.set_rate(rate),
             Command::Fault(Fault::Trunk { trunk, up }) => self.set_trunk(now, trunk, up, edge),
             Command::Fault(Fault::Restart { down }) => self.restart(now, down, edge),
             _ => Err(Refused::NotHere {
