@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("hippi-800", include_str!("../catalogue/hippi-800.toml")),
     ("hippi-1600", include_str!("../catalogue/hippi-1600.toml")),
     ("allnode", include_str!("../catalogue/allnode.toml")),
+    ("ethernet-10", include_str!("../catalogue/ethernet-10.toml")),
     (
         "wan-100m-20ms",
         include_str!("../catalogue/wan-100m-20ms.toml"),

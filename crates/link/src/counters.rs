@@ -26,6 +26,21 @@ pub struct PortCounters {
     pub busy: Span,
 }
 
+/// How a host's station came to send on a medium that stations share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessCounters {
+    /// Transmissions begun: on a segment with those that collided, on a ring one for each frame.
+    pub attempts: u64,
+    /// Of those, how many collided.
+    pub collisions: u64,
+    /// Frames whose first attempt had to wait for others.
+    pub deferrals: u64,
+    /// Frames that were given up after too many collisions.
+    pub excessive: u64,
+    /// The longest that a frame which was sent had been first in its station's queue.
+    pub access_max: Span,
+}
+
 /// The counters of a network since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -49,6 +64,8 @@ pub struct Counters {
     pub corrupted: u64,
     /// The flows of background traffic, those that ended too, in the order in which their numbers first began.
     pub flows: Vec<FlowCounters>,
+    /// By port, on media that stations share; empty elsewhere, and while none has sent.
+    pub access: Vec<AccessCounters>,
 }
 
 /// What was wanted of a flow of background traffic, and what came of it. A flow of the same number begins them anew; its
@@ -118,7 +135,13 @@ impl Counters {
         self.cells_lost += other.cells_lost;
         self.circuit_setups += other.circuit_setups;
         self.circuit_releases += other.circuit_releases;
+        self.rejections += other.rejections;
+        self.commands_refused += other.commands_refused;
+        self.duplicates += other.duplicates;
+        self.corrupted += other.corrupted;
         self.flows.extend(other.flows);
+        self.access.resize(usize::from(first), AccessCounters::default());
+        self.access.extend(other.access);
     }
 
     /// A background frame has ended.
@@ -133,6 +156,14 @@ impl Counters {
         } else {
             flow.lost += 1;
         }
+    }
+
+    pub(crate) fn access(&mut self, port: usize) -> &mut AccessCounters {
+        if self.access.len() <= port {
+            let ports = self.ports.len().max(port + 1);
+            self.access.resize(ports, AccessCounters::default());
+        }
+        &mut self.access[port]
     }
 
     /// All copies that were lost inside the network.

@@ -20,6 +20,7 @@ pub(crate) mod sender;
 pub(crate) mod stages;
 pub(crate) mod switched;
 pub(crate) mod token;
+pub(crate) mod turn;
 
 /// Where a frame shall go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

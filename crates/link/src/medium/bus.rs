@@ -1,72 +1,581 @@
-//! A segment that stations share: CSMA/CD.
+//! A segment that stations share: carrier sense, multiple access, collision detection.
+//!
+//! Model:   a station with a frame sends at once if it has sensed no carrier for an interframe gap; else when the carrier has
+//!          been away for one. Carrier that comes in the last third of the gap no longer stops a frame that waits. What
+//!          one station sends is sensed at another after the signal's way between them, so that stations which start within
+//!          that time collide: each ends its preamble, sends the jam and waits a random number of slots, of a range that
+//!          doubles with each collision of the frame. A frame is given up after as many attempts as are allowed. Each
+//!          station defers to, collides with and hears each signal at its own place; nothing is decided in common.
+//! Source:  IEEE 802.3 §4.2.3.2 (deference, collision, jam, backoff), §4.2.8 (the same as a program), §4.4.2 (gap 96 bits,
+//!          slot 512, jam 32, 16 attempts, backoff limit 10); Metcalfe and Boggs 1976. Deviations: stations stand at equal
+//!          distances, hosts in the order of their ports, background stations at the far end; signals are sensed as soon
+//!          as they are there.
+//! Units:   times from whole bytes on the line, each rounded up; nothing is drawn but slots.
+//! Checked: `tests/bus.rs`; `tests/properties.rs`.
 
+use crate::calendar::Calendar;
 use crate::edge::Edge;
+use crate::medium::turn::Turns;
 use crate::medium::{Medium, Target};
-use crate::{Command, Frame, NetworkSpec, Port, Refused, SpecError};
+use crate::network::{Cause, Command, Place, Refused};
+use crate::{AccessCounters, Fault, Frame, Framing, Line, NetworkSpec, Port, SpecError, Topology};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 use sonde_units::{Bytes, Instant, Span};
+use std::collections::BTreeMap;
 
-/// A segment that stations share: CSMA/CD.
+/// A segment that stations share. Its length, or the signal's way from end to end, is that of the line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Bus {}
+#[serde(deny_unknown_fields, default)]
+pub struct Bus {
+    /// The unit of backoff, and the longest time after which a sender still learns of a collision: in bytes on the line.
+    pub slot: Bytes,
+    /// How long a station goes on after a collision, so that all learn of it: in bytes on the line.
+    pub jam: Bytes,
+    /// How often a frame is tried, 1 to 64.
+    pub attempts: u32,
+    /// From so many collisions on the range of the backoff grows no more, 1 to 20.
+    pub backoff_limit: u32,
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        Self {
+            slot: Bytes(64),
+            jam: Bytes(4),
+            attempts: 16,
+            backoff_limit: 10,
+        }
+    }
+}
+
+const GAP: Bytes = Bytes(12);
+/// The part of the gap in which carrier starts it anew.
+const GAP_FIRST: Bytes = Bytes(8);
+const PREAMBLE: Bytes = Bytes(8);
+/// Keeps the draws of this medium apart from others of the same seed.
+const SEED: u64 = 0xC5_3A_CD;
 
 impl Bus {
     /// Whether its values are in their ranges and fit the rest of `spec`.
     ///
     /// # Errors
     /// The first key that is wrong.
-    pub(crate) fn check(&self, _spec: &NetworkSpec) -> Result<(), SpecError> {
-        Err(SpecError {
-            key: "bus",
-            problem: "is not built yet".into(),
-        })
+    pub(crate) fn check(&self, spec: &NetworkSpec) -> Result<(), SpecError> {
+        let refuse = |key, problem: String| Err(SpecError { key, problem });
+        if spec.topology != Topology::Bus {
+            let problem = "needs `topology = \"bus\"`; leave the table out otherwise";
+            return refuse("bus", problem.into());
+        }
+        if spec.switch.is_some() {
+            let problem = "needs `topology = \"star\"`; a segment has none";
+            return refuse("switch", problem.into());
+        }
+        if spec.line.framing() != Framing::Ethernet {
+            return refuse("line.framing", "is not \"ethernet\", as a segment's is".into());
+        }
+        if spec.line.rate.is_none() {
+            let problem = "is missing; a segment needs one, such as `10Mbit`";
+            return refuse("line.rate", problem.into());
+        }
+        for (key, value, most) in [
+            ("bus.slot", self.slot.0, 4_096),
+            ("bus.jam", self.jam.0, 64),
+            ("bus.attempts", u64::from(self.attempts), 64),
+            ("bus.backoff_limit", u64::from(self.backoff_limit), 20),
+        ] {
+            if value == 0 || value > most {
+                return refuse(key, format!("is {value}, but 1 to {most} are possible"));
+            }
+        }
+        match self.shortfall(&spec.line) {
+            None => Ok(()),
+            Some(most) => refuse(
+                "line.propagation",
+                format!(
+                    "is {} (5 ns for each of `length_m`), but a sender must learn of each collision within a slot of {}: \
+                     at most {most} at this rate; shorten the segment, or lower the rate",
+                    spec.line.propagation(),
+                    self.slot,
+                ),
+            ),
+        }
     }
 
-    /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the bottleneck.
+    /// The longest way that fits into a slot, if that of `line` does not: there and back, and the last third of a gap or
+    /// the jam.
+    fn shortfall(&self, line: &Line) -> Option<Span> {
+        let slot = line.unit_time(self.slot.min(MIN_FRAME));
+        let late = line.unit_time(self.jam.max(GAP.saturating_sub(GAP_FIRST)));
+        let most = Span::picos(slot.saturating_sub(late).as_picos() / 2);
+        (line.propagation() > most).then_some(most)
+    }
+
+    /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the segment: with preamble and gap. Collisions
+    /// are not counted.
     pub(crate) fn frame_time(&self, spec: &NetworkSpec, len: Bytes) -> Span {
         spec.line.time(len)
     }
 }
 
-/// The medium.
-pub(crate) enum Segment {}
+/// The smallest frame, which a collision must reach.
+const MIN_FRAME: Bytes = Bytes(64);
 
-impl Segment {
-    pub fn new(
-        spec: &NetworkSpec,
-        table: &Bus,
-        _ports: u16,
-        _seed: u64,
-    ) -> Result<Self, SpecError> {
-        table.check(spec)?;
-        unreachable!("it was refused")
+/// How long things take at the present rate.
+#[derive(Clone, Copy)]
+struct Times {
+    line: Line,
+    gap: Span,
+    gap_first: Span,
+    preamble: Span,
+    jam: Span,
+    slot: Span,
+    /// The last length that was asked for, and its time without the gap.
+    kept: (Bytes, Span),
+}
+
+impl Times {
+    fn new(line: Line, bus: &Bus) -> Self {
+        Self {
+            gap: line.unit_time(GAP),
+            gap_first: line.unit_time(GAP_FIRST),
+            preamble: line.unit_time(PREAMBLE),
+            jam: line.unit_time(bus.jam),
+            slot: line.unit_time(bus.slot),
+            kept: (Bytes(u64::MAX), Span::ZERO),
+            line,
+        }
+    }
+
+    /// A frame from the first bit of its preamble to its last.
+    fn frame(&mut self, len: Bytes) -> Span {
+        if self.kept.0 != len {
+            let wire = self.line.framing().wire(len).saturating_sub(GAP);
+            self.kept = (len, self.line.unit_time(wire));
+        }
+        self.kept.1
     }
 }
 
+/// A station of the segment.
+struct Access {
+    /// The signal's way from the near end of the segment.
+    place: Span,
+    turns: Turns,
+    /// The frame that was tried already, or is on the line.
+    current: Option<(Frame, Target)>,
+    /// Collisions of that frame.
+    collisions: u32,
+    /// From when it wants to send; none while it sends, or has nothing.
+    wants: Option<Instant>,
+    /// Since when it has had this frame before all others; and when its own last signal ended.
+    since: Instant,
+    sent: Instant,
+    /// When it starts to send, as far as is known.
+    starts: Option<Instant>,
+}
+
+/// What one station sends at once.
+struct Signal {
+    station: usize,
+    start: Instant,
+    /// When it ends, as far as is known.
+    end: Instant,
+    /// Whether it is known to collide; and whether its end is dealt with.
+    collides: bool,
+    ended: bool,
+}
+
+/// A copy that has left its sender.
+struct Arrival {
+    frame: Frame,
+    to: Port,
+}
+
+/// The medium.
+pub(crate) struct Segment {
+    table: Bus,
+    nominal: Line,
+    times: Times,
+    ports: u16,
+    /// Those of the hosts, by port; then those of background traffic.
+    stations: Vec<Access>,
+    /// Where a station that is no host stands in `stations`.
+    others: BTreeMap<Port, usize>,
+    queue: Bytes,
+    /// What can still be sensed somewhere, or keeps a station from sending.
+    signals: Vec<Signal>,
+    arrivals: Calendar<Arrival>,
+    /// The next start, and which station's; the next end of a signal, and its place in `signals`.
+    next_start: Option<(Instant, usize)>,
+    next_end: Option<(Instant, usize)>,
+    random: Pcg64Mcg,
+}
+
+impl Segment {
+    pub fn new(spec: &NetworkSpec, table: &Bus, ports: u16, seed: u64) -> Result<Self, SpecError> {
+        let way = spec.line.propagation();
+        let gaps = u64::from(ports.max(2) - 1);
+        let place = |port: u64| Span::picos((way.as_picos() / gaps) * port);
+        let queue = spec.station.queue;
+        Ok(Self {
+            nominal: spec.line,
+            times: Times::new(spec.line, table),
+            ports,
+            stations: (0..u64::from(ports))
+                .map(|port| Access::new(place(port), queue))
+                .collect(),
+            others: BTreeMap::new(),
+            queue,
+            signals: Vec::new(),
+            arrivals: Calendar::new(),
+            next_start: None,
+            next_end: None,
+            random: Pcg64Mcg::seed_from_u64(seed ^ SEED),
+            table: table.clone(),
+        })
+    }
+
+    /// The station of background traffic `from` elsewhere; at the far end of the segment.
+    fn other(&mut self, from: Port) -> usize {
+        let next = self.stations.len();
+        let index = *self.others.entry(from).or_insert(next);
+        if index == next {
+            let far = self.nominal.propagation();
+            self.stations.push(Access::new(far, self.queue));
+        }
+        index
+    }
+
+    fn way(&self, a: usize, b: usize) -> Span {
+        let (a, b) = (self.stations[a].place, self.stations[b].place);
+        a.max(b).saturating_sub(a.min(b))
+    }
+
+    /// A frame has come to a station: if it is alone there, it is the next to be sent.
+    fn call(&mut self, now: Instant, index: usize) {
+        let station = &mut self.stations[index];
+        if station.current.is_some() || station.wants.is_some() || station.turns.is_empty() {
+            return;
+        }
+        (station.wants, station.since) = (Some(now), now);
+        self.plan(index);
+    }
+
+    /// When a station will start, as far as is known: at once, or after a gap without carrier.
+    fn plan(&mut self, index: usize) {
+        let Some(wants) = self.stations[index].wants else {
+            self.stations[index].starts = None;
+            return;
+        };
+        let mut heard: Option<Instant> = None;
+        let mut after = None;
+        // Signals in the order in which they are heard here; there are one or two, but after a pile-up.
+        while let Some((rise, fall)) = self.heard_next(index, after) {
+            after = Some((rise, fall));
+            let Some(fell) = heard else {
+                if wants <= rise {
+                    break;
+                }
+                heard = Some(fall);
+                continue;
+            };
+            let open = fell + self.times.gap;
+            let anew = rise < fell + self.times.gap_first;
+            if !anew && (wants <= open || (rise > open && wants <= rise)) {
+                break;
+            }
+            heard = Some(fell.max(fall));
+        }
+        let start = heard.map_or(wants, |fell| wants.max(fell + self.times.gap));
+        self.stations[index].starts = Some(start);
+        if self.next_start.is_none_or(|next| (start, index) < next) {
+            self.next_start = Some((start, index));
+        }
+    }
+
+    /// The first signal, from when to when it is heard at a station, that comes behind `after` there.
+    fn heard_next(
+        &self,
+        index: usize,
+        after: Option<(Instant, Instant)>,
+    ) -> Option<(Instant, Instant)> {
+        let heard = |signal: &Signal| {
+            let way = self.way(index, signal.station);
+            (signal.start + way, signal.end + way)
+        };
+        let heard = self.signals.iter().map(heard);
+        heard.filter(|times| after.is_none_or(|after| *times > after)).min()
+    }
+
+    /// Plans anew for all, after the signals have changed.
+    fn plan_all(&mut self) {
+        self.next_start = None;
+        for index in 0..self.stations.len() {
+            self.plan(index);
+        }
+        let ends = self.signals.iter().enumerate();
+        let ends = ends.filter(|(_, signal)| !signal.ended);
+        self.next_end = ends.map(|(place, signal)| (signal.end, place)).min();
+    }
+
+    /// Forgets what keeps nobody from sending any more.
+    fn retire(&mut self, now: Instant) {
+        let (gap, far) = (self.times.gap, self.nominal.propagation());
+        while let Some(place) = self
+            .signals
+            .iter()
+            .position(|signal| signal.ended && signal.end + far + gap < now)
+        {
+            let gone = self.signals.swap_remove(place);
+            for index in 0..self.stations.len() {
+                let open = gone.end + self.way(index, gone.station) + gap;
+                let wants = &mut self.stations[index].wants;
+                *wants = wants.map(|wants| wants.max(open));
+            }
+        }
+    }
+
+    /// A station begins to send.
+    fn start(&mut self, now: Instant, index: usize, edge: &mut Edge) {
+        self.retire(now);
+        let station = &mut self.stations[index];
+        let is_first = station.current.is_none();
+        let wanted = station.wants.take().expect("only who wants starts");
+        station.starts = None;
+        if is_first {
+            let (frame, target, woken) = station.turns.pop().expect("only who has a frame wants");
+            station.current = Some((frame, target));
+            station.collisions = 0;
+            if woken {
+                edge.ready(now, Port(index as u16));
+            }
+        }
+        let deferred = is_first && now > wanted.max(station.sent + self.times.gap);
+        let (frame, _) = station.current.expect("there is a frame");
+        if let Some(counters) = access(edge, self.ports, index) {
+            counters.attempts += 1;
+            counters.deferrals += u64::from(deferred);
+        }
+        let mut signal = Signal {
+            station: index,
+            start: now,
+            end: now + self.times.frame(frame.len),
+            collides: false,
+            ended: false,
+        };
+        for place in 0..self.signals.len() {
+            let way = self.way(index, self.signals[place].station);
+            let (rise, jam) = (now + way, self.times.jam);
+            let other = &mut self.signals[place];
+            if other.station == index {
+                continue;
+            }
+            if other.end + way > now {
+                signal.collide(now.max(other.start + way), self.times.preamble, jam);
+            }
+            if !other.ended && rise < other.end {
+                other.collide(rise, self.times.preamble, jam);
+            }
+        }
+        self.signals.push(signal);
+        self.plan_all();
+    }
+
+    /// A station ends what it sends.
+    fn end(&mut self, now: Instant, place: usize, edge: &mut Edge) {
+        let signal = &mut self.signals[place];
+        signal.ended = true;
+        let (index, collides) = (signal.station, signal.collides);
+        self.stations[index].sent = now;
+        if collides {
+            self.back_off(now, index, edge);
+        } else {
+            self.leave(now, index, edge);
+        }
+        self.call(now, index);
+        let ends = self.signals.iter().enumerate();
+        let ends = ends.filter(|(_, signal)| !signal.ended);
+        self.next_end = ends.map(|(place, signal)| (signal.end, place)).min();
+    }
+
+    /// A frame has collided: it is tried again later, or given up.
+    fn back_off(&mut self, now: Instant, index: usize, edge: &mut Edge) {
+        let station = &mut self.stations[index];
+        station.collisions += 1;
+        let excessive = station.collisions == self.table.attempts;
+        if let Some(counters) = access(edge, self.ports, index) {
+            counters.collisions += 1;
+            counters.excessive += u64::from(excessive);
+        }
+        if excessive {
+            let (frame, target) = station.current.take().expect("it was on the line");
+            self.each(frame, target, edge, |_, edge, to| {
+                edge.lose(now, &frame, to, Place::Medium, Cause::Collisions);
+            });
+            return;
+        }
+        let range = 1u64 << station.collisions.min(self.table.backoff_limit);
+        let slots = self.random.next_u64() >> 32 & (range - 1);
+        station.wants = Some(now + self.times.slot * slots);
+        self.plan(index);
+    }
+
+    /// A frame has left its station whole.
+    fn leave(&mut self, now: Instant, index: usize, edge: &mut Edge) {
+        let station = &mut self.stations[index];
+        let (frame, target) = station.current.take().expect("it was on the line");
+        let waited = (now - self.times.frame(frame.len)).since(station.since);
+        if let Some(counters) = access(edge, self.ports, index) {
+            counters.access_max = counters.access_max.max(waited);
+        }
+        self.each(frame, target, edge, |segment, _, to| {
+            let at = now + segment.way(index, usize::from(to.0));
+            segment.arrivals.insert(at, Arrival { frame, to });
+        });
+    }
+
+    /// Does something for each copy of a frame.
+    fn each(
+        &mut self,
+        frame: Frame,
+        target: Target,
+        edge: &mut Edge,
+        mut with: impl FnMut(&mut Self, &mut Edge, Port),
+    ) {
+        match target {
+            Target::One(to) => with(self, edge, to),
+            Target::All | Target::Server => {
+                edge.copies(&frame, self.ports - 1);
+                for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+                    with(self, edge, to);
+                }
+            }
+        }
+    }
+}
+
+impl Access {
+    fn new(place: Span, queue: Bytes) -> Self {
+        Self {
+            place,
+            turns: Turns::new(queue),
+            current: None,
+            collisions: 0,
+            wants: None,
+            since: Instant::START,
+            sent: Instant::START,
+            starts: None,
+        }
+    }
+}
+
+impl Signal {
+    /// Its sender learns of a collision: it ends its preamble, and then the jam.
+    fn collide(&mut self, at: Instant, preamble: Span, jam: Span) {
+        let end = at.max(self.start + preamble) + jam;
+        self.end = self.end.min(end);
+        self.collides = true;
+    }
+}
+
+/// What is counted of a host's access; none for background stations.
+fn access(edge: &mut Edge, ports: u16, index: usize) -> Option<&mut AccessCounters> {
+    (index < usize::from(ports)).then(|| edge.counters.access(index))
+}
+
 impl Medium for Segment {
-    fn admits(&mut self, _: Instant, _: Port, _: Bytes) -> bool {
-        match *self {}
+    fn admits(&mut self, _: Instant, port: Port, len: Bytes) -> bool {
+        self.stations[usize::from(port.0)].turns.admits(len)
     }
-    fn ready(&self, _: Port) -> bool {
-        match *self {}
+
+    fn ready(&self, port: Port) -> bool {
+        self.stations[usize::from(port.0)].turns.ready()
     }
-    fn backlog(&mut self, _: Instant, _: Port) -> Bytes {
-        match *self {}
+
+    fn backlog(&mut self, _: Instant, port: Port) -> Bytes {
+        self.stations[usize::from(port.0)].turns.backlog()
     }
-    fn take(&mut self, _: Instant, _: Frame, _: Target, _: &mut Edge) {
-        match *self {}
+
+    fn take(&mut self, now: Instant, frame: Frame, target: Target, _: &mut Edge) {
+        let index = usize::from(frame.from.0);
+        self.stations[index].turns.push(frame, target);
+        self.call(now, index);
     }
-    fn background(&mut self, _: Instant, _: Frame, _: Port, _: &mut Edge) {
-        match *self {}
+
+    fn background(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
+        let index = if frame.from.0 < self.ports {
+            usize::from(frame.from.0)
+        } else {
+            self.other(frame.from)
+        };
+        if !self.stations[index].turns.push_ghost(frame, to) {
+            return edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
+        }
+        self.call(now, index);
     }
-    fn command(&mut self, _: Instant, _: Command, _: &mut Edge) -> Result<(), Refused> {
-        match *self {}
+
+    fn command(&mut self, _: Instant, command: Command, _: &mut Edge) -> Result<(), Refused> {
+        match command {
+            Command::Fault(Fault::Rate { rate }) => {
+                let mut line = self.nominal;
+                line.rate = rate.or(line.rate);
+                if let Some(most) = self.table.shortfall(&line) {
+                    return Err(Refused::Value {
+                        what: "the rate of this segment",
+                        value: rate.map_or_else(String::new, |rate| {
+                            format!("{rate} (its way would have to be at most {most})")
+                        }),
+                        remedy: "choose a lower rate, or a shorter segment (`length_m=20`)",
+                    });
+                }
+                self.times = Times::new(line, &self.table);
+                Ok(())
+            }
+            command => Err(refused(&command)),
+        }
     }
+
     fn next_at(&self) -> Option<Instant> {
-        match *self {}
+        let start = self.next_start.map(|(at, _)| at);
+        let end = self.next_end.map(|(at, _)| at);
+        [start, end, self.arrivals.next_at()].into_iter().flatten().min()
     }
-    fn step(&mut self, _: &mut Edge) {
-        match *self {}
+
+    fn step(&mut self, edge: &mut Edge) {
+        let Some(now) = self.next_at() else {
+            return;
+        };
+        if let Some((_, place)) = self.next_end.filter(|(at, _)| *at == now) {
+            return self.end(now, place, edge);
+        }
+        if let Some((_, index)) = self.next_start.filter(|(at, _)| *at == now) {
+            return self.start(now, index, edge);
+        }
+        if let Some((at, Arrival { frame, to })) = self.arrivals.pop() {
+            edge.arrive(at, &frame, to);
+        }
     }
+}
+
+/// Why a medium without circuits, switch and trunks does not carry out a command.
+pub(crate) fn refused(command: &Command) -> Refused {
+    let (what, remedy) = match command {
+        Command::Vc(_) => return Refused::NoCircuits,
+        Command::Fault(Fault::Restart { .. }) => (
+            "switch that could restart",
+            "choose a network with one, such as ethernet-100",
+        ),
+        Command::Fault(Fault::Trunk { .. }) => (
+            "trunk between switches",
+            "choose a network of several switches",
+        ),
+        Command::Fault(Fault::Manager { .. }) => (
+            "connection manager",
+            "choose an ATM network, such as atm-oc3c",
+        ),
+        _ => ("such part", "choose another network"),
+    };
+    Refused::NotHere { what, remedy }
 }
