@@ -33,7 +33,7 @@ pub struct AccessCounters {
     pub attempts: u64,
     /// Of those, how many collided.
     pub collisions: u64,
-    /// Frames whose first attempt had to wait for others.
+    /// On a segment: frames whose first attempt had to wait for others.
     pub deferrals: u64,
     /// Frames that were given up after too many collisions.
     pub excessive: u64,
@@ -64,6 +64,11 @@ pub struct Counters {
     pub corrupted: u64,
     /// The flows of background traffic, those that ended too, in the order in which their numbers first began.
     pub flows: Vec<FlowCounters>,
+    /// How often a token came to the first station, as far as it mattered: that it went round an idle ring is counted when
+    /// the next frame is sent.
+    pub token_rotations: u64,
+    /// The longest time between two visits of the token to a station.
+    pub token_rotation_max: Span,
     /// By port, on media that stations share; empty elsewhere, and while none has sent.
     pub access: Vec<AccessCounters>,
 }
