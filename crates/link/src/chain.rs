@@ -1,11 +1,11 @@
 //! The overhead chain: what is left of a line's rate at each layer, and the ceilings of TCP and UDP.
 //!
 //! Model:   a stream of full frames. Each step's rate is the bytes that it leaves of a frame, divided by the time for which
-//!          that frame holds the line; acknowledgements are not counted.
+//!          that frame holds the line; acknowledgements are not counted, but by [`tcp_with_acks`].
 //! Source:  RFC 791 §3.1 (20 bytes), RFC 9293 §3.1 (20 bytes), RFC 7323 §3.2 and appendix A (12 bytes with padding),
 //!          RFC 768 (8 bytes).
 //! Units:   bits a second, rounded down.
-//! Checked: `oc3c_leaves_what_the_standard_says`, `ethernet_leaves_94_15`.
+//! Checked: `oc3c_leaves_what_the_standard_says`, `ethernet_leaves_94_15`, `acknowledgements_share_a_medium`.
 
 use crate::{CELL_PAYLOAD, CELL_WIRE, Framing, NetworkSpec};
 use serde::Serialize;
@@ -57,6 +57,20 @@ fn share(spec: &NetworkSpec, bytes: u64) -> Option<u64> {
 /// The highest rate of user bytes over TCP, in bits a second; none on a network without a rate.
 pub fn tcp_max(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
     share(spec, headers.segment(Bytes(spec.mtu)).0)
+}
+
+/// The same where both directions share one medium, as on a segment or a ring, so that acknowledgements take their time from
+/// it: one without data for every two full segments. What contention for the medium costs is not counted. Elsewhere
+/// it is [`tcp_max`].
+pub fn tcp_with_acks(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
+    if spec.bus.is_none() && spec.token.is_none() {
+        return tcp_max(spec, headers);
+    }
+    spec.line.rate?;
+    let (mtu, segment) = (Bytes(spec.mtu), headers.segment(Bytes(spec.mtu)));
+    let ack = spec.frame_time(mtu.saturating_sub(segment));
+    let time = (spec.frame_time(mtu) * 2 + ack).as_picos();
+    Some((u128::from(segment.0) * 16_000_000_000_000 / u128::from(time)) as u64)
 }
 
 /// The highest rate of user bytes over UDP in datagrams of `payload` bytes (at most one frame each).
@@ -154,6 +168,21 @@ mod tests {
         assert_eq!(mbit(tcp_max(&spec, Headers::Timestamps)), "94.148");
         assert_eq!(mbit(tcp_max(&spec, Headers::Plain)), "94.928");
         assert_eq!(mbit(udp_max(&spec, Bytes(1_472))), "95.709");
+    }
+
+    /// Two segments and an acknowledgement: of 2896 user bytes in 2 x 1538 + 90, of 8600 in 2 x 4388 + 88.
+    #[test]
+    fn acknowledgements_share_a_medium() {
+        for (name, want) in [
+            ("ethernet-10", "9.147"),
+            ("fddi", "97.022"),
+            ("ethernet-100", "94.148"),
+        ] {
+            let spec = named(name).unwrap();
+            assert_eq!(mbit(tcp_with_acks(&spec, Headers::Timestamps)), want);
+        }
+        let spec = named("ethernet-10").unwrap();
+        assert_eq!(mbit(tcp_with_acks(&spec, Headers::Plain)), "9.241");
     }
 
     #[test]

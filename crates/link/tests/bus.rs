@@ -8,8 +8,10 @@
 
 use sonde_link::{
     Admission, Cause, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Headers, Kind,
-    Network, NetworkSpec, Place, Port, Refused, To, named, resolve, tcp_max,
+    Network, NetworkSpec, Place, Port, Refused, To, resolve, tcp_max, tcp_with_acks,
 };
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use sonde_units::{BitRate, Bytes, Instant, Span};
 use std::collections::BTreeMap;
 
@@ -111,19 +113,342 @@ impl Saturated {
     }
 }
 
-/// Mb/s that saturated stations carry on a segment.
-fn carried(stations: u16, len: u64) -> f64 {
-    let length = Span::secs(10);
-    let spec = named("ethernet-10").expect("it is in the catalogue");
-    Saturated::new(&spec, stations, len, 7).run(length).carried(length)
+/// Mb/s that saturated stations carry.
+fn carried(selector: &str, stations: u16, len: u64) -> f64 {
+    let length = Span::secs(4);
+    let run = Saturated::new(&resolved(selector), stations, len, 7).run(length);
+    run.carried(length)
+}
+
+/// Stations that get frames at random times: the delays, in seconds, and the share of frames that was lost.
+fn poisson(spec: &NetworkSpec, stations: u16, len: u64, load: f64, length: Span) -> (Vec<f64>, f64) {
+    let mut network = Fabric::new(spec, stations, 3).expect("the catalogue is right");
+    let mut random = Pcg64Mcg::seed_from_u64(5);
+    let frame_s = spec.frame_time(Bytes(len)).as_picos() as f64 / 1e12;
+    let (mut now, mut id, mut lost, mut blocked) = (Instant::START, 0, 0, 0);
+    let mut offered = BTreeMap::new();
+    let mut delays = Vec::new();
+    while now < at(length) {
+        let uniform = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let gap = -(1.0 - uniform).ln() * frame_s / load;
+        now = now + Span::picos((gap * 1e12) as u64);
+        while let Some(due) = network.poll_at().filter(|due| *due <= now) {
+            while let Some(event) = network.poll(due) {
+                match event {
+                    Event::Deliver { at, id, .. } => {
+                        let since: Instant = offered.remove(&id.0).expect("it was sent once");
+                        delays.push(at.since(since).as_picos() as f64 / 1e12);
+                    }
+                    Event::Lost { .. } => lost += 1,
+                    _ => {}
+                }
+            }
+        }
+        let from = (random.next_u64() >> 32) as u16 % stations;
+        let offer = frame(id, from, To::One(Port((from + 1) % stations)), len);
+        match network.offer(now, offer) {
+            Admission::Taken => drop(offered.insert(id, now)),
+            Admission::Blocked => blocked += 1,
+        }
+        id += 1;
+    }
+    (delays, f64::from(lost + blocked) / id as f64)
+}
+
+/// (a) Twenty-four stations with full frames: Boggs, Mogul and Kent read more than 9.5 Mb/s.
+#[test]
+fn long_frames_fill_the_segment() {
+    let got = carried("ethernet-10", 24, LARGE);
+    assert!((9.4..9.8).contains(&got), "{got}");
+    // Users' bytes of 8 stations and a controller in INET's showcase: 9.56 to 9.59 Mb/s of frames without preamble and gap.
+    let got = carried("ethernet-10:length_m=25", 9, LARGE) * 1_518.0 / 1_538.0;
+    assert!((9.5..9.75).contains(&got), "{got}");
+}
+
+/// (b) Twenty-four stations with the smallest frames: 8.0 to 9.1 Mb/s on the long net, counted with preamble and gap; on one
+/// segment signals are there sooner.
+#[test]
+fn short_frames_collide_more() {
+    let long = carried("ethernet-10:propagation=10us", 24, SMALL);
+    assert!((8.0..9.1).contains(&long), "{long}");
+    let short = carried("ethernet-10", 24, SMALL);
+    assert!((long..9.2).contains(&short), "{short}");
+    // INET: 53.0 to 53.3 % of payload, of 54.8 % at most.
+    let payload = carried("ethernet-10:length_m=25", 9, SMALL) * 46.0 / 84.0 / 10.0;
+    assert!((0.525..0.536).contains(&payload), "{payload}");
+}
+
+/// (c) What is carried grows with the size and falls with the number of stations; always above the bound of Metcalfe and
+/// Boggs, whose contention takes whole slots.
+#[test]
+fn size_and_number_decide() {
+    let numbers = [2u16, 5, 10, 24, 60];
+    let sizes = [SMALL, 494, LARGE];
+    let rows = sizes.map(|len| numbers.map(|n| carried("ethernet-10", n, len)));
+    for (row, len) in rows.iter().zip(sizes) {
+        assert!(row.is_sorted_by(|more, fewer| more > fewer), "{len}: {row:?}");
+        for (got, n) in row.iter().zip(numbers) {
+            let q = f64::from(n);
+            let a = (1.0 - 1.0 / q).powf(q - 1.0);
+            let frame = (len + 18) as f64 * 0.8;
+            let bound = 10.0 * frame / (frame + (1.0 - a) / a * 51.2 + 9.6);
+            assert!(*got > bound, "{n} x {len}: {got} below {bound}");
+        }
+    }
+    // Two stations capture the segment at any size.
+    for column in 1..numbers.len() {
+        let sizes: Vec<_> = rows.iter().map(|row| row[column]).collect();
+        assert!(sizes.is_sorted_by(|a, b| a < b), "{sizes:?}");
+    }
+}
+
+/// (d) A frame is given up after its sixteenth collision, and not before.
+#[test]
+fn sixteen_attempts() {
+    let length = Span::secs(4);
+    for (attempts, selector) in [(16, "ethernet-10"), (3, "ethernet-10:attempts=3")] {
+        let run = Saturated::new(&resolved(selector), 24, SMALL, 7).run(length);
+        let excessive: u64 = run.network.counters().access.iter().map(|a| a.excessive).sum();
+        assert!(excessive > 100, "{excessive}");
+        assert_eq!(run.lost.len() as u64, excessive);
+        let expected = (Place::Medium, Cause::Collisions);
+        assert!(run.lost.iter().all(|lost| *lost == expected));
+        assert!(run.collisions() >= attempts * excessive);
+        let tried: u64 = run.network.counters().access.iter().map(|a| a.attempts).sum();
+        // Each attempt came through, or collided, or is on the line.
+        let through = run.order.len() as u64 + run.collisions();
+        assert!((through..=through + 24).contains(&tried), "{tried} for {through}");
+    }
+    // One attempt: whoever collides has lost.
+    let run = Saturated::new(&resolved("ethernet-10:attempts=1"), 2, SMALL, 7).run(length);
+    assert_eq!(run.collisions(), run.lost.len() as u64);
+    assert!(run.delivered.iter().all(|frames| *frames == 0), "{:?}", run.delivered);
+}
+
+/// (e) Who wins once has a fresh counter, and wins again: two stations send in runs of hundreds, and are even in the end.
+#[test]
+fn the_winner_captures() {
+    let spec = resolved("ethernet-10");
+    let run = Saturated::new(&spec, 2, LARGE, 7).run(Span::secs(60));
+    let changes = run.order.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    let mean = run.order.len() / (changes + 1);
+    assert!((40..400).contains(&mean), "runs of {mean}");
+    let share = run.delivered[0] as f64 / run.order.len() as f64;
+    assert!((0.4..0.6).contains(&share), "{share}");
+}
+
+/// (f) A port of a switch has a line of its own in each direction.
+#[test]
+fn a_switch_has_no_collisions() {
+    let length = Span::secs(2);
+    for (selector, mbit) in [("ethernet-100", 100.0), ("ethernet-100:rate=10Mbit", 10.0)] {
+        let run = Saturated::new(&resolved(selector), 2, LARGE, 7).run(length);
+        assert!(run.network.counters().access.is_empty() && run.lost.is_empty());
+        let both = run.carried(length);
+        assert!((1.99 * mbit..=2.0 * mbit).contains(&both), "{selector}: {both}");
+    }
+    // The same two on a segment of that rate.
+    let run = Saturated::new(&resolved("ethernet-10"), 2, LARGE, 7).run(length);
+    assert!(run.collisions() > 0 && run.carried(length) < 10.0);
+}
+
+/// S18: the segment at ten times the rate carries nearly ten times as much; its ends are further apart, in bits.
+#[test]
+fn a_faster_segment() {
+    let (slow, fast) = (
+        carried("ethernet-10", 10, LARGE),
+        carried("ethernet-10:rate=100Mbit", 10, LARGE),
+    );
+    assert!(fast > 9.8 * slow && fast < 10.0 * slow, "{fast} to {slow}");
+}
+
+/// S50: all send to their neighbours at once. A switch takes as long for any number; a segment longer for each.
+#[test]
+fn a_neighbour_exchange() {
+    let exchange = |selector: &str, stations: u16| {
+        let mut network = Fabric::new(&resolved(selector), stations, 11).expect("it is right");
+        for from in 0..stations {
+            let to = To::One(Port((from + 1) % stations));
+            network.offer(Instant::START, frame(u64::from(from), from, to, LARGE));
+        }
+        let (mut last, mut arrived) = (Instant::START, 0);
+        while let Some(now) = network.poll_at() {
+            while let Some(event) = network.poll(now) {
+                if let Event::Deliver { at, .. } = event {
+                    (last, arrived) = (at, arrived + 1);
+                }
+            }
+        }
+        assert_eq!(arrived, stations);
+        last.since(Instant::START)
+    };
+    let numbers = [2, 4, 8, 16];
+    let switched = numbers.map(|n| exchange("ethernet-100:rate=10Mbit", n));
+    assert!(switched.iter().all(|time| *time == switched[0]));
+    for (time, n) in numbers.map(|n| exchange("ethernet-10", n)).into_iter().zip(numbers) {
+        // Frames one after the other, and collisions that cost at most as much again.
+        let least = Span::nanos(1_230_400) * u64::from(n) - Span::nanos(9_600);
+        assert!(time > least && time < least * 2, "{n}: {time}");
+    }
+}
+
+/// The frame without its gap, and the way between the two places: 500 ns for 100 m.
+#[test]
+fn one_way_is_frame_and_distance() {
+    for (len, bytes) in [(1, 72), (46, 72), (47, 73), (1_500, 1_526)] {
+        for (from, to, way) in [(0u16, 3u16, 900_000), (3, 2, 300_000), (1, 3, 600_000)] {
+            let spec = resolved("ethernet-10:length_m=180");
+            let mut network = Fabric::new(&spec, 4, 1).expect("it is right");
+            network.offer(Instant::START, frame(0, from, To::One(Port(to)), len));
+            let want = Instant::from_picos(bytes * 800_000 + way);
+            let events: Vec<_> = std::iter::from_fn(|| network.poll(want)).collect();
+            let delivered = |event: &Event| matches!(event, Event::Deliver { at, .. } if *at == want);
+            assert!(events.iter().any(delivered), "{len} from {from}: {events:?}");
+            assert_eq!(network.poll_at(), None);
+        }
+    }
+}
+
+/// One frame reaches all, each at its own distance, for the time of one.
+#[test]
+fn all_hear_a_broadcast() {
+    let mut network = Fabric::new(&resolved("ethernet-10:length_m=300"), 4, 1).expect("it is right");
+    network.offer(Instant::START, frame(0, 0, To::All, LARGE));
+    let mut heard = Vec::new();
+    while let Some(now) = network.poll_at() {
+        while let Some(event) = network.poll(now) {
+            if let Event::Deliver { at, to, .. } = event {
+                heard.push((to.0, at.as_picos() - 1_220_800_000));
+            }
+        }
+    }
+    assert_eq!(heard, [(1, 500_000), (2, 1_000_000), (3, 1_500_000)]);
+}
+
+/// The mean and the worst delay grow with the load, and frames are lost from about 70 % on, as in INET's showcase.
+#[test]
+fn delay_grows_with_load() {
+    let spec = resolved("ethernet-10");
+    for len in [SMALL, LARGE] {
+        let loads = [0.1, 0.3, 0.5, 0.7, 0.9];
+        let rows = loads.map(|load| {
+            let (delays, lost) = poisson(&spec, 9, len, load, Span::secs(8));
+            let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+            (mean, delays.iter().copied().fold(0.0, f64::max), lost)
+        });
+        assert!(rows.is_sorted_by(|a, b| a.0 < b.0 && a.1 < b.1), "{rows:?}");
+        assert!(rows[..3].iter().all(|(.., lost)| *lost == 0.0), "{rows:?}");
+        assert!(rows[4].2 > 0.0 && rows[4].1 > 0.1, "{rows:?}");
+    }
 }
 
 #[test]
-fn show() {
-    for len in [46, 494, 1_500] {
-        for n in [1, 2, 5, 10, 24] {
-            print!("{:.3} ", carried(n, len));
+fn one_stream_has_the_whole_segment() {
+    let length = Span::secs(2);
+    let spec = resolved("ethernet-10");
+    let run = Saturated::new(&spec, 1, LARGE, 7).run(length);
+    assert_eq!(run.collisions(), 0);
+    // 1448 user bytes of 1538: 9.415 Mb/s.
+    let user = run.delivered[0] as f64 * 1_448.0 * 8.0 / 2.0;
+    let most = tcp_max(&spec, Headers::Timestamps).expect("there is a rate") as f64;
+    assert!(user <= most && user > most * 0.999, "{user} of {most}");
+}
+
+/// Segments and their acknowledgements: the share that contention takes from the closed form.
+#[test]
+fn acknowledgements_use_the_segment() {
+    let spec = resolved("ethernet-10");
+    let most = tcp_with_acks(&spec, Headers::Timestamps).expect("there is a rate") as f64;
+    assert!((most / 1e6 - 9.147).abs() < 5e-4, "{most}");
+    // Two segments a turn: nobody contends, and only the way there and back is lost.
+    let alone = stream(&spec, 2);
+    assert!(alone < most && alone > most * 0.998, "{alone} of {most}");
+    // A sender that always has more collides with each acknowledgement.
+    let full = stream(&spec, 11);
+    assert!(full > most * 0.75 && full < most * 0.97, "{full} of {most}");
+}
+
+/// Bits a second of user bytes with a window of so many segments and an acknowledgement for every second one.
+fn stream(spec: &NetworkSpec, window: u64) -> f64 {
+    let length = Span::secs(10);
+    let mut network = Fabric::new(spec, 2, 1).expect("it is right");
+    let (mut sent, mut received, mut acked) = (0, 0, 0);
+    let mut now = Instant::START;
+    loop {
+        while sent < acked + window && network.ready(Port(0), Class::default()) {
+            network.offer(now, frame(2 * sent, 0, To::One(Port(1)), LARGE));
+            sent += 1;
         }
-        println!();
+        now = network.poll_at().expect("the stream goes on");
+        if now > at(length) {
+            return received as f64 * 1_448.0 * 8.0 / 10.0;
+        }
+        while let Some(event) = network.poll(now) {
+            match event {
+                Event::Deliver { to: Port(1), .. } => {
+                    received += 1;
+                    if received % 2 == 0 {
+                        network.offer(now, frame(2 * received + 1, 1, To::One(Port(0)), 52));
+                    }
+                }
+                Event::Deliver { id, .. } => acked = acked.max(id.0 / 2),
+                // What is lost is sent again at once; only the time counts here.
+                Event::Lost { id, .. } if id.0 % 2 == 0 => sent -= 1,
+                Event::Lost { id, .. } => {
+                    network.offer(now, frame(id.0, 1, To::One(Port(0)), 52));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_segment_takes_a_rate_and_nothing_else() {
+    let mut network = Fabric::new(&resolved("ethernet-10"), 2, 1).expect("it is right");
+    let start = Instant::START;
+    let rate = |rate| Command::Fault(Fault::Rate { rate });
+    assert_eq!(network.command(start, rate(Some(BitRate::mbit(5)))), Ok(()));
+    network.offer(start, frame(0, 0, To::One(Port(1)), LARGE));
+    let at = network.poll_at().expect("it is on its way");
+    assert_eq!(network.command(at, rate(None)), Ok(()));
+    network.offer(at, frame(1, 0, To::One(Port(1)), LARGE));
+    let mut times = Vec::new();
+    while let Some(now) = network.poll_at() {
+        while let Some(event) = network.poll(now) {
+            if let Event::Deliver { at, .. } = event {
+                times.push(at.as_picos());
+            }
+        }
+    }
+    // At 5 Mb/s; then a gap and a frame at 10.
+    assert_eq!(times, [2_441_600_000 + 925_000, 2_441_600_000 + 925_000 + 1_230_400_000]);
+    // A slot of 512 bits at 1 Gb/s is too short for 185 m.
+    let refused = network.command(now_of(&network), rate(Some(BitRate::gbit(1))));
+    assert!(matches!(refused, Err(Refused::Value { .. })), "{refused:?}");
+    for fault in [Fault::Restart { down: Span::ZERO }, Fault::Trunk { trunk: 0, up: false }, Fault::Manager { up: false }] {
+        let refused = network.command(now_of(&network), Command::Fault(fault));
+        assert!(matches!(refused, Err(Refused::NotHere { .. })), "{refused:?}");
+    }
+}
+
+/// Late enough for any of these tests.
+fn now_of(network: &Fabric) -> Instant {
+    network.poll_at().unwrap_or(at(Span::secs(1)))
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let message = |selector: &str| {
+        resolve(selector, &|_| unreachable!()).expect_err(selector).to_string()
+    };
+    for (selector, words) in [
+        ("ethernet-10:propagation=30us", "shorten the segment"),
+        ("ethernet-10:rate=1Gbit", "lower the rate"),
+        ("ethernet-10:attempts=0", "1 to 64"),
+        ("ethernet-10:backoff_limit=40", "1 to 20"),
+        ("ethernet-10:framing=fddi", "ethernet"),
+    ] {
+        assert!(message(selector).contains(words), "{}", message(selector));
     }
 }

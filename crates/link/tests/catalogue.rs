@@ -5,7 +5,7 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 20] = [
     "wire",
     "ethernet-100",
     "ethernet-1g",
@@ -18,6 +18,9 @@ const NAMES: [&str; 17] = [
     "hippi-800",
     "hippi-1600",
     "allnode",
+    "fddi",
+    "fddi-switched",
+    "ethernet-10",
     "wan-100m-20ms",
     "fc-266",
     "fc-1062",

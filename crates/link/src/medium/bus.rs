@@ -206,6 +206,8 @@ pub(crate) struct Segment {
     queue: Bytes,
     /// What can still be sensed somewhere, or keeps a station from sending.
     signals: Vec<Signal>,
+    /// From when to when each of them is heard at the station that is looked at.
+    heard: Vec<(Instant, Instant)>,
     arrivals: Calendar<Arrival>,
     /// The next start, and which station's; the next end of a signal, and its place in `signals`.
     next_start: Option<(Instant, usize)>,
@@ -229,6 +231,7 @@ impl Segment {
             others: BTreeMap::new(),
             queue,
             signals: Vec::new(),
+            heard: Vec::new(),
             arrivals: Calendar::new(),
             next_start: None,
             next_end: None,
@@ -266,19 +269,21 @@ impl Segment {
     /// When a station will start, as far as is known: at once, or after a gap without carrier.
     fn plan(&mut self, index: usize) {
         let Some(wants) = self.stations[index].wants else {
-            self.stations[index].starts = None;
             return;
         };
-        let mut heard: Option<Instant> = None;
-        let mut after = None;
-        // Signals in the order in which they are heard here; there are one or two, but after a pile-up.
-        while let Some((rise, fall)) = self.heard_next(index, after) {
-            after = Some((rise, fall));
-            let Some(fell) = heard else {
+        let mut heard = std::mem::take(&mut self.heard);
+        heard.extend(self.signals.iter().map(|signal| {
+            let way = self.way(index, signal.station);
+            (signal.start + way, signal.end + way)
+        }));
+        heard.sort_unstable();
+        let mut carrier: Option<Instant> = None;
+        for &(rise, fall) in &heard {
+            let Some(fell) = carrier else {
                 if wants <= rise {
                     break;
                 }
-                heard = Some(fall);
+                carrier = Some(fall);
                 continue;
             };
             let open = fell + self.times.gap;
@@ -286,35 +291,36 @@ impl Segment {
             if !anew && (wants <= open || (rise > open && wants <= rise)) {
                 break;
             }
-            heard = Some(fell.max(fall));
+            carrier = Some(fell.max(fall));
         }
-        let start = heard.map_or(wants, |fell| wants.max(fell + self.times.gap));
+        heard.clear();
+        self.heard = heard;
+        let start = carrier.map_or(wants, |fell| wants.max(fell + self.times.gap));
         self.stations[index].starts = Some(start);
         if self.next_start.is_none_or(|next| (start, index) < next) {
             self.next_start = Some((start, index));
         }
     }
 
-    /// The first signal, from when to when it is heard at a station, that comes behind `after` there.
-    fn heard_next(
-        &self,
-        index: usize,
-        after: Option<(Instant, Instant)>,
-    ) -> Option<(Instant, Instant)> {
-        let heard = |signal: &Signal| {
-            let way = self.way(index, signal.station);
-            (signal.start + way, signal.end + way)
-        };
-        let heard = self.signals.iter().map(heard);
-        heard.filter(|times| after.is_none_or(|after| *times > after)).min()
-    }
-
-    /// Plans anew for all, after the signals have changed.
-    fn plan_all(&mut self) {
+    /// Plans anew after `sender` has started. Who starts before it hears that, does so: what ended the earlier by it, ends
+    /// there later still.
+    fn plan_others(&mut self, now: Instant, sender: usize) {
         self.next_start = None;
         for index in 0..self.stations.len() {
-            self.plan(index);
+            let Some(start) = self.stations[index].starts else {
+                continue;
+            };
+            if start > now + self.way(index, sender) {
+                self.plan(index);
+            } else if self.next_start.is_none_or(|next| (start, index) < next) {
+                self.next_start = Some((start, index));
+            }
         }
+        self.plan_end();
+    }
+
+    /// The next end of a signal.
+    fn plan_end(&mut self) {
         let ends = self.signals.iter().enumerate();
         let ends = ends.filter(|(_, signal)| !signal.ended);
         self.next_end = ends.map(|(place, signal)| (signal.end, place)).min();
@@ -380,7 +386,7 @@ impl Segment {
             }
         }
         self.signals.push(signal);
-        self.plan_all();
+        self.plan_others(now, index);
     }
 
     /// A station ends what it sends.
@@ -395,9 +401,7 @@ impl Segment {
             self.leave(now, index, edge);
         }
         self.call(now, index);
-        let ends = self.signals.iter().enumerate();
-        let ends = ends.filter(|(_, signal)| !signal.ended);
-        self.next_end = ends.map(|(place, signal)| (signal.end, place)).min();
+        self.plan_end();
     }
 
     /// A frame has collided: it is tried again later, or given up.
