@@ -6,12 +6,12 @@
 //!          1980; the 10BASE-T1S showcase of INET 4.7 (CSMA/CD mode): 9.56 to 9.59 Mb/s of goodput at 1518 B, 53 % of
 //!          payload at 64 B, worst access delay 0.2 to 0.28 s at 70 to 85 % of load.
 
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use sonde_link::{
     Admission, Cause, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Headers, Kind,
     Network, NetworkSpec, Place, Port, Refused, To, resolve, tcp_max, tcp_with_acks,
 };
-use rand_core::{Rng, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 use sonde_units::{BitRate, Bytes, Instant, Span};
 use std::collections::BTreeMap;
 
@@ -90,7 +90,9 @@ impl Saturated {
                         self.delivered[usize::from(from)] += 1;
                         self.order.push((at, from));
                     }
-                    Event::Lost { id, place, cause, .. } => {
+                    Event::Lost {
+                        id, place, cause, ..
+                    } => {
                         self.senders.remove(&id.0);
                         self.lost.push((place, cause));
                     }
@@ -109,7 +111,12 @@ impl Saturated {
     }
 
     fn collisions(&self) -> u64 {
-        self.network.counters().access.iter().map(|a| a.collisions).sum()
+        self.network
+            .counters()
+            .access
+            .iter()
+            .map(|a| a.collisions)
+            .sum()
     }
 }
 
@@ -121,7 +128,13 @@ fn carried(selector: &str, stations: u16, len: u64) -> f64 {
 }
 
 /// Stations that get frames at random times: the delays, in seconds, and the share of frames that was lost.
-fn poisson(spec: &NetworkSpec, stations: u16, len: u64, load: f64, length: Span) -> (Vec<f64>, f64) {
+fn poisson(
+    spec: &NetworkSpec,
+    stations: u16,
+    len: u64,
+    load: f64,
+    length: Span,
+) -> (Vec<f64>, f64) {
     let mut network = Fabric::new(spec, stations, 3).expect("the catalogue is right");
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let frame_s = spec.frame_time(Bytes(len)).as_picos() as f64 / 1e12;
@@ -186,7 +199,10 @@ fn size_and_number_decide() {
     let sizes = [SMALL, 494, LARGE];
     let rows = sizes.map(|len| numbers.map(|n| carried("ethernet-10", n, len)));
     for (row, len) in rows.iter().zip(sizes) {
-        assert!(row.is_sorted_by(|more, fewer| more > fewer), "{len}: {row:?}");
+        assert!(
+            row.is_sorted_by(|more, fewer| more > fewer),
+            "{len}: {row:?}"
+        );
         for (got, n) in row.iter().zip(numbers) {
             let q = f64::from(n);
             let a = (1.0 - 1.0 / q).powf(q - 1.0);
@@ -208,21 +224,40 @@ fn sixteen_attempts() {
     let length = Span::secs(4);
     for (attempts, selector) in [(16, "ethernet-10"), (3, "ethernet-10:attempts=3")] {
         let run = Saturated::new(&resolved(selector), 24, SMALL, 7).run(length);
-        let excessive: u64 = run.network.counters().access.iter().map(|a| a.excessive).sum();
+        let excessive: u64 = run
+            .network
+            .counters()
+            .access
+            .iter()
+            .map(|a| a.excessive)
+            .sum();
         assert!(excessive > 100, "{excessive}");
         assert_eq!(run.lost.len() as u64, excessive);
         let expected = (Place::Medium, Cause::Collisions);
         assert!(run.lost.iter().all(|lost| *lost == expected));
         assert!(run.collisions() >= attempts * excessive);
-        let tried: u64 = run.network.counters().access.iter().map(|a| a.attempts).sum();
+        let tried: u64 = run
+            .network
+            .counters()
+            .access
+            .iter()
+            .map(|a| a.attempts)
+            .sum();
         // Each attempt came through, or collided, or is on the line.
         let through = run.order.len() as u64 + run.collisions();
-        assert!((through..=through + 24).contains(&tried), "{tried} for {through}");
+        assert!(
+            (through..=through + 24).contains(&tried),
+            "{tried} for {through}"
+        );
     }
     // One attempt: whoever collides has lost.
     let run = Saturated::new(&resolved("ethernet-10:attempts=1"), 2, SMALL, 7).run(length);
     assert_eq!(run.collisions(), run.lost.len() as u64);
-    assert!(run.delivered.iter().all(|frames| *frames == 0), "{:?}", run.delivered);
+    assert!(
+        run.delivered.iter().all(|frames| *frames == 0),
+        "{:?}",
+        run.delivered
+    );
 }
 
 /// (e) Who wins once has a fresh counter, and wins again: two stations send in runs of hundreds, and are even in the end.
@@ -230,7 +265,11 @@ fn sixteen_attempts() {
 fn the_winner_captures() {
     let spec = resolved("ethernet-10");
     let run = Saturated::new(&spec, 2, LARGE, 7).run(Span::secs(60));
-    let changes = run.order.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+    let changes = run
+        .order
+        .windows(2)
+        .filter(|pair| pair[0].1 != pair[1].1)
+        .count();
     let mean = run.order.len() / (changes + 1);
     assert!((40..400).contains(&mean), "runs of {mean}");
     let share = run.delivered[0] as f64 / run.order.len() as f64;
@@ -245,7 +284,10 @@ fn a_switch_has_no_collisions() {
         let run = Saturated::new(&resolved(selector), 2, LARGE, 7).run(length);
         assert!(run.network.counters().access.is_empty() && run.lost.is_empty());
         let both = run.carried(length);
-        assert!((1.99 * mbit..=2.0 * mbit).contains(&both), "{selector}: {both}");
+        assert!(
+            (1.99 * mbit..=2.0 * mbit).contains(&both),
+            "{selector}: {both}"
+        );
     }
     // The same two on a segment of that rate.
     let run = Saturated::new(&resolved("ethernet-10"), 2, LARGE, 7).run(length);
@@ -285,7 +327,11 @@ fn a_neighbour_exchange() {
     let numbers = [2, 4, 8, 16];
     let switched = numbers.map(|n| exchange("ethernet-100:rate=10Mbit", n));
     assert!(switched.iter().all(|time| *time == switched[0]));
-    for (time, n) in numbers.map(|n| exchange("ethernet-10", n)).into_iter().zip(numbers) {
+    for (time, n) in numbers
+        .map(|n| exchange("ethernet-10", n))
+        .into_iter()
+        .zip(numbers)
+    {
         // Frames one after the other, and collisions that cost at most as much again.
         let least = Span::nanos(1_230_400) * u64::from(n) - Span::nanos(9_600);
         assert!(time > least && time < least * 2, "{n}: {time}");
@@ -302,8 +348,12 @@ fn one_way_is_frame_and_distance() {
             network.offer(Instant::START, frame(0, from, To::One(Port(to)), len));
             let want = Instant::from_picos(bytes * 800_000 + way);
             let events: Vec<_> = std::iter::from_fn(|| network.poll(want)).collect();
-            let delivered = |event: &Event| matches!(event, Event::Deliver { at, .. } if *at == want);
-            assert!(events.iter().any(delivered), "{len} from {from}: {events:?}");
+            let delivered =
+                |event: &Event| matches!(event, Event::Deliver { at, .. } if *at == want);
+            assert!(
+                events.iter().any(delivered),
+                "{len} from {from}: {events:?}"
+            );
             assert_eq!(network.poll_at(), None);
         }
     }
@@ -312,7 +362,8 @@ fn one_way_is_frame_and_distance() {
 /// One frame reaches all, each at its own distance, for the time of one.
 #[test]
 fn all_hear_a_broadcast() {
-    let mut network = Fabric::new(&resolved("ethernet-10:length_m=300"), 4, 1).expect("it is right");
+    let mut network =
+        Fabric::new(&resolved("ethernet-10:length_m=300"), 4, 1).expect("it is right");
     network.offer(Instant::START, frame(0, 0, To::All, LARGE));
     let mut heard = Vec::new();
     while let Some(now) = network.poll_at() {
@@ -422,13 +473,29 @@ fn a_segment_takes_a_rate_and_nothing_else() {
         }
     }
     // At 5 Mb/s; then a gap and a frame at 10.
-    assert_eq!(times, [2_441_600_000 + 925_000, 2_441_600_000 + 925_000 + 1_230_400_000]);
+    assert_eq!(
+        times,
+        [
+            2_441_600_000 + 925_000,
+            2_441_600_000 + 925_000 + 1_230_400_000
+        ]
+    );
     // A slot of 512 bits at 1 Gb/s is too short for 185 m.
     let refused = network.command(now_of(&network), rate(Some(BitRate::gbit(1))));
     assert!(matches!(refused, Err(Refused::Value { .. })), "{refused:?}");
-    for fault in [Fault::Restart { down: Span::ZERO }, Fault::Trunk { trunk: 0, up: false }, Fault::Manager { up: false }] {
+    for fault in [
+        Fault::Restart { down: Span::ZERO },
+        Fault::Trunk {
+            trunk: 0,
+            up: false,
+        },
+        Fault::Manager { up: false },
+    ] {
         let refused = network.command(now_of(&network), Command::Fault(fault));
-        assert!(matches!(refused, Err(Refused::NotHere { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Refused::NotHere { .. })),
+            "{refused:?}"
+        );
     }
 }
 
@@ -440,7 +507,9 @@ fn now_of(network: &Fabric) -> Instant {
 #[test]
 fn what_cannot_be_is_refused() {
     let message = |selector: &str| {
-        resolve(selector, &|_| unreachable!()).expect_err(selector).to_string()
+        resolve(selector, &|_| unreachable!())
+            .expect_err(selector)
+            .to_string()
     };
     for (selector, words) in [
         ("ethernet-10:propagation=30us", "shorten the segment"),

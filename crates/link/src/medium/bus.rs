@@ -73,7 +73,10 @@ impl Bus {
             return refuse("switch", problem.into());
         }
         if spec.line.framing() != Framing::Ethernet {
-            return refuse("line.framing", "is not \"ethernet\", as a segment's is".into());
+            return refuse(
+                "line.framing",
+                "is not \"ethernet\", as a segment's is".into(),
+            );
         }
         if spec.line.rate.is_none() {
             let problem = "is missing; a segment needs one, such as `10Mbit`";
@@ -544,7 +547,10 @@ impl Medium for Segment {
     fn next_at(&self) -> Option<Instant> {
         let start = self.next_start.map(|(at, _)| at);
         let end = self.next_end.map(|(at, _)| at);
-        [start, end, self.arrivals.next_at()].into_iter().flatten().min()
+        [start, end, self.arrivals.next_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn step(&mut self, edge: &mut Edge) {
@@ -582,4 +588,162 @@ pub(crate) fn refused(command: &Command) -> Refused {
         _ => ("such part", "choose another network"),
     };
     Refused::NotHere { what, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Ecn, Event, FrameId, Kind, To, named, resolve};
+    use proptest::prelude::*;
+
+    fn frame(id: u64, from: u16, len: u64) -> Frame {
+        Frame {
+            id: FrameId(id),
+            from: Port(from),
+            to: To::One(Port(0)),
+            len: Bytes(len),
+            kind: Kind::Ip,
+            class: Class::default(),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        }
+    }
+
+    /// A signal as it was in the end.
+    #[derive(Clone, Copy, Debug)]
+    struct Sent {
+        station: usize,
+        start: Instant,
+        end: Instant,
+        collides: bool,
+    }
+
+    /// What was on the segment while frames came at the given times.
+    fn sent(spec: &NetworkSpec, ports: u16, offers: &[(u64, u16, u64)]) -> (Segment, Vec<Sent>) {
+        let bus = spec.bus.as_ref().expect("it is a segment");
+        let mut segment = Segment::new(spec, bus, ports, 1).expect("it is right");
+        let mut edge = Edge::new(spec, ports, 1);
+        let (mut now, mut sent) = (Instant::START, Vec::new());
+        let mut run = |segment: &mut Segment, edge: &mut Edge, until: Instant| {
+            while let Some(at) = segment.next_at().filter(|at| *at <= until) {
+                if let Some((_, place)) = segment.next_end.filter(|(end, _)| *end == at) {
+                    let Signal {
+                        station,
+                        start,
+                        end,
+                        collides,
+                        ..
+                    } = segment.signals[place];
+                    sent.push(Sent {
+                        station,
+                        start,
+                        end,
+                        collides,
+                    });
+                }
+                segment.step(edge);
+            }
+        };
+        for (id, &(gap, from, len)) in (0..).zip(offers) {
+            now = now + Span::picos(gap);
+            run(&mut segment, &mut edge, now);
+            let from = from % ports;
+            let to = Port((from + 1) % ports);
+            if segment.admits(now, Port(from), Bytes(len)) {
+                segment.take(now, frame(id, from, len), Target::One(to), &mut edge);
+            }
+        }
+        run(&mut segment, &mut edge, Instant::from_picos(u64::MAX));
+        (segment, sent)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        /// No frame is received while another signal is heard, whoever collides has heard another, nobody starts into what
+        /// it has heard for longer than a third of a gap, and no fragment is shorter than preamble and jam.
+        #[test]
+        fn collisions_are_those_of_the_wire(
+            way in prop_oneof![Just(0u64), Just(925_000), 0u64..24_000_000],
+            ports in 2u16..9,
+            offers in proptest::collection::vec((prop_oneof![Just(0u64), 0u64..3_000_000, 0u64..3_000_000_000], 0u16..9, 0u64..1_500), 1..80),
+        ) {
+            let spec = resolve(&format!("ethernet-10:propagation={way}ps"), &|_| unreachable!()).unwrap();
+            let (segment, sent) = sent(&spec, ports, &offers);
+            let times = segment.times;
+            for one in &sent {
+                let others = || sent.iter().filter(|other| other.station != one.station);
+                for place in 0..usize::from(ports) {
+                    let here = segment.way(one.station, place);
+                    for other in others().filter(|_| !one.collides) {
+                        let there = segment.way(other.station, place);
+                        prop_assert!(
+                            other.end + there <= one.start + here || one.end + here <= other.start + there,
+                            "{other:?} is heard beside {one:?} at {place}"
+                        );
+                    }
+                }
+                let heard = |other: &&Sent| {
+                    let way = segment.way(one.station, other.station);
+                    other.start + way < one.end && one.start < other.end + way
+                };
+                prop_assert_eq!(one.collides, others().any(|other| heard(&other)), "{:?}", one);
+                for other in others().filter(heard) {
+                    let rise = other.start + segment.way(one.station, other.station);
+                    let late = times.gap.saturating_sub(times.gap_first);
+                    prop_assert!(one.start.since(rise) <= late, "{one:?} starts into {other:?}");
+                }
+                prop_assert!(one.end.since(one.start) >= times.preamble + times.jam);
+                for own in sent.iter().filter(|own| own.station == one.station && own.end <= one.start) {
+                    prop_assert!(one.start.since(own.end) >= times.gap);
+                }
+            }
+        }
+    }
+
+    /// Background traffic shares the turns of a host, or has a station of its own at the far end.
+    #[test]
+    fn background_takes_turns() {
+        let spec = named("ethernet-10").unwrap();
+        let mut segment = Segment::new(&spec, &Bus::default(), 3, 1).unwrap();
+        let mut edge = Edge::new(&spec, 3, 1);
+        for (id, from) in [(0, 0), (1, 7), (2, 7), (3, 9), (4, 0)] {
+            segment.background(Instant::START, frame(id, from, 500), Port(1), &mut edge);
+        }
+        segment.take(
+            Instant::START,
+            frame(5, 0, 500),
+            Target::One(Port(1)),
+            &mut edge,
+        );
+        assert_eq!(segment.stations.len(), 5);
+        assert_eq!(segment.stations[3].place, spec.line.propagation());
+        while segment.next_at().is_some() {
+            segment.step(&mut edge);
+        }
+        let mut delivered: Vec<_> = std::iter::from_fn(|| edge.tell())
+            .filter_map(|event| match event {
+                Event::Deliver {
+                    id, to: Port(1), ..
+                } => Some(id.0),
+                _ => None,
+            })
+            .collect();
+        // Those of one station in their order.
+        assert!(
+            delivered
+                .iter()
+                .filter(|id| [0, 4, 5].contains(*id))
+                .is_sorted()
+        );
+        delivered.sort_unstable();
+        assert_eq!(delivered, [0, 1, 2, 3, 4, 5]);
+        let endless = (0..5_000).map(|id| frame(10 + id, 0, 500));
+        let late = Instant::START + Span::secs(1);
+        endless.for_each(|frame| segment.background(late, frame, Port(1), &mut edge));
+        assert_eq!(
+            edge.counters.lost[&(Place::Station, Cause::Overflow, Port(0))],
+            904
+        );
+        assert!(segment.ready(Port(0)));
+    }
 }

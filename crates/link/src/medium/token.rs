@@ -64,7 +64,10 @@ impl TokenRing {
             return refuse("switch", problem.into());
         }
         if spec.line.framing() != Framing::Fddi {
-            return refuse("line.framing", "is not \"fddi\", as that of a token ring is".into());
+            return refuse(
+                "line.framing",
+                "is not \"fddi\", as that of a token ring is".into(),
+            );
         }
         if spec.line.rate.is_none() {
             let problem = "is missing; a ring needs one, such as `100Mbit`";
@@ -193,7 +196,8 @@ impl Ring {
         table.check_times(&spec.line, spec.mtu, ports)?;
         let latency = table.latency(ports);
         let place = |index: u64| {
-            let picos = u128::from(latency.as_picos()) * u128::from(index.min(u64::from(ports) - 1));
+            let picos =
+                u128::from(latency.as_picos()) * u128::from(index.min(u64::from(ports) - 1));
             Span::picos((picos / u128::from(ports)) as u64)
         };
         let station = |index| Turn {
@@ -251,13 +255,18 @@ impl Ring {
     /// Finds out what the token does next: nothing while nobody has a frame.
     fn plan(&mut self, now: Instant) {
         let (station, at) = match self.token {
-            Token::Held { station, frame_ends, .. } => {
+            Token::Held {
+                station,
+                frame_ends,
+                ..
+            } => {
                 self.next = Some((frame_ends, station));
                 return;
             }
             Token::Free { station, at } => (station, at),
         };
-        let waiting = (0..self.stations.len()).filter(|index| !self.stations[*index].turns.is_empty());
+        let waiting =
+            (0..self.stations.len()).filter(|index| !self.stations[*index].turns.is_empty());
         // Of two at the same place the token meets the first one first, seen from where it comes.
         let visits = waiting.map(|index| {
             let order = (index + self.stations.len() - station - 1) % self.stations.len();
@@ -294,7 +303,12 @@ impl Turn {
 
 impl Ring {
     /// The token went from one station to another, past stations with nothing to send, maybe many times round.
-    fn pass(&mut self, (from, since): (usize, Instant), (to, now): (usize, Instant), edge: &mut Edge) {
+    fn pass(
+        &mut self,
+        (from, since): (usize, Instant),
+        (to, now): (usize, Instant),
+        edge: &mut Edge,
+    ) {
         let count = self.stations.len();
         let hops = (to + count - from - 1) % count;
         let is_direct = since + self.way(from, to) == now;
@@ -346,7 +360,10 @@ impl Ring {
         match self.look(index, now, edge) {
             Some(early) => self.send(now, index, now + early, edge),
             None => {
-                self.token = Token::Free { station: index, at: now };
+                self.token = Token::Free {
+                    station: index,
+                    at: now,
+                };
                 self.plan(now);
             }
         }
@@ -355,7 +372,10 @@ impl Ring {
     /// The station with the token begins a frame.
     fn send(&mut self, now: Instant, index: usize, until: Instant, edge: &mut Edge) {
         let station = &mut self.stations[index];
-        let (frame, target, woken) = station.turns.pop().expect("only who has a frame holds the token");
+        let (frame, target, woken) = station
+            .turns
+            .pop()
+            .expect("only who has a frame holds the token");
         let waited = now.since(station.since);
         station.since = now;
         if index < usize::from(self.ports) {
@@ -376,7 +396,11 @@ impl Ring {
                 }
             }
         }
-        self.token = Token::Held { station: index, frame_ends, until };
+        self.token = Token::Held {
+            station: index,
+            frame_ends,
+            until,
+        };
         self.next = Some((frame_ends, index));
     }
 
@@ -391,7 +415,10 @@ impl Ring {
         if now < until && !self.stations[index].turns.is_empty() {
             return self.send(now, index, until, edge);
         }
-        self.token = Token::Free { station: index, at: now + self.token_time };
+        self.token = Token::Free {
+            station: index,
+            at: now + self.token_time,
+        };
         self.plan(now);
     }
 }
@@ -436,7 +463,9 @@ impl Medium for Ring {
         if let Err(error) = self.table.check_times(&line, self.mtu, self.ports) {
             return Err(Refused::Value {
                 what: "the rate of this ring",
-                value: rate.map_or_else(String::new, |rate| format!("{rate} (`{}` {})", error.key, error.problem)),
+                value: rate.map_or_else(String::new, |rate| {
+                    format!("{rate} (`{}` {})", error.key, error.problem)
+                }),
                 remedy: "choose one at which the token is shorter than the ring, and a frame than the target rotation time",
             });
         }
