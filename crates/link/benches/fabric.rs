@@ -96,6 +96,10 @@ fn frames(criterion: &mut Criterion) {
         ("allnode", "8 ports", 8, round(8)),
         ("allnode", "8 into 1", 9, incast(8)),
         ("atm-oc3c", "2 ports", 2, round(2)),
+        ("ethernet-10", "1 of 2 ports", 2, vec![(Port(0), Port(1))]),
+        ("ethernet-10", "8 ports", 8, round(8)),
+        ("ethernet-10", "24 ports", 24, round(24)),
+        ("fddi", "8 ports", 8, round(8)),
         ("atm-oc3c", "2 into 1", 3, two_into_one),
     ] {
         let mut saturated = Saturated::new(name, ports, pairs);
