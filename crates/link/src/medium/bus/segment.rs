@@ -69,6 +69,9 @@ pub(crate) struct Segment {
     /// From when to when each of them is heard at the station that is looked at.
     heard: Vec<(Instant, Instant)>,
     arrivals: Calendar<Arrival>,
+    /// Whether stations defer whose start is not known yet; and the earliest time at which one of them may.
+    deferring: bool,
+    opens: Option<Instant>,
     /// The next start, and which station's; the next end of a signal, and its place in `signals`.
     next_start: Option<(Instant, usize)>,
     next_end: Option<(Instant, usize)>,
@@ -93,6 +96,8 @@ impl Segment {
             signals: Vec::new(),
             heard: Vec::new(),
             arrivals: Calendar::new(),
+            deferring: false,
+            opens: None,
             next_start: None,
             next_end: None,
             random: Pcg64Mcg::seed_from_u64(seed ^ SEED),
@@ -131,12 +136,25 @@ impl Segment {
         let Some(wants) = self.stations[index].wants else {
             return;
         };
+        let start = self.earliest(index, wants);
+        self.stations[index].starts = Some(start);
+        if self.next_start.is_none_or(|next| (start, index) < next) {
+            self.next_start = Some((start, index));
+        }
+    }
+
+    /// When a station that wants to send from some time on will find the deference over.
+    fn earliest(&mut self, index: usize, wants: Instant) -> Instant {
+        let (gap, gap_first) = (self.times.gap, self.times.gap_first);
         let mut heard = std::mem::take(&mut self.heard);
+        heard.clear();
         heard.extend(self.signals.iter().map(|signal| {
             let way = self.way(index, signal.station);
             (signal.start + way, signal.end + way)
         }));
-        heard.sort_unstable();
+        if heard.len() > 1 {
+            heard.sort_unstable();
+        }
         let mut carrier: Option<Instant> = None;
         for &(rise, fall) in &heard {
             let Some(fell) = carrier else {
@@ -146,37 +164,48 @@ impl Segment {
                 carrier = Some(fall);
                 continue;
             };
-            let open = fell + self.times.gap;
-            let anew = rise < fell + self.times.gap_first;
+            let open = fell + gap;
+            let anew = rise < fell + gap_first;
             if !anew && (wants <= open || (rise > open && wants <= rise)) {
                 break;
             }
             carrier = Some(fell.max(fall));
         }
-        heard.clear();
         self.heard = heard;
-        let start = carrier.map_or(wants, |fell| wants.max(fell + self.times.gap));
-        self.stations[index].starts = Some(start);
-        if self.next_start.is_none_or(|next| (start, index) < next) {
-            self.next_start = Some((start, index));
-        }
+        carrier.map_or(wants, |fell| wants.max(fell + gap))
     }
 
     /// Plans anew after `sender` has started. Who starts before it hears that, does so: what ended the earlier by it, ends
-    /// there later still.
+    /// there later still. Who would start later than the last third of a gap after, hears it to its end and is planned
+    /// then.
     fn plan_others(&mut self, now: Instant, sender: usize) {
+        let late = self.times.gap.saturating_sub(self.times.gap_first);
         self.next_start = None;
         for index in 0..self.stations.len() {
             let Some(start) = self.stations[index].starts else {
                 continue;
             };
-            if start > now + self.way(index, sender) {
+            let rise = now + self.way(index, sender);
+            if start > rise + late {
+                self.stations[index].starts = None;
+                self.deferring = true;
+            } else if start > rise {
                 self.plan(index);
             } else if self.next_start.is_none_or(|next| (start, index) < next) {
                 self.next_start = Some((start, index));
             }
         }
         self.plan_end();
+    }
+
+    /// Plans those who defer, now that the first of them may go on.
+    fn plan_deferring(&mut self) {
+        (self.deferring, self.opens) = (false, None);
+        for index in 0..self.stations.len() {
+            if self.stations[index].starts.is_none() {
+                self.plan(index);
+            }
+        }
     }
 
     /// The next end of a signal.
@@ -261,6 +290,9 @@ impl Segment {
             self.leave(now, index, edge);
         }
         self.call(now, index);
+        if self.deferring && self.opens.is_none() {
+            self.opens = Some(now + self.times.gap);
+        }
         self.plan_end();
     }
 
@@ -395,7 +427,7 @@ impl Medium for Segment {
     fn next_at(&self) -> Option<Instant> {
         let start = self.next_start.map(|(at, _)| at);
         let end = self.next_end.map(|(at, _)| at);
-        [start, end, self.arrivals.next_at()]
+        [start, end, self.opens, self.arrivals.next_at()]
             .into_iter()
             .flatten()
             .min()
@@ -407,6 +439,9 @@ impl Medium for Segment {
         };
         if let Some((_, place)) = self.next_end.filter(|(at, _)| *at == now) {
             return self.end(now, place, edge);
+        }
+        if self.opens == Some(now) {
+            return self.plan_deferring();
         }
         if let Some((_, index)) = self.next_start.filter(|(at, _)| *at == now) {
             return self.start(now, index, edge);
