@@ -10,8 +10,8 @@
 
 use crate::{Clock, Happening};
 use sonde_link::{
-    Cause, Change, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Kind, NetworkSpec, Place,
-    Port, Resolution, SpecError, To, VcCommand,
+    Cause, Change, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, NetworkSpec,
+    Place, Port, Resolution, SpecError, To, VcCommand,
 };
 use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip};
 use thiserror::Error;
@@ -163,25 +163,47 @@ fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Fabric>, TimeError> {
     let mut quiet = spec.clone();
     (quiet.load, quiet.fault) = (Vec::new(), Vec::new());
     (quiet.path.loss, quiet.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
-    let mut clock = Clock::new(Fabric::new(&quiet, 2, 0)?);
+    let mut clock = Clock::new(built(&quiet, 2)?);
     if warm {
-        raise_circuit(&mut clock);
+        raise_circuit(&mut clock, spec);
     }
     Ok(clock)
 }
 
-/// Sets up the circuit between the two ports where it is a switched one, and waits until it is up.
-pub(crate) fn raise_circuit<A>(clock: &mut Clock<Fabric, A>) {
-    if !clock.network().spec().joins_first() {
+/// The network itself, without randomness of the caller's.
+pub(crate) fn built(spec: &NetworkSpec, ports: u16) -> Result<Fabric, SpecError> {
+    Fabric::new(spec, ports, 0)
+}
+
+/// Sets up the circuit between the first two ports where it is a switched one, and waits until it is up.
+pub(crate) fn raise_circuit<N: Network, A>(clock: &mut Clock<N, A>, spec: &NetworkSpec) {
+    raise_circuits(clock, spec, &[(NEAR, FAR)]);
+}
+
+/// The same for these pairs, one after the other. A pair that the tables have no room for is left to its first frame.
+pub(crate) fn raise_circuits<N: Network, A>(
+    clock: &mut Clock<N, A>,
+    spec: &NetworkSpec,
+    pairs: &[(Port, Port)],
+) {
+    if !spec.joins_first() {
         return;
     }
-    clock
-        .command(Command::Vc(VcCommand::Establish(NEAR, FAR)))
-        .expect("a network with circuits and two ports sets one up");
-    while let Some(happening) = clock.step(NEVER) {
-        let is_up = |change: &Change| matches!(change, Change::CircuitUp(..));
-        if matches!(&happening, Happening::Event(Event::State { change, .. }) if is_up(change)) {
-            return;
+    for (place, &(a, b)) in pairs.iter().enumerate() {
+        let same = |pair: &(Port, Port)| *pair == (a, b) || *pair == (b, a);
+        if pairs[..place].iter().any(same) {
+            continue;
+        }
+        let establish = Command::Vc(VcCommand::Establish(a, b));
+        if clock.command(establish).is_err() {
+            continue;
+        }
+        while let Some(happening) = clock.step(NEVER) {
+            let is_up = |change: &Change| matches!(change, Change::CircuitUp(..));
+            if matches!(&happening, Happening::Event(Event::State { change, .. }) if is_up(change))
+            {
+                break;
+            }
         }
     }
 }

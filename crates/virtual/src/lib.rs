@@ -12,7 +12,9 @@ mod idle;
 mod loaded;
 mod meter;
 mod replay;
+mod steady;
 mod stream;
+mod tcp;
 
 pub use blast::udp_expected;
 pub use clock::{AGENDA_MAX, Clock, Happening};
@@ -20,4 +22,5 @@ pub use idle::{TimeError, first_one_way, neighbour, one_way, round_trip, train};
 pub use loaded::{LoadedError, loaded_round_trips};
 pub use meter::Reason;
 pub use replay::{Difference, Lateness, Parity, ReplayError, replay};
-pub use stream::{Sender, tcp_expected, tcp_expected_over};
+pub use stream::{streams, tcp_expected, tcp_expected_over};
+pub use tcp::{Congestion, Sender};

@@ -31,9 +31,9 @@ pub enum Reason {
         "the network has neither a rate nor a delay, so nothing bounds a stream; turn the knob `delay`, or `rate` on a network that has one"
     )]
     Boundless,
-    /// A segment was lost.
+    /// Nothing arrives, or the network lost a segment in a way that sending it again does not mend.
     #[error(
-        "a segment was lost ({place:?}, {cause:?}); how a sender recovers is not modelled, so measure it"
+        "segments are lost for good ({place:?}, {cause:?}): no sender recovers from that; turn the knob `loss` down, or give the network a way to carry them"
     )]
     Lost {
         /// Where.
@@ -41,11 +41,6 @@ pub enum Reason {
         /// Why.
         cause: Cause,
     },
-    /// Segments overtook each other.
-    #[error(
-        "segments overtook each other; how a sender takes that is not modelled, so measure it, or turn the knob `reorder` to 0"
-    )]
-    Reordered,
     /// The stream is too slow for the window of measurement.
     #[error(
         "fewer than two segments arrived between {from} and {until} of the stream; the network is too slow or too long for that window"
