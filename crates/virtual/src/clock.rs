@@ -50,6 +50,12 @@ impl<N: Network, A> Clock<N, A> {
         &self.network
     }
 
+    /// The network, to prepare it for a test.
+    #[cfg(test)]
+    pub fn network_mut(&mut self) -> &mut N {
+        &mut self.network
+    }
+
     /// Offers a frame now.
     pub fn offer(&mut self, frame: Frame) -> Admission {
         self.network.offer(self.now, frame)

@@ -17,6 +17,7 @@ pub(crate) mod traffic;
 mod transmit;
 
 pub use congestion::Congestion;
+pub(crate) use transmit::Transmit;
 
 use sonde_link::Headers;
 use sonde_units::{Bytes, Span};

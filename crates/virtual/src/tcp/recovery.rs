@@ -234,7 +234,7 @@ impl Scoreboard {
         }
         let highest = self.ranges.back().map_or(0, |range| range.1);
         while let Some(&(seq, next)) = self.resends.front() {
-            if self.at(seq).resent {
+            if seq >= self.first && self.at(seq).resent {
                 if highest <= next + THRESHOLD {
                     return;
                 }

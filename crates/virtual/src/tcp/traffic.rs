@@ -446,3 +446,6 @@ impl<N: Network> Traffic<N> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

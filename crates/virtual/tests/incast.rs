@@ -1,0 +1,107 @@
+//! Many senders and one receiver: where the collapse begins, and what is left of the line.
+
+use sonde_link::{NetworkSpec, resolve};
+use sonde_units::{Bytes, Span};
+use sonde_virtual::{Incast, Reason, Sender, incast};
+
+fn spec(selector: &str) -> NetworkSpec {
+    resolve(selector, &|_| unreachable!()).unwrap()
+}
+
+/// Answers of one first window each: 10 segments of 1448 bytes.
+fn first_windows(senders: u16, buffer: u64) -> Incast {
+    let spec = spec(&format!("ethernet-1g:buffer={buffer}frames"));
+    incast(&spec, senders, Bytes(14_480), &Sender::modern()).unwrap()
+}
+
+/// Frames of all senders arrive side by side, the output takes one frame in the time in which each brings one: of N senders
+/// with W frames each, N W - W are waiting when the last arrive. That is lost which finds the buffer full.
+#[test]
+fn loss_begins_where_the_first_windows_pass_the_buffer() {
+    for buffer in [64, 256] {
+        let fits = |senders: u64| senders * 10 - 10 <= buffer;
+        for senders in 2..=32u16 {
+            let result = first_windows(senders, buffer);
+            if fits(u64::from(senders)) {
+                assert_eq!((result.lost, result.timeouts), (0, 0), "{senders} {buffer}");
+                assert!(result.goodput_bps > 850_000_000, "{result:?}");
+            } else {
+                assert!(result.lost > 0, "{senders} {buffer}");
+            }
+        }
+    }
+}
+
+/// From there on the last is done only after a timeout, and the rate is that of all bytes in 200 ms and the time of the rest.
+#[test]
+fn a_timeout_bounds_what_is_left() {
+    let bytes = Bytes::kib(256);
+    for (buffer, from, to) in [(64u64, 7u16, 16u16), (256, 48, 64)] {
+        let spec = spec(&format!("ethernet-1g:buffer={buffer}frames"));
+        for senders in from..=to {
+            let result = incast(&spec, senders, bytes, &Sender::modern()).unwrap();
+            let last = *result.completion.iter().max().unwrap();
+            assert!(
+                result.timeouts > 0 && last > Span::millis(200),
+                "{result:?}"
+            );
+            let all = u64::from(senders) * bytes.bits();
+            assert!(result.goodput_bps <= all * 5, "{senders}: {result:?}");
+            assert!(result.goodput_bps >= all * 2, "{senders}: {result:?}");
+        }
+    }
+    // The same senders with a minimum of 1 ms are done before that.
+    let spec = spec("ethernet-1g:buffer=64frames");
+    let quick = Sender {
+        rto_min: Span::millis(1),
+        ..Sender::modern()
+    };
+    for senders in [8, 16, 32] {
+        let slow = incast(&spec, senders, bytes, &Sender::modern()).unwrap();
+        let fast = incast(&spec, senders, bytes, &quick).unwrap();
+        assert!(fast.goodput_bps > 3 * slow.goodput_bps, "{fast:?}");
+    }
+}
+
+#[test]
+fn a_buffer_of_all_windows_never_collapses() {
+    let sender = Sender::era(Bytes::kib(64));
+    // 44 segments each.
+    let spec = spec("ethernet-1g:buffer=704frames");
+    let result = incast(&spec, 16, Bytes::mib(1), &sender).unwrap();
+    assert_eq!(
+        (result.lost, result.timeouts, result.retransmits),
+        (0, 0, 0)
+    );
+    assert!(result.goodput_bps > 940_000_000 && result.completion.len() == 16);
+}
+
+#[test]
+fn one_sender_alone_is_a_transfer() {
+    let result = incast(&spec("ethernet-100"), 1, Bytes(1), &Sender::modern()).unwrap();
+    // 84 bytes twice at 100 Mb/s, 10 us and 40 m; one byte is a segment of 53 bytes.
+    assert_eq!(result.completion, [Span::nanos(2 * 7_280 + 200 + 10_000)]);
+    let none = incast(
+        &spec("ethernet-100:loss=100%"),
+        2,
+        Bytes(1),
+        &Sender::modern(),
+    );
+    assert!(matches!(none, Err(Reason::Lost { .. })), "{none:?}");
+}
+
+#[test]
+fn one_seed_one_outcome() {
+    for selector in [
+        "ethernet-1g:buffer=64frames",
+        "ethernet-1g:loss=1%",
+        "atm-oc3c",
+    ] {
+        let run = || {
+            let result = incast(&spec(selector), 12, Bytes::kib(100), &Sender::modern());
+            format!("{result:?}")
+        };
+        let first = run();
+        assert!((0..5).all(|_| run() == first), "{selector}");
+    }
+}
