@@ -40,10 +40,12 @@ pub(crate) struct Control {
     /// Acknowledged segments that have not yet opened the window, for Reno.
     credit: u64,
     curve: Curve,
+    /// Window, threshold and curve before the last reduction, while it can be undone.
+    before: Option<(u64, u64, Curve)>,
 }
 
 /// What CUBIC remembers.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Curve {
     /// When the present growth began; none before its first acknowledgement.
     epoch: Option<Instant>,
@@ -69,6 +71,7 @@ impl Control {
             cap,
             credit: 0,
             curve: Curve::default(),
+            before: None,
         }
     }
 
@@ -105,8 +108,18 @@ impl Control {
 
     /// The first loss of a window of which `flight` segments were out; at once the window is the threshold.
     pub fn on_loss(&mut self, flight: u64) {
+        self.before = Some((self.window, self.threshold, self.curve));
         self.reduce(flight);
         self.window = self.threshold;
+    }
+
+    /// The loss was none: all is as before.
+    pub fn undo(&mut self) {
+        if let Some((window, threshold, curve)) = self.before.take() {
+            self.window = self.window.max(window);
+            self.threshold = self.threshold.max(threshold);
+            self.curve = curve;
+        }
     }
 
     /// The timer ran out; `first` unless the same segment ran out before.
@@ -115,6 +128,7 @@ impl Control {
             self.reduce(flight);
         }
         self.window = UNIT;
+        self.before = None;
         // RFC 9438 §4.8: the next growth starts from its own beginning.
         self.curve.w_max = 0;
         self.curve.epoch = None;

@@ -3,9 +3,11 @@
 //! Model:   `pipe` = segments out, less those reported or taken for lost, plus those sent again. With selective
 //!          acknowledgements a segment is lost when three above it were reported; one that was sent again is lost again
 //!          when segments sent three or more after it were reported. Without them each duplicate acknowledgement stands for
-//!          one that has left, and only the first hole is known. A timeout takes all for lost that were not reported.
+//!          one that has left, and only the first hole is known. A timeout takes all for lost that were not reported. A
+//!          segment that arrives late without having been sent again shows how far this network reorders: from then on so
+//!          many reports above make a loss, at most 300.
 //! Source:  RFC 6675 §2 to §4 (`IsLost`, `SetPipe`, `NextSeg` rules 1 and 2), RFC 6582 §3.2, RFC 2018 §5; Linux up to 4.3
-//!          `tcp_mark_lost_retrans` (lost retransmissions). Deviations: `NextSeg` rules 3 and 4 (sending on suspicion) are
+//!          `tcp_mark_lost_retrans` (lost retransmissions), `tcp_check_sack_reordering` (late segments). Deviations: `NextSeg` rules 3 and 4 (sending on suspicion) are
 //!          left out.
 //! Units:   segments, counted from 0. Each is passed over once by each pointer: the cost of an acknowledgement does not grow
 //!          with the window.
@@ -14,8 +16,10 @@
 use sonde_units::Instant;
 use std::collections::VecDeque;
 
-/// So many reports above a segment make it lost (RFC 5681 §3.2, RFC 6675 §2).
+/// So many reports above a segment make it lost (RFC 5681 §3.2, RFC 6675 §2), where nothing was seen late.
 pub(crate) const THRESHOLD: u64 = 3;
+/// Linux `net.ipv4.tcp_max_reordering`.
+const THRESHOLD_MAX: u64 = 300;
 
 #[derive(Clone, Copy)]
 struct Segment {
@@ -39,10 +43,13 @@ pub(crate) struct Acked {
     pub fresh: u64,
     /// When the first of them was sent, unless one of them was sent twice.
     pub sent_at: Option<Instant>,
+    /// When the first of them was sent again, if it was and had not been reported.
+    pub resent_at: Option<Instant>,
+    /// How far above it others had been reported.
+    pub overtaken: u64,
 }
 
 /// The segments between the first unacknowledged and the next to be sent.
-#[derive(Default)]
 pub(crate) struct Scoreboard {
     first: u64,
     segments: VecDeque<Segment>,
@@ -60,9 +67,29 @@ pub(crate) struct Scoreboard {
     resend_from: u64,
     /// What was sent again, and the next new segment at that time.
     resends: VecDeque<(u64, u64)>,
+    /// So many reports above make a loss.
+    threshold: u64,
 }
 
 impl Scoreboard {
+    /// Nothing is out.
+    pub fn new() -> Self {
+        Self {
+            first: 0,
+            segments: VecDeque::new(),
+            sacked: 0,
+            lost: 0,
+            resent: 0,
+            duplicates: 0,
+            ranges: VecDeque::new(),
+            edge: 0,
+            above: 0,
+            resend_from: 0,
+            resends: VecDeque::new(),
+            threshold: THRESHOLD,
+        }
+    }
+
     /// The first unacknowledged segment.
     pub fn first(&self) -> u64 {
         self.first
@@ -138,9 +165,24 @@ impl Scoreboard {
         }
     }
 
+    /// After the highest that was reported.
+    fn highest(&self) -> u64 {
+        self.ranges.back().map_or(0, |range| range.1)
+    }
+
+    /// A segment arrived after others that were sent up to so many later.
+    pub fn tolerate(&mut self, overtaken: u64) {
+        self.threshold = self.threshold.max(overtaken + 1).min(THRESHOLD_MAX);
+    }
+
     /// All before `next` arrived.
     pub fn acknowledge(&mut self, next: u64) -> Acked {
+        let highest = self.highest();
         let mut acked = Acked::default();
+        if let Some(first) = self.segments.front().filter(|_| next > self.first) {
+            acked.overtaken = highest.saturating_sub(self.first + 1);
+            acked.resent_at = (!first.once && !first.sacked).then_some(first.sent_at);
+        }
         let mut twice = false;
         while self.first < next {
             let Some(segment) = self.segments.pop_front() else {
@@ -154,6 +196,9 @@ impl Scoreboard {
             } else {
                 acked.fresh += 1;
                 acked.sent_at = acked.sent_at.or(Some(segment.sent_at));
+                if segment.once && self.first + 1 < highest {
+                    self.tolerate(highest - self.first - 1);
+                }
                 self.lost -= u64::from(segment.lost);
                 self.resent -= u64::from(segment.resent);
             }
@@ -181,12 +226,13 @@ impl Scoreboard {
         if start >= end {
             return 0;
         }
+        let highest = self.highest();
         let from = self.ranges.partition_point(|range| range.1 < start);
         let (mut place, mut seq, mut news) = (from, start, 0);
         while seq < end {
             let (known, known_end) = *self.ranges.get(place).unwrap_or(&(end, end));
             for fresh in seq..known.clamp(seq, end) {
-                self.report_one(fresh);
+                self.report_one(fresh, highest);
                 news += 1;
             }
             seq = known_end.max(seq);
@@ -208,19 +254,22 @@ impl Scoreboard {
         news
     }
 
-    fn report_one(&mut self, seq: u64) {
+    fn report_one(&mut self, seq: u64, highest: u64) {
         let segment = self.at(seq);
-        let (lost, resent) = (segment.lost, segment.resent);
+        let (lost, resent, once) = (segment.lost, segment.resent, segment.once);
         (segment.sacked, segment.lost, segment.resent) = (true, false, false);
         self.sacked += 1;
         self.lost -= u64::from(lost);
         self.resent -= u64::from(resent);
         self.above += u64::from(seq >= self.edge);
+        if once && seq + 1 < highest {
+            self.tolerate(highest - seq - 1);
+        }
     }
 
-    /// Takes for lost what has three reported above it.
+    /// Takes for lost what has too many reported above it.
     pub fn find_lost(&mut self) {
-        while self.above >= THRESHOLD {
+        while self.above >= self.threshold {
             let edge = self.edge;
             let segment = self.at(edge);
             if segment.sacked {
@@ -232,10 +281,10 @@ impl Scoreboard {
             }
             self.edge += 1;
         }
-        let highest = self.ranges.back().map_or(0, |range| range.1);
+        let highest = self.highest();
         while let Some(&(seq, next)) = self.resends.front() {
             if seq >= self.first && self.at(seq).resent {
-                if highest <= next + THRESHOLD {
+                if highest <= next + self.threshold {
                     return;
                 }
                 self.at(seq).resent = false;
@@ -278,6 +327,10 @@ impl Scoreboard {
 
     /// Takes all for lost that were not reported.
     pub fn lose_all(&mut self) {
+        // As Linux `tcp_enter_loss`: reports were there, and did not suffice.
+        if self.sacked >= THRESHOLD {
+            self.threshold = THRESHOLD;
+        }
         for segment in &mut self.segments {
             segment.lost = !segment.sacked;
             segment.resent = false;
@@ -296,7 +349,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sent(count: u64) -> Scoreboard {
-        let mut board = Scoreboard::default();
+        let mut board = Scoreboard::new();
         for i in 0..count {
             board.send(Instant::from_nanos(i));
         }
@@ -356,6 +409,25 @@ mod tests {
     }
 
     #[test]
+    fn a_late_segment_raises_the_threshold() {
+        let mut board = sent(20);
+        board.report(1, 3);
+        // 0 arrives after two later ones, 4 after six.
+        board.acknowledge(3);
+        assert_eq!(board.threshold, 3);
+        board.report(5, 7);
+        board.report(10, 11);
+        board.report(4, 5);
+        assert_eq!(board.threshold, 7);
+        // Seven above 3 now: it is lost in any case.
+        board.report(11, 14);
+        board.find_lost();
+        assert_eq!(board.first_lost(), Some(3));
+        board.lose_all();
+        assert_eq!(board.threshold, 3);
+    }
+
+    #[test]
     fn a_timeout_keeps_what_was_reported() {
         let mut board = sent(10);
         board.report(2, 5);
@@ -408,7 +480,7 @@ mod tests {
                 // Whatever has three reported above it is reported or lost.
                 let mut reported = 0;
                 for segment in board.segments.iter().rev() {
-                    prop_assert!(reported < THRESHOLD || segment.sacked || segment.lost);
+                    prop_assert!(reported < board.threshold || segment.sacked || segment.lost);
                     reported += u64::from(segment.sacked);
                 }
                 prop_assert_eq!(board.first_lost(), first_lost);

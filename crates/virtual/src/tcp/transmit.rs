@@ -7,8 +7,8 @@
 //!          segment is sent again.
 //! Source:  RFC 5681 §3, RFC 6582 §3.2 (a partial acknowledgement sends the next hole; no fast retransmit below what was
 //!          out), RFC 6675 §5, RFC 3042 §2, RFC 6298 §5, RFC 3168 §6.1.2 (one reduction a window). Deviations: no tail loss
-//!          probe and no RACK (RFC 8985), no proportional reduction (RFC 6937), no undoing of what reordering seemed to lose
-//!          (RFC 3522, RFC 5682); a second timeout of one recovery does not reduce again, and the timer restarts at every
+//!          probe and no RACK (RFC 8985), no proportional reduction (RFC 6937); only a fast retransmit is undone that a time
+//!          stamp shows to have been needless (RFC 3522, RFC 4015), not a timeout (RFC 5682); a second timeout of one recovery does not reduce again, and the timer restarts at every
 //!          partial acknowledgement, as in Linux.
 //! Units:   segments.
 //! Checked: `tests/recovery.rs`; `limited_transmit_sends_two`, `a_timeout_starts_again_from_one`,
@@ -66,7 +66,7 @@ impl Transmit {
             estimate.see(rtt);
         }
         Self {
-            board: Scoreboard::default(),
+            board: Scoreboard::new(),
             control: Control::new(sender.congestion, sender.initial_segments, cap),
             estimate,
             state: State::Open,
@@ -157,7 +157,7 @@ impl Transmit {
         }
         match self.state {
             State::Open => self.grow(now, acked.count),
-            State::Recovery(until) => self.continue_recovery(&acked, until),
+            State::Recovery(until) => self.continue_recovery(&acked, ack, until),
             State::Timeout(until) => {
                 self.grow(now, news);
                 if self.board.first() >= until {
@@ -204,6 +204,17 @@ impl Transmit {
         }
     }
 
+    /// Whether the segment that was sent again had only been late, and nothing else is missing (RFC 3522 §3.2: what came
+    /// back was sent before).
+    fn is_spurious(&mut self, acked: &Acked, ack: &Ack) -> bool {
+        let late = acked.resent_at.is_some_and(|at| ack.echo < at);
+        if !late || !self.sack || !self.timestamps {
+            return false;
+        }
+        self.board.tolerate(acked.overtaken);
+        !self.board.is_lossy()
+    }
+
     fn is_lossy(&self) -> bool {
         if self.sack {
             return self.board.is_lossy();
@@ -224,8 +235,12 @@ impl Transmit {
         }
     }
 
-    fn continue_recovery(&mut self, acked: &Acked, until: u64) {
-        if self.board.first() >= until {
+    fn continue_recovery(&mut self, acked: &Acked, ack: &Ack, until: u64) {
+        if self.is_spurious(acked, ack) {
+            self.control.undo();
+            self.state = State::Open;
+            self.urgent = false;
+        } else if self.board.first() >= until {
             self.state = State::Open;
             self.urgent = false;
             if !self.sack {

@@ -236,29 +236,60 @@ fn a_lost_repair_is_repaired() {
     assert_eq!(traffic.transmit(0).timeouts(), 0);
 }
 
-/// Two places later is no loss, three are; what came late is acknowledged all the same.
+/// Two that came before it are no loss, three are.
 #[test]
 fn three_later_ones_are_a_loss() {
-    for (places, resent) in [(2, 0), (3, 1)] {
+    for (places, resent) in [(2, None), (3, Some(0))] {
         for sack in [true, false] {
-            let sender = sender(sack, Congestion::Reno, 8);
-            let mut transmit = Transmit::new(&sender, 100, 8, None);
-            let mut receive = Receive::new(&sender, if sack { 3 } else { 0 });
+            let (mut transmit, mut receive) = ends(&sender(sack, Congestion::Reno, 8), 8);
             let now = Instant::START;
-            while let Some(seq) = transmit.poll() {
-                transmit.on_sent(now, seq);
-            }
-            for seq in (1..=places).chain([0]) {
+            for seq in 1..=places {
                 receive.on_segment(now, seq, now);
                 transmit.on_ack(now, &receive.ack());
-                if let Some(seq) = transmit.poll() {
-                    assert_eq!(seq, 0);
-                    transmit.on_sent(now, seq);
-                }
             }
-            assert_eq!(transmit.resent(), resent, "{places} {sack}");
+            assert_eq!(transmit.poll(), resent, "{places} {sack}");
         }
     }
+}
+
+/// A sender that has sent all its segments, and a receiver that has none.
+fn ends(sender: &Sender, segments: u64) -> (Transmit, Receive) {
+    let mut transmit = Transmit::new(sender, 100, segments, None);
+    while let Some(seq) = transmit.poll() {
+        transmit.on_sent(Instant::START, seq);
+    }
+    let blocks = if sender.sack { 3 } else { 0 };
+    (transmit, Receive::new(sender, blocks))
+}
+
+/// The first arrives after six later ones and was sent again: its time stamp says that it was only late. The window is as
+/// before, and six places later are no loss from then on.
+#[test]
+fn a_late_segment_is_no_loss_in_the_end() {
+    let sender = sender(true, Congestion::Cubic, 40);
+    let (mut transmit, mut receive) = ends(&sender, 40);
+    let later = |millis| Instant::START + Span::millis(millis);
+    let mut arrive = |transmit: &mut Transmit, seq, millis| {
+        if receive
+            .on_segment(later(millis), seq, Instant::START)
+            .acknowledge
+        {
+            let ack = receive.ack();
+            receive.on_acknowledged();
+            transmit.on_ack(later(millis), &ack);
+        }
+    };
+    for seq in 1..=6 {
+        arrive(&mut transmit, seq, 10);
+    }
+    assert_eq!((transmit.poll(), transmit.window()), (Some(0), 28));
+    transmit.on_sent(later(10), 0);
+    arrive(&mut transmit, 0, 11);
+    assert!(transmit.window() >= 40 && !transmit.recovers());
+    for seq in (8..=13).chain([7]) {
+        arrive(&mut transmit, seq, 12);
+    }
+    assert!(transmit.window() >= 40 && transmit.resent() == 1);
 }
 
 /// A mark on two segments of one window halves it once; the echo ends when the sender has heard.
