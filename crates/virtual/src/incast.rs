@@ -4,7 +4,8 @@
 //!          the switch all of them share. The rate is all user bytes divided by the time until the last sender's last byte
 //!          has arrived: one timeout of one sender is waited for by all.
 //! Source:  Phanishayee et al., FAST'08 §2 (synchronised reads; the collapse begins where the first windows overflow the
-//!          output buffer, and a timeout bounds what is left). Deviations: one round; connections have seen a round trip.
+//!          output buffer, and a timeout bounds what is left). Deviations: one round; connections have seen a round trip; hosts
+//!          leave small gaps between segments, as in `streams`.
 //! Units:   times from the common start; bits a second of user bytes, rounded down.
 //! Checked: `tests/incast.rs`.
 

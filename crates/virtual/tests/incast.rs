@@ -32,13 +32,14 @@ fn loss_begins_where_the_first_windows_pass_the_buffer() {
     }
 }
 
-/// From there on the last is done only after a timeout, and the rate is that of all bytes in 200 ms and the time of the rest.
+/// A little further the last is done only after a timeout (senders whose first window lost less still repair it at once), and
+/// the rate is that of all bytes in 200 ms and the time of the rest.
 #[test]
 fn a_timeout_bounds_what_is_left() {
     let bytes = Bytes::kib(256);
-    for (buffer, from, to) in [(64u64, 7u16, 16u16), (256, 48, 64)] {
+    for (buffer, many) in [(64u64, [16u16, 24, 32]), (256, [48, 64, 100])] {
         let spec = spec(&format!("ethernet-1g:buffer={buffer}frames"));
-        for senders in from..=to {
+        for senders in many {
             let result = incast(&spec, senders, bytes, &Sender::modern()).unwrap();
             let last = *result.completion.iter().max().unwrap();
             assert!(

@@ -3,6 +3,10 @@
 //! Model:   a flow sends when its window and its station let it and goes on at the station's [`Event::Ready`], where the
 //!          flows of a station take turns, acknowledgements first. What the network took is kept until its [`Event::Done`],
 //!          so that a segment and its copy, sent again, are two frames. A damaged frame is not looked at (its checksum).
+//!          Hosts that share a network may be *uneven*: each hands its adapter one segment after the other, with a gap
+//!          between them that is drawn anew, up to 1/256 of the time that the segment takes. Without it hosts are as regular
+//!          as the output that they share, and the one whose frames come when a place is free keeps all others out.
+//! Source:  Floyd & Jacobson, CCR 21(2) 1991, §3.2 (phase effects, and a random time of the hosts against them).
 //! Units:   layer-3 bytes around a segment; an acknowledgement is its headers and options.
 //! Checked: `tests/recovery.rs`, `tests/loss.rs`.
 
@@ -11,9 +15,11 @@ use super::receive::{Ack, BLOCKS_MAX, Receive};
 use super::transmit::Transmit;
 use crate::meter::Reason;
 use crate::{Clock, Happening};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use sonde_link::{
-    Admission, Cause, Class, Ecn, Event, Frame, FrameId, Headers, Kind, Mark, Network, Place, Port,
-    To,
+    Admission, Cause, Class, Ecn, Event, Frame, FrameId, Headers, Kind, Line, Mark, Network, Place,
+    Port, To,
 };
 use sonde_units::{Bytes, Instant, Span};
 
@@ -26,6 +32,8 @@ pub(crate) enum Due {
     Acknowledge(usize),
     /// The retransmission timer may have run out.
     Timer(usize),
+    /// The host at this port may hand over its next segment.
+    Pace(usize),
 }
 
 /// What a frame carries.
@@ -65,12 +73,32 @@ impl Hold {
         }
     }
 
-    fn see(&self, id: FrameId) -> Cargo {
-        self.cargo[id.0 as usize]
+    /// What a frame of ours carries; nothing is known of others.
+    fn see(&self, id: FrameId) -> Option<Cargo> {
+        self.cargo.get(id.0 as usize).copied()
     }
 
     fn release(&mut self, id: FrameId) {
-        self.free.push(id.0 as usize);
+        if (id.0 as usize) < self.cargo.len() {
+            self.free.push(id.0 as usize);
+        }
+    }
+}
+
+/// Hosts that are not as regular as a machine.
+struct Uneven {
+    line: Line,
+    random: Pcg64Mcg,
+    /// When the host at each port may send next, and whether that is planned.
+    hosts: Vec<(Instant, bool)>,
+}
+
+impl Uneven {
+    /// The host hands over a frame of `len` bytes.
+    fn send(&mut self, now: Instant, port: Port, len: Bytes) {
+        let time = self.line.time(len);
+        let gap = self.random.next_u64() % (time.as_picos() / 256 + 1);
+        self.hosts[usize::from(port.0)].0 = now + time + Span::picos(gap);
     }
 }
 
@@ -138,6 +166,7 @@ pub(crate) struct Traffic<N> {
     header: u64,
     cap: u64,
     ecn: Ecn,
+    uneven: Option<Uneven>,
 }
 
 impl<N: Network> Traffic<N> {
@@ -169,6 +198,7 @@ impl<N: Network> Traffic<N> {
             } else {
                 Ecn::NotCapable
             },
+            uneven: None,
         };
         for flow in flows {
             traffic.add(sender, mtu, flow);
@@ -200,6 +230,15 @@ impl<N: Network> Traffic<N> {
             ack_waits: false,
             ack_planned: None,
             timer_planned: None,
+        });
+    }
+
+    /// Makes the hosts uneven; their gaps follow from `seed`.
+    pub fn make_uneven(&mut self, line: Line, seed: u64) {
+        self.uneven = Some(Uneven {
+            line,
+            random: Pcg64Mcg::seed_from_u64(seed),
+            hosts: vec![(Instant::START, false); self.senders.len()],
         });
     }
 
@@ -241,50 +280,48 @@ impl<N: Network> Traffic<N> {
 
     /// Takes the next step, if there is one at `until` or before.
     pub fn step(&mut self, until: Instant) -> Option<Told> {
-        Some(match self.clock.step(until)? {
-            Happening::Event(Event::Deliver { at, id, mark, .. }) => {
-                if mark == Mark::Corrupt {
-                    return Some(Told::Other);
-                }
-                match self.hold.see(id) {
-                    Cargo::Acknowledgement { flow, ack } => {
-                        self.flows[flow].transmit.on_ack(at, &ack);
-                        self.send(flow);
-                        Told::Other
-                    }
-                    Cargo::Segment {
-                        flow,
-                        seq,
-                        sent_at,
-                        heard,
-                    } => {
-                        let receive = &mut self.flows[flow].receive;
-                        receive.on_mark(mark == Mark::Ce, heard);
-                        self.receive(at, flow, seq, sent_at)
-                    }
-                }
+        match self.clock.step(until)? {
+            Happening::Event(Event::Deliver { at, id, mark, .. }) if mark != Mark::Corrupt => {
+                return Some(self.on_delivery(at, id, mark));
             }
             Happening::Event(Event::Lost {
                 id, place, cause, ..
-            }) => Told::Lost {
-                segment: matches!(self.hold.see(id), Cargo::Segment { .. }),
-                place,
-                cause,
-            },
-            Happening::Event(Event::Done { id }) => {
-                self.hold.release(id);
+            }) => {
+                if let Some(cargo) = self.hold.see(id) {
+                    return Some(Told::Lost {
+                        segment: matches!(cargo, Cargo::Segment { .. }),
+                        place,
+                        cause,
+                    });
+                }
+            }
+            Happening::Event(Event::Done { id }) => self.hold.release(id),
+            Happening::Event(Event::Ready { port, .. }) => self.on_ready(port),
+            Happening::Event(_) => {}
+            Happening::Action(due) => self.on_due(due),
+        }
+        Some(Told::Other)
+    }
+
+    fn on_delivery(&mut self, at: Instant, id: FrameId, mark: Mark) -> Told {
+        match self.hold.see(id) {
+            None => Told::Other,
+            Some(Cargo::Acknowledgement { flow, ack }) => {
+                self.flows[flow].transmit.on_ack(at, &ack);
+                self.send(flow);
                 Told::Other
             }
-            Happening::Event(Event::Ready { port, .. }) => {
-                self.on_ready(port);
-                Told::Other
+            Some(Cargo::Segment {
+                flow,
+                seq,
+                sent_at,
+                heard,
+            }) => {
+                let receive = &mut self.flows[flow].receive;
+                receive.on_mark(mark == Mark::Ce, heard);
+                self.receive(at, flow, seq, sent_at)
             }
-            Happening::Event(_) => Told::Other,
-            Happening::Action(due) => {
-                self.on_due(due);
-                Told::Other
-            }
-        })
+        }
     }
 
     fn receive(&mut self, at: Instant, flow: usize, seq: u64, sent_at: Instant) -> Told {
@@ -336,6 +373,12 @@ impl<N: Network> Traffic<N> {
                 ends.transmit.on_timer(now);
                 self.send(flow);
             }
+            Due::Pace(port) => {
+                if let Some(uneven) = &mut self.uneven {
+                    uneven.hosts[port].1 = false;
+                }
+                self.take_turns(port);
+            }
         }
     }
 
@@ -374,12 +417,15 @@ impl<N: Network> Traffic<N> {
             return false;
         };
         let (from, to, now) = (ends.from, ends.to, self.clock.now());
-        if !self.clock.ready(from, Class::default()) {
+        if !self.clock.ready(from, Class::default()) || self.waits(from) {
             return false;
         }
         let len = self.len(flow, seq) + self.header;
         if !self.offer(flow, from, to, len, self.ecn) {
             return false;
+        }
+        if let Some(uneven) = &mut self.uneven {
+            uneven.send(now, from, Bytes(len));
         }
         let heard = self.flows[flow].transmit.on_sent(now, seq);
         self.hold.put(Cargo::Segment {
@@ -388,6 +434,23 @@ impl<N: Network> Traffic<N> {
             sent_at: now,
             heard,
         });
+        true
+    }
+
+    /// Whether the host at `port` has to wait before its next segment; it goes on then.
+    fn waits(&mut self, port: Port) -> bool {
+        let port = usize::from(port.0);
+        let Some(uneven) = &mut self.uneven else {
+            return false;
+        };
+        let (at, planned) = &mut uneven.hosts[port];
+        if *at <= self.clock.now() {
+            return false;
+        }
+        if !*planned {
+            *planned = true;
+            self.clock.plan(*at, Due::Pace(port));
+        }
         true
     }
 
@@ -432,6 +495,11 @@ impl<N: Network> Traffic<N> {
                 self.acknowledge(flow);
             }
         }
+        self.take_turns(port);
+    }
+
+    /// The flows of a station send in turn, until none may.
+    fn take_turns(&mut self, port: usize) {
         let count = self.senders[port].len();
         let mut idle = 0;
         while idle < count {

@@ -134,7 +134,7 @@ fn sent(traffic: &mut Traffic<Wire>) -> BTreeMap<u64, Vec<u64>> {
     traffic.begin(0);
     loop {
         while let Some((at, id)) = traffic.clock.network_mut().log.pop_front() {
-            if let Cargo::Segment { seq, .. } = traffic.hold.see(id) {
+            if let Some(Cargo::Segment { seq, .. }) = traffic.hold.see(id) {
                 let millis = at.as_nanos() / 1_000_000;
                 sent.entry(millis).or_default().push(seq);
             }
