@@ -1,9 +1,10 @@
 //! The virtual clock: drives the networks of `sonde-link` without wall time.
 //!
 //! Model:   [`Clock`] moves from one happening to the next: an event of the network, or an action that its caller planned.
-//!          Everything else here is a small caller of it: the times of an idle network, streams, and the replay of a ledger.
+//!          Its callers: the times of an idle network, the replay of a ledger, and TCP, whose streams lose, recover and share.
 //! Units:   times are the model's, in picoseconds; rates are bits a second of user bytes, rounded down.
-//! Checked: closed forms beside each part; `tests/determinism.rs`, `tests/parity.rs`, `tests/table.rs`.
+//! Checked: closed forms beside each part; `tests/determinism.rs`, `tests/parity.rs`, `tests/table.rs`,
+//!          `tests/loss.rs`, `tests/incast.rs`.
 #![forbid(unsafe_code)]
 
 mod blast;

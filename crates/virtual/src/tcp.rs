@@ -7,7 +7,7 @@
 //!          `net/ipv4/tcp_input.c`: `__tcp_ack_snd_check`, `TCP_MAX_QUICKACKS` 16, `TCP_DELACK_MIN` 40 ms, `TCP_RTO_MIN`
 //!          200 ms. Deviations: in each module; connecting is not in it, nor the host's time; no segment is cut to fill a
 //!          window, as with Nagle's rule.
-//! Checked: `tests/recovery.rs`, `tests/loss.rs`, `tests/incast.rs`.
+//! Checked: `tcp/traffic/tests.rs`, `tests/loss.rs`, `tests/incast.rs`.
 
 mod congestion;
 mod receive;

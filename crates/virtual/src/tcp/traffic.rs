@@ -8,7 +8,7 @@
 //!          as the output that they share, and the one whose frames come when a place is free keeps all others out.
 //! Source:  Floyd & Jacobson, CCR 21(2) 1991, §3.2 (phase effects, and a random time of the hosts against them).
 //! Units:   layer-3 bytes around a segment; an acknowledgement is its headers and options.
-//! Checked: `tests/recovery.rs`, `tests/loss.rs`.
+//! Checked: `one_loss_is_repaired_in_a_round_trip`, property `all_arrives_once`; `tests/loss.rs`.
 
 use super::Sender;
 use super::receive::{Ack, BLOCKS_MAX, Receive};

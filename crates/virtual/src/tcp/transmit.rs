@@ -11,8 +11,9 @@
 //!          stamp shows to have been needless (RFC 3522, RFC 4015), not a timeout (RFC 5682); a second timeout of one recovery does not reduce again, and the timer restarts at every
 //!          partial acknowledgement, as in Linux.
 //! Units:   segments.
-//! Checked: `tests/recovery.rs`; `limited_transmit_sends_two`, `a_timeout_starts_again_from_one`,
-//!          `one_reduction_a_window`.
+//! Checked: in `traffic/tests.rs`: `one_loss_is_repaired_in_a_round_trip`,
+//!          `holes_are_filled_one_a_round_trip_or_all_at_once`, `timeouts_double`, `a_lost_tail_waits_for_the_timer`,
+//!          `three_later_ones_are_a_loss`, `a_late_segment_is_no_loss_in_the_end`, `marks_reduce_once_a_window`.
 
 use super::Sender;
 use super::congestion::Control;

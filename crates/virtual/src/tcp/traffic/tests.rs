@@ -185,8 +185,8 @@ fn holes_are_filled_one_a_round_trip_or_all_at_once() {
         assert_eq!(traffic.transmit(0).timeouts(), 0);
         assert_eq!(traffic.transmit(0).resent(), 4);
         let when = |hole: &u64| {
-            let turns = sent.iter().filter(|(_, seqs)| seqs.contains(hole));
-            *turns.last().unwrap().0
+            let last = sent.iter().rfind(|(_, seqs)| seqs.contains(hole));
+            *last.unwrap().0
         };
         holes.iter().map(when).collect::<Vec<_>>()
     };
