@@ -2,8 +2,8 @@
 //!
 //! Model:   sender at port 0, receiver at port 1, both as [`Sender`] says. Where nothing is lost and nothing overtaken, the
 //!          window grows to its cap and the stream stands still: it is rated in the second after the first. Where a segment
-//!          is lost or late, the rate is a mean: from the first second on, after the first recovery if one comes early
-//!          enough, over batches of time until the mean is known to 2 %, or until 4 million segments have arrived or an hour
+//!          is lost or late, the rate is a mean: from the first second and the tenth recovery on, if that comes early
+//!          enough, over batches of time until the mean is known to 2 %, or until 2 million segments have arrived or an hour
 //!          of the model's time is over (67 million steps of the clock at most). Segments count when they arrive for the first time, in order or not.
 //! Source:  the modules of `tcp`. Deviations: flows beside others have uneven hosts (see `streams`); the connection has seen one round trip of a full segment when it begins.
 //! Units:   bits a second of user bytes, rounded down.
@@ -19,13 +19,15 @@ use sonde_link::{Cause, Fabric, NetworkSpec, Place, Port, Signalling};
 use sonde_units::{Bytes, Instant, Span};
 
 /// The most segments that a mean is taken of.
-const SEGMENTS_MAX: u64 = 1 << 22;
+const SEGMENTS_MAX: u64 = 1 << 21;
 /// The longest time that a mean is taken over.
 const TIME_MAX: Span = Span::secs(3_600);
 /// The most steps of the clock: beside a load of its own a network tells more than these segments.
 const STEPS_MAX: u64 = 1 << 26;
-/// So many segments are waited for the first recovery.
-const WARM_UP_MAX: u64 = SEGMENTS_MAX / 16;
+/// The window of the start is forgotten after so many recoveries.
+const WARM_UP_RECOVERIES: u64 = 10;
+/// So many segments are waited for them.
+const WARM_UP_MAX: u64 = SEGMENTS_MAX / 8;
 
 /// The rate of user bytes at the receiver in the second after the first, in bits a second; on a network that loses or
 /// reorders, the mean rate in the long run.
@@ -135,7 +137,7 @@ fn mean(spec: &NetworkSpec, sender: &Sender) -> Result<u64, Reason> {
     let mut traffic = traffic(spec, sender, &[(NEAR, FAR)], None)?;
     let start = traffic.now();
     let (warm_at, end) = (start + Span::secs(1), start + TIME_MAX);
-    let (mut arrived, mut recovered, mut last_loss) = (0, false, None);
+    let (mut arrived, mut recoveries, mut recovers, mut last_loss) = (0, 0, false, None);
     let mut steps = 0;
     let mut steady: Option<Steady> = None;
     traffic.begin(0);
@@ -155,10 +157,14 @@ fn mean(spec: &NetworkSpec, sender: &Sender) -> Result<u64, Reason> {
         match told {
             Told::Arrived { at, bytes, .. } => {
                 arrived += 1;
-                recovered |= last_loss.is_some() && !traffic.transmit(0).recovers();
+                let recovered = recovers && !traffic.transmit(0).recovers();
+                recovers = traffic.transmit(0).recovers();
+                recoveries += u64::from(recovered);
                 if let Some(steady) = &mut steady {
                     steady.add(bytes);
-                } else if at >= warm_at && (recovered || arrived >= WARM_UP_MAX) {
+                } else if at >= warm_at
+                    && (recoveries >= WARM_UP_RECOVERIES || arrived >= WARM_UP_MAX)
+                {
                     steady = Some(Steady::new(at));
                 }
             }

@@ -86,9 +86,11 @@ fn cubic_follows_its_average() {
         let window = 1.054 * (rtt / loss).powf(0.75);
         let want = window * bits / rtt;
         let got = tcp_expected(&spec, &cubic).unwrap() as f64;
-        // The formula has losses evenly apart; those of the wire are drawn.
+        println!("{delay_ms} ms {loss}: {:.3} of RFC 9438", got / want);
+        // The formula has losses evenly apart; those of the wire are drawn, and a long time without one is worth more than
+        // a short one costs, for the cubic is convex then.
         assert!(
-            (0.7..1.3).contains(&(got / want)),
+            (0.8..1.4).contains(&(got / want)),
             "{delay_ms} {loss}: {got}, not {want}"
         );
         let reno = Sender {
@@ -113,14 +115,18 @@ fn cubic_follows_its_average() {
     assert!((0.95..1.35).contains(&(cubic / reno)), "{cubic} {reno}");
 }
 
-/// The window bounds a stream whose losses would let it have more: W / RTT to the segment where there is none.
+/// The window bounds a stream whose losses would let it have more: W / RTT to the segment where there is none, and else within
+/// a window in the four seconds that a mean takes at least.
 #[test]
 fn the_window_bounds_what_loss_allows() {
     let sender = Sender::era(Bytes(44 * 1_460));
     let most = 44 * 1_460 * 8 * 100;
     assert_eq!(tcp_expected(&spec("wire:delay=5ms"), &sender), Ok(most));
     let got = tcp_expected(&spec("wire:delay=5ms:loss=0.001%"), &sender).unwrap();
-    assert!(got <= most && got > most * 98 / 100, "{got} of {most}");
+    assert!(
+        got <= most + most / 400 && got > most * 98 / 100,
+        "{got} of {most}"
+    );
 }
 
 #[test]
