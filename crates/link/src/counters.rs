@@ -145,7 +145,8 @@ impl Counters {
         self.duplicates += other.duplicates;
         self.corrupted += other.corrupted;
         self.flows.extend(other.flows);
-        self.access.resize(usize::from(first), AccessCounters::default());
+        self.access
+            .resize(usize::from(first), AccessCounters::default());
         self.access.extend(other.access);
     }
 

@@ -36,10 +36,8 @@ mod spec;
 mod station;
 
 pub use catalogue::{CatalogueError, catalogue, named, parse, resolve};
-pub use chain::{ChainStep, Headers, overhead, tcp_max, udp_max};
-pub use counters::{AccessCounters, Counters, FlowCounters, PortCounters};
 pub use chain::{ChainStep, Headers, overhead, tcp_max, tcp_with_acks, udp_max};
-pub use counters::{AccessCounters, Counters, PortCounters};
+pub use counters::{AccessCounters, Counters, FlowCounters, PortCounters};
 pub use fabric::{Fabric, build};
 pub use fault::Fault;
 pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, To};

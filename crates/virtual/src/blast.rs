@@ -5,10 +5,10 @@
 //! Source:  RFC 791 §3.1 and RFC 768: 28 bytes of headers.
 //! Checked: `the_line_is_filled`.
 
-use crate::idle::{FAR, NEAR, built, frame, raise_circuit};
+use crate::idle::{Built, FAR, NEAR, built, frame, raise_circuit};
 use crate::meter::{ENOUGH, Meter, Reason};
 use crate::{Clock, Happening};
-use sonde_link::{Admission, Class, Event, Fabric, NetworkSpec};
+use sonde_link::{Admission, Class, Event, NetworkSpec};
 use sonde_units::{Bytes, Span};
 
 const HEADERS: u64 = 28;
@@ -26,13 +26,13 @@ pub fn udp_expected(spec: &NetworkSpec, payload: Bytes) -> Result<u64, Reason> {
     if spec.line.rate.is_none() {
         return Err(Reason::Boundless);
     }
-    let mut clock: Clock<Fabric> = Clock::new(built(spec, 2)?);
+    let mut clock: Clock<Built> = Clock::new(built(spec, 2)?);
     raise_circuit(&mut clock, spec);
     // The station's queue turns over: from then on every turn is alike.
     let turn = spec.station.queue.0.div_ceil(len.0);
     let mut meter = Meter::new(clock.now(), Span::secs(1), ENOUGH.max(8 * turn));
     let (mut sent, mut arrived) = (0, 0);
-    let mut send = |clock: &mut Clock<Fabric>| {
+    let mut send = |clock: &mut Clock<Built>| {
         while clock.ready(NEAR, Class::default())
             && clock.offer(frame(sent, NEAR, FAR, len)) == Admission::Taken
         {

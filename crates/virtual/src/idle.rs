@@ -10,8 +10,8 @@
 
 use crate::{Clock, Happening};
 use sonde_link::{
-    Cause, Change, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, NetworkSpec,
-    Place, Port, Resolution, SpecError, To, VcCommand,
+    Cause, Change, Class, Command, Ecn, Event, Frame, FrameId, Kind, Network, NetworkSpec, Place,
+    Port, Resolution, SpecError, To, VcCommand, build,
 };
 use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip};
 use thiserror::Error;
@@ -155,11 +155,11 @@ fn alone(spec: &NetworkSpec, len: Bytes, warm: bool) -> Result<OneWay, TimeError
 }
 
 /// The network with nothing on it: no load of its own, no faults, circuits up.
-pub(crate) fn idle_clock(spec: &NetworkSpec) -> Result<Clock<Fabric>, TimeError> {
+pub(crate) fn idle_clock(spec: &NetworkSpec) -> Result<Clock<Built>, TimeError> {
     idle(spec, true)
 }
 
-fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Fabric>, TimeError> {
+fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Built>, TimeError> {
     let mut quiet = spec.clone();
     (quiet.load, quiet.fault) = (Vec::new(), Vec::new());
     (quiet.path.loss, quiet.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
@@ -170,9 +170,12 @@ fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Fabric>, TimeError> {
     Ok(clock)
 }
 
+/// A network with its hosts.
+pub(crate) type Built = Box<dyn Network + Send>;
+
 /// The network itself, without randomness of the caller's.
-pub(crate) fn built(spec: &NetworkSpec, ports: u16) -> Result<Fabric, SpecError> {
-    Fabric::new(spec, ports, 0)
+pub(crate) fn built(spec: &NetworkSpec, ports: u16) -> Result<Built, SpecError> {
+    build(spec, ports, 0)
 }
 
 /// Sets up the circuit between the first two ports where it is a switched one, and waits until it is up.
@@ -224,7 +227,7 @@ pub(crate) fn frame(id: u64, from: Port, to: Port, len: Bytes) -> Frame {
 
 /// Offers a frame to a network where it is alone; when it arrived at `to`.
 pub(crate) fn travel(
-    clock: &mut Clock<Fabric>,
+    clock: &mut Clock<Built>,
     frame: Frame,
     to: Port,
 ) -> Result<Instant, TimeError> {

@@ -7,8 +7,9 @@
 //! Units:   picoseconds; lateness counts from the model's time.
 //! Checked: `tests/parity.rs`.
 
+use crate::idle::Built;
 use sonde_link::ledger::{Entry, Header, LedgerError};
-use sonde_link::{Admission, Fabric, FrameId, Network, SpecError};
+use sonde_link::{Admission, FrameId, Network, SpecError, build};
 use sonde_units::{Instant, Span};
 use std::collections::VecDeque;
 use std::fmt;
@@ -158,7 +159,7 @@ pub fn replay(
     tolerance: Span,
 ) -> Result<Parity, ReplayError> {
     let mut replay = Replay {
-        network: Fabric::new(&header.network, header.ports, header.seed)?,
+        network: build(&header.network, header.ports, header.seed)?,
         now: Instant::START,
         told: VecDeque::new(),
         parity: Parity::default(),
@@ -180,7 +181,7 @@ pub fn replay(
 }
 
 struct Replay {
-    network: Fabric,
+    network: Built,
     now: Instant,
     /// Deliveries and losses of the model that the ledger has not come to yet.
     told: VecDeque<Entry>,

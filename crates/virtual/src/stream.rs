@@ -10,12 +10,12 @@
 //! Checked: `lines_are_filled`, `a_window_a_round_trip`, `slow_start_doubles`, `lossless_rates_are_as_before`, property
 //!          `never_above_tcp_max`; `tests/loss.rs` against closed forms.
 
-use crate::idle::{FAR, NEAR, built, raise_circuits, round_trip};
+use crate::idle::{Built, FAR, NEAR, built, raise_circuits, round_trip};
 use crate::meter::{ENOUGH, Meter, Reason};
 use crate::steady::Steady;
 use crate::tcp::Sender;
 use crate::tcp::traffic::{Flow, Told, Traffic};
-use sonde_link::{Cause, Fabric, NetworkSpec, Place, Port, Signalling};
+use sonde_link::{Cause, NetworkSpec, Place, Port, Signalling};
 use sonde_units::{Bytes, Instant, Span};
 
 /// The most segments that a mean is taken of.
@@ -110,7 +110,7 @@ pub(crate) fn traffic(
     sender: &Sender,
     flows: &[(Port, Port)],
     bytes: Option<Bytes>,
-) -> Result<Traffic<Fabric>, Reason> {
+) -> Result<Traffic<Built>, Reason> {
     let rtt = round_trip(spec, Bytes(spec.mtu)).ok().map(|rtt| rtt.0);
     let described: Vec<_> = flows
         .iter()
