@@ -12,7 +12,7 @@
 mod layout;
 
 pub use layout::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
-pub(crate) use layout::{check, is_of_switches};
+pub(crate) use layout::check;
 
 use crate::spec::refuse;
 use crate::{Limit, Line, NetworkSpec, Port, SpecError};

@@ -102,7 +102,7 @@ impl Network for Wire {
         self.pending.first_key_value().map(|((at, _), _)| *at)
     }
 
-    fn counters(&self) -> &Counters {
+    fn counters(&self) -> Counters {
         self.idle.counters()
     }
 }
