@@ -49,6 +49,8 @@ const FILES: &[(&str, &str)] = &[
     ("fc-1062", include_str!("../catalogue/fc-1062.toml")),
     ("sp2", include_str!("../catalogue/sp2.toml")),
     ("ultranet", include_str!("../catalogue/ultranet.toml")),
+    ("sci-sbus", include_str!("../catalogue/sci-sbus.toml")),
+    ("sci-1g8", include_str!("../catalogue/sci-1g8.toml")),
 ];
 
 /// A knob: its name in a selector, the table and key that it sets, and whether the value is a bare number.
@@ -135,6 +137,24 @@ const KNOBS: &[Knob] = &[
     Knob("stations", "token", "stations", true),
     Knob("station_delay", "token", "station_delay", false),
     Knob("fibre_m", "token", "fibre_m", true),
+    Knob("nodes", "sci", "nodes", true),
+    Knob("rings", "sci", "rings", true),
+    Knob("node_delay", "sci", "node_delay", false),
+    Knob("block", "sci", "block", true),
+    Knob("store", "sci", "store", true),
+    Knob("offset", "sci", "offset", true),
+    Knob("host_rate", "sci", "host_rate", false),
+    Knob("store_time", "sci", "store_time", false),
+    Knob("dma_setup", "sci", "dma_setup", false),
+    Knob("active", "sci", "active", true),
+    Knob("input", "sci", "input", true),
+    Knob("retry", "sci", "retry", false),
+    Knob("switch_delay", "sci", "switch_delay", false),
+    Knob("resolution_delay", "sci", "resolution_delay", false),
+    Knob("aging", "sci", "aging", false),
+    Knob("fair", "sci", "fair", false),
+    Knob("response", "sci", "response", false),
+    Knob("switch_queue", "sci", "switch_queue", true),
     Knob("delay", "path", "delay", false),
     Knob("loss", "path", "loss", false),
     Knob("reorder", "path", "reorder", false),
@@ -302,6 +322,10 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
         .split_once('=')
         .ok_or_else(|| error("is not a knob: write `knob=value`, as in `mtu=1500`".into()))?;
     let Some(Knob(_, place, key, number)) = knob_of(table, name) else {
+    // Several tables may have a key of this name: that which is there counts.
+    let mut named = KNOBS.iter().filter(|knob| knob.0 == name);
+    let here = named.clone().find(|knob| has_place(table, knob.1));
+    let Some(Knob(_, place, key, number)) = here.or_else(|| named.next()) else {
         let known: Vec<_> = KNOBS
             .iter()
             .filter(|knob| has_place(table, knob.1))
@@ -322,6 +346,8 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
             .parse()
             .map_err(|_| error("needs a bare whole number, as in `mtu=1500`".into()))?;
         toml::Value::Integer(parsed)
+    } else if let Ok(flag) = value.parse() {
+        toml::Value::Boolean(flag)
     } else {
         toml::Value::String(value.to_owned())
     };
