@@ -5,7 +5,7 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 22] = [
     "wire",
     "ethernet-100",
     "ethernet-1g",
@@ -26,6 +26,8 @@ const NAMES: [&str; 20] = [
     "fc-1062",
     "sp2",
     "ultranet",
+    "sci-sbus",
+    "sci-1g8",
 ];
 
 fn file(name: &str) -> String {

@@ -17,15 +17,24 @@
 //! Checked: `tests/sci.rs` (bounds of rings, knee, incast, starvation, switch); the tests of `sci::ring`;
 //!          `tests/properties.rs`.
 
+mod host;
+mod node;
 mod ring;
 mod source;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use ring::Rings;
 
-use crate::{NetworkSpec, SpecError};
+use crate::edge::Edge;
+use crate::medium::{Medium, Target};
+use crate::network::{Cause, Command, Place, Refused};
+use crate::{Fault, Frame, NetworkSpec, Port, SpecError};
 use serde::{Deserialize, Serialize};
-use sonde_units::{BitRate, Bytes, Span};
+use sonde_units::{BitRate, Bytes, Instant, Span};
+use source::{NEVER, Waiting};
 use wire::Size;
 
 /// Rings with register insertion: SCI.
@@ -273,5 +282,78 @@ impl Moves {
     /// Whether the move of this number, from 0, is a block.
     fn is_block(self, number: u64) -> bool {
         (self.before..self.before + self.blocks).contains(&number)
+    }
+}
+
+impl Medium for Rings {
+    fn admits(&mut self, _: Instant, port: Port, len: Bytes) -> bool {
+        self.sources[usize::from(port.0)].queue.admits(len)
+    }
+
+    fn ready(&self, port: Port) -> bool {
+        self.sources[usize::from(port.0)].queue.ready()
+    }
+
+    fn backlog(&mut self, _: Instant, port: Port) -> Bytes {
+        self.sources[usize::from(port.0)].queue.backlog()
+    }
+
+    fn take(&mut self, now: Instant, frame: Frame, target: Target, edge: &mut Edge) {
+        self.run(now, edge);
+        let number = u32::from(frame.from.0);
+        let source = &mut self.sources[number as usize];
+        source.served += u64::from(target == Target::Server);
+        source.queue.push(frame.len, Waiting { frame, target });
+        self.start(now, number, edge);
+    }
+
+    fn background(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
+        self.run(now, edge);
+        let number = if usize::from(frame.from.0) < self.homes.len() {
+            u32::from(frame.from.0)
+        } else {
+            self.guest(to)
+        };
+        if !self.sources[number as usize].haunt(frame, to) {
+            edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
+        }
+        self.start(now, number, edge);
+    }
+
+    fn command(&mut self, now: Instant, command: Command, edge: &mut Edge) -> Result<(), Refused> {
+        self.run(now, edge);
+        let done = match command {
+            Command::Vc(_) => Err(Refused::NoCircuits),
+            Command::Fault(Fault::Rate { rate }) => {
+                self.times.change(rate);
+                for carried in &mut self.carried.all {
+                    carried.soonest = Instant::START;
+                }
+                Ok(())
+            }
+            Command::Fault(Fault::Restart { down }) if !self.exits.is_empty() => {
+                self.restart(now, down, edge);
+                Ok(())
+            }
+            Command::Fault(Fault::Restart { .. }) => Err(Refused::NotHere {
+                what: "switch",
+                remedy: "join rings by one (`rings=2`), or take a host down instead",
+            }),
+            _ => Err(Refused::NotHere {
+                what: "such part",
+                remedy: "choose another network, or change its rate",
+            }),
+        };
+        self.bound = self.bound();
+        done
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        Some(self.bound).filter(|at| *at != NEVER)
+    }
+
+    fn step(&mut self, edge: &mut Edge) {
+        self.run(self.bound, edge);
+        self.bound = self.bound();
     }
 }
