@@ -101,6 +101,10 @@ fn frames(criterion: &mut Criterion) {
         ("ethernet-10", "24 ports", 24, round(24)),
         ("fddi", "8 ports", 8, round(8)),
         ("atm-oc3c", "2 into 1", 3, two_into_one),
+        ("sci-sbus", "4 nodes, 1 sender", 4, vec![(Port(0), Port(1))]),
+        ("sci-sbus", "4 nodes", 4, round(4)),
+        ("sci-1g8", "4 nodes, 1 sender", 4, vec![(Port(0), Port(1))]),
+        ("sci-1g8", "4 nodes", 4, round(4)),
     ] {
         let mut saturated = Saturated::new(name, ports, pairs);
         saturated.run(10_000);

@@ -233,6 +233,18 @@ impl Sci {
             .max(least)
     }
 
+    /// The least time of a move, and the size of the smallest.
+    fn least_move(&self) -> (Span, Size) {
+        let (store, block) = (
+            self.move_time(Size::Store),
+            self.move_time(self.block_size()),
+        );
+        match (self.store, self.offset) {
+            (0, 0) => (block, self.block_size()),
+            _ => (store.min(block), Size::Store),
+        }
+    }
+
     /// The moves of a datagram.
     fn moves(&self, len: Bytes) -> Moves {
         let len = len.0.max(1);

@@ -13,41 +13,48 @@ use sonde_units::{Bytes, Instant, Span};
 impl Rings {
     /// Before this nothing of a source can happen that others see; `next` is the time of the next event.
     pub(super) fn soonest(&self, source: &Source, next: Instant) -> Instant {
-        let least = if source.is_host {
-            self.store_time.min(self.block_time)
+        let (step, least) = self.least;
+        let step = if source.is_host { step } else { Span::ZERO };
+        let request = self.times.least(least);
+        let is_making = source.made_at != NEVER;
+        let from = if is_making { source.made_at } else { next };
+        let free = self.table.active - source.active + u64::from(is_making);
+        let back = if self.table.response {
+            Size::Response
         } else {
-            Span::ZERO
+            Size::Echo
         };
-        let from = if source.made_at == NEVER {
-            next
-        } else {
-            source.made_at
-        };
-        let after = |moves: u64| from + least * moves.saturating_sub(1);
-        let mut soonest = NEVER;
-        if let Some(moves) = source.moves_to_wake(self.mtu, self.low, self.table.block.max(8)) {
-            // Each move beyond the free transactions takes a response, or an echo, from the link.
-            let free = self.table.active - source.active + u64::from(source.made_at != NEVER);
-            let free = if source.served > 0 { u64::MAX } else { free };
-            let back = self.times.least(if self.table.response {
-                Size::Response
+        let back = self.times.least(back);
+        // So many moves more are made: each takes its time, and beyond the free transactions a response, or an echo.
+        let made = |moves: u64| {
+            let freed = if source.served > 0 {
+                0
             } else {
-                Size::Echo
-            });
-            let freed = next + back * moves.saturating_sub(free).saturating_sub(1);
-            soonest = after(moves).max(freed).max(next);
+                moves.saturating_sub(free)
+            };
+            (from + step * moves.saturating_sub(1)).max(next + back * freed.saturating_sub(1))
+        };
+        let mut soonest = NEVER;
+        let unmade = source.unmade();
+        if source.served > 0 {
+            soonest = made(unmade);
         }
-        let request = self.times.least(Size::Store);
+        if source.has_waiting() {
+            soonest = soonest.min(made(unmade + 1) + self.times.hop + request);
+        }
+        if let Some(moves) = source.moves_to_wake(self.mtu, self.low, self.table.block.max(8)) {
+            soonest = soonest.min(made(moves)).max(next);
+        }
         for &slot in &source.under_way {
             let carried = &self.carried.all[slot as usize];
             let is_current = source.current.is_some_and(|c| c.carried == Some(slot));
-            let made = if is_current {
-                after(source.unmade()) + carried.way + request
+            let sent = if is_current {
+                made(unmade) + carried.way + request
             } else {
                 carried.soonest
             };
             let arrived = next + request * carried.left.saturating_sub(1);
-            soonest = soonest.min(made.max(arrived));
+            soonest = soonest.min(sent.max(arrived));
         }
         soonest
     }
@@ -242,6 +249,7 @@ impl Rings {
                     write,
                 };
                 self.node(home).requests.push_back(packet);
+                self.live += 1;
             } else if is_last {
                 self.sources[number as usize].served -= 1;
                 // There and back once round the ring.
@@ -253,6 +261,66 @@ impl Rings {
             }
             self.resume(now, number, edge);
         }
+    }
+
+    /// Does the whole transaction of the only packet there is, which waits at `node`, if all of it ends before anything else
+    /// begins, until `until`, and nobody sees it: exactly what its packets would do one by one.
+    pub(super) fn jump(&mut self, now: Instant, node: u16, until: Instant, edge: &mut Edge) {
+        let Some(&packet) = self.nodes[usize::from(node)].requests.front() else {
+            return;
+        };
+        let write = *self.writes.at(packet.write);
+        let source = &self.sources[write.source as usize];
+        let waits = source.made_at == NEVER && (source.current.is_some() || source.has_waiting());
+        let here = &self.nodes[usize::from(node)];
+        let is_last = self.carried.all[write.carried as usize].left == 1;
+        if waits || is_last || packet.to != write.target || here.stops > 0 || here.free > now {
+            return;
+        }
+        let (there, back) = (self.hops(node, packet.to), self.hops(packet.to, node));
+        let echo = self.times.of(Size::Echo);
+        let comes = now + self.times.of(packet.size) + self.times.hop * there;
+        let mut freed = comes + echo + self.times.hop * back;
+        let mut end = freed;
+        if self.table.response {
+            freed = freed + self.times.of(Size::Response);
+            end = freed + echo + self.times.hop * there;
+        }
+        let others = self
+            .due
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != usize::from(node));
+        let next = others.map(|(_, at)| *at).min().unwrap_or(NEVER);
+        let made = here.sources.iter().filter(|s| **s != NONE);
+        let made = made.map(|s| self.sources[*s as usize].made_at).min();
+        let next = next
+            .min(made.unwrap_or(NEVER))
+            .min(self.answers.next_at().unwrap_or(NEVER));
+        if end > until || end >= next || !self.enter(comes, packet.to, packet) {
+            return;
+        }
+        self.node(node).requests.pop_front();
+        self.live -= 1;
+        let (request, echo, response) = (
+            packet.size.bytes(),
+            Size::Echo.bytes(),
+            Size::Response.bytes(),
+        );
+        let answers = self.table.response;
+        let mut at = node;
+        for hop in 0..there + back {
+            let here = self.node(at);
+            here.carried += if hop < there { request } else { echo };
+            here.carried += match (answers, hop < there) {
+                (false, _) => 0,
+                (true, true) => echo,
+                (true, false) => response,
+            };
+            at = here.next;
+        }
+        self.settle(comes, packet.write, edge);
+        self.free(freed, packet.write, edge);
     }
 
     /// Does what the new state of a source's node asks for, at once.

@@ -47,6 +47,8 @@ pub(super) struct Node {
     pub age: u8,
     /// Refused requests of each age that will come again.
     pub owed: [u64; 3],
+    /// The age that was given to the request refused last.
+    pub refused: u8,
     pub sources: [u32; 2],
     /// Bytes that the link carried, idle symbols beside packets included.
     pub carried: u64,
@@ -80,6 +82,7 @@ impl Node {
             held: 0,
             age: 1,
             owed: [0; 3],
+            refused: 0,
             sources: [NONE; 2],
             carried: 0,
             busy: 0,

@@ -25,6 +25,12 @@ pub(crate) struct Rings {
     pub(super) patience: Span,
     pub(super) store_time: Span,
     pub(super) block_time: Span,
+    /// The least time and size of a move here.
+    pub(super) least: (Span, Size),
+    /// Packets in queues and on links.
+    pub(super) live: usize,
+    /// Whether lone transactions are computed at once: the same by packets is for tests.
+    pub(super) jumps: bool,
     pub(super) nodes: Vec<Node>,
     pub(super) due: Vec<Instant>,
     /// The node of each port.
@@ -92,6 +98,9 @@ impl Rings {
             times,
             store_time: table.move_time(Size::Store),
             block_time: table.move_time(table.block_size()),
+            least: table.least_move(),
+            live: 0,
+            jumps: true,
             due: vec![NEVER; nodes.len()],
             nodes,
             homes,
@@ -170,7 +179,7 @@ impl Rings {
                 }
                 continue;
             }
-            self.act(at, node as u16, edge);
+            self.act(at, node as u16, until, edge);
         }
     }
 
@@ -195,7 +204,7 @@ impl Rings {
     }
 
     /// The events of one node at `now`.
-    pub(super) fn act(&mut self, now: Instant, node: u16, edge: &mut Edge) {
+    pub(super) fn act(&mut self, now: Instant, node: u16, until: Instant, edge: &mut Edge) {
         let prev = self.node(node).prev;
         while let Some(&flight) = self.node(prev).line.front().filter(|f| f.at <= now) {
             self.node(prev).line.pop_front();
@@ -225,6 +234,9 @@ impl Rings {
             if source != NONE {
                 self.make(now, source, edge);
             }
+        }
+        if self.live == 1 && self.jumps {
+            self.jump(now, node, until, edge);
         }
         self.transmit(now, node);
         self.plan(node);
@@ -271,7 +283,10 @@ impl Rings {
                 let again = now + self.table.retry;
                 return self.node(node).retries.push_back((again, request));
             }
-            Says::Confirmed => return,
+            Says::Confirmed => {
+                self.live -= 1;
+                return;
+            }
         };
         self.node(node).bypass.push_back(Flight {
             at: now,
@@ -289,7 +304,7 @@ impl Rings {
         edge: &mut Edge,
     ) -> Packet {
         let write = *self.writes.at(packet.write);
-        let (limit, is_aging) = (self.table.input, self.table.aging);
+        let is_aging = self.table.aging;
         if self.node(node).is_switch {
             let exit = self.exit(write.target);
             let is_down = now < self.is_down_until;
@@ -312,23 +327,11 @@ impl Rings {
             }
             return packet.echo(Says::Accepted, 0);
         }
-        let time = if write.size == Size::Store {
-            self.store_time
-        } else {
-            self.block_time
-        };
-        let here = self.node(node);
-        while here.interface.front().is_some_and(|at| *at <= now) {
-            here.interface.pop_front();
-        }
-        let has_room = (here.interface.len() as u64) < limit;
-        if let Err(age) = here.admit(packet.age, has_room, is_aging) {
+        if !self.enter(now, node, packet) {
+            let here = self.node(node);
             here.busy += 1;
+            let age = here.refused;
             return packet.echo(Says::Busy, age);
-        }
-        if !time.is_zero() {
-            let from = here.interface.back().map_or(now, |at| now.max(*at));
-            here.interface.push_back(from + time);
         }
         if self.table.response {
             let to = self.stop(node, write.home);
@@ -341,9 +344,35 @@ impl Rings {
                 write: packet.write,
             };
             self.node(node).responses.push_back(response);
+            self.live += 1;
         }
         self.settle(now, packet.write, edge);
         packet.echo(Says::Accepted, 0)
+    }
+
+    /// Lets a request into the input queue of its target, if there is room for it.
+    pub(super) fn enter(&mut self, now: Instant, node: u16, packet: Packet) -> bool {
+        let (limit, is_aging) = (self.table.input, self.table.aging);
+        let is_store = packet.size == Size::Store && self.table.block_size() != Size::Store;
+        let time = if is_store {
+            self.store_time
+        } else {
+            self.block_time
+        };
+        let here = self.node(node);
+        while here.interface.front().is_some_and(|at| *at <= now) {
+            here.interface.pop_front();
+        }
+        let has_room = (here.interface.len() as u64) < limit;
+        if let Err(age) = here.admit(packet.age, has_room, is_aging) {
+            here.refused = age;
+            return false;
+        }
+        if !time.is_zero() {
+            let from = here.interface.back().map_or(now, |at| now.max(*at));
+            here.interface.push_back(from + time);
+        }
+        true
     }
 
     /// A packet goes through the switch to the node that it is from next.
@@ -351,6 +380,7 @@ impl Rings {
         let at = now + self.table.switch_delay;
         let exit = self.node(packet.from);
         exit.crossing.push_back((at, packet));
+        self.live += 1;
         let due = &mut self.due[usize::from(packet.from)];
         *due = at.min(*due);
     }
@@ -382,6 +412,7 @@ impl Rings {
 
     /// The echo of a request is back: the copy may go.
     pub(super) fn accepted(&mut self, now: Instant, node: u16, packet: Packet, edge: &mut Edge) {
+        self.live -= 1;
         if self.node(node).is_switch {
             let here = self.node(node);
             here.held = here.held.saturating_sub(1);
@@ -496,6 +527,7 @@ impl Rings {
                 .chain(here.responses.drain(..))
                 .chain(crossing)
                 .collect();
+            self.live -= all.len();
             for packet in all {
                 if packet.says == Says::Response {
                     self.free(now, packet.write, edge);

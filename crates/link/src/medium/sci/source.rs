@@ -95,6 +95,11 @@ impl Source {
         Some((waiting, woken))
     }
 
+    /// Whether there is a frame behind the current.
+    pub fn has_waiting(&self) -> bool {
+        self.queue.front().is_some() || !self.ghosts.is_empty()
+    }
+
     /// Moves of the current datagram that are not made.
     pub fn unmade(&self) -> u64 {
         self.current.map_or(0, |c| c.moves.total() - c.made)

@@ -277,3 +277,60 @@ fn a_slower_rate_makes_all_slower() {
     );
     assert_ne!(at, NEVER);
 }
+
+/// Any frames at any times: lone transactions at once are what their packets do one by one.
+#[test]
+fn a_jump_is_its_packets() {
+    use rand_core::{Rng, SeedableRng};
+    let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(7);
+    let mut jumped = 0;
+    for round in 0..300 {
+        let selector = [
+            "sci-sbus",
+            "sci-sbus:response=false:nodes=9",
+            "sci-sbus:store=8:store_time=15us",
+            "sci-sbus:input=1:active=1",
+            "sci-1g8:dma_setup=9us",
+            "sci-1g8:rings=2:host_rate=300Mbit",
+            "sci-sbus:offset=20:fair=false",
+        ][round % 7];
+        let spec = spec(selector);
+        let mut at = Instant::START;
+        let mut acts = Vec::new();
+        for id in 0..1 + rng.next_u64() % 12 {
+            let gap = [0, 3_000_000, 60_000_000, 900_000_000][(rng.next_u64() % 4) as usize];
+            at = at + Span::picos(rng.next_u64() % (gap + 1));
+            let from = (rng.next_u64() % 4) as u16;
+            let to = (from + 1 + (rng.next_u64() % 3) as u16) % 4;
+            acts.push((at, frame(id, from, to, rng.next_u64() % 1_500)));
+        }
+        let play = |jumps: bool| {
+            let mut rings = Rings::new(&spec, spec.sci.as_ref().unwrap(), 4, 1).unwrap();
+            rings.jumps = jumps;
+            let mut edge = Edge::new(&spec, 4, 1);
+            let mut steps = 0;
+            for (at, frame) in &acts {
+                while rings.next_at().is_some_and(|due| due <= *at) {
+                    rings.step(&mut edge);
+                    steps += 1;
+                }
+                let To::One(to) = frame.to else { panic!() };
+                rings.take(*at, *frame, Target::One(to), &mut edge);
+            }
+            while rings.next_at().is_some() {
+                rings.step(&mut edge);
+            }
+            rings.run(Instant::from_picos(u64::MAX / 2), &mut edge);
+            let events: Vec<_> = std::iter::from_fn(|| edge.tell()).collect();
+            let counts = rings.nodes.iter().map(|n| (n.carried, n.busy, n.lag_max));
+            assert_eq!(rings.live, 0);
+            assert!(rings.sources.iter().all(|source| source.active == 0));
+            (events, counts.collect::<Vec<_>>(), steps)
+        };
+        let (by_jumps, by_packets) = (play(true), play(false));
+        assert_eq!(by_jumps.0, by_packets.0, "{selector}");
+        assert_eq!(by_jumps.1, by_packets.1, "{selector}");
+        jumped += by_jumps.0.len();
+    }
+    assert!(jumped > 1_000);
+}
