@@ -297,7 +297,15 @@ impl Rings {
         let next = next
             .min(made.unwrap_or(NEVER))
             .min(self.answers.next_at().unwrap_or(NEVER));
-        if end > until || end >= next || !self.enter(comes, packet.to, packet) {
+        if end > until || end >= next {
+            return;
+        }
+        // A refusal would leave its mark: it is for the packets themselves to meet.
+        let target = &self.nodes[usize::from(packet.to)];
+        let waiting = target.interface.iter().filter(|at| **at > comes).count();
+        let has_room = (waiting as u64) < self.table.input;
+        let is_free = has_room && packet.age == 0 && target.owed == [0; 3];
+        if !is_free || !self.enter(comes, packet.to, packet) {
             return;
         }
         self.node(node).requests.pop_front();
