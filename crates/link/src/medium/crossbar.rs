@@ -240,9 +240,9 @@ impl Crossbar {
         let Framing::Hippi(bursts) = spec.line.framing() else {
             return Ok(());
         };
-        let words = spec
-            .line
-            .unit_time(bursts.words(self.piece(Bytes(spec.mtu))));
+        // What is longer than IPv4 allows is refused for that.
+        let longest = Bytes(spec.mtu.min(65_535));
+        let words = spec.line.unit_time(bursts.words(self.piece(longest)));
         if words <= self.hold {
             return Ok(());
         }
