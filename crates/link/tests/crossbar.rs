@@ -8,9 +8,10 @@ mod drive;
 use drive::{Drive, Exit, Fate, network, written};
 use rand_core::Rng;
 use sonde_link::{
-    Cause, Command, Fault, Headers, Network, NetworkSpec, Place, Port, overhead, tcp_max,
+    Cause, Class, Command, Fault, Flow, Headers, Law, Network, NetworkSpec, Place, Port, overhead,
+    tcp_max,
 };
-use sonde_units::{BitRate, Bytes, Instant, Span};
+use sonde_units::{BitRate, Bytes, Instant, Ratio, Span};
 use std::collections::BTreeMap;
 
 /// HIPPI without signals' ways: `setup` is all that goes before data.
@@ -92,7 +93,8 @@ fn a_stream_meets_its_ceiling() {
 #[test]
 fn outband_signals_hide_the_set_up() {
     let bare = ceiling(&ideal(800, ":setup=0ns"));
-    assert_eq!(ceiling(&ideal(800, ":setup=600us:signals=outband")), bare);
+    let hidden = ceiling(&ideal(800, ":setup=600us:signals=outband"));
+    near(hidden, bare, 1e-9, "hidden");
     near(
         ceiling(&ideal(800, ":setup=1331200ns:signals=outband")),
         bare / 2.0,
@@ -476,6 +478,46 @@ fn connections_without_slots_lose_as_much() {
     let exits = drive.saturate(8, spec.mtu, until, |drive, _| 8 + drive.draw(8) as u16);
     let share = exits.len() as f64 / (20_000.0 * 8.0);
     assert!((share - 0.62).abs() < 0.02, "{share}");
+}
+
+/// Background traffic for a station takes its channels as other stations do: what is wanted arrives, beside a stream that
+/// gets the rest.
+#[test]
+fn background_takes_its_share_of_a_destination() {
+    for (channels, wanted) in [(1, Ratio::new(1, 2)), (2, Ratio::new(9, 10))] {
+        let spec = network(&format!("hippi-800:channels={channels}:mtu=9180"));
+        let mut drive = Drive::new(&spec, 3, 4);
+        let flow = Flow {
+            number: 0,
+            from: None,
+            to: Port(2),
+            rho: wanted,
+            law: Law::Poisson,
+            size: Bytes::ZERO,
+            class: Class::default(),
+        };
+        let start = drive.now;
+        let load = Command::Load(flow);
+        drive
+            .network
+            .command(start, load)
+            .expect("it can be loaded");
+        let until = start + Span::secs(2);
+        let exits = drive.saturate(1, 9_180, until, |_, _| 2);
+        let flow = drive.network.counters().flows[0];
+        let (n, d) = flow.achieved(until).parts();
+        let achieved = n as f64 / d as f64;
+        let (n, d) = wanted.parts();
+        near(achieved, n as f64 / d as f64, 0.03, "background");
+        assert_eq!(flow.lost, 0);
+        let most = Span::secs(2) / spec.frame_time(Bytes(9_180));
+        let stream = exits.len() as f64 / most as f64;
+        let left = (f64::from(channels) - achieved).min(1.0);
+        assert!(
+            stream > left * 0.6 && stream < left * 1.001,
+            "{stream} of {left}"
+        );
+    }
 }
 
 #[test]

@@ -399,6 +399,60 @@ fn shared() -> impl Strategy<Value = NetworkSpec> {
     )
 }
 
+/// Networks without storage, by every way of asking for connections and of waiting for paths.
+fn connections() -> impl Strategy<Value = NetworkSpec> {
+    let asking = [
+        "busy=camp-on",
+        "busy=camp-on:camp_limit=300us",
+        "busy=reject:tries=1",
+        "busy=reject:tries=50:retry=9us",
+    ];
+    let serving = ["order=fifo", "order=random"];
+    let signals = [
+        "signals=inband",
+        "signals=outband",
+        "setup=2ms:signals=outband",
+        "setup=0ns:crossing=0ns",
+    ];
+    let more = [
+        "credits=63",
+        "credits=2:length_m=3000",
+        "rate=1Gbit:mtu=9180:queue=20KiB",
+        "mtu=576",
+    ];
+    let slots = ["", ":slot=7us", ":slot=700us"];
+    let stages = [
+        "radix=2",
+        "radix=2:paths=1",
+        "radix=3:interface=api",
+        "depth=3:hop=0ns",
+        "mtu=68:queue=1KiB",
+    ];
+    let hippi = (
+        0..asking.len(),
+        0..serving.len(),
+        0..signals.len(),
+        0..more.len(),
+        0..slots.len(),
+    )
+        .prop_map(move |(a, b, c, d, e)| {
+            let slot = if asking[a].starts_with("busy=camp") {
+                slots[e]
+            } else {
+                ""
+            };
+            format!(
+                "hippi-800:{}:{}:{}:{}{slot}",
+                asking[a], serving[b], signals[c], more[d]
+            )
+        });
+    let allnode = (0..stages.len()).prop_map(move |index| format!("allnode:{}", stages[index]));
+    prop_oneof![3 => hippi, 1 => allnode].prop_map(|selector| {
+        let read = |path: &str| Err(format!("{path} is not in the catalogue"));
+        sonde_link::resolve(&selector, &read).expect(&selector)
+    })
+}
+
 /// Those of the catalogue, with and without trouble on the way, and random ones.
 fn any_network() -> impl Strategy<Value = NetworkSpec> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
@@ -423,7 +477,7 @@ fn any_network() -> impl Strategy<Value = NetworkSpec> {
         }
         spec
     });
-    prop_oneof![1 => listed, 2 => networks(), 1 => shared()]
+    prop_oneof![1 => listed, 2 => networks(), 1 => shared(), 1 => connections()]
 }
 
 fn scenes() -> impl Strategy<Value = Scene> {

@@ -348,6 +348,7 @@ impl Switch {
             lose(now, parcel, cause, edge);
         }
         self.turn(source, State::Idle);
+        self.sources[source].asked = now;
         self.begin(now, source, edge);
     }
 
@@ -491,6 +492,8 @@ impl Medium for Switch {
             // By a connection to its sender, in turn with all else for it.
             Step::Answer { frame } => self.arrive_from_elsewhere(at, frame, frame.from, edge),
             Step::Retry { source, number } if self.is_current(source, number) => {
+                // A new request, with a set-up of its own.
+                self.sources[source].asked = at;
                 self.ask(at, source, edge);
             }
             Step::GiveUp { source, number } if self.is_current(source, number) => {
