@@ -57,6 +57,8 @@ pub(crate) struct Net {
     pub(super) before: Vec<Option<usize>>,
     /// Of each chip: packets that its central queue still takes, its inputs, the one that was served last.
     pub(super) rooms: Vec<u32>,
+    #[cfg(test)]
+    shared: u32,
     pub(super) chip_inputs: Vec<Vec<u32>>,
     pub(super) absorbed: Vec<u32>,
     pub(super) datagrams: Vec<Datagram>,
@@ -147,6 +149,8 @@ impl Net {
             before: wiring.chips_before(),
             rooms: vec![table.shared; wiring.all_chips()],
             absorbed: vec![0; wiring.all_chips()],
+            #[cfg(test)]
+            shared: table.shared,
             chip_inputs,
             datagrams: Vec::new(),
             free: Vec::new(),
@@ -252,6 +256,111 @@ impl Medium for Net {
             Step::Answer(place) => self.answer(at, place, edge),
             Step::LoggedIn(a, b) => self.on_login(at, a, b, edge),
             Step::Connected(a, b) => self.on_connected(at, a, b, edge),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wiring::End;
+    use super::*;
+    use crate::{Class, Ecn, FrameId, Kind, To, resolve};
+    use rand_core::{Rng, SeedableRng};
+    use rand_pcg::Pcg64Mcg;
+
+    /// Each buffer is free and known to be, free and on its way to be known, or holds a packet.
+    fn audit(net: &Net) {
+        for (number, line) in net.lines.iter().enumerate() {
+            let held = match line.end {
+                End::Input(input) => net.inputs[input as usize].packets.len(),
+                End::Host => 0,
+            };
+            let all = line.credits as usize + line.returns.len() + held;
+            assert_eq!(all, line.buffers as usize, "line {number}");
+            assert!(line.returns.iter().is_sorted());
+        }
+        let queued = |chip| {
+            let lines = (0..net.lines.len()).filter(|line| net.before[*line] == Some(chip));
+            lines
+                .map(|line| net.lines[line].central.len())
+                .sum::<usize>()
+        };
+        for (chip, room) in net.rooms.iter().enumerate() {
+            assert!(
+                queued(chip) + *room as usize <= net.shared as usize,
+                "chip {chip}"
+            );
+        }
+    }
+
+    fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
+        Frame {
+            id: FrameId(id),
+            from: Port(from),
+            to: To::One(Port(to)),
+            len: Bytes(len),
+            kind: Kind::Ip,
+            class: Class::default(),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        }
+    }
+
+    /// Random frames of stations and ghosts, and restarts: no buffer is ever lost or found, and all of it drains.
+    #[test]
+    fn buffers_are_never_lost_or_found() {
+        for selector in [
+            "fc-266:credits=2:buffer=3frames",
+            "fc-266:class=1:credits=1:buffer=1frames",
+            "fc-266:class=2:credits=2:buffer=2frames:end_credits=3",
+            "fc-266:discard_after=1ms:credits=2:buffer=2frames",
+            "sp2:credits=1:buffer=1frames:shared=2",
+            "ultranet:credits=2",
+        ] {
+            let spec = resolve(selector, &|_| unreachable!()).unwrap();
+            let table = spec.credit.as_ref().unwrap();
+            let mut edge = Edge::new(&spec, 8, 1);
+            let mut net = Net::new(&spec, table, 8, 1).unwrap();
+            let mut random = Pcg64Mcg::seed_from_u64(7);
+            let mut below = |n: u64| random.next_u64() % n;
+            let (mut now, mut taken) = (Instant::START, 0);
+            for id in 0..2_000 {
+                let (from, len) = (below(8) as u16, 1 + below(9_000));
+                let to = (from + 1 + below(7) as u16) % 8;
+                match below(10) {
+                    0 => net.background(now, frame(id, from, to, len), Port(to), &mut edge),
+                    1 => net.background(now, frame(id, 9, to, len), Port(to), &mut edge),
+                    _ if !net.admits(now, Port(from), Bytes(len)) => continue,
+                    _ => {
+                        let target = Target::One(Port(to));
+                        net.take(now, frame(id, from, to, len), target, &mut edge);
+                    }
+                }
+                taken += 1;
+                if id % 700 == 699 {
+                    let down = Span::micros(300);
+                    let restart = Command::Fault(Fault::Restart { down });
+                    net.command(now, restart, &mut edge).unwrap();
+                }
+                audit(&net);
+                now = now + Span::micros(below(200));
+                while net.next_at().is_some_and(|at| at <= now) {
+                    net.step(&mut edge);
+                    audit(&net);
+                }
+            }
+            while net.next_at().is_some() {
+                net.step(&mut edge);
+                audit(&net);
+            }
+            assert_eq!(net.free.len(), net.datagrams.len(), "{selector}");
+            assert!(
+                net.outstanding.iter().all(|count| *count == 0),
+                "{selector}"
+            );
+            let out: u64 = edge.counters.ports.iter().map(|port| port.delivered).sum();
+            assert_eq!(out + edge.counters.lost_total(), taken, "{selector}");
+            assert!(out > taken / 2, "{selector}: {out} of {taken}");
         }
     }
 }

@@ -212,3 +212,37 @@ impl Wiring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::named;
+
+    /// From each host to each other: the last line ends in a host, and it is that host's.
+    #[test]
+    fn every_way_ends_at_its_host() {
+        for (name, ports, lines) in [("fc-266", 9, 2), ("sp2", 16, 6), ("sp2", 7, 6)] {
+            let spec = named(name).unwrap();
+            let credit = spec.credit.as_ref().unwrap();
+            let wiring = Wiring::new(&spec, credit, ports, 2);
+            let mut last = vec![Vec::new(); usize::from(ports)];
+            for (from, to) in (0..ports).flat_map(|a| (0..ports).map(move |b| (a, b))) {
+                let (mut node, mut count) = (Node::Source(from), 0);
+                let end = loop {
+                    let line = wiring.next(node, from, to);
+                    count += 1;
+                    match wiring.wires[line as usize].end {
+                        End::Host => break line,
+                        End::Input(input) => node = wiring.inputs[input as usize].0,
+                    }
+                };
+                assert!(count <= lines, "{name}: {from} to {to} takes {count} lines");
+                last[usize::from(to)].push(end);
+            }
+            last.iter_mut().for_each(Vec::dedup);
+            let mut ends: Vec<_> = last.concat();
+            ends.dedup();
+            assert_eq!(ends.len(), usize::from(ports), "{name}");
+        }
+    }
+}
