@@ -15,6 +15,7 @@ use crate::{Framing, Limit, NetworkSpec, SpecError, Topology};
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Bytes, Span};
 
+mod agenda;
 mod connection;
 mod ends;
 mod machine;

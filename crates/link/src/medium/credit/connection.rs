@@ -9,7 +9,8 @@
 //!          with a connection for each sequence; a fabric's internal paths always suffice.
 //! Checked: `tests/credit.rs`: set-up is seen once; nobody starves.
 
-use super::net::{Net, Step};
+use super::agenda::Step;
+use super::net::Net;
 use crate::edge::Edge;
 use sonde_units::{Instant, Span};
 use std::collections::VecDeque;

@@ -7,9 +7,10 @@
 //!          what a restart loses of class 2 gives its end-to-end credit back at once, without the sender's timeout.
 //! Checked: `tests/credit.rs`.
 
+use super::agenda::Step;
 use super::connection::Access;
 use super::machine::{Datagram, NO_DATAGRAM, Packet};
-use super::net::{Net, Step};
+use super::net::Net;
 use crate::edge::Edge;
 use crate::medium::Target;
 use crate::network::{Cause, Change, Place};

@@ -9,7 +9,8 @@
 //! Source:  FC-PH §26 (flow control); links.md §8 (shared central queue). Deviations: a host takes what comes.
 //! Checked: `tests/credit.rs`: credits, fairness, head-of-line blocking, no deadlock.
 
-use super::net::{Net, Step};
+use super::agenda::Step;
+use super::net::Net;
 use super::packing::Times;
 use super::wiring::{End, Node, Pace};
 use crate::edge::Edge;
@@ -73,7 +74,7 @@ pub(super) struct Input {
     /// Whether the head asks for its line.
     pub waits: bool,
     /// Heads so far, to tell one from the other.
-    heads: u64,
+    heads: u32,
 }
 
 impl Input {
@@ -289,7 +290,7 @@ impl Net {
             if let Some(packet) = here.central.pop_front() {
                 let end = self.start(now, line, packet);
                 let chip = self.before[line].expect("a central queue is in a chip");
-                self.calendar.insert(end, Step::Room(chip));
+                self.calendar.insert(end, Step::Room(chip as u32));
             } else if let Some(input) = here.pick() {
                 self.inputs[input as usize].waits = false;
                 self.depart(now, input, line, edge);
@@ -313,7 +314,7 @@ impl Net {
     fn vacate(&mut self, end: Instant, input: u32) {
         let here = &mut self.inputs[input as usize];
         here.read_free = here.read_free.max(end);
-        here.heads += 1;
+        here.heads = here.heads.wrapping_add(1);
         here.waits = false;
         let (feeder, next) = (here.feeder, here.packets.front().map(|next| next.eligible));
         if let Some(feeder) = feeder {
@@ -414,7 +415,8 @@ impl Net {
     }
 
     /// There is room in the central queue of `chip` again: the next in turn that waits there moves in.
-    pub(super) fn on_room(&mut self, now: Instant, chip: usize) {
+    pub(super) fn on_room(&mut self, now: Instant, chip: u32) {
+        let chip = chip as usize;
         self.rooms[chip] += 1;
         let inputs = &self.chip_inputs[chip];
         let waits = |input: &&u32| self.inputs[**input as usize].waits;
@@ -446,7 +448,7 @@ impl Net {
         }
     }
 
-    pub(super) fn on_expire(&mut self, now: Instant, input: u32, heads: u64, edge: &mut Edge) {
+    pub(super) fn on_expire(&mut self, now: Instant, input: u32, heads: u32, edge: &mut Edge) {
         let here = &self.inputs[input as usize];
         if here.waits && here.heads == heads {
             self.drop_head(now, input, Cause::Discarded, edge);

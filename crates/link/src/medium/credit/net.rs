@@ -1,11 +1,11 @@
 //! The medium: its state, its steps, and what a [`Fabric`](crate::Fabric) asks of it.
 
+use super::agenda::{Agenda, Step};
 use super::connection::Connections;
 use super::ends::{Login, Source, Waiting};
 use super::machine::{Datagram, Input, Line};
 use super::packing::{PacketPace, Packing};
 use super::wiring::Wiring;
-use crate::calendar::Calendar;
 use crate::edge::Edge;
 use crate::medium::{Medium, Target};
 use crate::network::{Command, Refused, VcCommand};
@@ -15,29 +15,6 @@ use sonde_units::{BitRate, Bytes, Instant, Span};
 
 /// Tables are kept for each two stations.
 const PORTS_MAX: u16 = 1_024;
-
-/// What is due at a time.
-#[derive(Clone, Copy)]
-pub(super) enum Step {
-    /// The head of an input may go on.
-    Head(u32),
-    /// A line may start a packet.
-    Turn(u32),
-    /// A packet has left a chip's central queue.
-    Room(usize),
-    /// A head of an input has waited too long.
-    Expire(u32, u64),
-    /// A packet of a datagram is at its host.
-    Arrived(u32, u32),
-    /// A packet from one to another was acknowledged.
-    Acknowledged(u16, u16),
-    /// The address server has a request in hand.
-    Answer(u32),
-    /// Two stations know each other.
-    LoggedIn(u16, u16),
-    /// A connection of class 1 is set up.
-    Connected(u16, u16),
-}
 
 /// The medium.
 pub(crate) struct Net {
@@ -79,7 +56,7 @@ pub(crate) struct Net {
     pub(super) resolution_delay: Span,
     /// When the switch is up again.
     pub(super) up_at: Instant,
-    pub(super) calendar: Calendar<Step>,
+    pub(super) calendar: Agenda,
 }
 
 fn check_ports(spec: &NetworkSpec, ports: u16) -> Result<(), SpecError> {
@@ -167,7 +144,7 @@ impl Net {
             discard_after: table.discard_after,
             resolution_delay: table.resolution_delay,
             up_at: Instant::START,
-            calendar: Calendar::new(),
+            calendar: Agenda::new(),
             inputs,
             paces,
             wiring,
