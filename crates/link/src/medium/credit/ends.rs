@@ -9,7 +9,7 @@
 
 use super::agenda::Step;
 use super::connection::Access;
-use super::machine::{Datagram, NO_DATAGRAM, Packet};
+use super::machine::{Datagram, NEVER, NO_DATAGRAM, Packet};
 use super::net::Net;
 use crate::edge::Edge;
 use crate::medium::Target;
@@ -127,6 +127,8 @@ impl Net {
             is_connected: false,
             line: self.paces[0].times(frame.len),
             adapter: self.paces[1].times(frame.len),
+            source: u32::from(frame.from.0),
+            arrives_at: NEVER,
         }
     }
 
@@ -213,8 +215,15 @@ impl Net {
             packet(NO_DATAGRAM, 0, from, to)
         } else {
             let current = self.sources[source as usize].current;
-            let Some(current) = current.or_else(|| self.choose(now, source)) else {
-                return;
+            let current = match current {
+                Some(current) => current,
+                None => {
+                    let Some(current) = self.choose(now, source) else {
+                        return;
+                    };
+                    self.enroll(now, source, current.datagram);
+                    current
+                }
             };
             self.sources[source as usize].current = Some(current);
             let datagram = &self.datagrams[current.datagram as usize];
@@ -255,12 +264,17 @@ impl Net {
     /// A packet is at its host, whole.
     pub(super) fn on_arrived(&mut self, now: Instant, place: u32, index: u32, edge: &mut Edge) {
         let datagram = self.datagrams[place as usize];
+        let is_last = index + 1 == datagram.packets;
+        if !self.is_acknowledged && !(is_last && datagram.arrives_at == now) {
+            // It was on a train that was taken apart; its place may be another's now.
+            return;
+        }
         let (from, to) = (datagram.frame.from.0, datagram.to);
         if self.is_acknowledged && datagram.is_tracked {
             self.sources[usize::from(to)].acks.push_back((to, from));
             self.feed(now, u32::from(to), edge);
         }
-        if index + 1 == datagram.packets && !datagram.is_dead {
+        if is_last && !datagram.is_dead {
             if datagram.is_served {
                 let at = now + self.resolution_delay;
                 return self.calendar.insert(at, Step::Answer(place));
@@ -280,8 +294,10 @@ impl Net {
 
     /// The fabric's server sends a request back.
     pub(super) fn answer(&mut self, now: Instant, place: u32, edge: &mut Edge) {
+        self.dismiss(place);
         let datagram = &mut self.datagrams[place as usize];
         let to = datagram.frame.from;
+        datagram.arrives_at = NEVER;
         (datagram.to, datagram.gone, datagram.is_served) = (to.0, 0, false);
         self.inject(now, u32::from(self.wiring.ports + to.0), place, edge);
     }
@@ -329,6 +345,7 @@ impl Net {
 
     /// The switch loses what waits inside it, all logins and connections.
     pub(super) fn restart(&mut self, now: Instant, edge: &mut Edge) {
+        self.take_all_apart(now);
         for source in usize::from(self.wiring.ports)..self.sources.len() {
             while let Some(place) = self.sources[source].ghosts.pop_front() {
                 self.discard(now, place, Place::Output, Cause::Restart, edge);
@@ -357,6 +374,8 @@ impl Net {
             return;
         }
         let (from, to, is_connected) = (datagram.frame.from.0, datagram.to, datagram.is_connected);
+        datagram.arrives_at = NEVER;
+        self.dismiss(place);
         self.free.push(place);
         if is_connected {
             self.ended.push((from, to));

@@ -22,6 +22,9 @@ use std::collections::VecDeque;
 /// The place of a datagram of its own, for packets that have none: acknowledgements.
 pub(super) const NO_DATAGRAM: u32 = u32::MAX;
 
+/// A time that does not come.
+pub(super) const NEVER: Instant = Instant::from_picos(u64::MAX);
+
 /// A datagram on its way.
 #[derive(Clone, Copy)]
 pub(super) struct Datagram {
@@ -40,6 +43,10 @@ pub(super) struct Datagram {
     pub is_connected: bool,
     pub line: Times,
     pub adapter: Times,
+    /// Where it began.
+    pub source: u32,
+    /// When its last packet is at its host, once that is known.
+    pub arrives_at: Instant,
 }
 
 /// A packet in a buffer, or on the line to it.
@@ -105,7 +112,7 @@ pub(super) struct Line {
     /// Inputs whose heads ask for it, in the order of their numbers.
     waiting: Vec<u32>,
     /// The input that was served last.
-    last: u32,
+    pub last: u32,
     /// Packets in the central queue of the chip before it.
     pub central: VecDeque<Packet>,
     turn_at: Option<Instant>,
@@ -127,7 +134,7 @@ impl Line {
         }
     }
 
-    fn collect(&mut self, now: Instant) {
+    pub fn collect(&mut self, now: Instant) {
         while self.returns.front().is_some_and(|at| *at <= now) {
             self.returns.pop_front();
             self.credits += 1;
@@ -141,6 +148,17 @@ impl Line {
             return Some(self.free_at);
         }
         self.returns.front().map(|at| self.free_at.max(*at))
+    }
+
+    /// When it can start a packet that is ready at `ready`, all that comes before being known.
+    pub fn open_from(&mut self, ready: Instant) -> Instant {
+        let mut at = self.free_at.max(ready);
+        self.collect(at);
+        if self.credits == 0 {
+            at = self.returns.front().map_or(NEVER, |back| at.max(*back));
+            self.collect(at);
+        }
+        at
     }
 
     fn is_asked(&self) -> bool {
@@ -174,7 +192,7 @@ impl Line {
 
 impl Net {
     /// How long `packet` takes at a pace.
-    fn time(&self, packet: &Packet, pace: Pace) -> Span {
+    pub(super) fn time(&self, packet: &Packet, pace: Pace) -> Span {
         if packet.is_ack() {
             return self.paces[pace as usize].bare();
         }
@@ -306,7 +324,12 @@ impl Net {
         if self.wiring.is_source(input) {
             self.sent(now, input, &packet, edge);
         }
-        let end = self.start(now, line, packet);
+        let is_train = self.wiring.is_source(input) && !packet.is_ack() && self.is_train(input);
+        let end = if is_train {
+            self.fly(now, input, packet)
+        } else {
+            self.start(now, line, packet)
+        };
         self.vacate(end, input);
     }
 
@@ -328,7 +351,7 @@ impl Net {
         }
     }
 
-    fn propagation(&self, line: usize) -> Span {
+    pub(super) fn propagation(&self, line: usize) -> Span {
         match self.lines[line].pace {
             Pace::Line => self.propagation,
             Pace::Adapter => Span::ZERO,
@@ -347,7 +370,7 @@ impl Net {
     }
 
     /// Sends a packet; when its last bit is on the line.
-    fn start(&mut self, now: Instant, line: usize, mut packet: Packet) -> Instant {
+    fn start(&mut self, now: Instant, line: usize, packet: Packet) -> Instant {
         let pace = self.lines[line].pace;
         let time = self.time(&packet, pace);
         let propagation = self.propagation(line);
@@ -355,27 +378,13 @@ impl Net {
         let here = &mut self.lines[line];
         here.free_at = end;
         here.credits -= 1;
-        let (tail, head) = (end + propagation, self.paces[pace as usize].head());
+        let tail = end + propagation;
         let End::Input(input) = here.end else {
             self.give_back(tail + propagation, line);
             self.reach(tail, packet);
             return end;
         };
-        let node = self.inputs[input as usize].node;
-        let is_cut = self.forwarding == Forwarding::CutThrough;
-        packet.arrives = now + propagation;
-        packet.tail = tail;
-        packet.eligible = tail;
-        if is_cut && !self.is_for_server(&packet) {
-            let next = self.next_line(node, &packet);
-            let time_next = self.time(&packet, self.lines[next].pace);
-            let dry = tail.as_picos().saturating_sub(time_next.as_picos());
-            let read = packet.arrives + head.min(time);
-            packet.eligible = read.max(Instant::from_picos(dry));
-        }
-        if self.wiring.chip_number(node).is_some() {
-            packet.eligible = packet.eligible + self.latency;
-        }
+        let packet = self.land(now, line, packet);
         let there = &mut self.inputs[input as usize];
         there.packets.push_back(packet);
         if there.packets.len() == 1 {
@@ -385,23 +394,33 @@ impl Net {
         end
     }
 
-    fn is_for_server(&self, packet: &Packet) -> bool {
-        !packet.is_ack() && self.datagrams[packet.datagram as usize].is_served
+    /// A packet that starts on `line` at `begin`, as it is at the input at its end.
+    pub(super) fn land(&self, begin: Instant, line: usize, mut packet: Packet) -> Packet {
+        let here = &self.lines[line];
+        let End::Input(input) = here.end else {
+            return packet;
+        };
+        let node = self.inputs[input as usize].node;
+        let time = self.time(&packet, here.pace);
+        packet.arrives = begin + self.propagation(line);
+        packet.tail = packet.arrives + time;
+        packet.eligible = packet.tail;
+        if self.forwarding == Forwarding::CutThrough && !self.is_for_server(&packet) {
+            let next = self.next_line(node, &packet);
+            let time_next = self.time(&packet, self.lines[next].pace);
+            let dry = packet.tail.as_picos().saturating_sub(time_next.as_picos());
+            let head = self.paces[here.pace as usize].head();
+            let read = packet.arrives + head.min(time);
+            packet.eligible = read.max(Instant::from_picos(dry));
+        }
+        if self.wiring.chip_number(node).is_some() {
+            packet.eligible = packet.eligible + self.latency;
+        }
+        packet
     }
 
-    /// A packet is on the last line, all of it at the host at `tail`.
-    fn reach(&mut self, tail: Instant, packet: Packet) {
-        if packet.is_ack() {
-            let step = Step::Acknowledged(packet.to, packet.from);
-            return self.calendar.insert(tail, step);
-        }
-        let datagram = &mut self.datagrams[packet.datagram as usize];
-        if self.is_acknowledged || packet.index + 1 == datagram.packets {
-            self.calendar
-                .insert(tail, Step::Arrived(packet.datagram, packet.index));
-        } else {
-            self.gone(packet.datagram);
-        }
+    fn is_for_server(&self, packet: &Packet) -> bool {
+        !packet.is_ack() && self.datagrams[packet.datagram as usize].is_served
     }
 
     /// A head that must wait moves to the central queue.
