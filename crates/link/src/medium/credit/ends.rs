@@ -265,7 +265,7 @@ impl Net {
     pub(super) fn on_arrived(&mut self, now: Instant, place: u32, index: u32, edge: &mut Edge) {
         let datagram = self.datagrams[place as usize];
         let is_last = index + 1 == datagram.packets;
-        if !self.is_acknowledged && !(is_last && datagram.arrives_at == now) {
+        if !(self.is_acknowledged || is_last && datagram.arrives_at == now) {
             // It was on a train that was taken apart; its place may be another's now.
             return;
         }

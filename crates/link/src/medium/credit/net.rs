@@ -1,4 +1,8 @@
 //! The medium: its state, its steps, and what a [`Fabric`](crate::Fabric) asks of it.
+//!
+//! Model:   stations pull: a frame waits in its station's queue until its first packet starts. A change of the rate holds for
+//!          datagrams chosen after it; a restart loses what the chips hold and what reaches them before it is over.
+//! Checked: `buffers_are_never_lost_or_found`, `trains_are_exactly_the_plain_machine`; `tests/credit.rs`.
 
 use super::agenda::{Agenda, Step};
 use super::connection::Connections;
