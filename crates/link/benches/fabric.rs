@@ -152,5 +152,38 @@ fn packets(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, frames, cells, packets);
+/// A frame of background traffic: single cells, and full frames, at 0.9 of the link.
+fn ghosts(criterion: &mut Criterion) {
+    const FRAMES: u64 = 10_000;
+    let mut group = criterion.benchmark_group("ghost");
+    group.throughput(Throughput::Elements(FRAMES));
+    for (name, law) in [
+        ("atm-oc3c", "constant"),
+        ("atm-oc3c", "poisson"),
+        ("atm-oc3c", "geometric"),
+        ("atm-oc3c", "self-similar:20"),
+        ("ethernet-1g", "poisson"),
+    ] {
+        let spec = named(name).expect("it is in the catalogue");
+        let mut network = Fabric::new(&spec, 2, 1).expect("it is in the catalogue");
+        let load = format!("load 0 h2 rho=0.9 law={law}");
+        let load = load.parse().expect("it is a command");
+        network
+            .command(Instant::START, load)
+            .expect("it has a rate");
+        let mut sent = 0;
+        group.bench_function(BenchmarkId::new(name, law), |bencher| {
+            bencher.iter(|| {
+                sent += FRAMES;
+                while network.counters().flows[0].sent < sent {
+                    let now = network.poll_at().expect("there is always more");
+                    assert_eq!(black_box(network.poll(now)), None);
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, frames, cells, packets, ghosts);
 criterion_main!(benches);

@@ -28,7 +28,20 @@ pub fn build(
     ports: u16,
     seed: u64,
 ) -> Result<Box<dyn Network + Send>, SpecError> {
-    let fabric = Fabric::new(spec, ports, seed)?;
+    build_with(spec, ports, seed, Vec::new())
+}
+
+/// The same, with captured frames for flows that replay them.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_with(
+    spec: &NetworkSpec,
+    ports: u16,
+    seed: u64,
+    capture: Vec<Captured>,
+) -> Result<Box<dyn Network + Send>, SpecError> {
+    let fabric = Fabric::with_capture(spec, ports, seed, capture)?;
     Ok(match spec.host {
         Some(_) => Box::new(Hosted::new(fabric, spec, ports)?),
         None => Box::new(fabric),
@@ -95,12 +108,15 @@ impl Fabric {
 
     /// Gives each command of a schedule to a network that carries nothing, to see whether it has such a thing.
     fn rehearse(mut self, schedule: &Schedule) -> Result<(), SpecError> {
+        // Flows are only set: what they would send is of no interest here.
         let mut flows = Counters::default();
+        let none = Sources::new(self.edge.ports, 0, Vec::new());
+        let mut sources = std::mem::replace(&mut self.sources, none);
         for &(at, command) in schedule {
             let refused = match command {
                 Command::Load(flow) => command
                     .check(self.edge.ports)
-                    .and_then(|()| self.sources.set(at, flow, &self.spec, &mut flows)),
+                    .and_then(|()| sources.set(at, flow, &self.spec, &mut flows)),
                 _ => self.command(at, command),
             };
             if let Err(refused) = refused {

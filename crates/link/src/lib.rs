@@ -38,7 +38,7 @@ mod station;
 pub use catalogue::{CatalogueError, catalogue, named, parse, resolve};
 pub use chain::{ChainStep, Headers, overhead, tcp_max, tcp_with_acks, udp_max};
 pub use counters::{AccessCounters, Counters, FlowCounters, PortCounters};
-pub use fabric::{Fabric, build};
+pub use fabric::{Fabric, build, build_with};
 pub use fault::Fault;
 pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, To};
 pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing};

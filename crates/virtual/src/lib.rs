@@ -24,6 +24,6 @@ pub use idle::{TimeError, first_one_way, neighbour, one_way, round_trip, train};
 pub use incast::{Incast, incast};
 pub use loaded::{LoadedError, loaded_round_trips};
 pub use meter::Reason;
-pub use replay::{Difference, Lateness, Parity, ReplayError, replay};
+pub use replay::{Difference, Lateness, Parity, ReplayError, replay, replay_with};
 pub use stream::{streams, tcp_expected, tcp_expected_over};
 pub use tcp::{Congestion, Sender};

@@ -9,7 +9,7 @@
 
 use crate::idle::Built;
 use sonde_link::ledger::{Entry, Header, LedgerError};
-use sonde_link::{Admission, FrameId, Network, SpecError, build};
+use sonde_link::{Admission, Captured, FrameId, Network, SpecError, build_with};
 use sonde_units::{Instant, Span};
 use std::collections::VecDeque;
 use std::fmt;
@@ -158,8 +158,21 @@ pub fn replay(
     entries: impl IntoIterator<Item = Result<Entry, LedgerError>>,
     tolerance: Span,
 ) -> Result<Parity, ReplayError> {
+    replay_with(header, entries, tolerance, Vec::new())
+}
+
+/// The same for a ledger whose network was given a capture to replay, which the ledger does not have.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_with(
+    header: &Header,
+    entries: impl IntoIterator<Item = Result<Entry, LedgerError>>,
+    tolerance: Span,
+    capture: Vec<Captured>,
+) -> Result<Parity, ReplayError> {
     let mut replay = Replay {
-        network: build(&header.network, header.ports, header.seed)?,
+        network: build_with(&header.network, header.ports, header.seed, capture)?,
         now: Instant::START,
         told: VecDeque::new(),
         parity: Parity::default(),

@@ -21,22 +21,49 @@ pub fn with_knobs(mut spec: NetworkSpec) -> NetworkSpec {
     spec
 }
 
-/// What a station plans: to offer a frame, or to command a circuit.
+/// What a station plans: to offer a frame, or a command.
 enum Plan {
     Offer(Frame),
-    Circuit(VcCommand),
+    Command(Command),
 }
 
 /// Runs the scenario: its ledger and the text of everything that happened.
 pub fn run(spec: &NetworkSpec, seed: u64) -> (Vec<u8>, String) {
+    run_with(spec, seed, &[])
+}
+
+/// The same with commands in it; those that the network refuses are left out of the ledger.
+pub fn run_with(
+    spec: &NetworkSpec,
+    seed: u64,
+    commands: &[(Instant, Command)],
+) -> (Vec<u8>, String) {
+    run_on(
+        Fabric::new(spec, PORTS, seed).unwrap(),
+        spec,
+        seed,
+        commands,
+    )
+}
+
+/// The same on a network of `spec` that was built already.
+pub fn run_on(
+    network: Fabric,
+    spec: &NetworkSpec,
+    seed: u64,
+    commands: &[(Instant, Command)],
+) -> (Vec<u8>, String) {
     let header = Header {
         network: spec.clone(),
         ports: PORTS,
         seed,
     };
     let mut ledger = Writer::new(Vec::new(), &header).unwrap();
-    let mut clock = Clock::new(Fabric::new(spec, PORTS, seed).unwrap());
+    let mut clock = Clock::new(network);
     plan_traffic(&mut clock, spec, seed);
+    for (at, command) in commands {
+        clock.plan(*at, Plan::Command(*command));
+    }
     let mut text = String::new();
     let end = Instant::START + Span::secs(10);
     let mut entries = Vec::new();
@@ -55,8 +82,7 @@ pub fn run(spec: &NetworkSpec, seed: u64) -> (Vec<u8>, String) {
                     clock.plan(at + Span::millis(5), Plan::Offer(frame));
                 }
             }
-            Happening::Action(Plan::Circuit(vc)) => {
-                let command = Command::Vc(vc);
+            Happening::Action(Plan::Command(command)) => {
                 if clock.command(command).is_ok() {
                     entries.push(Entry::Command { at, command });
                 }
@@ -110,7 +136,7 @@ fn plan_traffic(clock: &mut Clock<Fabric, Plan>, spec: &NetworkSpec, seed: u64) 
             } else {
                 VcCommand::Establish(a, b)
             };
-            clock.plan(Instant::from_picos(at), Plan::Circuit(vc));
+            clock.plan(Instant::from_picos(at), Plan::Command(Command::Vc(vc)));
         }
     }
 }

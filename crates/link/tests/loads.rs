@@ -1,0 +1,175 @@
+//! Background load: what was wanted and what was achieved, who meets it, and when it ends.
+
+use sonde_link::{
+    Admission, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, Port, Refused,
+    To, named, parse, resolve,
+};
+use sonde_units::{Bytes, Instant, Ratio, Span};
+
+fn network(name: &str, ports: u16) -> Fabric {
+    let spec = resolve(name, &|_| unreachable!()).unwrap();
+    Fabric::new(&spec, ports, 5).unwrap()
+}
+
+fn tell(network: &mut Fabric, at: Instant, text: &str) {
+    network.command(at, text.parse().unwrap()).unwrap();
+}
+
+fn part(share: Ratio) -> f64 {
+    let (n, d) = share.parts();
+    n as f64 / d as f64
+}
+
+#[test]
+fn each_law_achieves_its_level() {
+    for name in ["atm-oc3c", "ethernet-100", "ethernet-1g"] {
+        for law in ["constant", "poisson", "geometric", "on-off:20", "self-similar:5"] {
+            for rho in [0.1, 0.6, 0.9] {
+                for from in ["", "h1 "] {
+                    let mut network = network(name, 2);
+                    tell(&mut network, Instant::START, &format!("load 3 {from}h2 rho={rho} law={law} size=1000B"));
+                    let end = Instant::START + Span::secs(1);
+                    // Nothing is told of background traffic.
+                    assert_eq!(network.poll(end), None);
+                    assert!(network.poll_at().is_some());
+                    let flow = network.counters().flows[0];
+                    let (offered, achieved) = (part(flow.offered(end)), part(flow.achieved(end)));
+                    let bound = match law {
+                        "constant" => 0.001,
+                        "self-similar:5" => 0.3,
+                        "on-off:20" => 0.1,
+                        _ => 0.03,
+                    };
+                    assert!((offered / rho - 1.0).abs() < bound, "{name} {law} {rho}: {offered}");
+                    assert!(achieved <= offered && achieved <= 1.0);
+                    assert_eq!(flow.sent_bytes, Bytes(1_000) * flow.sent);
+                    assert!(flow.sent >= flow.arrived + flow.lost);
+                    // Level 0 ends it: what is under way arrives, then nothing is left.
+                    tell(&mut network, end, "load 3 h2 rho=0");
+                    while let Some(at) = network.poll_at() {
+                        assert_eq!(network.poll(at), None);
+                    }
+                    let flow = network.counters().flows[0];
+                    assert_eq!((flow.sent, flow.until), (flow.arrived + flow.lost, Some(end)));
+                    assert_eq!(network.counters().lost_total(), 0);
+                }
+            }
+        }
+    }
+}
+
+/// When the last of ten back-to-back frames of h1 arrives at h2.
+fn ten(mut network: Fabric) -> Span {
+    let start = Instant::START + Span::millis(10);
+    let mut last = Instant::START;
+    for id in 0..10 {
+        let frame = Frame {
+            id: FrameId(id),
+            from: Port(0),
+            to: To::One(Port(1)),
+            len: Bytes(1_400),
+            kind: Kind::Ip,
+            class: Class::default(),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        };
+        while network.poll(start).is_some() {}
+        assert_eq!(network.offer(start, frame), Admission::Taken);
+    }
+    let end = start + Span::millis(20);
+    while let Some(event) = network.poll(end) {
+        if let Event::Deliver { at, .. } = event {
+            last = at;
+        }
+    }
+    last.since(start)
+}
+
+#[test]
+fn only_who_shares_a_link_meets_it() {
+    for name in ["ethernet-100", "atm-oc3c"] {
+        let with = |text: &str| {
+            let mut network = network(name, 4);
+            if !text.is_empty() {
+                tell(&mut network, Instant::START, text);
+            }
+            ten(network)
+        };
+        let empty = with("");
+        // Other links, and the other direction of the same ones.
+        for text in ["load 0 h3 rho=0.9", "load 0 h3 h4 rho=0.9", "load 0 h2 h1 rho=0.9"] {
+            assert_eq!(with(text), empty, "{name} {text}");
+        }
+        // The link to h2, the line of h1, both.
+        for text in ["load 0 h2 rho=0.8 size=1400B", "load 0 h1 h3 rho=0.8 size=1400B", "load 0 h3 h2 rho=0.8 size=1400B"] {
+            assert!(with(text) > empty, "{name} {text}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let mut ethernet = network("ethernet-100", 2);
+    let mut refuse = |text: &str| ethernet.command(Instant::START, text.parse().unwrap()).unwrap_err();
+    for text in ["load 64 h2 rho=0.5", "load 0 h2 rho=1.1", "load 0 h2 rho=0.5 size=1501B"] {
+        assert!(matches!(refuse(text), Refused::Value { .. }), "{text}");
+    }
+    assert!(matches!(refuse("load 0 h2 rho=1 law=replay"), Refused::NotHere { .. }));
+    assert!(matches!(refuse("load 0 h9 rho=1"), Refused::NoSuchPort { .. }));
+    assert!(ethernet.counters().flows.is_empty() && ethernet.poll_at().is_none());
+    let mut wire = network("wire", 2);
+    let load: Command = "load 0 h2 rho=0.5".parse().unwrap();
+    assert!(matches!(wire.command(Instant::START, load), Err(Refused::NotHere { .. })));
+}
+
+#[test]
+fn a_line_that_is_down_loses_the_load_too() {
+    let mut network = network("ethernet-100", 3);
+    tell(&mut network, Instant::START, "load 0 h2 rho=0.5 law=constant");
+    tell(&mut network, Instant::START, "load 1 h1 h3 rho=0.5 law=constant");
+    let at = |n: u64| Instant::START + Span::millis(n);
+    tell(&mut network, at(100), "link h2 down");
+    tell(&mut network, at(100), "host h1 down");
+    tell(&mut network, at(200), "link h2 up");
+    tell(&mut network, at(200), "host h1 up");
+    while network.poll(at(300)).is_some() {}
+    for flow in &network.counters().flows {
+        let lost = flow.lost as f64 / flow.sent as f64;
+        assert!((lost - 1.0 / 3.0).abs() < 0.01, "{lost}");
+    }
+    assert_eq!(network.counters().lost_total(), 0);
+}
+
+#[test]
+fn a_schedule_of_loads_is_played_and_checked() {
+    let plain = toml::to_string(&named("ethernet-100").unwrap()).unwrap();
+    let load = "[[load]]\nfrom = \"h1\"\nto = \"h2\"\nrho = \"0.5\"\nlaw = \"constant\"\nat = \"10ms\"\nuntil = \"20ms\"\nduplex = true\n";
+    let spec = parse("loaded", &format!("{plain}{load}")).unwrap();
+    let mut network = Fabric::new(&spec, 2, 1).unwrap();
+    while let Some(at) = network.poll_at() {
+        assert_eq!(network.poll(at), None);
+    }
+    let flows = &network.counters().flows;
+    assert_eq!(flows.len(), 2);
+    assert_eq!((flows[0].flow.from, flows[0].flow.to), (Some(Port(0)), Port(1)));
+    assert_eq!((flows[1].flow.from, flows[1].flow.to), (Some(Port(1)), Port(0)));
+    for flow in flows {
+        assert_eq!(flow.since, Instant::START + Span::millis(10));
+        assert_eq!(flow.until, Some(Instant::START + Span::millis(20)));
+        assert!((part(flow.achieved(Instant::START)) - 0.5).abs() < 0.02);
+    }
+    for (from, to, wanted) in [
+        ("from = \"h1\"\n", "", "has no `from`"),
+        ("until = \"20ms\"", "until = \"10ms\"", "raise `until`"),
+        ("rho = \"0.5\"", "rho = \"1.5\"", "0 to 1"),
+        ("\"h2\"", "\"two\"", "h1, h2"),
+        ("\"constant\"", "\"steady\"", "self-similar:20"),
+        ("law = \"constant\"", "law = \"replay\"", "capture"),
+        ("to = \"h2\"", "to = \"h3\"", "2 ports"),
+    ] {
+        let text = format!("{plain}{}", load.replace(from, to));
+        let spec = parse("loaded", &text).map_err(|e| e.to_string());
+        let error = spec.and_then(|spec| Fabric::new(&spec, 2, 1).map(drop).map_err(|e| e.to_string()));
+        assert!(error.clone().unwrap_err().contains(wanted), "{to}: {error:?}");
+    }
+}
