@@ -23,14 +23,29 @@ fn part(share: Ratio) -> f64 {
 #[test]
 fn each_law_achieves_its_level() {
     for name in ["atm-oc3c", "ethernet-100", "ethernet-1g"] {
-        for law in ["constant", "poisson", "geometric", "on-off:20", "self-similar:5"] {
+        for law in [
+            "constant",
+            "poisson",
+            "geometric",
+            "on-off:20",
+            "self-similar:5",
+        ] {
             for rho in [0.1, 0.6, 0.9] {
                 for from in ["", "h1 "] {
                     let mut network = network(name, 2);
-                    tell(&mut network, Instant::START, &format!("load 3 {from}h2 rho={rho} law={law} size=1000B"));
+                    tell(
+                        &mut network,
+                        Instant::START,
+                        &format!("load 3 {from}h2 rho={rho} law={law} size=1000B"),
+                    );
                     let end = Instant::START + Span::secs(1);
-                    // Nothing is told of background traffic.
-                    assert_eq!(network.poll(end), None);
+                    // Nothing is told of background traffic but that it filled the queue of the station it shares.
+                    while let Some(event) = network.poll(end) {
+                        assert!(
+                            !from.is_empty() && matches!(event, Event::Ready { .. }),
+                            "{event:?}"
+                        );
+                    }
                     assert!(network.poll_at().is_some());
                     let flow = network.counters().flows[0];
                     let (offered, achieved) = (part(flow.offered(end)), part(flow.achieved(end)));
@@ -40,17 +55,23 @@ fn each_law_achieves_its_level() {
                         "on-off:20" => 0.1,
                         _ => 0.03,
                     };
-                    assert!((offered / rho - 1.0).abs() < bound, "{name} {law} {rho}: {offered}");
+                    assert!(
+                        (offered / rho - 1.0).abs() < bound,
+                        "{name} {law} {rho}: {offered}"
+                    );
                     assert!(achieved <= offered && achieved <= 1.0);
                     assert_eq!(flow.sent_bytes, Bytes(1_000) * flow.sent);
                     assert!(flow.sent >= flow.arrived + flow.lost);
                     // Level 0 ends it: what is under way arrives, then nothing is left.
                     tell(&mut network, end, "load 3 h2 rho=0");
                     while let Some(at) = network.poll_at() {
-                        assert_eq!(network.poll(at), None);
+                        while network.poll(at).is_some() {}
                     }
                     let flow = network.counters().flows[0];
-                    assert_eq!((flow.sent, flow.until), (flow.arrived + flow.lost, Some(end)));
+                    assert_eq!(
+                        (flow.sent, flow.until),
+                        (flow.arrived + flow.lost, Some(end))
+                    );
                     assert_eq!(network.counters().lost_total(), 0);
                 }
             }
@@ -97,11 +118,19 @@ fn only_who_shares_a_link_meets_it() {
         };
         let empty = with("");
         // Other links, and the other direction of the same ones.
-        for text in ["load 0 h3 rho=0.9", "load 0 h3 h4 rho=0.9", "load 0 h2 h1 rho=0.9"] {
+        for text in [
+            "load 0 h3 rho=0.9",
+            "load 0 h3 h4 rho=0.9",
+            "load 0 h2 h1 rho=0.9",
+        ] {
             assert_eq!(with(text), empty, "{name} {text}");
         }
         // The link to h2, the line of h1, both.
-        for text in ["load 0 h2 rho=0.8 size=1400B", "load 0 h1 h3 rho=0.8 size=1400B", "load 0 h3 h2 rho=0.8 size=1400B"] {
+        for text in [
+            "load 0 h2 rho=0.8 size=1400B",
+            "load 0 h1 h3 rho=0.8 size=1400B",
+            "load 0 h3 h2 rho=0.8 size=1400B",
+        ] {
             assert!(with(text) > empty, "{name} {text}");
         }
     }
@@ -110,23 +139,48 @@ fn only_who_shares_a_link_meets_it() {
 #[test]
 fn what_cannot_be_is_refused() {
     let mut ethernet = network("ethernet-100", 2);
-    let mut refuse = |text: &str| ethernet.command(Instant::START, text.parse().unwrap()).unwrap_err();
-    for text in ["load 64 h2 rho=0.5", "load 0 h2 rho=1.1", "load 0 h2 rho=0.5 size=1501B"] {
+    let mut refuse = |text: &str| {
+        ethernet
+            .command(Instant::START, text.parse().unwrap())
+            .unwrap_err()
+    };
+    for text in [
+        "load 64 h2 rho=0.5",
+        "load 0 h2 rho=1.1",
+        "load 0 h2 rho=0.5 size=1501B",
+    ] {
         assert!(matches!(refuse(text), Refused::Value { .. }), "{text}");
     }
-    assert!(matches!(refuse("load 0 h2 rho=1 law=replay"), Refused::NotHere { .. }));
-    assert!(matches!(refuse("load 0 h9 rho=1"), Refused::NoSuchPort { .. }));
+    assert!(matches!(
+        refuse("load 0 h2 rho=1 law=replay"),
+        Refused::NotHere { .. }
+    ));
+    assert!(matches!(
+        refuse("load 0 h9 rho=1"),
+        Refused::NoSuchPort { .. }
+    ));
     assert!(ethernet.counters().flows.is_empty() && ethernet.poll_at().is_none());
     let mut wire = network("wire", 2);
     let load: Command = "load 0 h2 rho=0.5".parse().unwrap();
-    assert!(matches!(wire.command(Instant::START, load), Err(Refused::NotHere { .. })));
+    assert!(matches!(
+        wire.command(Instant::START, load),
+        Err(Refused::NotHere { .. })
+    ));
 }
 
 #[test]
 fn a_line_that_is_down_loses_the_load_too() {
     let mut network = network("ethernet-100", 3);
-    tell(&mut network, Instant::START, "load 0 h2 rho=0.5 law=constant");
-    tell(&mut network, Instant::START, "load 1 h1 h3 rho=0.5 law=constant");
+    tell(
+        &mut network,
+        Instant::START,
+        "load 0 h2 rho=0.5 law=constant",
+    );
+    tell(
+        &mut network,
+        Instant::START,
+        "load 1 h1 h3 rho=0.5 law=constant",
+    );
     let at = |n: u64| Instant::START + Span::millis(n);
     tell(&mut network, at(100), "link h2 down");
     tell(&mut network, at(100), "host h1 down");
@@ -151,8 +205,14 @@ fn a_schedule_of_loads_is_played_and_checked() {
     }
     let flows = &network.counters().flows;
     assert_eq!(flows.len(), 2);
-    assert_eq!((flows[0].flow.from, flows[0].flow.to), (Some(Port(0)), Port(1)));
-    assert_eq!((flows[1].flow.from, flows[1].flow.to), (Some(Port(1)), Port(0)));
+    assert_eq!(
+        (flows[0].flow.from, flows[0].flow.to),
+        (Some(Port(0)), Port(1))
+    );
+    assert_eq!(
+        (flows[1].flow.from, flows[1].flow.to),
+        (Some(Port(1)), Port(0))
+    );
     for flow in flows {
         assert_eq!(flow.since, Instant::START + Span::millis(10));
         assert_eq!(flow.until, Some(Instant::START + Span::millis(20)));
@@ -169,7 +229,28 @@ fn a_schedule_of_loads_is_played_and_checked() {
     ] {
         let text = format!("{plain}{}", load.replace(from, to));
         let spec = parse("loaded", &text).map_err(|e| e.to_string());
-        let error = spec.and_then(|spec| Fabric::new(&spec, 2, 1).map(drop).map_err(|e| e.to_string()));
-        assert!(error.clone().unwrap_err().contains(wanted), "{to}: {error:?}");
+        let error = spec.and_then(|spec| {
+            Fabric::new(&spec, 2, 1)
+                .map(drop)
+                .map_err(|e| e.to_string())
+        });
+        assert!(
+            error.clone().unwrap_err().contains(wanted),
+            "{to}: {error:?}"
+        );
+    }
+}
+
+/// The examples of a network with load and of one with faults are right.
+#[test]
+fn the_examples_are_networks() {
+    for (name, loads, faults) in [("loaded", 2, 0), ("failing", 0, 3)] {
+        let path = format!(
+            "{}/../../plans/examples/networks/{name}.toml",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let spec = parse(name, &std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!((spec.load.len(), spec.fault.len()), (loads, faults));
+        Fabric::new(&spec, 4, 1).unwrap();
     }
 }

@@ -243,7 +243,9 @@ fn geometric_cells_wait_as_in_a_slotted_queue() {
             average(&waits(
                 seed,
                 &[flow(0, Law::Geometric, Ratio::new(4, 5))],
-                0.0005, 300, 100,
+                0.0005,
+                300,
+                100,
             ))
         })
         .collect();
