@@ -322,10 +322,6 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
         .split_once('=')
         .ok_or_else(|| error("is not a knob: write `knob=value`, as in `mtu=1500`".into()))?;
     let Some(Knob(_, place, key, number)) = knob_of(table, name) else {
-    // Several tables may have a key of this name: that which is there counts.
-    let mut named = KNOBS.iter().filter(|knob| knob.0 == name);
-    let here = named.clone().find(|knob| has_place(table, knob.1));
-    let Some(Knob(_, place, key, number)) = here.or_else(|| named.next()) else {
         let known: Vec<_> = KNOBS
             .iter()
             .filter(|knob| has_place(table, knob.1))
