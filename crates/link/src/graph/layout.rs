@@ -216,7 +216,7 @@ pub(super) struct Plan {
 }
 
 /// Whether the topology is made of several switches.
-pub(crate) fn is_of_switches(spec: &NetworkSpec) -> bool {
+fn is_of_switches(spec: &NetworkSpec) -> bool {
     match spec.topology {
         Topology::Switches | Topology::FullMesh | Topology::Torus => true,
         Topology::FatTree | Topology::Sites => true,
