@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sonde_link::{
     Admission, CELL_PAYLOAD, Class, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, Port, To,
-    named,
+    resolve,
 };
 use sonde_units::{Bytes, Instant};
 use std::hint::black_box;
@@ -20,7 +20,8 @@ struct Saturated {
 
 impl Saturated {
     fn new(name: &str, ports: u16, pairs: Vec<(Port, Port)>) -> Self {
-        let spec = named(name).expect("it is in the catalogue");
+        let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
+        let spec = resolve(name, &read).expect("it is in the catalogue, or an example");
         let mut saturated = Self {
             network: Fabric::new(&spec, ports, 1).expect("it is in the catalogue"),
             now: Instant::START,
@@ -84,13 +85,21 @@ fn incast(senders: u16) -> Vec<(Port, Port)> {
         .collect()
 }
 
+const FAT_TREE: &str = "../../plans/examples/networks/fat-tree.toml";
+
 fn frames(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("frame");
     group.throughput(Throughput::Elements(10_000));
     let two_into_one = vec![(Port(0), Port(2)), (Port(1), Port(2))];
+    let pods = (0..16).map(|from| (Port(from), Port((from + 4) % 16)));
+    let pods = pods.collect();
     for (name, what, ports, pairs) in [
         ("ethernet-1g", "2 ports", 2, round(2)),
         ("ethernet-1g", "8 ports", 8, round(8)),
+        ("ethernet-100g", "8 ports", 8, round(8)),
+        ("ethernet-1g:flow_control=pause", "8 ports", 8, round(8)),
+        ("ethernet-1g:flow_control=pause", "8 into 1", 9, incast(8)),
+        (FAT_TREE, "16 ports, 5 switches on the way", 16, pods),
         ("hippi-800", "8 ports", 8, round(8)),
         ("hippi-800", "8 into 1", 9, incast(8)),
         ("allnode", "8 ports", 8, round(8)),

@@ -69,7 +69,7 @@ const KNOBS: &[Knob] = &[
     Knob("forwarding", "switch", "forwarding", false),
     Knob("latency", "switch", "latency", false),
     Knob("buffer", "switch", "buffer", false),
-    Knob("shared_buffer", "switch", "shared", false),
+    Knob("memory", "switch", "memory", false),
     Knob("mark", "switch", "mark", false),
     Knob("flow_control", "switch", "flow_control", false),
     Knob("assign", "fabric", "assign", false),

@@ -393,7 +393,7 @@ pub struct Switch {
     pub buffer: Limit,
     /// What waits at all outputs of the switch together, at most; none: as much as each may hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Bytes>,
+    pub memory: Option<Bytes>,
     /// Frames whose transport takes part are marked where so much waits, they among it; none: no marks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Limit>,
@@ -663,9 +663,9 @@ impl NetworkSpec {
                 "is \"cells\" with `framing = \"atm\"` and only there".into(),
             );
         }
-        if let Some(shared) = switch.shared.filter(|shared| is_atm || shared.0 < self.mtu) {
-            let problem = format!("is {shared}; it holds frames, at least one, and no cells");
-            return refuse("switch.shared", problem);
+        if let Some(memory) = switch.memory.filter(|memory| is_atm || memory.0 < self.mtu) {
+            let problem = format!("is {memory}; it holds frames, at least one, and no cells");
+            return refuse("switch.memory", problem);
         }
         if let Some(mark) = switch.mark.filter(|_| is_atm) {
             return refuse(

@@ -153,7 +153,7 @@ fn every_knob_turns() {
         "forwarding=cut-through",
         "framing=none",
         "coding=1us",
-        "shared_buffer=1MiB",
+        "memory=1MiB",
         "mark=64KiB",
     ] {
         assert!(resolved(&format!("ethernet-100:{knob}")).is_ok(), "{knob}");

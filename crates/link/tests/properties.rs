@@ -462,7 +462,7 @@ fn any_network() -> impl Strategy<Value = NetworkSpec> {
         if let Some(switch) = spec.switch.as_mut().filter(|_| by_frames) {
             switch.flow_control = FlowControl::Pause;
             switch.buffer = "64MiB".parse().expect("a size");
-            switch.shared = None;
+            switch.memory = None;
         }
         if is_lossy {
             spec.path.loss = "5%".parse().expect("a share");

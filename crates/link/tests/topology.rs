@@ -5,8 +5,8 @@
 
 use proptest::prelude::*;
 use sonde_link::{
-    Admission, Cause, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Kind, Mark,
-    Network, NetworkSpec, Place, Port, To, parse,
+    Admission, Cause, Class, Command, Ecn, Event, Fabric, Fault, Flow, Frame, FrameId, Kind, Law,
+    Mark, Network, NetworkSpec, Place, Port, To, parse,
 };
 use sonde_units::{BitRate, Bytes, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -509,7 +509,7 @@ fn outputs_share_a_memory() {
         (arrivals(&events).len(), losses(&events).len())
     };
     assert_eq!(burst(&spec), (80, 0));
-    spec.switch.as_mut().unwrap().shared = Some(Bytes(15_000));
+    spec.switch.as_mut().unwrap().memory = Some(Bytes(15_000));
     // Of 40 each, one goes at once, 3 begin while the others come, and 10 wait in all.
     assert_eq!(burst(&spec), (18, 62));
 }
@@ -573,6 +573,50 @@ fn pauses_cost_nothing_while_there_is_room() {
     small.switch.as_mut().unwrap().buffer = "6000B".parse().unwrap();
     let error = small.check().unwrap_err().to_string();
     assert!(error.contains("before a pause takes hold"), "{error}");
+}
+
+/// Background traffic of half a station's line leaves its host the other half, with and without pauses, over trunks too.
+#[test]
+fn background_traffic_takes_its_share() {
+    let words = format!("{TWO}trunk = [{{ between = [0, 1], count = 2 }}]");
+    for spec in [
+        spec(&words, "store-and-forward", "64KiB"),
+        paused(&words, "cut-through"),
+    ] {
+        let mut network = Fabric::new(&spec, 6, 1).unwrap();
+        let flow = Flow {
+            number: 0,
+            from: Some(Port(0)),
+            to: Port(3),
+            rho: "50%".parse().unwrap(),
+            law: Law::Constant,
+            size: Bytes::ZERO,
+            class: Class::default(),
+        };
+        network
+            .command(Instant::START, Command::Load(flow))
+            .unwrap();
+        let end = Instant::START + Span::millis(500);
+        let (mut id, mut arrived) = (0, 0);
+        let mut due = Instant::START;
+        while due <= end {
+            while network.ready(Port(0), Class::default()) {
+                id += 1;
+                assert_eq!(
+                    network.offer(due, frame(id, 0, To::One(Port(4)), 1_500)),
+                    Admission::Taken
+                );
+            }
+            due = network.poll_at().unwrap();
+            while let Some(event) = network.poll(due) {
+                // After the first queue, which was there before it.
+                let late = Instant::START + Span::millis(100);
+                arrived += u64::from(matches!(event, Event::Deliver { at, .. } if at > late));
+            }
+        }
+        let share = arrived as f64 * FRAME.as_picos() as f64 / 4e11;
+        assert!((share - 0.5).abs() < 0.01, "{share}");
+    }
 }
 
 /// A random network of switches, in the words of a file, and how many hosts it has.

@@ -25,7 +25,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The shortest frame, as layer 3 counts it.
 const WORD: Bytes = Bytes(46);
-/// Frames of background traffic from elsewhere that wait at an output at most.
+/// Frames of background traffic that wait at a station, or at an output, at most.
 const GHOSTS_MAX: usize = 4_096;
 
 /// A copy at an output.
@@ -87,6 +87,8 @@ pub(crate) struct Paused {
     graph: Graph,
     kinds: Kinds,
     stations: Vec<Queue<Copy>>,
+    /// Background traffic that waits at each station; it goes first.
+    ghosts: Vec<VecDeque<Copy>>,
     outputs: Vec<Output>,
     senders: Vec<Sender>,
     /// From a station to its switch, beside the line.
@@ -128,8 +130,8 @@ pub(crate) fn check(spec: &NetworkSpec) -> Result<(), SpecError> {
     else {
         return refuse("switch.buffer", "is not a size; what a switch holds of each line before it pauses the sender needs one, such as `256KiB`".into());
     };
-    if spec.switch.is_some_and(|switch| switch.shared.is_some()) {
-        return refuse("switch.shared", "stands beside `flow_control = \"pause\"`, where each line has its own memory; leave one of them out".into());
+    if spec.switch.is_some_and(|switch| switch.memory.is_some()) {
+        return refuse("switch.memory", "stands beside `flow_control = \"pause\"`, where each line has its own memory; leave one of them out".into());
     }
     let (switches, trunks) = graph::trunks(spec)?;
     let pairs: BTreeSet<_> = trunks
@@ -191,6 +193,7 @@ impl Paused {
             stations: (0..ports).map(|_| Queue::new(spec.station.queue)).collect(),
             outputs: graph.links().iter().map(|_| Output::default()).collect(),
             senders,
+            ghosts: (0..ports).map(|_| VecDeque::new()).collect(),
             path: spec.path.delay,
             graph,
             up_at: Instant::START,
@@ -272,7 +275,10 @@ impl Paused {
 
     /// Lets a station send its next frame.
     fn start(&mut self, now: Instant, sender: usize, edge: &mut Edge) {
-        let Some((len, copy, woken)) = self.stations[sender].pop() else {
+        let ghost = self.ghosts[sender].pop_front();
+        let own = |ghost: Copy| (ghost.frame.len, ghost, false);
+        let next = ghost.map(own).or_else(|| self.stations[sender].pop());
+        let Some((len, copy, woken)) = next else {
             return;
         };
         if woken {
@@ -471,10 +477,10 @@ impl Medium for Paused {
         };
         let sender = usize::from(frame.from.0);
         if sender < self.stations.len() {
-            if !self.stations[sender].ready() {
+            if self.ghosts[sender].len() >= GHOSTS_MAX {
                 return edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
             }
-            self.stations[sender].push(frame.len, copy);
+            self.ghosts[sender].push_back(copy);
             return self.kick(now, sender, edge);
         }
         let link = self.graph.last(to);

@@ -307,20 +307,20 @@ impl Switched {
     }
 
     /// Whether the memory that the outputs of a switch share has room for `len` more, where a frame has to wait.
-    fn finds_memory(&mut self, now: Instant, link: LinkId, len: Bytes, shared: Bytes) -> bool {
+    fn finds_memory(&mut self, now: Instant, link: LinkId, len: Bytes, memory: Bytes) -> bool {
         let Some(graph) = &self.graph else {
             return true;
         };
         let at = graph.link(link).from;
         let held = &mut self.held[usize::from(at)];
-        if *held + len <= shared || !self.outputs[link.0 as usize].is_busy(now) {
+        if *held + len <= memory || !self.outputs[link.0 as usize].is_busy(now) {
             return true;
         }
         // The sum is of what waited when each output was last used: make it anew.
         let own = graph.links().iter().zip(&mut self.outputs);
         let own = own.filter(|(link, _)| link.from == at);
         *held = own.map(|(_, output)| output.drain(now)).sum();
-        *held + len <= shared
+        *held + len <= memory
     }
 
     /// A copy has come to the output of `link`.
@@ -329,8 +329,8 @@ impl Switched {
         let (time, propagation) = (pace.time(copy.frame.len), pace.propagation());
         let (head, latency) = pace.forwarding(time);
         let len = copy.frame.len;
-        let shared = self.switch.and_then(|switch| switch.shared);
-        if !shared.is_none_or(|shared| self.finds_memory(now, link, len, shared)) {
+        let memory = self.switch.and_then(|switch| switch.memory);
+        if !memory.is_none_or(|memory| self.finds_memory(now, link, len, memory)) {
             let what = (Place::Output, Cause::Overflow);
             return self.lose(now, &copy, Some(link), what, edge);
         }
@@ -338,7 +338,7 @@ impl Switched {
         let before = output.waiting();
         let taken = output.take(now, tail, len, time);
         let after = output.waiting();
-        if let (Some(_), Some(graph)) = (shared, &self.graph) {
+        if let (Some(_), Some(graph)) = (memory, &self.graph) {
             let held = &mut self.held[usize::from(graph.link(link).from)];
             *held = (*held + after).saturating_sub(before);
         }
