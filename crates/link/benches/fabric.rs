@@ -173,7 +173,7 @@ fn ghosts(criterion: &mut Criterion) {
         ("atm-oc3c", "self-similar:20"),
         ("ethernet-1g", "poisson"),
     ] {
-        let spec = named(name).expect("it is in the catalogue");
+        let spec = sonde_link::named(name).expect("it is in the catalogue");
         let mut network = Fabric::new(&spec, 2, 1).expect("it is in the catalogue");
         let load = format!("load 0 h2 rho=0.9 law={law}");
         let load = load.parse().expect("it is a command");
