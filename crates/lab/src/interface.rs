@@ -277,6 +277,7 @@ fn gate(network: &NetworkSpec) -> Tbf {
         Framing::None => (0, 0, LinkLayer::Ethernet, Ratio::new(3, 2)),
         Framing::Atm(Encapsulation::LlcSnap) => (2, 0, LinkLayer::Atm, Ratio::ONE),
         Framing::Atm(Encapsulation::Null) => (0, 0, LinkLayer::Atm, Ratio::new(2, 1)),
+        Framing::Atm(Encapsulation::Lane) => (10, 0, LinkLayer::Atm, Ratio::ONE),
         Framing::Fddi => (22, 0, LinkLayer::Ethernet, Ratio::ONE),
         // What a datagram of one frame takes; one of several takes more than the gate counts.
         Framing::FibreChannel => (70, 0, LinkLayer::Ethernet, Ratio::ONE),

@@ -129,12 +129,21 @@ fn cells(criterion: &mut Criterion) {
     let cells = (9_180 + 8 + 8u64).div_ceil(CELL_PAYLOAD.0);
     let mut group = criterion.benchmark_group("cell");
     group.throughput(Throughput::Elements(1_000 * cells));
-    let pairs = vec![(Port(0), Port(2)), (Port(1), Port(2))];
-    let mut saturated = Saturated::new("atm-oc3c", 3, pairs);
-    saturated.run(1_000);
-    group.bench_function(BenchmarkId::new("atm-oc3c", "2 into 1"), |bencher| {
-        bencher.iter(|| saturated.run(1_000));
-    });
+    let two_into_one = vec![(Port(0), Port(2)), (Port(1), Port(2))];
+    // Trains, and each cell alone: with a rule for discard, and with a rate for each circuit.
+    for (name, what, ports, pairs) in [
+        ("atm-oc3c", "2 into 1", 3, two_into_one.clone()),
+        ("atm-oc3c", "8 ports", 8, round(8)),
+        ("atm-oc3c:discard=epd", "2 into 1", 3, two_into_one),
+        ("atm-oc3c:discard=epd", "8 ports", 8, round(8)),
+        ("atm-oc3c:pcr=70Mbit", "8 ports", 8, round(8)),
+    ] {
+        let mut saturated = Saturated::new(name, ports, pairs);
+        saturated.run(1_000);
+        group.bench_function(BenchmarkId::new(name, what), |bencher| {
+            bencher.iter(|| saturated.run(1_000));
+        });
+    }
     group.finish();
 }
 

@@ -41,6 +41,21 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../catalogue/fddi-switched.toml"),
     ),
     ("ethernet-10", include_str!("../catalogue/ethernet-10.toml")),
+    ("atm-taxi", include_str!("../catalogue/atm-taxi.toml")),
+    ("atm-taxi140", include_str!("../catalogue/atm-taxi140.toml")),
+    ("atm-25", include_str!("../catalogue/atm-25.toml")),
+    ("atm-ds1", include_str!("../catalogue/atm-ds1.toml")),
+    ("atm-ds3", include_str!("../catalogue/atm-ds3.toml")),
+    (
+        "atm-ds3-direct",
+        include_str!("../catalogue/atm-ds3-direct.toml"),
+    ),
+    ("atm-e1", include_str!("../catalogue/atm-e1.toml")),
+    ("atm-e3", include_str!("../catalogue/atm-e3.toml")),
+    ("atm-oc12c", include_str!("../catalogue/atm-oc12c.toml")),
+    ("atm-oc48c", include_str!("../catalogue/atm-oc48c.toml")),
+    ("wan-oc3c", include_str!("../catalogue/wan-oc3c.toml")),
+    ("wan-ds3", include_str!("../catalogue/wan-ds3.toml")),
     (
         "wan-100m-20ms",
         include_str!("../catalogue/wan-100m-20ms.toml"),
@@ -155,6 +170,22 @@ const KNOBS: &[Knob] = &[
     Knob("fair", "sci", "fair", false),
     Knob("response", "sci", "response", false),
     Knob("switch_queue", "sci", "switch_queue", true),
+    Knob("layout", "circuits", "layout", false),
+    Knob("llc_setup", "circuits", "llc_setup", false),
+    Knob("reallocation", "circuits", "reallocation", false),
+    Knob("reallocate_after", "circuits", "reallocate_after", false),
+    Knob("boot", "circuits", "boot", false),
+    Knob("restoration", "circuits", "restoration", false),
+    Knob("restore", "circuits", "restore", false),
+    Knob("discard", "atm", "discard", false),
+    Knob("threshold", "atm", "threshold", true),
+    Knob("fair_share", "atm", "fair_share", false),
+    Knob("module", "atm", "module", true),
+    Knob("cell_loss", "atm", "cell_loss", false),
+    Knob("pcr", "atm", "pcr", false),
+    Knob("unknown_rate", "lane", "unknown_rate", true),
+    Knob("bus_delay", "lane", "bus_delay", false),
+    Knob("arp_delay", "lane", "arp_delay", false),
     Knob("delay", "path", "delay", false),
     Knob("loss", "path", "loss", false),
     Knob("reorder", "path", "reorder", false),
@@ -374,7 +405,9 @@ fn knob_of(table: &toml::Table, name: &str) -> Option<&'static Knob> {
 
 /// Tables that a network may leave out and still have.
 fn has_place(table: &toml::Table, place: &str) -> bool {
-    matches!(place, "" | "path" | "station" | "host") || table.contains_key(place)
+    let always = matches!(place, "" | "path" | "station" | "host");
+    let with_circuits = matches!(place, "atm" | "lane") && table.contains_key("circuits");
+    always || with_circuits || table.contains_key(place)
 }
 
 /// The line of `key`, written `table.key` or `key`; that of its table where it is not there, else 1.

@@ -73,6 +73,17 @@ impl CellOutput {
         }
     }
 
+    /// Cells take another time from now on.
+    pub fn pace(&mut self, cell_time: Span) {
+        self.cell_time = cell_time;
+    }
+
+    /// Forgets all cells; the frames whose trains have not ended.
+    pub fn clear(&mut self, now: Instant) -> Vec<Frame> {
+        self.free_at = now;
+        self.trains.drain(..).map(|train| train.frame).collect()
+    }
+
     /// A train whose first of `cells` cells is here at `now`; the arrival of its last cell, at which [`Self::end`] must be
     /// called with the same `number`.
     pub fn begin(

@@ -9,7 +9,7 @@
 
 use crate::{CELL_PAYLOAD, CELL_WIRE, Framing, NetworkSpec};
 use serde::Serialize;
-use sonde_units::Bytes;
+use sonde_units::{Bytes, Ratio};
 
 const IP_HEADER: u64 = 20;
 const TCP_HEADER: u64 = 20;
@@ -39,7 +39,7 @@ impl Headers {
 /// What is left after one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainStep {
-    /// The step: `line`, `sonet` or `payload`, `adapter`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
+    /// The step: `line`, `sonet`, `mapping` or `payload`, `adapter`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
     pub step: &'static str,
     /// Bits a second that are left.
     pub bps: u64,
@@ -96,9 +96,12 @@ pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
         bytes: wire,
     }];
     if usable != rate {
+        // 260 of 270 columns at any rate of the hierarchy; other lines map cells in their own ways.
+        let is_sonet = spec.line.payload == Ratio::new(26, 27);
         chain.push(ChainStep {
             step: match framing {
-                Framing::Atm(_) => "sonet",
+                Framing::Atm(_) if is_sonet => "sonet",
+                Framing::Atm(_) => "mapping",
                 _ => "payload",
             },
             bps: usable.bps(),

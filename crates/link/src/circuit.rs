@@ -5,13 +5,14 @@
 //!          frame, or when the address entry behind it is older than `resolution_lifetime`; a station whose table is full
 //!          gives up the circuit that was used longest ago. A circuit released while it is signalled never comes up; the
 //!          next set-up begins anew. Releases are found out at the next use, so that an idle network
-//!          has no events. A PVC is up from the start and never ages.
+//!          has no events. A PVC is up from the start, or comes up in its turn, and never ages. The first frame on a circuit
+//!          waits for the logical link too; one after a long silence for the bandwidth, where the circuit gave it back.
 //! Source:  RFC 2225 §8 (address resolution and circuit ageing), RFC 1755 §3.4 (idle release), ITU-T Q.2931.
 //!          Deviations: set-up takes one configured time, end to end; call rates of switches are not modelled.
 //! Checked: `idle_aged_and_evicted_circuits_are_set_up_again`; `tests/circuits.rs`.
 
 use crate::{Circuits, Frame, Port, Signalling};
-use sonde_units::Instant;
+use sonde_units::{Instant, Span};
 use std::collections::BTreeMap;
 
 /// Two ports, the smaller first.
@@ -31,9 +32,12 @@ impl Pair {
 }
 
 enum State {
-    /// It will be up at `up_at`; a call that ends at another time was given up before.
+    /// It will be up at `up_at`; a call that ends at another time was given up before. `is_call`: it is signalled, and
+    /// not only its logical link or its bandwidth awaited.
     Signalling {
         up_at: Instant,
+        began_at: Instant,
+        is_call: bool,
         waiting: Vec<Frame>,
     },
     Up,
@@ -41,8 +45,20 @@ enum State {
 
 struct Circuit {
     state: State,
+    /// Nothing was sent on it yet.
+    is_fresh: bool,
     used_at: Instant,
     set_up_at: Instant,
+}
+
+/// A circuit that is up now.
+pub(crate) struct Up {
+    /// The frames that waited for it.
+    pub waiting: Vec<Frame>,
+    /// For how long.
+    pub took: Span,
+    /// Whether it was signalled.
+    pub is_call: bool,
 }
 
 /// What a frame finds.
@@ -62,23 +78,78 @@ pub(crate) enum Access {
 pub(crate) struct CircuitTable {
     spec: Circuits,
     circuits: BTreeMap<Pair, Circuit>,
+    /// What a call takes beside set-up, and when calls are taken again.
+    before_setup: Span,
+    calls_from: Instant,
 }
 
 impl CircuitTable {
-    /// With PVCs all pairs are up at the start.
-    pub fn new(spec: Circuits, ports: u16) -> Self {
-        let mut table = Self {
+    /// No circuit is there yet. Each call takes `before_setup` more than its set-up.
+    pub fn new(spec: Circuits, before_setup: Span) -> Self {
+        Self {
             spec,
             circuits: BTreeMap::new(),
-        };
-        if spec.signalling == Signalling::Pvc {
-            for a in 0..ports {
-                for b in a + 1..ports {
-                    table.raise(Instant::START, Pair::new(Port(a), Port(b)));
-                }
-            }
+            before_setup,
+            calls_from: Instant::START,
         }
-        table
+    }
+
+    /// Calls that begin earlier begin at this time: the switch restarts.
+    pub fn take_calls_from(&mut self, at: Instant) {
+        self.calls_from = at;
+    }
+
+    /// Whether a frame between `pair` would find a circuit that is up.
+    pub fn is_open(&self, now: Instant, pair: Pair) -> bool {
+        self.circuits.get(&pair).is_some_and(|circuit| {
+            matches!(circuit.state, State::Up) && !self.spec.is_stale(now, circuit)
+        })
+    }
+
+    /// Whether there is a circuit between `pair`, up or not.
+    pub fn exists(&self, pair: Pair) -> bool {
+        self.circuits.contains_key(&pair)
+    }
+
+    /// Whether a call that should have ended is not over.
+    pub fn is_late(&self, now: Instant, pair: Pair) -> bool {
+        let circuit = self.circuits.get(&pair);
+        circuit.is_some_and(
+            |circuit| matches!(circuit.state, State::Signalling { up_at, .. } if up_at <= now),
+        )
+    }
+
+    /// Whether frames wait for the circuit of `pair`.
+    pub fn has_waiting(&self, pair: Pair) -> bool {
+        let circuit = self.circuits.get(&pair);
+        circuit.is_some_and(|circuit| match &circuit.state {
+            State::Signalling { waiting, .. } => !waiting.is_empty(),
+            State::Up => false,
+        })
+    }
+
+    /// Puts the end of a call off until `now`.
+    pub fn postpone(&mut self, now: Instant, pair: Pair) {
+        if let Some(State::Signalling { up_at, .. }) = self
+            .circuits
+            .get_mut(&pair)
+            .map(|circuit| &mut circuit.state)
+        {
+            *up_at = now;
+        }
+    }
+
+    /// Whether the call that was to end at `now` is still made.
+    pub fn ends_at(&self, now: Instant, pair: Pair) -> bool {
+        let circuit = self.circuits.get(&pair);
+        circuit.is_some_and(
+            |circuit| matches!(circuit.state, State::Signalling { up_at, .. } if up_at == now),
+        )
+    }
+
+    /// All pairs that have a circuit, up or not.
+    pub fn pairs(&self) -> Vec<Pair> {
+        self.circuits.keys().copied().collect()
     }
 
     /// Its figures.
@@ -97,13 +168,25 @@ impl CircuitTable {
     ) -> Access {
         if let Some(circuit) = self.circuits.get_mut(&pair) {
             let is_stale = self.spec.is_stale(now, circuit);
+            let wait = self.spec.first_wait(now, circuit);
             circuit.used_at = now;
+            circuit.is_fresh = false;
             match &mut circuit.state {
                 State::Signalling { waiting, .. } => {
                     waiting.push(frame);
                     return Access::Waits;
                 }
                 State::Up if is_stale => {}
+                State::Up if !wait.is_zero() => {
+                    let up_at = now + wait;
+                    circuit.state = State::Signalling {
+                        up_at,
+                        began_at: now,
+                        is_call: false,
+                        waiting: vec![frame],
+                    };
+                    return Access::Begins(up_at);
+                }
                 State::Up => return Access::Open,
             }
             self.circuits.remove(&pair);
@@ -117,9 +200,16 @@ impl CircuitTable {
 
     /// Begins to signal; when the circuit will be up.
     fn call(&mut self, now: Instant, pair: Pair, waiting: Vec<Frame>) -> Instant {
-        let up_at = now + self.spec.setup;
+        let took = self.before_setup + self.spec.setup + self.spec.llc_setup;
+        let up_at = now.max(self.calls_from) + took;
         let circuit = Circuit {
-            state: State::Signalling { up_at, waiting },
+            state: State::Signalling {
+                up_at,
+                began_at: now,
+                is_call: true,
+                waiting,
+            },
+            is_fresh: false,
             used_at: now,
             set_up_at: now,
         };
@@ -129,17 +219,30 @@ impl CircuitTable {
 
     /// The circuit is up at `now`; the frames that waited, in their order. None if the call that ends now was
     /// given up.
-    pub fn up(&mut self, now: Instant, pair: Pair) -> Option<Vec<Frame>> {
+    pub fn up(&mut self, now: Instant, pair: Pair) -> Option<Up> {
         let circuit = self.circuits.get_mut(&pair)?;
-        let State::Signalling { up_at, waiting } = &mut circuit.state else {
+        let State::Signalling {
+            up_at,
+            began_at,
+            is_call,
+            waiting,
+        } = &mut circuit.state
+        else {
             return None;
         };
         if *up_at != now {
             return None;
         }
-        let waiting = std::mem::take(waiting);
-        (circuit.state, circuit.set_up_at, circuit.used_at) = (State::Up, now, now);
-        Some(waiting)
+        let up = Up {
+            waiting: std::mem::take(waiting),
+            took: now.since(*began_at),
+            is_call: *is_call,
+        };
+        if up.is_call {
+            circuit.set_up_at = now;
+        }
+        (circuit.state, circuit.used_at) = (State::Up, now);
+        Some(up)
     }
 
     /// Makes a circuit that is up.
@@ -148,6 +251,7 @@ impl CircuitTable {
             pair,
             Circuit {
                 state: State::Up,
+                is_fresh: true,
                 used_at: now,
                 set_up_at: now,
             },
@@ -217,6 +321,17 @@ impl CircuitTable {
 }
 
 impl Circuits {
+    /// How long a frame waits for the logical link of a new circuit, or for the bandwidth of one that was idle.
+    fn first_wait(&self, now: Instant, circuit: &Circuit) -> Span {
+        if circuit.is_fresh {
+            return self.llc_setup;
+        }
+        if now.since(circuit.used_at) > self.reallocate_after {
+            return self.reallocation;
+        }
+        Span::ZERO
+    }
+
     /// Whether a circuit was idle for too long, or the address entry behind it is too old.
     fn is_stale(&self, now: Instant, circuit: &Circuit) -> bool {
         self.signalling == Signalling::Svc
@@ -229,7 +344,7 @@ impl Circuits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, FrameId, Kind, To};
+    use crate::{Class, Ecn, FrameId, Kind, PvcLayout, Restoration, To};
     use sonde_units::{Bytes, Span};
 
     fn frame() -> Frame {
@@ -254,8 +369,15 @@ mod tests {
             table: entries,
             resolution_delay: Span::ZERO,
             resolution_lifetime: Span::secs(15),
+            layout: PvcLayout::Mesh,
+            llc_setup: Span::ZERO,
+            reallocation: Span::ZERO,
+            reallocate_after: Span::ZERO,
+            boot: Span::ZERO,
+            restoration: Restoration::Manual,
+            restore: Span::ZERO,
         };
-        CircuitTable::new(spec, 4)
+        CircuitTable::new(spec, Span::ZERO)
     }
 
     #[test]
@@ -274,7 +396,7 @@ mod tests {
                         table.access(now, pair, frame(), |_| unreachable!()),
                         Access::Waits
                     );
-                    assert_eq!(table.up(up, pair).map(|waiting| waiting.len()), Some(2));
+                    assert_eq!(table.up(up, pair).map(|up| up.waiting.len()), Some(2));
                     true
                 }
                 access => {

@@ -50,6 +50,18 @@ pub struct Counters {
     pub lost: BTreeMap<(Place, Cause, Port), u64>,
     /// Cells that an output queue dropped.
     pub cells_lost: u64,
+    /// Of those, the cells that PPD, EPD and selective drop took with a frame.
+    pub cells_discarded: u64,
+    /// Cells that an output queue dropped, by output.
+    pub cells_lost_at: BTreeMap<Port, u64>,
+    /// Cells that did not keep to the contract of their circuit.
+    pub cells_policed: u64,
+    /// Cells of frames that were lost which used an output's line all the same.
+    pub cells_wasted: u64,
+    /// Cells that outputs sent to stations, of frames lost or not; counted where every cell is handled alone.
+    pub cells_sent: u64,
+    /// Frames that were lost on ATM, by circuit (from, to) and place.
+    pub circuits_lost: BTreeMap<(Port, Port, Place), u64>,
     /// Circuits that were set up by signalling.
     pub circuit_setups: u64,
     /// Circuits that were released: idle, aged, evicted or on command.

@@ -4,7 +4,8 @@
 //!          padded to whole 48-byte payloads, 53 bytes a cell. HIPPI: headers of 40 bytes, bursts of 256 words, the last
 //!          one short or filled, a gap after each.
 //! Source:  IEEE 802.3 §3.1, §4.2.3.2, §4.4.2; ITU-T I.363.5 (AAL5: trailer 8 bytes); ITU-T I.361 (cell 5 + 48 bytes);
-//!          RFC 2684 §5.1 (LLC/SNAP 8 bytes), §6.1 (VC multiplexing 0 bytes). Deviations: none.
+//!          RFC 2684 §5.1 (LLC/SNAP 8 bytes), §6.1 (VC multiplexing 0 bytes); ATM Forum LANE 1.0 §4.1.1 (2 bytes and an
+//!          Ethernet header without FCS). Deviations: none.
 //! Checked: `ethernet_pads_and_adds_38`, `aal5_is_exact_to_the_cell`.
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub enum Encapsulation {
     LlcSnap,
     /// One protocol on a circuit: nothing.
     Null,
+    /// LAN emulation 1.0: a header of 2 bytes and that of an Ethernet frame, 16 bytes a frame.
+    Lane,
 }
 
 impl Encapsulation {
@@ -44,6 +47,7 @@ impl Encapsulation {
     pub const fn header(self) -> Bytes {
         match self {
             Self::LlcSnap => Bytes(8),
+            Self::Lane => Bytes(16),
             Self::Null => Bytes::ZERO,
         }
     }
@@ -186,5 +190,9 @@ mod tests {
             assert_eq!(llc.units(Bytes(len)), cells, "{len}");
         }
         assert_eq!(llc.wire(Bytes(9_180)), Bytes(10_176));
+        // LAN emulation at Ethernet's MTU costs no cell more than LLC/SNAP.
+        let lane = Framing::Atm(Encapsulation::Lane);
+        assert_eq!((lane.units(Bytes(1_500)), lane.units(Bytes(24))), (32, 1));
+        assert_eq!((lane.units(Bytes(25)), llc.units(Bytes(32))), (2, 1));
     }
 }

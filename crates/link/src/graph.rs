@@ -12,8 +12,8 @@
 mod layout;
 mod ways;
 
-pub(crate) use layout::check;
 pub use layout::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
+pub(crate) use layout::{check, is_of_switches};
 
 use crate::spec::refuse;
 use crate::{Limit, Line, NetworkSpec, Port, SpecError};

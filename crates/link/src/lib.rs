@@ -46,6 +46,9 @@ pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
 pub use host::HostSpec;
 pub use hosted::Hosted;
 pub use load::{Captured, FLOWS_MAX, Flow, Law};
+pub use medium::atm::spec::{
+    AtmTraffic, Category, Contract, Discard, Feedback, Lane, Pvc, PvcLayout, Restoration,
+};
 pub use medium::bus::Bus;
 pub use medium::credit::Credit;
 pub use medium::crossbar::{Busy, Choice, Crossbar, Order, Signals};

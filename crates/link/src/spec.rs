@@ -6,6 +6,7 @@
 
 use crate::framing::{Bursts, Fill};
 use crate::graph::{self, Assignment, Layout, PortLine, Site, Trunk};
+use crate::medium::atm::spec::{self as atm_spec, AtmTraffic, Lane, Pvc, PvcLayout, Restoration};
 use crate::{
     Bus, Credit, Crossbar, Encapsulation, Framing, HostSpec, Limit, Sci, Stages, TokenRing, medium,
 };
@@ -55,6 +56,15 @@ pub struct NetworkSpec {
     /// Virtual circuits, with ATM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuits: Option<Circuits>,
+    /// What outputs and stations do with ATM cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atm: Option<AtmTraffic>,
+    /// How LAN emulation carries first frames and those to all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
+    /// Permanent circuits, where not every two stations have one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pvc: Vec<Pvc>,
     /// A segment that all stations share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bus: Option<Bus>,
@@ -441,6 +451,44 @@ pub struct Circuits {
     pub resolution_delay: Span,
     /// A circuit goes when the address entry behind it is older than this.
     pub resolution_lifetime: Span,
+    /// Which permanent circuits there are, unless `[[pvc]]` names them.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub layout: PvcLayout,
+    /// Setting up the logical link over a new circuit: added to the first frame.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub llc_setup: Span,
+    /// A circuit that was idle for `reallocate_after` has given its bandwidth back; to have it again takes this. 0: it keeps it.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub reallocation: Span,
+    /// See `reallocation`.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub reallocate_after: Span,
+    /// Permanent circuits come up one after the other, this long apart, when the network starts. 0: all are up then.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub boot: Span,
+    /// What happens after the connection manager cleared the permanent circuits.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub restoration: Restoration,
+    /// How long the connection manager takes for each circuit that it restores.
+    #[serde(
+        default = "Circuits::usual_restore",
+        skip_serializing_if = "Circuits::is_usual_restore"
+    )]
+    pub restore: Span,
+}
+
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl Circuits {
+    const fn usual_restore() -> Span {
+        Span::secs(1)
+    }
+
+    fn is_usual_restore(restore: &Span) -> bool {
+        *restore == Self::usual_restore()
+    }
 }
 
 /// How circuits come to be.
@@ -509,7 +557,8 @@ impl NetworkSpec {
 
     /// Whether a station can send to all others.
     pub fn broadcasts(&self) -> bool {
-        let by_circuits = self.circuits.is_some() || self.crossbar.is_some();
+        let is_lane = self.line.framing() == Framing::Atm(Encapsulation::Lane);
+        let by_circuits = (self.circuits.is_some() && !is_lane) || self.crossbar.is_some();
         let by_address = self.stages.is_some() || self.credit.is_some() || self.sci.is_some();
         !by_circuits && !by_address
     }
@@ -542,6 +591,10 @@ impl NetworkSpec {
         if let Some(sci) = &self.sci {
             return sci.frame_time(self, len);
         }
+        if let Some(pcr) = self.atm.as_ref().and_then(|traffic| traffic.pcr) {
+            let cell = self.line.unit_time(crate::CELL_WIRE);
+            return cell.max(pcr.time(crate::CELL_WIRE)) * self.line.framing().units(len);
+        }
         self.line.time(len)
     }
 
@@ -569,6 +622,7 @@ impl NetworkSpec {
         self.check_switch()?;
         graph::check(self)?;
         medium::check(self)?;
+        atm_spec::check(self)?;
         self.host.as_ref().map_or(Ok(()), HostSpec::check)?;
         self.check_path()?;
         schedule::schedule(&self.load, &self.fault)?;
@@ -599,6 +653,14 @@ impl NetworkSpec {
             );
         }
         in_time("circuits.setup", circuits.setup, Span::secs(60))?;
+        in_time("circuits.llc_setup", circuits.llc_setup, Span::secs(60))?;
+        in_time(
+            "circuits.reallocation",
+            circuits.reallocation,
+            Span::secs(60),
+        )?;
+        in_time("circuits.boot", circuits.boot, Span::secs(60))?;
+        in_time("circuits.restore", circuits.restore, Span::secs(3_600))?;
         in_time(
             "circuits.resolution_delay",
             circuits.resolution_delay,

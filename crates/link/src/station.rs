@@ -44,6 +44,12 @@ impl Transmitter {
         }
     }
 
+    /// Frames that wait for the line.
+    pub fn waiting(&mut self, now: Instant) -> usize {
+        self.drain(now);
+        self.waiting.len()
+    }
+
     /// Queued bytes, after what has left until `now`.
     pub fn backlog(&mut self, now: Instant) -> Bytes {
         self.drain(now);

@@ -5,7 +5,7 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 34] = [
     "wire",
     "ethernet-100",
     "ethernet-1g",
@@ -21,6 +21,18 @@ const NAMES: [&str; 22] = [
     "fddi",
     "fddi-switched",
     "ethernet-10",
+    "atm-taxi",
+    "atm-taxi140",
+    "atm-25",
+    "atm-ds1",
+    "atm-ds3",
+    "atm-ds3-direct",
+    "atm-e1",
+    "atm-e3",
+    "atm-oc12c",
+    "atm-oc48c",
+    "wan-oc3c",
+    "wan-ds3",
     "wan-100m-20ms",
     "fc-266",
     "fc-1062",

@@ -216,7 +216,7 @@ pub(super) struct Plan {
 }
 
 /// Whether the topology is made of several switches.
-fn is_of_switches(spec: &NetworkSpec) -> bool {
+pub(crate) fn is_of_switches(spec: &NetworkSpec) -> bool {
     match spec.topology {
         Topology::Switches | Topology::FullMesh | Topology::Torus => true,
         Topology::FatTree | Topology::Sites => true,

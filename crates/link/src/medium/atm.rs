@@ -1,23 +1,47 @@
-//! ATM: stations that send frames as trains of cells, over circuits, through a switch that queues cells.
+//! ATM: stations that send frames as trains of cells, over circuits, through switches that queue cells.
 //!
 //! Model:   station queue -> circuit -> cells on the line -> path elements -> switch (latency, output queue in cells) -> wire. A
-//!          circuit is needed first; a server at the switch (on a line: at its far end) answers address requests.
-//! Source:  ITU-T I.361, I.363.5; RFC 2225, RFC 2684; Q.2931 by [`crate::Circuits`]. Deviations: in `cell`, `circuit`.
-//! Checked: `tests/properties.rs`, `tests/times.rs`, `tests/circuits.rs`.
+//!          circuit is needed first; a server at the switch (on a line: at its far end) answers address requests, and with
+//!          LAN emulation carries first frames and those to all. Where the cells of a frame cannot fare differently but by
+//!          tail drop they are handled as one train ([`trains`]), else each alone ([`cells`]).
+//! Source:  ITU-T I.361, I.363.5; RFC 2225, RFC 2684; Q.2931 by [`crate::Circuits`]; ATM Forum LANE 1.0. Deviations: in
+//!          `cell`, `circuit` and the modules here.
+//! Checked: `tests/properties.rs`, `tests/times.rs`, `tests/circuits.rs`, `tests/atm/`.
+
+mod abr;
+mod cells;
+mod gcra;
+mod lane;
+mod pdu;
+mod permanent;
+mod queue;
+mod route;
+pub(crate) mod spec;
+mod trains;
+mod uplink;
 
 use crate::calendar::Calendar;
-use crate::cell::CellOutput;
 use crate::circuit::{Access, CircuitTable, Pair};
 use crate::edge::Edge;
+use crate::graph::is_of_switches;
 use crate::medium::{Medium, Target};
 use crate::network::{Cause, Change, Command, Place, Refused, VcCommand};
 use crate::output::Limit;
-use crate::pace::Pace;
-use crate::station::Transmitter;
-use crate::{Circuits, Frame, NetworkSpec, Port, Signalling, SpecError, Topology};
+use crate::{
+    Circuits, Encapsulation, Fault, Frame, Framing, NetworkSpec, Port, Signalling, SpecError,
+    Topology,
+};
+use cells::Cells;
+use lane::Emulation;
+use pdu::{End, lose};
+use permanent::Permanent;
 use sonde_units::{Bytes, Instant, Span};
+use trains::Trains;
 
-/// What is due at a time.
+/// Frames of background traffic that wait at one station, at most.
+const GHOSTS_MAX: u64 = 4_096;
+
+/// What is due at a time, in the machine of trains and for both.
 enum Step {
     /// A copy for `to` is at the output queue, its last bit at `tail`.
     Output {
@@ -27,25 +51,38 @@ enum Step {
     },
     /// The last cell of a train is at an output.
     TrainEnd { output: Port, number: u64 },
-    /// A copy has arrived.
-    Deliver { frame: Frame, to: Port },
-    /// The address server has a request in hand.
+    /// A copy has arrived, which left the output at `departs`.
+    Deliver {
+        frame: Frame,
+        to: Port,
+        departs: Instant,
+    },
+    /// The servers have a frame in hand.
     Answer { frame: Frame },
     /// A station's backlog may have fallen.
     Wake(Port),
     /// A circuit is set up.
     CircuitUp(Pair),
+    /// The connection manager sets up a permanent circuit, in the round of this number.
+    Restore(Pair, u64),
 }
 
-/// ATM stations, circuits, and a switch or none.
+/// How frames travel.
+enum Carrier {
+    Trains(Box<Trains>),
+    Cells(Box<Cells>),
+}
+
+/// ATM stations, circuits, and switches or none.
 pub(crate) struct Atm {
-    pace: Pace,
     ports: u16,
-    stations: Vec<Transmitter>,
-    outputs: Vec<CellOutput>,
+    has_switch: bool,
+    carrier: Carrier,
     circuits: CircuitTable,
+    permanent: Permanent,
+    emulation: Option<Emulation>,
     calendar: Calendar<Step>,
-    trains: u64,
+    spec: NetworkSpec,
 }
 
 impl Atm {
@@ -53,28 +90,35 @@ impl Atm {
         spec: &NetworkSpec,
         circuits: Circuits,
         ports: u16,
-        _seed: u64,
+        seed: u64,
     ) -> Result<Self, SpecError> {
         Self::check_ports(spec, circuits, ports)?;
-        let pace = Pace::new(spec);
         let limit = match spec.switch.map(|switch| switch.buffer) {
             Some(Limit::Cells(limit)) => Some(limit),
             _ => None,
         };
-        let outputs = limit.iter().flat_map(|limit| (0..ports).map(|_| *limit));
-        Ok(Self {
+        let by_rule = spec.atm.as_ref().is_some_and(|atm| atm.needs_cells());
+        let by_line = is_of_switches(spec) || !spec.port.is_empty();
+        let carrier = if by_rule || by_line {
+            Carrier::Cells(Box::new(Cells::new(spec, ports, seed)?))
+        } else {
+            Carrier::Trains(Box::new(Trains::new(spec, ports, limit)))
+        };
+        let is_lane = spec.line.framing() == Framing::Atm(Encapsulation::Lane);
+        let lane = is_lane.then(|| spec.lane.unwrap_or_default());
+        let before_setup = lane.map_or(Span::ZERO, |lane| lane.arp_delay);
+        let mut atm = Self {
             ports,
-            stations: (0..ports)
-                .map(|_| Transmitter::new(spec.station.queue))
-                .collect(),
-            outputs: outputs
-                .map(|limit| CellOutput::new(pace.cell(), limit))
-                .collect(),
-            circuits: CircuitTable::new(circuits, ports),
+            has_switch: limit.is_some(),
+            carrier,
+            circuits: CircuitTable::new(circuits, before_setup),
+            permanent: Permanent::new(spec, circuits, ports),
+            emulation: lane.map(|lane| Emulation::new(lane, ports)),
             calendar: Calendar::new(),
-            trains: 0,
-            pace,
-        })
+            spec: spec.clone(),
+        };
+        atm.boot();
+        Ok(atm)
     }
 
     fn check_ports(spec: &NetworkSpec, circuits: Circuits, ports: u16) -> Result<(), SpecError> {
@@ -86,11 +130,24 @@ impl Atm {
                 problem,
             });
         }
-        if circuits.signalling == Signalling::Pvc && u64::from(ports) > circuits.table + 1 {
+        let named = spec.pvc.iter().flat_map(|pvc| pvc.between);
+        if let Some(absent) = named.max().filter(|port| *port >= ports) {
             let problem = format!(
-                "is {}, but {ports} hosts joined by PVCs need {} each; enlarge it, or use `signalling = \"svc\"`",
+                "joins station {absent}, but there are {ports}, counted from 0; ask for more hosts, or take it out"
+            );
+            return Err(SpecError {
+                key: "pvc",
+                problem,
+            });
+        }
+        if circuits.signalling == Signalling::Svc {
+            return Ok(());
+        }
+        let most = permanent::most_at_a_port(spec, circuits, ports);
+        if most > circuits.table {
+            let problem = format!(
+                "is {}, but a host has {most} of the PVCs that join {ports} hosts; enlarge it, or use `signalling = \"svc\"`",
                 circuits.table,
-                ports - 1
             );
             return Err(SpecError {
                 key: "circuits.table",
@@ -100,102 +157,114 @@ impl Atm {
         Ok(())
     }
 
-    fn station(&mut self, port: Port) -> &mut Transmitter {
-        &mut self.stations[usize::from(port.0)]
+    /// Puts a frame on its station's line: to another station, or to the servers.
+    fn send(&mut self, now: Instant, frame: Frame, end: End, edge: &mut Edge) {
+        match &mut self.carrier {
+            Carrier::Trains(trains) => {
+                if let Err(lost) = trains.send(now, frame, end, &mut self.calendar, edge) {
+                    self.lose_sent(now, &frame, end, lost, edge);
+                }
+            }
+            Carrier::Cells(cells) => {
+                cells.send(now, frame, end, edge);
+                self.lose_failed(now, edge);
+            }
+        }
     }
 
-    /// Puts a frame on its station's line and follows it to the switch, or to the other end.
-    fn send(&mut self, now: Instant, frame: Frame, target: Target, edge: &mut Edge) {
-        let time = self.pace.time(frame.len);
-        let start = self.station(frame.from).send(now, frame.len, time);
-        let (head, latency) = self.pace.forwarding(time);
-        let arrives = start + self.pace.propagation() + latency;
-        let (to, is_served) = match target {
-            Target::One(to) => (to, false),
-            Target::Server | Target::All => (frame.from, true),
-        };
-        let Some(delay) = edge.pass() else {
-            return edge.lose(now, &frame, to, Place::Path, Cause::Random);
-        };
-        let (head, tail) = (arrives + head + delay, arrives + time + delay);
-        let (at, step) = if is_served {
-            let answered = tail + self.circuits.spec().resolution_delay;
-            (answered, Step::Answer { frame })
-        } else if self.outputs.is_empty() {
-            (tail, Step::Deliver { frame, to })
-        } else {
-            (head, Step::Output { frame, to, tail })
-        };
-        self.calendar.insert(at, step);
+    fn lose_sent(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        end: End,
+        why: (Place, Cause),
+        edge: &mut Edge,
+    ) {
+        match end {
+            End::Station(to) => lose(now, frame, to, why, edge),
+            End::Server => self.lose_served(now, frame, why, edge),
+        }
     }
 
-    /// The address server sends a request back: through the switch, or on a line from the other station.
+    /// What was on its way to the servers and did not get there.
+    fn lose_failed(&mut self, now: Instant, edge: &mut Edge) {
+        while let Carrier::Cells(cells) = &mut self.carrier {
+            let Some((frame, place, cause)) = cells.failed() else {
+                return;
+            };
+            self.lose_served(now, &frame, (place, cause), edge);
+        }
+    }
+
+    /// A frame is in the switch at once, for a station: from a server or from elsewhere.
+    fn inject(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
+        match &mut self.carrier {
+            Carrier::Trains(trains) => {
+                trains.forward(now, frame, to, now, &mut self.calendar, edge);
+            }
+            Carrier::Cells(cells) => {
+                let is_sent_on = self.emulation.is_some() && frame.from.0 < self.ports;
+                cells.inject(now, frame, to, is_sent_on, edge);
+            }
+        }
+    }
+
+    /// The servers have a frame: the address server sends it back, through the switch or on a line from the other station;
+    /// the broadcast server sends it on.
     fn answer(&mut self, now: Instant, frame: Frame, edge: &mut Edge) {
-        if !self.outputs.is_empty() {
-            return self.forward(now, frame, frame.from, now);
+        if self.emulation.is_some() {
+            return self.flood(now, frame, edge);
         }
-        let far = Port(1 - frame.from.0);
-        let time = self.pace.time(frame.len);
-        let was_ready = self.station(far).ready();
-        let start = self.station(far).send(now, frame.len, time);
-        let to = frame.from;
-        self.calendar.insert(
-            start + time + self.pace.propagation(),
-            Step::Deliver { frame, to },
-        );
-        if was_ready && !self.station(far).ready() {
-            self.wake(now, far, edge);
+        if self.has_switch {
+            return self.inject(now, frame, frame.from, edge);
         }
-    }
-
-    /// A copy has come to the output for `to`.
-    fn forward(&mut self, now: Instant, frame: Frame, to: Port, tail: Instant) {
-        let cells = self.pace.cells(frame.len);
-        self.trains += 1;
-        // What the server sends is there at once.
-        let gap = if tail > now {
-            self.pace.cell()
-        } else {
-            Span::ZERO
-        };
-        let (output, number) = (to, self.trains);
-        let last = self.outputs[usize::from(to.0)].begin(now, number, frame, cells, gap);
-        self.calendar
-            .insert(last, Step::TrainEnd { output, number });
-    }
-
-    fn finish_train(&mut self, now: Instant, port: Port, number: u64, edge: &mut Edge) {
-        let end = self.outputs[usize::from(port.0)].end(now, number);
-        match end.departs {
-            Ok(departs) => {
-                self.calendar.insert(
-                    departs + self.pace.propagation(),
-                    Step::Deliver {
-                        frame: end.frame,
-                        to: port,
-                    },
-                );
+        match &mut self.carrier {
+            Carrier::Trains(trains) => {
+                let far = Port(1 - frame.from.0);
+                let was_ready = trains.ready(far);
+                trains.answer(now, frame, far, &mut self.calendar);
+                if was_ready && !trains.ready(far) {
+                    self.wake(now, far, edge);
+                }
             }
-            Err(cells) => {
-                edge.counters.cells_lost += cells;
-                edge.lose(now, &end.frame, port, Place::Output, Cause::Overflow);
-            }
+            Carrier::Cells(cells) => cells.answer(now, frame, edge),
         }
     }
 
     /// Lets a station want frames again if its backlog has fallen far enough; else comes back when it will have.
     fn wake(&mut self, now: Instant, port: Port, edge: &mut Edge) {
-        let station = self.station(port);
-        if station.wake(now) {
-            edge.ready(now, port);
-        } else if let Some(at) = station.wakes_at() {
-            self.calendar.insert(at, Step::Wake(port));
+        match &mut self.carrier {
+            Carrier::Trains(trains) => trains.wake(now, port, &mut self.calendar, edge),
+            Carrier::Cells(cells) => {
+                if cells.uplink(port).wake() {
+                    edge.ready(now, port);
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, port: Port, len: Bytes) {
+        match &mut self.carrier {
+            Carrier::Trains(trains) => trains.station(port).hold(len),
+            Carrier::Cells(cells) => cells.uplink(port).hold(len),
+        }
+    }
+
+    fn let_go(&mut self, port: Port, len: Bytes) {
+        match &mut self.carrier {
+            Carrier::Trains(trains) => trains.station(port).release(len),
+            Carrier::Cells(cells) => cells.uplink(port).release(len),
         }
     }
 
     /// Asks for a circuit and sends, holds or loses the frame.
     fn send_on_circuit(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
         let pair = Pair::new(frame.from, to);
+        if self.emulation.is_some() && self.goes_by_server(now, &frame, pair, to) {
+            // Refused where the table is full of calls: then this frame goes by the server all the same.
+            let _ = self.call(now, pair, edge);
+            return self.send(now, frame, End::Server, edge);
+        }
         let mut released = Vec::new();
         let access = self
             .circuits
@@ -204,28 +273,32 @@ impl Atm {
             Self::circuit_down(now, gone, edge);
         }
         match access {
-            Access::Open => self.send(now, frame, Target::One(to), edge),
-            Access::Refused => edge.lose(now, &frame, to, Place::Station, Cause::NoCircuit),
-            Access::Waits => self.station(frame.from).hold(frame.len),
+            Access::Open => self.send(now, frame, End::Station(to), edge),
+            Access::Refused => {
+                lose(now, &frame, to, (Place::Station, Cause::NoCircuit), edge);
+            }
+            Access::Waits => self.hold(frame.from, frame.len),
             Access::Begins(up) => {
-                self.station(frame.from).hold(frame.len);
+                self.hold(frame.from, frame.len);
                 self.calendar.insert(up, Step::CircuitUp(pair));
             }
         }
     }
 
     fn circuit_up(&mut self, at: Instant, pair: Pair, edge: &mut Edge) {
-        let setup = self.circuits.spec().setup;
-        let Some(waiting) = self.circuits.up(at, pair) else {
+        if self.is_flushed_later(at, pair) {
+            return;
+        }
+        let Some(up) = self.circuits.up(at, pair) else {
             return;
         };
-        edge.counters.circuit_setups += 1;
+        edge.counters.circuit_setups += u64::from(up.is_call);
         let (a, b) = pair.ends();
-        edge.change(at, Change::CircuitUp(a, b, setup));
-        for frame in waiting {
+        edge.change(at, Change::CircuitUp(a, b, up.took));
+        for frame in up.waiting {
             let to = if frame.from == a { b } else { a };
-            self.station(frame.from).release(frame.len);
-            self.send(at, frame, Target::One(to), edge);
+            self.let_go(frame.from, frame.len);
+            self.send(at, frame, End::Station(to), edge);
         }
         for port in [a, b] {
             self.wake(at, port, edge);
@@ -240,9 +313,13 @@ impl Atm {
 
     fn establish(&mut self, now: Instant, pair: Pair, edge: &mut Edge) -> Result<(), Refused> {
         if self.circuits.is_permanent() {
-            self.circuits.raise(now, pair);
-            return Ok(());
+            return self.configure(now, pair);
         }
+        self.call(now, pair, edge)
+    }
+
+    /// Signals a circuit that nobody waits for, unless it is there.
+    fn call(&mut self, now: Instant, pair: Pair, edge: &mut Edge) -> Result<(), Refused> {
         let table = self.circuits.spec().table;
         let mut released = Vec::new();
         let up = self
@@ -258,7 +335,8 @@ impl Atm {
         Ok(())
     }
 
-    fn release(&mut self, now: Instant, pair: Pair, edge: &mut Edge) {
+    /// Takes a circuit down; frames that waited for it are lost, for `cause`.
+    fn release(&mut self, now: Instant, pair: Pair, cause: Cause, edge: &mut Edge) {
         let Some(waiting) = self.circuits.release(pair) else {
             return;
         };
@@ -266,26 +344,89 @@ impl Atm {
         let (a, b) = pair.ends();
         for frame in waiting {
             let to = if frame.from == a { b } else { a };
-            self.station(frame.from).release(frame.len);
-            edge.lose(now, &frame, to, Place::Station, Cause::NoCircuit);
+            self.let_go(frame.from, frame.len);
+            lose(now, &frame, to, (Place::Station, cause), edge);
         }
         for port in [a, b] {
             self.wake(now, port, edge);
+        }
+    }
+
+    /// The switches start anew: what they hold is lost, and what comes until they are up; switched circuits are gone.
+    fn restart(&mut self, now: Instant, down: Span, edge: &mut Edge) -> Result<(), Refused> {
+        if !self.has_switch {
+            return Err(Refused::NotHere {
+                what: "switch",
+                remedy: "choose a star, such as atm-oc3c",
+            });
+        }
+        let up_at = now + down;
+        self.circuits.take_calls_from(up_at);
+        match &mut self.carrier {
+            Carrier::Trains(trains) => trains.restart(now, up_at, &mut self.calendar, edge),
+            Carrier::Cells(cells) => cells.restart(now, up_at, edge),
+        }
+        if !self.circuits.is_permanent() {
+            for pair in self.circuits.pairs() {
+                self.release(now, pair, Cause::Rejected, edge);
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, now: Instant, fault: Fault, edge: &mut Edge) -> Result<(), Refused> {
+        match fault {
+            Fault::Rate { rate } => {
+                match &mut self.carrier {
+                    Carrier::Trains(trains) => {
+                        let mut spec = self.spec.clone();
+                        spec.line.rate = rate.or(spec.line.rate);
+                        trains.pace(&spec);
+                    }
+                    Carrier::Cells(cells) => cells.pace(rate),
+                }
+                Ok(())
+            }
+            Fault::Restart { down } => self.restart(now, down, edge),
+            Fault::Manager { up } => self.manager(now, up, edge),
+            Fault::Trunk { trunk, up } => {
+                let turned = match &mut self.carrier {
+                    Carrier::Cells(cells) => cells.trunk(now, trunk, up, edge),
+                    Carrier::Trains(_) => false,
+                };
+                turned.then_some(()).ok_or(Refused::NotHere {
+                    what: "such trunk",
+                    remedy: "choose a network of several switches, and count its trunks from 0",
+                })
+            }
+            _ => Err(Refused::NotHere {
+                what: "such part",
+                remedy: "choose another network",
+            }),
         }
     }
 }
 
 impl Medium for Atm {
     fn admits(&mut self, now: Instant, port: Port, len: Bytes) -> bool {
-        self.station(port).admits(now, len)
+        match &mut self.carrier {
+            Carrier::Trains(trains) => trains.station(port).admits(now, len),
+            Carrier::Cells(cells) => cells.uplink(port).admits(len),
+        }
     }
 
     fn ready(&self, port: Port) -> bool {
-        self.stations[usize::from(port.0)].ready()
+        match &self.carrier {
+            Carrier::Trains(trains) => trains.ready(port),
+            Carrier::Cells(cells) => cells.ready(port),
+        }
     }
 
     fn backlog(&mut self, now: Instant, port: Port) -> Bytes {
-        self.station(port).backlog(now)
+        match &mut self.carrier {
+            Carrier::Trains(trains) => trains.station(port).backlog(now),
+            Carrier::Cells(cells) => cells.uplink(port).backlog(),
+        }
     }
 
     fn take(&mut self, now: Instant, frame: Frame, target: Target, edge: &mut Edge) {
@@ -293,7 +434,11 @@ impl Medium for Atm {
         let was_ready = self.ready(from);
         match target {
             Target::One(to) => self.send_on_circuit(now, frame, to, edge),
-            target => self.send(now, frame, target, edge),
+            Target::Server => self.send(now, frame, End::Server, edge),
+            Target::All => {
+                edge.copies(&frame, self.ports - 1);
+                self.send(now, frame, End::Server, edge);
+            }
         }
         if was_ready && !self.ready(from) {
             self.wake(now, from, edge);
@@ -301,21 +446,30 @@ impl Medium for Atm {
     }
 
     fn background(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
-        if frame.from.0 < self.ports {
-            return self.send(now, frame, Target::One(to), edge);
+        if frame.from.0 >= self.ports {
+            if self.has_switch {
+                return self.inject(now, frame, to, edge);
+            }
+            return edge.lose(now, &frame, to, Place::Medium, Cause::NoSuchPort);
         }
-        if !self.outputs.is_empty() {
-            self.forward(now, frame, to, now);
+        let waiting = match &mut self.carrier {
+            Carrier::Trains(trains) => trains.station(frame.from).waiting(now) as u64,
+            Carrier::Cells(cells) => cells.uplink(frame.from).ghosts,
+        };
+        if waiting >= GHOSTS_MAX {
+            return edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
         }
+        self.send(now, frame, End::Station(to), edge);
     }
 
     fn command(&mut self, now: Instant, command: Command, edge: &mut Edge) -> Result<(), Refused> {
         match command {
             Command::Vc(VcCommand::Establish(a, b)) => self.establish(now, Pair::new(a, b), edge),
             Command::Vc(VcCommand::Release(a, b)) => {
-                self.release(now, Pair::new(a, b), edge);
+                self.release(now, Pair::new(a, b), Cause::NoCircuit, edge);
                 Ok(())
             }
+            Command::Fault(fault) => self.fault(now, fault, edge),
             _ => Err(Refused::NotHere {
                 what: "such part",
                 remedy: "choose another network",
@@ -324,23 +478,35 @@ impl Medium for Atm {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        self.calendar.next_at()
+        let steps = self.calendar.next_at();
+        let Carrier::Cells(cells) = &self.carrier else {
+            return steps;
+        };
+        [steps, cells.next_at()].into_iter().flatten().min()
     }
 
     fn step(&mut self, edge: &mut Edge) {
-        match self.calendar.pop() {
-            Some((at, Step::Output { frame, to, tail })) => {
-                debug_assert!(at <= tail);
-                self.forward(at, frame, to, tail);
+        if let Carrier::Cells(cells) = &mut self.carrier {
+            let at = cells.next_at();
+            if let Some(at) =
+                at.filter(|at| self.calendar.next_at().is_none_or(|other| *at <= other))
+            {
+                if let Some(frame) = cells.step(edge) {
+                    let answered = at + self.service_time();
+                    self.calendar.insert(answered, Step::Answer { frame });
+                }
+                return self.lose_failed(at, edge);
             }
-            Some((at, Step::TrainEnd { output, number })) => {
-                self.finish_train(at, output, number, edge);
-            }
-            Some((at, Step::Deliver { frame, to })) => edge.deliver(at, &frame, to),
-            Some((at, Step::Answer { frame })) => self.answer(at, frame, edge),
-            Some((at, Step::Wake(port))) => self.wake(at, port, edge),
-            Some((at, Step::CircuitUp(pair))) => self.circuit_up(at, pair, edge),
-            None => {}
+        }
+        let Some((at, step)) = self.calendar.pop() else {
+            return;
+        };
+        match (step, &mut self.carrier) {
+            (Step::Answer { frame }, _) => self.answer(at, frame, edge),
+            (Step::CircuitUp(pair), _) => self.circuit_up(at, pair, edge),
+            (Step::Restore(pair, round), _) => self.restore(at, pair, round, edge),
+            (step, Carrier::Trains(trains)) => trains.step(at, step, &mut self.calendar, edge),
+            (_, Carrier::Cells(_)) => unreachable!("trains are not in the machine of cells"),
         }
     }
 }
