@@ -564,7 +564,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn each_copy_leaves_once(scene in scenes()) {
