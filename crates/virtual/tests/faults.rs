@@ -153,3 +153,21 @@ fn a_capture_is_given_to_the_replay() {
     let parity = sonde_virtual::replay_with(&header, reader, Span::ZERO, capture).unwrap();
     assert!(parity.first_difference.is_none() && parity.whole);
 }
+
+#[test]
+fn every_network_replays_all_of_them_together() {
+    let (_, script) = SCRIPTS[SCRIPTS.len() - 1];
+    let script = Script::parse(script).unwrap();
+    for spec in scenario::networks() {
+        let mut commands = script.commands.clone();
+        if spec.line.rate.is_none() {
+            // Nothing to take a share of.
+            commands.retain(|(_, command)| !matches!(command, sonde_link::Command::Load(_)));
+        }
+        let ledger = scenario::run_with(&spec, 3, &commands).0;
+        let parity = agree(&ledger);
+        let difference = parity.first_difference.map(|d| d.to_string());
+        assert_eq!(difference, None, "{}", spec.name);
+        assert!(parity.whole && parity.deliveries > 100, "{}", spec.name);
+    }
+}

@@ -42,7 +42,7 @@ const fn log2(m: u64, bits: u32) -> u64 {
 const fn square_root(n: u128) -> u128 {
     let (mut low, mut high) = (0u128, 1u128 << 63);
     while low < high {
-        let middle = (low + high + 1) / 2;
+        let middle = (low + high).div_ceil(2);
         if middle * middle <= n {
             low = middle;
         } else {
