@@ -510,3 +510,53 @@ impl Medium for Atm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AtmTraffic, Class, Ecn, FrameId, Kind, To, named};
+
+    /// `count` frames of background traffic from `from` to station 2 at once: delivered, lost at the station.
+    fn background(every_cell: bool, from: u16, count: u64) -> (u64, u64) {
+        let mut spec = named("atm-oc3c").expect("it is in the catalogue");
+        spec.atm = Some(AtmTraffic {
+            every_cell,
+            ..AtmTraffic::default()
+        });
+        let circuits = spec.circuits.expect("it has circuits");
+        let mut atm = Atm::new(&spec, circuits, 3, 1).expect("it can be built");
+        let mut edge = Edge::new(&spec, 3, 1);
+        for number in 0..count {
+            let frame = Frame {
+                id: FrameId(1 << 63 | number),
+                from: Port(from),
+                to: To::One(Port(2)),
+                len: Bytes(9_180),
+                kind: Kind::Ip,
+                class: Class(0),
+                ecn: Ecn::NotCapable,
+                flow: 0,
+            };
+            atm.background(Instant::START, frame, Port(2), &mut edge);
+        }
+        // It takes nothing of the room of the host.
+        assert!(atm.ready(Port(0)) && atm.admits(Instant::START, Port(0), Bytes(256 << 10)));
+        while atm.next_at().is_some() {
+            atm.step(&mut edge);
+        }
+        let lost = edge.counters.lost_total();
+        (edge.counters.ports[2].delivered, lost)
+    }
+
+    #[test]
+    fn background_traffic_shares_lines_but_not_room() {
+        for every_cell in [false, true] {
+            assert_eq!(background(every_cell, 0, 100), (100, 0));
+            // One is on the line while the others wait.
+            assert_eq!(background(every_cell, 0, 5_000), (4_097, 903));
+            // From elsewhere: straight into the output, which has room for 13,312 cells.
+            assert_eq!(background(every_cell, 3, 69), (69, 0));
+            assert!(background(every_cell, 3, 80).1 > 0);
+        }
+    }
+}
