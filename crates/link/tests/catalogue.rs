@@ -358,3 +358,40 @@ proptest! {
         }
     }
 }
+
+/// The knobs of media that stations share.
+#[test]
+fn knobs_of_segments_and_rings_turn() {
+    let text = |mut spec: NetworkSpec| {
+        spec.name.clear();
+        format!("{spec:?}")
+    };
+    for (name, knob) in [
+        ("ethernet-10", "slot=128B"),
+        ("ethernet-10", "jam=6B"),
+        ("ethernet-10", "attempts=4"),
+        ("ethernet-10", "backoff_limit=8"),
+        ("ethernet-10", "length_m=500"),
+        ("fddi", "ttrt=20ms"),
+        ("fddi", "stations=16"),
+        ("fddi", "station_delay=1us"),
+        ("fddi", "fibre_m=2000"),
+    ] {
+        let turned = resolved(&format!("{name}:{knob}")).expect(knob);
+        assert_ne!(text(named(name).unwrap()), text(turned), "{knob}");
+    }
+}
+
+/// The examples of users' own networks for media that stations share.
+#[test]
+fn examples_of_segments_and_rings_are_read() {
+    for name in ["bus", "token"] {
+        let path = format!(
+            "{}/../../plans/examples/networks/{name}.toml",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let text = std::fs::read_to_string(&path).expect(&path);
+        let spec = parse(&path, &text).unwrap_or_else(|error| panic!("{error}"));
+        assert!(sonde_link::Fabric::new(&spec, 6, 1).is_ok());
+    }
+}

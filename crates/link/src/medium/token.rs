@@ -102,7 +102,8 @@ impl TokenRing {
             );
             return refuse("token.station_delay", problem);
         }
-        let least = latency + token + line.time(Bytes(mtu));
+        // The MTU itself is checked after this.
+        let least = latency + token + line.time(Bytes(mtu.min(u64::from(u16::MAX))));
         if self.ttrt < least || self.ttrt > TTRT_MAX {
             let problem = format!(
                 "is {}, but from {least} (once round, a token, a frame) to {TTRT_MAX} is possible",
