@@ -305,6 +305,23 @@ fn one_way_times_are_sums_of_their_parts() {
             1_500,
             266_666_667 + 6_250_000_000 + 250_000_000_000,
         ),
+        // 72 and 1526 bytes of 800 ns without their gap, 185 m.
+        ("ethernet-10", 29, 57_600_000 + 925_000),
+        ("ethernet-10", 1_500, 1_220_800_000 + 925_000),
+        // 65 and 4388 bytes of 80 ns, half the way round; the token left at the start and comes back after 2.217 us.
+        ("fddi", 29, 5_200_000 + 2_217_000 + 1_108_500),
+        ("fddi", 4_352, 351_040_000 + 2_217_000 + 1_108_500),
+        // 64 bytes on the first line, all on the second; twice 100 m, 17 us.
+        (
+            "fddi-switched",
+            29,
+            5_120_000 + 5_200_000 + 2 * 500_000 + 17_000_000,
+        ),
+        (
+            "fddi-switched",
+            4_352,
+            5_120_000 + 351_040_000 + 2 * 500_000 + 17_000_000,
+        ),
         ("wire", 29, 0),
         ("wire", 1_500, 0),
         ("wire:delay=10ms", 1_500, 10_000_000_000),
@@ -389,8 +406,14 @@ fn a_full_station_reaches_the_ceiling() {
         ("ethernet-100g", 1_500, 1_538, 100_000_000_000),
         ("ethernet-400g", 1_500, 1_538, 400_000_000_000),
         ("satellite", 1_500, 1_500, 1_920_000),
+        ("ethernet-10", 1_500, 1_538, 10_000_000),
+        ("fddi-switched", 4_352, 4_388, 100_000_000),
     ];
-    let is_here = |spec: &&NetworkSpec| spec.line.rate.is_some() && spec.credit.is_none();
+    // What a token's way takes of a ring is in `tests/token.rs`; SCI's hosts are in `tests/sci.rs`.
+    let is_here = |spec: &&NetworkSpec| {
+        let elsewhere = spec.credit.is_some() || spec.token.is_some() || spec.sci.is_some();
+        spec.line.rate.is_some() && !elsewhere
+    };
     for spec in catalogue().iter().filter(is_here) {
         assert!(rows.iter().any(|row| row.0 == spec.name), "{}", spec.name);
     }

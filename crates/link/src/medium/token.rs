@@ -503,3 +503,51 @@ impl Medium for Ring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Ecn, Event, FrameId, Kind, To, named};
+
+    /// Background traffic has turns of a host's, or of a station behind the last host; it is bounded and holds no host back.
+    #[test]
+    fn background_takes_turns() {
+        let spec = named("fddi").unwrap();
+        let table = spec.token.clone().unwrap();
+        let mut ring = Ring::new(&spec, &table, 3, 1).unwrap();
+        let mut edge = Edge::new(&spec, 3, 1);
+        let frame = |id, from| Frame {
+            id: FrameId(id),
+            from: Port(from),
+            to: To::One(Port(1)),
+            len: Bytes(500),
+            kind: Kind::Ip,
+            class: Class::default(),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        };
+        for (id, from) in [(0, 0), (1, 7), (2, 9), (3, 2)] {
+            ring.background(Instant::START, frame(id, from), Port(1), &mut edge);
+        }
+        ring.take(Instant::START, frame(4, 0), Target::One(Port(1)), &mut edge);
+        while ring.next_at().is_some() {
+            ring.step(&mut edge);
+        }
+        let delivered = std::iter::from_fn(|| edge.tell()).filter_map(|event| match event {
+            Event::Deliver {
+                id, to: Port(1), ..
+            } => Some(id.0),
+            _ => None,
+        });
+        // The token has just left the first station: the third is next, then what stands behind it.
+        assert_eq!(delivered.collect::<Vec<_>>(), [3, 1, 2, 0, 4]);
+        let late = Instant::START + Span::secs(1);
+        for id in 0..5_000 {
+            ring.background(late, frame(10 + id, 0), Port(1), &mut edge);
+        }
+        let lost = (Place::Station, Cause::Overflow, Port(0));
+        // The token is on its way: none of them has left yet.
+        assert_eq!(edge.counters.lost[&lost], 5_000 - 4_096);
+        assert!(ring.ready(Port(0)));
+    }
+}
