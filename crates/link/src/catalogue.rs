@@ -148,6 +148,7 @@ const KNOBS: &[Knob] = &[
     Knob("jam", "bus", "jam", false),
     Knob("attempts", "bus", "attempts", true),
     Knob("backoff_limit", "bus", "backoff_limit", true),
+    Knob("turnaround", "bus", "turnaround", false),
     Knob("ttrt", "token", "ttrt", false),
     Knob("stations", "token", "stations", true),
     Knob("station_delay", "token", "station_delay", false),

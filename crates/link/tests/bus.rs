@@ -1,6 +1,7 @@
 //! A shared segment against what is known of CSMA/CD.
 //!
-//! Model:   saturated stations, pairs and Poisson loads on `ethernet-10`; "carried" counts frames with preamble and gap, as
+//! Model:   saturated stations, pairs and Poisson loads on `ethernet-10`, without its turnaround where the standard's own
+//!          MAC is shown; "carried" counts frames with preamble and gap, as
 //!          Boggs, Mogul and Kent do.
 //! Source:  Boggs, Mogul, Kent 1988 (SIGCOMM), figure 12; Metcalfe and Boggs 1976 (CACM 19(7)), the bound; Shoch and Hupp
 //!          1980; the 10BASE-T1S showcase of INET 4.7 (CSMA/CD mode): 9.56 to 9.59 Mb/s of goodput at 1518 B, 53 % of
@@ -38,6 +39,11 @@ fn frame(id: u64, from: u16, to: To, len: u64) -> Frame {
 
 fn at(span: Span) -> Instant {
     Instant::START + span
+}
+
+/// The segment with the standard's own MAC.
+fn standard() -> NetworkSpec {
+    resolved("ethernet-10:turnaround=0s")
 }
 
 /// Stations that always have frames to send, each to the next.
@@ -120,10 +126,11 @@ impl Saturated {
     }
 }
 
-/// Mb/s that saturated stations carry.
-fn carried(selector: &str, stations: u16, len: u64) -> f64 {
+/// Mb/s that saturated stations carry on the standard's segment with these knobs.
+fn carried(knobs: &str, stations: u16, len: u64) -> f64 {
     let length = Span::secs(4);
-    let run = Saturated::new(&resolved(selector), stations, len, 7).run(length);
+    let spec = resolved(&format!("ethernet-10:turnaround=0s{knobs}"));
+    let run = Saturated::new(&spec, stations, len, 7).run(length);
     run.carried(length)
 }
 
@@ -171,10 +178,10 @@ fn poisson(
 /// (a) Twenty-four stations with full frames: Boggs, Mogul and Kent read more than 9.5 Mb/s.
 #[test]
 fn long_frames_fill_the_segment() {
-    let got = carried("ethernet-10", 24, LARGE);
+    let got = carried("", 24, LARGE);
     assert!((9.4..9.8).contains(&got), "{got}");
     // Users' bytes of 8 stations and a controller in INET's showcase: 9.56 to 9.59 Mb/s of frames without preamble and gap.
-    let got = carried("ethernet-10:length_m=25", 9, LARGE) * 1_518.0 / 1_538.0;
+    let got = carried(":length_m=25", 9, LARGE) * 1_518.0 / 1_538.0;
     assert!((9.5..9.75).contains(&got), "{got}");
 }
 
@@ -182,12 +189,12 @@ fn long_frames_fill_the_segment() {
 /// segment signals are there sooner.
 #[test]
 fn short_frames_collide_more() {
-    let long = carried("ethernet-10:propagation=10us", 24, SMALL);
+    let long = carried(":propagation=10us", 24, SMALL);
     assert!((8.0..9.1).contains(&long), "{long}");
-    let short = carried("ethernet-10", 24, SMALL);
+    let short = carried("", 24, SMALL);
     assert!((long..9.2).contains(&short), "{short}");
     // INET: 53.0 to 53.3 % of payload, of 54.8 % at most.
-    let payload = carried("ethernet-10:length_m=25", 9, SMALL) * 46.0 / 84.0 / 10.0;
+    let payload = carried(":length_m=25", 9, SMALL) * 46.0 / 84.0 / 10.0;
     assert!((0.525..0.536).contains(&payload), "{payload}");
 }
 
@@ -197,7 +204,7 @@ fn short_frames_collide_more() {
 fn size_and_number_decide() {
     let numbers = [2u16, 5, 10, 24, 60];
     let sizes = [SMALL, 494, LARGE];
-    let rows = sizes.map(|len| numbers.map(|n| carried("ethernet-10", n, len)));
+    let rows = sizes.map(|len| numbers.map(|n| carried("", n, len)));
     for (row, len) in rows.iter().zip(sizes) {
         assert!(
             row.is_sorted_by(|more, fewer| more > fewer),
@@ -222,8 +229,9 @@ fn size_and_number_decide() {
 #[test]
 fn sixteen_attempts() {
     let length = Span::secs(4);
-    for (attempts, selector) in [(16, "ethernet-10"), (3, "ethernet-10:attempts=3")] {
-        let run = Saturated::new(&resolved(selector), 24, SMALL, 7).run(length);
+    let tried = |knobs: &str| resolved(&format!("ethernet-10:turnaround=0s{knobs}"));
+    for (attempts, knobs) in [(16, ""), (3, ":attempts=3")] {
+        let run = Saturated::new(&tried(knobs), 24, SMALL, 7).run(length);
         let excessive: u64 = run
             .network
             .counters()
@@ -251,7 +259,7 @@ fn sixteen_attempts() {
         );
     }
     // One attempt: whoever collides has lost.
-    let run = Saturated::new(&resolved("ethernet-10:attempts=1"), 2, SMALL, 7).run(length);
+    let run = Saturated::new(&tried(":attempts=1"), 2, SMALL, 7).run(length);
     assert_eq!(run.collisions(), run.lost.len() as u64);
     assert!(
         run.delivered.iter().all(|frames| *frames == 0),
@@ -263,8 +271,7 @@ fn sixteen_attempts() {
 /// (e) Who wins once has a fresh counter, and wins again: two stations send in runs of hundreds, and are even in the end.
 #[test]
 fn the_winner_captures() {
-    let spec = resolved("ethernet-10");
-    let run = Saturated::new(&spec, 2, LARGE, 7).run(Span::secs(60));
+    let run = Saturated::new(&standard(), 2, LARGE, 7).run(Span::secs(60));
     let changes = run
         .order
         .windows(2)
@@ -290,17 +297,14 @@ fn a_switch_has_no_collisions() {
         );
     }
     // The same two on a segment of that rate.
-    let run = Saturated::new(&resolved("ethernet-10"), 2, LARGE, 7).run(length);
+    let run = Saturated::new(&standard(), 2, LARGE, 7).run(length);
     assert!(run.collisions() > 0 && run.carried(length) < 10.0);
 }
 
 /// S18: the segment at ten times the rate carries nearly ten times as much; its ends are further apart, in bits.
 #[test]
 fn a_faster_segment() {
-    let (slow, fast) = (
-        carried("ethernet-10", 10, LARGE),
-        carried("ethernet-10:rate=100Mbit", 10, LARGE),
-    );
+    let (slow, fast) = (carried("", 10, LARGE), carried(":rate=100Mbit", 10, LARGE));
     assert!(fast > 9.8 * slow && fast < 10.0 * slow, "{fast} to {slow}");
 }
 
@@ -379,7 +383,7 @@ fn all_hear_a_broadcast() {
 /// The mean and the worst delay grow with the load, and frames are lost from about 70 % on, as in INET's showcase.
 #[test]
 fn delay_grows_with_load() {
-    let spec = resolved("ethernet-10");
+    let spec = standard();
     for len in [SMALL, LARGE] {
         let loads = [0.1, 0.3, 0.5, 0.7, 0.9];
         let rows = loads.map(|load| {
@@ -395,35 +399,83 @@ fn delay_grows_with_load() {
 
 #[test]
 fn one_stream_has_the_whole_segment() {
-    let length = Span::secs(2);
+    let length = Span::secs(10);
     let spec = resolved("ethernet-10");
     let run = Saturated::new(&spec, 1, LARGE, 7).run(length);
     assert_eq!(run.collisions(), 0);
-    // 1448 user bytes of 1538: 9.415 Mb/s.
-    let user = run.delivered[0] as f64 * 1_448.0 * 8.0 / 2.0;
+    // 1448 user bytes of 1538: 9.415 Mb/s; and 2 us in 1230.4 of turnaround, 0.16 %.
+    let user = run.delivered[0] as f64 * 1_448.0 * 8.0 / 10.0;
     let most = tcp_max(&spec, Headers::Timestamps).expect("there is a rate") as f64;
+    assert!(
+        user < most * 0.999 && user > most * 0.998,
+        "{user} of {most}"
+    );
+    let run = Saturated::new(&standard(), 1, LARGE, 7).run(length);
+    let user = run.delivered[0] as f64 * 1_448.0 * 8.0 / 10.0;
     assert!(user <= most && user > most * 0.999, "{user} of {most}");
 }
 
-/// Segments and their acknowledgements: the share that contention takes from the closed form.
+/// Segments and their acknowledgements share the segment; the standard's MAC takes more from them.
 #[test]
 fn acknowledgements_use_the_segment() {
     let spec = resolved("ethernet-10");
     let most = tcp_with_acks(&spec, Headers::Timestamps).expect("there is a rate") as f64;
     assert!((most / 1e6 - 9.147).abs() < 5e-4, "{most}");
+    for window in [2, 11, 44] {
+        let got = stream(&spec, window);
+        assert_eq!((got.lost, got.collisions), (0, 0), "{window}");
+        let user = got.user;
+        assert!(user < most && user > most * 0.995, "{user} of {most}");
+    }
     // Two segments a turn: nobody contends, and only the way there and back is lost.
-    let alone = stream(&spec, 2);
+    let alone = stream(&standard(), 2).user;
     assert!(alone < most && alone > most * 0.998, "{alone} of {most}");
-    // A sender that always has more collides with each acknowledgement.
-    let full = stream(&spec, 11);
-    assert!(full > most * 0.75 && full < most * 0.97, "{full} of {most}");
+    // A sender that always has more collides with each acknowledgement, where adapters lose no time.
+    let full = stream(&standard(), 11);
+    assert!(
+        full.user > most * 0.75 && full.user < most * 0.97,
+        "{} of {most}",
+        full.user
+    );
+    assert!(full.collisions > 1_000, "{}", full.collisions);
 }
 
-/// Bits a second of user bytes with a window of so many segments and an acknowledgement for every second one.
-fn stream(spec: &NetworkSpec, window: u64) -> f64 {
+/// Two that always have frames take turns, however long the segment: who waits hears the other's end, and is heard, before
+/// the turnaround is over.
+#[test]
+fn two_stations_take_turns() {
+    for (selector, len) in [
+        ("ethernet-10", LARGE),
+        ("ethernet-10", SMALL),
+        ("ethernet-10:propagation=10us:turnaround=21us", LARGE),
+    ] {
+        let length = Span::secs(4);
+        let run = Saturated::new(&resolved(selector), 2, len, 7).run(length);
+        // Both begin at once, and the loser may wait for some slots.
+        let later = &run.order[20..];
+        assert!(
+            later.windows(2).all(|pair| pair[0].1 != pair[1].1),
+            "{selector} {len}"
+        );
+        assert!(run.collisions() < 20 && run.lost.is_empty());
+        // A frame each, and the way there.
+        assert!(run.carried(length) > if len == LARGE { 9.9 } else { 9.8 });
+    }
+}
+
+/// What a stream came to.
+struct Stream {
+    /// Bits a second of user bytes.
+    user: f64,
+    lost: u64,
+    collisions: u64,
+}
+
+/// A window of so many segments and an acknowledgement for every second one.
+fn stream(spec: &NetworkSpec, window: u64) -> Stream {
     let length = Span::secs(10);
     let mut network = Fabric::new(spec, 2, 1).expect("it is right");
-    let (mut sent, mut received, mut acked) = (0, 0, 0);
+    let (mut sent, mut received, mut acked, mut lost) = (0, 0, 0, 0);
     let mut now = Instant::START;
     loop {
         while sent < acked + window && network.ready(Port(0), Class::default()) {
@@ -432,7 +484,12 @@ fn stream(spec: &NetworkSpec, window: u64) -> f64 {
         }
         now = network.poll_at().expect("the stream goes on");
         if now > at(length) {
-            return received as f64 * 1_448.0 * 8.0 / 10.0;
+            let access = &network.counters().access;
+            return Stream {
+                user: received as f64 * 1_448.0 * 8.0 / 10.0,
+                lost,
+                collisions: access.iter().map(|station| station.collisions).sum(),
+            };
         }
         while let Some(event) = network.poll(now) {
             match event {
@@ -444,8 +501,9 @@ fn stream(spec: &NetworkSpec, window: u64) -> f64 {
                 }
                 Event::Deliver { id, .. } => acked = acked.max(id.0 / 2),
                 // What is lost is sent again at once; only the time counts here.
-                Event::Lost { id, .. } if id.0 % 2 == 0 => sent -= 1,
+                Event::Lost { id, .. } if id.0 % 2 == 0 => (sent, lost) = (sent - 1, lost + 1),
                 Event::Lost { id, .. } => {
+                    lost += 1;
                     network.offer(now, frame(id.0, 1, To::One(Port(0)), 52));
                 }
                 _ => {}
@@ -472,12 +530,12 @@ fn a_segment_takes_a_rate_and_nothing_else() {
             }
         }
     }
-    // At 5 Mb/s; then a gap and a frame at 10.
+    // At 5 Mb/s; then a gap, the turnaround and a frame at 10.
     assert_eq!(
         times,
         [
             2_441_600_000 + 925_000,
-            2_441_600_000 + 925_000 + 1_230_400_000
+            2_441_600_000 + 925_000 + 1_230_400_000 + 2_000_000
         ]
     );
     // A slot of 512 bits at 1 Gb/s is too short for 185 m.
@@ -517,7 +575,9 @@ fn what_cannot_be_is_refused() {
         ("ethernet-10:attempts=0", "1 to 64"),
         ("ethernet-10:backoff_limit=40", "1 to 20"),
         ("ethernet-10:framing=fddi", "ethernet"),
+        ("ethernet-10:turnaround=1001us", "0 to 1ms"),
     ] {
         assert!(message(selector).contains(words), "{}", message(selector));
     }
+    assert!(resolve("ethernet-10:turnaround=1ms", &|_| unreachable!()).is_ok());
 }

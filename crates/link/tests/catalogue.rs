@@ -371,6 +371,7 @@ fn knobs_of_segments_and_rings_turn() {
         ("ethernet-10", "jam=6B"),
         ("ethernet-10", "attempts=4"),
         ("ethernet-10", "backoff_limit=8"),
+        ("ethernet-10", "turnaround=0s"),
         ("ethernet-10", "length_m=500"),
         ("fddi", "ttrt=20ms"),
         ("fddi", "stations=16"),

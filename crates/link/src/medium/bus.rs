@@ -25,6 +25,10 @@ pub struct Bus {
     pub attempts: u32,
     /// From so many collisions on the range of the backoff grows no more, 1 to 20.
     pub backoff_limit: u32,
+    /// How much later than a gap after its own frame a station is ready to begin its next one, 0 to 1 ms. Who waits
+    /// elsewhere is heard before if this is longer than the signal's way there and back; with 0, the standard's, all begin
+    /// at once and who has sent before mostly wins.
+    pub turnaround: Span,
 }
 
 impl Default for Bus {
@@ -34,6 +38,7 @@ impl Default for Bus {
             jam: Bytes(4),
             attempts: 16,
             backoff_limit: 10,
+            turnaround: Span::ZERO,
         }
     }
 }
@@ -43,6 +48,7 @@ const MIN_FRAME: Bytes = Bytes(64);
 const GAP: Bytes = Bytes(12);
 /// The part of the gap in which carrier starts it anew.
 const GAP_FIRST: Bytes = Bytes(8);
+const TURNAROUND_MAX: Span = Span::millis(1);
 
 impl Bus {
     /// Whether its values are in their ranges and fit the rest of `spec`.
@@ -79,6 +85,15 @@ impl Bus {
                 return refuse(key, format!("is {value}, but 1 to {most} are possible"));
             }
         }
+        if self.turnaround > TURNAROUND_MAX {
+            return refuse(
+                "bus.turnaround",
+                format!(
+                    "is {}, but 0 to {TURNAROUND_MAX} are possible",
+                    self.turnaround
+                ),
+            );
+        }
         match self.shortfall(&spec.line) {
             None => Ok(()),
             Some(most) => refuse(
@@ -103,7 +118,7 @@ impl Bus {
     }
 
     /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the segment: with preamble and gap. Collisions
-    /// are not counted.
+    /// and the turnaround are not counted.
     pub(crate) fn frame_time(&self, spec: &NetworkSpec, len: Bytes) -> Span {
         spec.line.time(len)
     }

@@ -4,12 +4,13 @@
 //!          been away for one. Carrier that comes in the last third of the gap no longer stops a frame that waits. What
 //!          one station sends is sensed at another after the signal's way between them, so that stations which start within
 //!          that time collide: each ends its preamble, sends the jam and waits a random number of slots, of a range that
-//!          doubles with each collision of the frame. A frame is given up after as many attempts as are allowed. Each
-//!          station defers to, collides with and hears each signal at its own place; nothing is decided in common.
+//!          doubles with each collision of the frame. A frame is given up after as many attempts as are allowed. After a frame
+//!          that came through, its station begins the next one a turnaround later than a gap from its end, if it senses no
+//!          carrier by then; who has waited for others begins after the gap alone. Each station defers to, collides with and hears each signal at its own place; nothing is decided in common.
 //! Source:  IEEE 802.3 §4.2.3.2 (deference, collision, jam, backoff), §4.2.8 (the same as a program), §4.4.2 (gap 96 bits,
 //!          slot 512, jam 32, 16 attempts, backoff limit 10); Metcalfe and Boggs 1976. Deviations: stations stand at equal
 //!          distances, hosts in the order of their ports, background stations at the far end; signals are sensed as soon
-//!          as they are there.
+//!          as they are there; the turnaround is the adapter's, in no standard.
 //! Units:   times from whole bytes on the line, each rounded up; nothing is drawn but slots.
 //! Checked: `tests/bus.rs`; `tests/properties.rs`.
 
@@ -43,6 +44,8 @@ struct Access {
     /// Since when it has had this frame before all others; and when its own last signal ended.
     since: Instant,
     sent: Instant,
+    /// Before when it cannot begin another frame, after one that came through.
+    turned: Instant,
     /// When it starts to send, as far as is known.
     starts: Option<Instant>,
 }
@@ -127,7 +130,7 @@ impl Segment {
         if station.current.is_some() || station.wants.is_some() || station.turns.is_empty() {
             return;
         }
-        (station.wants, station.since) = (Some(now), now);
+        (station.wants, station.since) = (Some(now.max(station.turned)), now);
         self.plan(index);
     }
 
@@ -322,6 +325,7 @@ impl Segment {
     fn leave(&mut self, now: Instant, index: usize, edge: &mut Edge) {
         let station = &mut self.stations[index];
         let (frame, target) = station.current.take().expect("it was on the line");
+        station.turned = now + self.times.gap + self.table.turnaround;
         let waited = (now - self.times.frame(frame.len)).since(station.since);
         if let Some(counters) = access(edge, self.ports, index) {
             counters.access_max = counters.access_max.max(waited);
@@ -362,6 +366,7 @@ impl Access {
             wants: None,
             since: Instant::START,
             sent: Instant::START,
+            turned: Instant::START,
             starts: None,
         }
     }
@@ -527,9 +532,14 @@ mod tests {
         fn collisions_are_those_of_the_wire(
             way in prop_oneof![Just(0u64), Just(925_000), 0u64..24_000_000],
             ports in 2u16..9,
+            turnaround in prop_oneof![Just(0u64), Just(2_000_000), 0u64..1_000_000_000],
             offers in proptest::collection::vec((prop_oneof![Just(0u64), 0u64..3_000_000, 0u64..3_000_000_000], 0u16..9, 0u64..1_500), 1..80),
         ) {
-            let spec = resolve(&format!("ethernet-10:propagation={way}ps"), &|_| unreachable!()).unwrap();
+            let spec = resolve(
+                &format!("ethernet-10:propagation={way}ps:turnaround={turnaround}ps"),
+                &|_| unreachable!(),
+            )
+            .unwrap();
             let (segment, sent) = sent(&spec, ports, &offers);
             let times = segment.times;
             for one in &sent {
@@ -556,7 +566,8 @@ mod tests {
                 }
                 prop_assert!(one.end.since(one.start) >= times.preamble + times.jam);
                 for own in sent.iter().filter(|own| own.station == one.station && own.end <= one.start) {
-                    prop_assert!(one.start.since(own.end) >= times.gap);
+                    let turnaround = Span::picos(if own.collides { 0 } else { turnaround });
+                    prop_assert!(one.start.since(own.end) >= times.gap + turnaround);
                 }
             }
         }
