@@ -407,9 +407,11 @@ fn shared() -> impl Strategy<Value = NetworkSpec> {
             } else {
                 // At most 240 bit times fit into a slot there and back.
                 let way = 240_000_000_000_000 / rate * way / 20;
+                // None in a third of them.
+                let turnaround = spare.saturating_sub(3_000);
                 format!(
                     "topology = \"bus\"\n{head}{tail}framing = \"ethernet\"\npropagation = \"{way}ps\"\n\
-                     [bus]\nattempts = {attempts}\n"
+                     [bus]\nattempts = {attempts}\nturnaround = \"{turnaround}ns\"\n"
                 )
             };
             parse("random", &text).expect(&text)
