@@ -279,6 +279,21 @@ mod tests {
         }
     }
 
+    /// Where stations share a medium, acknowledgements take their part of it. The rest of the gap to the closed form is a
+    /// turnaround and the way between two stations, or the token's.
+    #[test]
+    fn shared_media_are_filled() {
+        for selector in ["ethernet-10", "fddi"] {
+            let spec = spec(selector);
+            let most = sonde_link::tcp_with_acks(&spec, Headers::Timestamps).unwrap();
+            let got = tcp_expected(&spec, &Sender::modern()).unwrap();
+            assert!(
+                got <= most && got >= most - most / 500,
+                "{selector}: {got} of {most}"
+            );
+        }
+    }
+
     /// Without a rate all segments of a turn arrive together: the window, in whole segments, every round trip. The last of
     /// an odd number is acknowledged with the first of the next turn.
     #[test]
