@@ -79,6 +79,15 @@ pub(crate) fn room(frame: &Frame) -> Bytes {
     }
 }
 
+/// What a frame takes of the room of the station that sends it: what a server at the end of a line sends takes none.
+pub(crate) fn room_at(frame: &Frame, port: Port) -> Bytes {
+    if frame.from == port {
+        room(frame)
+    } else {
+        Bytes::ZERO
+    }
+}
+
 /// A frame is lost, and counted for its circuit.
 pub(crate) fn lose(
     at: Instant,

@@ -9,7 +9,7 @@ use super::{Cells, Step, Vc};
 use crate::edge::Edge;
 use crate::medium::atm::abr::{Management, Source, bits_a_second};
 use crate::medium::atm::gcra::{Buckets, Gcra, burst_tolerance};
-use crate::medium::atm::pdu::{End, Pdu, is_ghost, lose, room};
+use crate::medium::atm::pdu::{End, Pdu, is_ghost, lose, room_at};
 use crate::medium::atm::queue::Cell;
 use crate::medium::atm::route::Route;
 use crate::medium::atm::spec::{Category, Contract};
@@ -142,7 +142,7 @@ impl Cells {
         let place = (rank, paced.then_some(vc));
         let uplink = &mut self.uplinks[usize::from(port.0)];
         uplink.ghosts += u64::from(is_ghost(&frame));
-        if !uplink.push(number, room(&frame), place) {
+        if !uplink.push(number, room_at(&frame, port), place) {
             let (buckets, source) = if paced {
                 self.shape(port, frame.class)
             } else {
@@ -202,7 +202,7 @@ impl Cells {
         let on_line = uplink.free_at + uplink.way + self.plan.latency();
         if pdu.unsent == pdu.cells {
             pdu.head_at = on_line + pdu.delay.unwrap_or_default();
-            uplink.start(room(&pdu.frame));
+            uplink.start(room_at(&pdu.frame, port));
             uplink.ghosts -= u64::from(is_ghost(&pdu.frame));
             if uplink.wake() {
                 edge.ready(now, port);
