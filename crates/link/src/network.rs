@@ -281,8 +281,6 @@ pub enum Change {
     Fault(Fault),
     /// A flow of background traffic has this level from now on, by schedule or command.
     Load(Flow),
-    /// The connection manager can be reached again (true), or cannot.
-    Manager(bool),
 }
 
 impl Network for Box<dyn Network + Send> {

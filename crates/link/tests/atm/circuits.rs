@@ -77,10 +77,10 @@ fn the_manager_clears_and_restores() {
         (at + took, Change::CircuitUp(port(a), port(b), took))
     };
     let told = [
-        (at, Change::Manager(true)),
         down(0, 1),
         down(0, 2),
         down(1, 2),
+        (at, Change::Fault(Fault::Manager { up: true })),
         up(1, 0, 1),
         up(2, 0, 2),
         up(3, 1, 2),

@@ -133,7 +133,6 @@ impl Atm {
         }
         self.permanent.is_reached = up;
         self.permanent.round += 1;
-        edge.change(now, Change::Manager(up));
         if !up {
             return Ok(());
         }
