@@ -528,7 +528,7 @@ mod tests {
         let mut edge = Edge::new(&spec, 3, 1);
         for number in 0..count {
             let frame = Frame {
-                id: FrameId(1 << 63 | number),
+                id: FrameId(number),
                 from: Port(from),
                 to: To::One(Port(2)),
                 len: Bytes(9_180),
