@@ -135,7 +135,7 @@ pub enum Refused {
         remedy: &'static str,
     },
     /// A port is not on this network, or is named twice.
-    #[error("port {} is not usable here: the network has {ports} ports, counted from 0, and a circuit joins two of them", .port.0)]
+    #[error("h{} cannot be meant here: the network has h1 to h{ports}, and where two are named they differ", .port.0 + 1)]
     NoSuchPort {
         /// The port asked for.
         port: Port,
@@ -143,7 +143,7 @@ pub enum Refused {
         ports: u16,
     },
     /// All circuits of a port are being set up, so that none can be given up for another.
-    #[error("all {table} circuits of port {} are being set up; wait for one, or enlarge the table (`table=1024`)", .port.0)]
+    #[error("all {table} circuits of h{} are being set up; wait for one, or enlarge the table (`table=1024`)", .port.0 + 1)]
     TableFull {
         /// The port.
         port: Port,
