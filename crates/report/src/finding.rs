@@ -9,6 +9,7 @@ mod ceiling;
 mod cold;
 mod cpu;
 mod fidelity;
+mod load;
 mod loss;
 mod mtu;
 mod noise;
@@ -93,7 +94,10 @@ impl Finding {
 /// All findings of a run.
 pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
-    all.extend(fidelity::untrue(index));
+    for load in index.loads() {
+        all.extend(fidelity::untrue(index, load));
+    }
+    all.extend(load::reached(index));
     all.extend(precision::not_measured(index));
     all.extend(precision::launches_missing(index));
     all.extend(precision::wide(index));
@@ -101,7 +105,9 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(ceiling::above(index));
     all.extend(pairs::apart(index));
     all.extend(noise::stolen(index));
-    all.extend(cpu::host_exhausted(index));
+    for load in index.loads() {
+        all.extend(cpu::host_exhausted(index, load));
+    }
     for line in index.lines() {
         all.extend(window::receiver(index, line));
         all.extend(window::sender(index, line));
@@ -117,6 +123,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
         all.extend(noise::outliers(index, line));
     }
     all.extend(ceiling::near(index));
+    all.extend(load::queueing(index));
     let mut rules: Vec<String> = Vec::new();
     for finding in &all {
         if !rules.contains(&finding.rule) {

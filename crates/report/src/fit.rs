@@ -3,7 +3,8 @@
 //! Model:   warm latency against size is fitted as message + frames × frame + bytes × byte, none negative. What is paid
 //!          only once is the whole cold start less a warm round trip of the same size; where no message of that size was
 //!          measured warm, less twice the fitted latency. The half-performance size is where single messages reach half of
-//!          the ceiling of a stream, or where the network has none, half of their own largest rate.
+//!          the ceiling of a stream, or where the network has none, half of their own largest rate. All of it is of idle
+//!          networks: under load a message also waits.
 //! Source:  Hockney, Parallel Computing 20 (1994) §2, r∞ and n½; NASA TM-107196, cold less warm. Deviations: frames apart.
 //! Units:   nanoseconds and bytes.
 //! Checked: `a_line_is_taken_apart`, `a_cold_start_less_a_warm_round_trip`, `half_the_ceiling_or_half_of_its_own`.
@@ -41,11 +42,7 @@ pub struct FitRow {
 
 /// The fits of a run, in the order of its lines.
 pub(crate) fn fits(index: &Index<'_>) -> Vec<FitRow> {
-    index
-        .lines()
-        .iter()
-        .filter_map(|line| fit(index, line))
-        .collect()
+    index.lines().filter_map(|line| fit(index, line)).collect()
 }
 
 fn fit(index: &Index<'_>, line: &Line) -> Option<FitRow> {
@@ -120,8 +117,11 @@ impl HalfSize {
     }
 }
 
-/// The half-performance size of a line; `None` where no single messages were measured.
+/// The half-performance size of an idle line; `None` where no single messages were measured.
 pub(crate) fn half_size(index: &Index<'_>, line: &Line) -> Option<HalfSize> {
+    if !line.is_idle() {
+        return None;
+    }
     let points: Vec<(u64, u64)> = index
         .of(line, MESSAGE)
         .into_iter()
@@ -188,6 +188,7 @@ mod tests {
             network: network.into(),
             path: "tcp".into(),
             wait: Some("block".into()),
+            load: None,
         };
         let run = Runs::new()
             .network(net("ethernet-100").line(100_000_000))

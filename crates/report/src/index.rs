@@ -1,7 +1,8 @@
 //! A run as rules look at it: its rows by what they are of, and the launches behind a cell.
 //!
-//! Model:   a line is one (network, path, wait): what one curve on a plot is of. Lines come in the order of the rows.
-//! Checked: the tests of the rules that use it.
+//! Model:   a line is one (network, path, wait, load): what one curve on a plot is of. Lines come in the order of the rows.
+//!          Rules about ceilings, cold starts, windows and the like look at idle lines only; ceilings are of an idle network.
+//! Checked: `loads_are_lines_of_their_own`; the tests of the rules that use it.
 
 use std::collections::BTreeMap;
 
@@ -58,21 +59,29 @@ pub(crate) const fn step(step: Step) -> Kind {
     }
 }
 
-/// One (network, path, wait).
+/// One (network, path, wait, load).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Line {
     pub network: String,
     pub path: String,
     pub wait: Option<String>,
+    /// Traffic of others in the network, as `0.6`; `None` where it was idle.
+    pub load: Option<String>,
 }
 
 impl Line {
-    fn of(row: &ResultRow) -> Self {
+    pub fn of(row: &ResultRow) -> Self {
         Self {
             network: row.network.clone(),
             path: row.path.clone(),
             wait: row.wait.clone(),
+            load: row.load.clone(),
         }
+    }
+
+    /// Whether nothing but the measurement was on the network.
+    pub fn is_idle(&self) -> bool {
+        self.load.is_none()
     }
 
     /// Whether its threads ask again and again instead of sleeping.
@@ -117,8 +126,26 @@ impl<'a> Index<'a> {
         }
     }
 
-    pub fn lines(&self) -> &[Line] {
+    /// The lines of idle networks.
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.is_idle())
+    }
+
+    /// All lines, those under load too.
+    pub fn every_line(&self) -> &[Line] {
         &self.lines
+    }
+
+    /// Every load of the run in the order of the rows; `None` for idle.
+    pub fn loads(&self) -> Vec<Option<&str>> {
+        let mut all = Vec::new();
+        for line in &self.lines {
+            let load = line.load.as_deref();
+            if !all.contains(&load) {
+                all.push(load);
+            }
+        }
+        all
     }
 
     pub fn cell(&self, id: &str) -> Option<&'a CellRecord> {
@@ -185,9 +212,9 @@ impl<'a> Index<'a> {
         })
     }
 
-    /// What a stream can reach by the model: the ceiling of its path.
+    /// What a stream can reach by the model: the ceiling of its path on an idle network. Under load there is none.
     pub fn ceiling(&self, line: &Line) -> Option<f64> {
-        let network = self.network(&line.network)?;
+        let network = self.network(&line.network).filter(|_| line.is_idle())?;
         let stated = network
             .ceilings
             .iter()
@@ -214,7 +241,11 @@ impl<'a> Index<'a> {
             .map(|row| 2.0 * p50(row))
             .filter(|ns| *ns > 0.0);
         measured.or_else(|| {
-            let model = self.network(&line.network)?.row.one_way_1b_ns?;
+            let model = self
+                .network(&line.network)
+                .filter(|_| line.is_idle())?
+                .row
+                .one_way_1b_ns?;
             Some(2.0 * model as f64)
         })
     }
@@ -346,5 +377,54 @@ pub(crate) fn words(row: &ResultRow) -> String {
     let size = row
         .size_bytes
         .map_or(String::new(), |size| format!(" of {}", crate::bytes(size)));
-    format!("{phase}{what}{size} by {} on {}", row.path, row.network)
+    let load = under(row.load.as_deref());
+    format!(
+        "{phase}{what}{size} by {} on {}{load}",
+        row.path, row.network
+    )
+}
+
+/// What follows a network's name where it was not idle: ` under load 0.9`.
+pub(crate) fn under(load: Option<&str>) -> String {
+    load.map_or(String::new(), |load| format!(" under load {load}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, line, net};
+
+    #[test]
+    fn loads_are_lines_of_their_own() {
+        let run = Runs::new()
+            .network(net("lan").line(100_000_000))
+            .latency("lan", "udp", 1, 10_000)
+            .load("0.9")
+            .latency("lan", "udp", 1, 50_000)
+            .done();
+        let index = Index::new(&run);
+        assert_eq!(index.loads(), [None, Some("0.9")]);
+        let idle = line("lan", "udp");
+        assert_eq!(index.lines().collect::<Vec<_>>(), [&idle]);
+        let loaded = &index.every_line()[1];
+        let medians = |line| {
+            let rows = index.of(line, LATENCY);
+            rows.into_iter().map(p50).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (medians(&idle), medians(loaded)),
+            (vec![10_000.0], vec![50_000.0])
+        );
+        let tcp = |load: Option<&str>| Line {
+            load: load.map(Into::into),
+            ..line("lan", "tcp")
+        };
+        assert_eq!(index.ceiling(&tcp(None)), Some(94_148_000.0));
+        assert_eq!(index.ceiling(&tcp(Some("0.9"))), None);
+        let rows = index.of(loaded, LATENCY);
+        assert_eq!(
+            words(rows[0]),
+            "latency of 1 B by udp on lan under load 0.9"
+        );
+    }
 }

@@ -11,6 +11,7 @@ mod fit;
 mod format;
 mod index;
 mod page;
+mod queueing;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -20,5 +21,6 @@ pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use page::{PageError, has_page, html};
-pub use table::{findings_text, rows_table, summary_table};
+pub use queueing::QueueingRow;
+pub use table::{findings_text, queueing_table, rows_table, summary_table};
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -1,10 +1,10 @@
-//! What the terminal shows: a line a network and path, every row, and the findings.
+//! What the terminal shows: a line a network, path and load, every row, and the findings.
 //!
 //! Model:   numbers stand right-aligned below a head with their unit; what was not measured is a dash. A table wider than the
 //!          terminal is given in two, each with the same first columns. No colours: it reads the same in a file.
 //! Units:   µs, Mb/s (decimal), bytes, ns a byte, per cent.
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
-//!          `findings_are_wrapped`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
+//!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
 use std::fmt::Write;
 
@@ -15,6 +15,7 @@ use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
 use crate::format::{bytes, percent, plain, significant};
 use crate::index::{Index, LATENCY, Line, START, p50, step};
+use crate::queueing::QueueingRow;
 use crate::view::View;
 
 const DASH: &str = "-";
@@ -91,39 +92,43 @@ fn widest(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// One line a network and path: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
+/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
 pub fn summary_table(run: &Run, width: usize) -> String {
     let index = Index::new(run);
-    let Some(first) = index.lines().first() else {
+    let all = index.every_line();
+    let Some(first) = all.first() else {
         return "Nothing was measured.".into();
     };
     let mut sheet = Sheet {
         heads: HEADS.iter().map(|head| (*head).into()).collect(),
-        lines: index
-            .lines()
-            .iter()
-            .map(|line| summary_line(&index, line))
-            .collect(),
-        keys: WAIT + 1,
+        lines: all.iter().map(|line| summary_line(&index, line)).collect(),
+        keys: LOAD + 1,
         first: 4,
-        words: WAIT + 1,
+        words: LOAD + 1,
     };
-    // The wait is a column only where there are several.
-    if index.lines().iter().all(|line| line.wait == first.wait) {
-        sheet.heads.remove(WAIT);
+    // The load is a column only where there is any, the wait where there are several.
+    let single = [
+        (LOAD, all.iter().all(Line::is_idle)),
+        (WAIT, all.iter().all(|line| line.wait == first.wait)),
+    ];
+    for (column, _) in single.into_iter().filter(|(_, single)| *single) {
+        sheet.heads.remove(column);
         for line in &mut sheet.lines {
-            line.remove(WAIT);
+            line.remove(column);
         }
-        (sheet.keys, sheet.words) = (WAIT, WAIT);
+        sheet.keys -= 1;
+        sheet.words -= 1;
     }
     format!("{}\n\n{}", sheet.text(width), legend(&index, width))
 }
 
 const WAIT: usize = 2;
-const HEADS: [&str; 14] = [
+const LOAD: usize = 3;
+const HEADS: [&str; 15] = [
     "network",
     "path",
     "wait",
+    "load",
     "cold start\nµs",
     "1st\nµs",
     "2nd\nµs",
@@ -152,6 +157,7 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
         plain(&line.network),
         plain(&line.path),
         plain(line.wait.as_deref().unwrap_or(DASH)),
+        plain(line.load.as_deref().unwrap_or("idle")),
         micros(smallest(START)),
         micros(smallest(step(Step::First))),
         micros(smallest(step(Step::Second))),
@@ -171,8 +177,7 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
 fn fidelity(index: &Index<'_>, line: &Line) -> String {
     let mut cells = std::collections::BTreeMap::new();
     for row in &index.rows {
-        let same = row.network == line.network && row.path == line.path && row.wait == line.wait;
-        if let (true, Some(verdict)) = (same, &row.verdict) {
+        if let (true, Some(verdict)) = (Line::of(row) == *line, &row.verdict) {
             let late = cells.entry(&row.cell).or_insert(false);
             *late |= verdict.status == VerdictStatus::Failed;
         }
@@ -189,7 +194,7 @@ fn fidelity(index: &Index<'_>, line: &Line) -> String {
 fn legend(index: &Index<'_>, width: usize) -> String {
     let size = |kind| {
         let sizes: std::collections::BTreeSet<u64> = index
-            .lines()
+            .every_line()
             .iter()
             .filter_map(|line| index.of(line, kind).first()?.size_bytes)
             .collect();
@@ -205,6 +210,12 @@ fn legend(index: &Index<'_>, width: usize) -> String {
         size(START),
         size(LATENCY)
     );
+    let load = if index.every_line().iter().all(Line::is_idle) {
+        ""
+    } else {
+        " load: the part of a link that the traffic of others takes; the ceiling is of an idle one."
+    };
+    let text = text + load;
     wrapped(&text, width, "")
 }
 
@@ -238,16 +249,78 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
 /// A factor's name, and how it is read off a row.
 type Factor = (&'static str, fn(&ResultRow) -> String);
 
+/// What load adds to latency, a line a cell; `None` where nothing was measured both loaded and idle.
+pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
+    let rows = crate::queueing::queueing(&Index::new(run));
+    if rows.is_empty() {
+        return None;
+    }
+    let ns = |ns: i64| micros(Some(ns as f64));
+    let line = |row: &QueueingRow| {
+        let interval = match (row.ci95_low_ns, row.ci95_high_ns) {
+            (Some(low), Some(high)) => format!("{} – {}", ns(low), ns(high)),
+            _ => DASH.into(),
+        };
+        let agrees = match row.agrees() {
+            Some(true) => "within",
+            Some(false) => "outside",
+            None => DASH,
+        };
+        vec![
+            plain(&row.network),
+            plain(&row.path),
+            plain(row.wait.as_deref().unwrap_or(DASH)),
+            plain(&row.load),
+            significant(row.size_bytes as f64, 1),
+            micros(Some(row.idle_ns as f64)),
+            micros(Some(row.loaded_ns as f64)),
+            ns(row.waits_ns),
+            interval,
+            row.model_waits_ns().map_or(DASH.into(), ns),
+            agrees.into(),
+        ]
+    };
+    let sheet = Sheet {
+        heads: QUEUEING.map(Into::into).to_vec(),
+        lines: rows.iter().map(line).collect(),
+        keys: 5,
+        first: 3,
+        words: 4,
+    };
+    let legend = "Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
+                  for messages of one frame, and whether it lies in the interval.";
+    Some(format!(
+        "{}\n\n{}",
+        sheet.text(width),
+        wrapped(legend, width, "")
+    ))
+}
+
+const QUEUEING: [&str; 11] = [
+    "network",
+    "path",
+    "wait",
+    "load",
+    "size\nB",
+    "idle\nµs",
+    "loaded\nµs",
+    "waits\nµs",
+    "95 % interval\nµs",
+    "model\nµs",
+    "model is\n ",
+];
+
 /// Every row with its median, interval, extremes and count. What all rows share stands above them once.
 pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
     if rows.is_empty() {
         return "Nothing was measured.".into();
     }
-    let factors: [Factor; 7] = [
+    let factors: [Factor; 8] = [
         ("probe", probe),
         ("network", |row| plain(&row.network)),
         ("path", |row| plain(&row.path)),
         ("wait", |row| plain(row.wait.as_deref().unwrap_or(DASH))),
+        ("load", |row| plain(row.load.as_deref().unwrap_or(DASH))),
         ("from", |row| plain(row.src.as_deref().unwrap_or(DASH))),
         ("to", |row| plain(row.dst.as_deref().unwrap_or(DASH))),
         ("launches", |row| row.launches.to_string()),

@@ -17,6 +17,7 @@ pub(crate) fn line(network: &str, path: &str) -> Line {
         network: network.into(),
         path: path.into(),
         wait: Some("block".into()),
+        load: None,
     }
 }
 
@@ -108,6 +109,7 @@ pub(crate) struct Runs {
     run: Run,
     wait: String,
     profile: String,
+    load: Option<String>,
     settings: BTreeMap<String, String>,
     verdict: Option<Verdict>,
     disturbance: Interference,
@@ -165,6 +167,7 @@ impl Runs {
             },
             wait: "block".into(),
             profile: "modern".into(),
+            load: None,
             settings: BTreeMap::new(),
             verdict: None,
             disturbance: Interference::default(),
@@ -188,6 +191,12 @@ impl Runs {
 
     pub fn profile(mut self, profile: &str) -> Self {
         self.profile = profile.into();
+        self
+    }
+
+    /// Others send in the network: what is measured from here on is under this load.
+    pub fn load(mut self, load: &str) -> Self {
+        self.load = Some(load.into());
         self
     }
 
@@ -344,7 +353,7 @@ impl Runs {
             hosts: vec!["h1".into(), "h2".into()],
             profile: Some(self.profile.clone()),
             attachment: Some("tap".into()),
-            load: None,
+            load: self.load.clone(),
             size_bytes: of.size,
         };
         let id = factors.cell().unwrap();

@@ -20,6 +20,7 @@ use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50};
+use crate::queueing::{QueueingRow, queueing};
 
 /// The most buckets of a distribution.
 pub const BUCKETS_MAX: usize = 64;
@@ -59,6 +60,9 @@ pub struct View {
     pub launch_medians: Vec<LaunchMedians>,
     /// The cost of messages.
     pub fits: Vec<FitRow>,
+    /// What load adds to latency.
+    #[serde(default)]
+    pub queueing: Vec<QueueingRow>,
     /// What a person can act on, warnings first.
     pub findings: Vec<Finding>,
     /// Name and value of what held for the whole run.
@@ -115,6 +119,8 @@ pub struct InterferenceRow {
     pub path: String,
     /// The probe.
     pub probe: String,
+    /// The load of the network, as `0.6`; null where it was idle.
+    pub load: Option<String>,
     /// Times that a measuring thread was put aside, at all hosts and in all launches.
     pub involuntary_switches: u64,
     /// CPU time that a hypervisor took; null where no host can tell.
@@ -139,6 +145,7 @@ impl View {
             distributions,
             launch_medians,
             fits: fits(&index),
+            queueing: queueing(&index),
             verdict: verdict(&index, &findings),
             findings,
             conditions: conditions(&index),
@@ -165,7 +172,6 @@ fn verdict(index: &Index<'_>, findings: &[Finding]) -> String {
     );
     let mut reached: Vec<f64> = index
         .lines()
-        .iter()
         .filter(|line| line.path.starts_with("tcp"))
         .filter_map(|line| Some(p50(index.stream(line)?) / index.ceiling(line)?))
         .collect();
@@ -379,14 +385,18 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
     }
     // A launch is a record for each of its sizes, all with the same interference: it counts once.
     let mut launches = BTreeMap::new();
-    let mut order: Vec<[&str; 3]> = Vec::new();
+    type Key<'k> = ([&'k str; 3], Option<&'k str>);
+    let mut order: Vec<Key<'_>> = Vec::new();
     for cell in &index.run.cells {
         let factors = &cell.factors;
-        let key = [
-            factors.network.as_str(),
-            factors.path.as_str(),
-            factors.probe.as_str(),
-        ];
+        let key = (
+            [
+                factors.network.as_str(),
+                factors.path.as_str(),
+                factors.probe.as_str(),
+            ],
+            factors.load.as_deref(),
+        );
         if !order.contains(&key) {
             order.push(key);
         }
@@ -400,7 +410,7 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
             launches.entry(one).or_insert(&launch.interference);
         }
     }
-    let mut sums: BTreeMap<[&str; 3], Sums> = BTreeMap::new();
+    let mut sums: BTreeMap<Key<'_>, Sums> = BTreeMap::new();
     for ((key, ..), hosts) in launches {
         let sum = sums.entry(key).or_default();
         for at in hosts {
@@ -416,9 +426,10 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
         .filter_map(|key| {
             let sum = sums.remove(&key)?;
             Some(InterferenceRow {
-                network: key[0].into(),
-                path: key[1].into(),
-                probe: key[2].into(),
+                network: key.0[0].into(),
+                path: key.0[1].into(),
+                probe: key.0[2].into(),
+                load: key.1.map(Into::into),
                 involuntary_switches: sum.switches,
                 steal_ns: sum.steal_ns,
                 retransmits: sum.retransmits,

@@ -258,6 +258,9 @@ impl Task {
                 println!("{}", sonde_report::rows_table(&rows, width));
             } else {
                 println!("{}", sonde_report::summary_table(run, width));
+                if let Some(queueing) = sonde_report::queueing_table(run, width) {
+                    println!("\n{queueing}\n");
+                }
                 print_findings(run, width);
             }
         }

@@ -113,6 +113,9 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));
             } else {
                 println!("{}", sonde_report::summary_table(&run, width));
+                if let Some(queueing) = sonde_report::queueing_table(&run, width) {
+                    println!("\n{queueing}\n");
+                }
                 println!("{}", sonde_report::findings_text(&View::of(&run), width));
             }
             Ok(0)

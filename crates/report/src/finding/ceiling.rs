@@ -37,7 +37,7 @@ pub(super) fn near(index: &Index<'_>) -> Vec<Finding> {
                 ))
         })
     };
-    index.lines().iter().filter_map(near).collect()
+    index.lines().filter_map(near).collect()
 }
 
 /// `above-ceiling`, for all lines.
@@ -59,7 +59,7 @@ pub(super) fn above(index: &Index<'_>) -> Vec<Finding> {
                 )
         })
     };
-    index.lines().iter().filter_map(above).collect()
+    index.lines().filter_map(above).collect()
 }
 
 /// `below-expectation`.
@@ -115,9 +115,9 @@ fn causes(index: &Index<'_>, line: &Line) -> Vec<String> {
         super::loss::datagrams(index, line),
         super::loss::retransmits(index, line),
     ];
-    let host = super::cpu::host_exhausted(index)
+    let host = super::cpu::host_exhausted(index, None)
         .into_iter()
-        .chain(super::fidelity::untrue(index))
+        .chain(super::fidelity::untrue(index, None))
         .find(|finding| finding.network.as_deref() == Some(&line.network));
     found
         .into_iter()

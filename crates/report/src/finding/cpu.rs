@@ -2,7 +2,7 @@
 //!
 //! Model:   `cpu-bound`: the CPU time that one end's thread takes for a byte, times the rate, is at least 90 % of one CPU.
 //!          Threads that poll use a whole CPU always, and are left out. `host-exhausted`: the busier host of a launch used
-//!          at least 90 % of all its CPUs, in the median launch of a cell; said once a network. The hosts of a lab are one
+//!          at least 90 % of all its CPUs, in the median launch of a cell; said once a network and load. The hosts of a lab are one
 //!          machine, which also emulates the network: where that kept its times, this is a note, else a warning.
 //! Source:  iperf3's and netperf's reports of CPU use, which name no CPU: here it is said of how many. Threshold: a
 //!          thread above 90 % spends no noticeable time waiting for the network.
@@ -10,11 +10,11 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::{Quantity, Status, Testbed};
+use sonde_record::{Quantity, ResultRow, Status, Testbed};
 
 use super::{Finding, Severity};
 use crate::format::{rate, share, significant};
-use crate::index::{Index, Line, is_main, p50};
+use crate::index::{Index, Line, is_main, p50, under};
 
 /// Part of a CPU from which it is the limit.
 pub(super) const BUSY: f64 = 0.9;
@@ -57,10 +57,11 @@ pub(super) fn thread(index: &Index<'_>, line: &Line) -> Option<Finding> {
     Some(finding.remedy(remedy))
 }
 
-/// `host-exhausted`, once a network. In a lab that kept its times the emulation had the CPU that it needed: a note.
-pub(super) fn host_exhausted(index: &Index<'_>) -> Vec<Finding> {
+/// `host-exhausted` under a load or idle, once a network. In a lab that kept its times the emulation had the CPU that it needed: a note.
+pub(super) fn host_exhausted(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
     let mut networks: BTreeMap<&str, (usize, usize, f64)> = BTreeMap::new();
-    for row in index.rows.iter().filter(|row| is_main(row)) {
+    let same = |row: &&ResultRow| is_main(row) && row.load.as_deref() == load;
+    for row in index.rows.iter().filter(same) {
         let polls = row.wait.as_deref() == Some("poll");
         if row.status != Status::Measured || polls {
             continue;
@@ -73,7 +74,7 @@ pub(super) fn host_exhausted(index: &Index<'_>) -> Vec<Finding> {
         *full += usize::from(busy >= BUSY);
         *most = most.max(busy);
     }
-    let late = super::fidelity::untrue(index);
+    let late = super::fidelity::untrue(index, load);
     networks
         .into_iter()
         .filter(|(_, (_, full, _))| *full > 0)
@@ -83,7 +84,8 @@ pub(super) fn host_exhausted(index: &Index<'_>) -> Vec<Finding> {
                 .iter()
                 .any(|row| row.network == network && row.testbed == Testbed::Lab);
             let sentence = format!(
-                "In {full} of {all} measurements on {network} a host had no CPU left: up to {} of all its CPUs were in use.",
+                "In {full} of {all} measurements on {network}{} a host had no CPU left: up to {} of all its CPUs were in use.",
+                under(load),
                 share(most)
             );
             let remedy = if lab {
@@ -160,13 +162,13 @@ mod tests {
                 .done()
         };
         let loaded = run(1_960);
-        let found = host_exhausted(&Index::new(&loaded));
+        let found = host_exhausted(&Index::new(&loaded), None);
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence,
             "In 2 of 2 measurements on wire a host had no CPU left: up to 98.0 % of all its CPUs were in use."
         );
         let idle = run(900);
-        assert_eq!(host_exhausted(&Index::new(&idle)), []);
+        assert_eq!(host_exhausted(&Index::new(&idle), None), []);
     }
 }

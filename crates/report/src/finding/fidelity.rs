@@ -1,7 +1,7 @@
 //! Cells whose emulation did not keep its own times.
 //!
 //! Model:   `lateness`: the verdict of a row is failed (more than 1 % of its deliveries later than max(50 µs, 5 % of the
-//!          model's one-way time), or a frame lost in the attachment). Said once a network, with the worst cell.
+//!          model's one-way time), or a frame lost in the attachment). Said once a network and load, with the worst cell.
 //! Source:  the verdict, in the record of each cell.
 //! Checked: `late_cells_are_counted`.
 
@@ -11,12 +11,13 @@ use sonde_record::{ResultRow, VerdictStatus};
 
 use super::{Finding, Severity};
 use crate::format::{share, time};
-use crate::index::{Index, is_main, words};
+use crate::index::{Index, is_main, under, words};
 
-/// `lateness`, once a network.
-pub(super) fn untrue(index: &Index<'_>) -> Vec<Finding> {
+/// `lateness` under a load or idle, once a network.
+pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
     let mut networks: BTreeMap<&str, (BTreeSet<&str>, Vec<&ResultRow>)> = BTreeMap::new();
-    for row in index.rows.iter().filter(|row| is_main(row)) {
+    let same = |row: &&ResultRow| is_main(row) && row.load.as_deref() == load;
+    for row in index.rows.iter().filter(same) {
         let Some(verdict) = &row.verdict else {
             continue;
         };
@@ -40,7 +41,8 @@ pub(super) fn untrue(index: &Index<'_>) -> Vec<Finding> {
             })?;
             let verdict = worst.verdict.as_ref()?;
             let sentence = format!(
-                "The emulation of {network} did not keep its times in {} of {} cells, the worst being {}: do not trust them.",
+                "The emulation of {network}{} did not keep its times in {} of {} cells, the worst being {}: do not trust them.",
+                under(load),
                 late.len(),
                 judged.len(),
                 words(worst)
@@ -95,7 +97,7 @@ mod tests {
             .verdict(verdict(320))
             .latency("ethernet-1g", "udp", 64, 10_000)
             .done();
-        let found = untrue(&Index::new(&run));
+        let found = untrue(&Index::new(&run), None);
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence,
@@ -115,6 +117,6 @@ mod tests {
             .verdict(verdict(100))
             .latency("ethernet-1g", "tcp", 1, 10_000)
             .done();
-        assert_eq!(untrue(&Index::new(&run)), []);
+        assert_eq!(untrue(&Index::new(&run), None), []);
     }
 }

@@ -1,6 +1,6 @@
 //! Pairs of hosts that differ from the others, and the host that they share.
 //!
-//! Model:   of each cell that several pairs measured, a pair's slowness is its launches' median over that of the lower
+//! Model:   of each cell of an idle network that several pairs measured, a pair's slowness is its launches' median over that of the lower
 //!          quartile of the pairs (of rates, the inverse). A pair's slowness on a network is the median over all its cells.
 //!          `host-apart`: every pair with one host is at least 25 % slow, and every pair without it at most 10 %; there
 //!          are at least two of the former and one of the latter. `pair-apart`: else, a pair that is at least 25 % slow while the median pair is
@@ -39,8 +39,12 @@ pub(super) fn apart(index: &Index<'_>) -> Vec<Finding> {
 /// How slow each pair is on a network; 1 is like a quick one.
 fn slowness<'a>(index: &Index<'a>, network: &str) -> BTreeMap<Pair<'a>, f64> {
     let mut cells: BTreeMap<Pair<'a>, Vec<f64>> = BTreeMap::new();
-    let of_network =
-        |row: &&ResultRow| row.network == network && row.status == Status::Measured && is_main(row);
+    let of_network = |row: &&ResultRow| {
+        row.network == network
+            && row.load.is_none()
+            && row.status == Status::Measured
+            && is_main(row)
+    };
     for row in index.rows.iter().filter(of_network) {
         for (pair, slow) in slowness_in(index, row) {
             cells.entry(pair).or_default().push(slow);

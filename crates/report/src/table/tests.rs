@@ -87,6 +87,42 @@ fn several_waits_are_a_column() {
     assert!(text.contains("udp   poll "), "{text}");
 }
 
+const LOADED: &str = "
+network   path  load  cold start  1st  2nd  latency  stream  ceiling  reached  n½   src   dst  emulation
+                              µs   µs   µs       µs    Mb/s     Mb/s        %   B  ns/B  ns/B
+─────────────────────────────────────────────────────────────────────────────────────────────────────────
+atm-oc3c  udp   idle           -    -    -    40.00       -        -        -   -     -     -          -
+atm-oc3c  udp   0.9            -    -    -    52.10       -        -        -   -     -     -          -
+";
+
+#[test]
+fn a_load_is_a_line_of_its_own() {
+    let runs = Runs::new()
+        .network(net("atm-oc3c").line(155_520_000))
+        .latency("atm-oc3c", "udp", 1, 40_000)
+        .stream("atm-oc3c", "udp", 134_000_000);
+    assert_eq!(queueing_table(&runs.done(), 200), None);
+    let run = Runs::new()
+        .network(net("atm-oc3c").line(155_520_000))
+        .latency("atm-oc3c", "udp", 1, 40_000)
+        .latency("atm-oc3c", "udp", 16_384, 2_000_000)
+        .load("0.9")
+        .latency("atm-oc3c", "udp", 16_384, 9_000_000)
+        .setting("load.model_idle_ns", "16223")
+        .setting("load.model_loaded_ns", "28323")
+        .latency("atm-oc3c", "udp", 1, 52_100)
+        .done();
+    let text = summary_table(&run, 200);
+    let table = text.split("\n\nMedians").next().unwrap();
+    assert_eq!(table, LOADED.trim_matches('\n'), "\n{text}");
+    assert!(text.contains("load: the part of a link"), "{text}");
+    let text = queueing_table(&run, 200).unwrap();
+    assert_eq!(text, QUEUED.trim_matches('\n'), "\n{text}");
+}
+
+const QUEUED: &str = "
+";
+
 const ROWS: &str = "
 network wire, path udp, wait block
 probe              launches  phase  quantity    size B      p50      95 % interval       n      min  p99      max
