@@ -52,6 +52,16 @@ impl Sheet {
         format!("{}\n\n{}", self.part(self.keys..cut), self.part(cut..all))
     }
 
+    /// Takes a column of text out of those that name a line.
+    fn leave_out(&mut self, column: usize) {
+        self.heads.remove(column);
+        for line in &mut self.lines {
+            line.remove(column);
+        }
+        self.keys -= 1;
+        self.words -= 1;
+    }
+
     /// The columns that name a line, and those of `range`.
     fn part(&self, range: std::ops::Range<usize>) -> String {
         let columns: Vec<usize> = (0..self.keys)
@@ -112,12 +122,7 @@ pub fn summary_table(run: &Run, width: usize) -> String {
         (WAIT, all.iter().all(|line| line.wait == first.wait)),
     ];
     for (column, _) in single.into_iter().filter(|(_, single)| *single) {
-        sheet.heads.remove(column);
-        for line in &mut sheet.lines {
-            line.remove(column);
-        }
-        sheet.keys -= 1;
-        sheet.words -= 1;
+        sheet.leave_out(column);
     }
     format!("{}\n\n{}", sheet.text(width), legend(&index, width))
 }
@@ -252,9 +257,7 @@ type Factor = (&'static str, fn(&ResultRow) -> String);
 /// What load adds to latency, a line a cell; `None` where nothing was measured both loaded and idle.
 pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
     let rows = crate::queueing::queueing(&Index::new(run));
-    if rows.is_empty() {
-        return None;
-    }
+    let first = rows.first()?;
     let ns = |ns: i64| micros(Some(ns as f64));
     let line = |row: &QueueingRow| {
         let interval = match (row.ci95_low_ns, row.ci95_high_ns) {
@@ -280,13 +283,16 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
             agrees.into(),
         ]
     };
-    let sheet = Sheet {
+    let mut sheet = Sheet {
         heads: QUEUEING.map(Into::into).to_vec(),
         lines: rows.iter().map(line).collect(),
         keys: 5,
         first: 3,
         words: 4,
     };
+    if rows.iter().all(|row| row.wait == first.wait) {
+        sheet.leave_out(WAIT);
+    }
     let legend = "Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
                   for messages of one frame, and whether it lies in the interval.";
     Some(format!(

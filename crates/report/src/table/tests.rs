@@ -121,6 +121,14 @@ fn a_load_is_a_line_of_its_own() {
 }
 
 const QUEUED: &str = "
+network   path  load    size   idle  loaded  waits  95 % interval  model  model is
+                           B     µs      µs     µs             µs     µs
+───────────────────────────────────────────────────────────────────────────────────
+atm-oc3c  udp   0.9   16 384   2000    9000   7000    7000 – 7000      -         -
+atm-oc3c  udp   0.9        1  40.00   52.10  12.10  12.10 – 12.10  12.10    within
+
+Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, for
+messages of one frame, and whether it lies in the interval.
 ";
 
 const ROWS: &str = "
