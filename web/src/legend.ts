@@ -78,6 +78,7 @@ export function filters(model: Model, selection: Selection): HTMLElement {
         group('Networks', model.networks.map((network) => of(network, model.series.filter((series) => series.network === network), model.colour(network)))),
         group('Paths', model.paths.map((path) => of(path, model.series.filter((series) => series.path === path)))),
         group('Wait', model.waits.map((wait) => of(wait || 'unsaid', model.series.filter((series) => (series.wait ?? '') === wait)))),
+        group('Load', model.loads.map((load) => of(load ?? 'idle', model.series.filter((series) => series.load === load)))),
         group('Phase', phases.map((phase) => chip(phase, () => String(selection.showsPhase(phase)), () => selection.togglePhase(phase)))),
         h('button', { type: 'button', class: 'chip plain', onclick: () => selection.everything() }, 'Show all'))
     const update = (): void => updates.forEach((each) => each())

@@ -1,8 +1,8 @@
 // The run as the figures need it: its series with their colours, and rows looked up by what they are of.
 //
-// Model:   a series is one (network, path, wait). Its colour is the network's, its symbol the path's and wait's, and both
-//          are the same in every figure. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
-// Checked: `a series keeps its colour`, `the verdict names who falls short`.
+// Model:   a series is one (network, path, wait, load). Its colour is the network's, under a load one of its own; its symbol
+//          is the path's and wait's, and both are the same in every figure. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
+// Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`.
 import type { Ceiling, Fit, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
 import { rate, share, time } from './units'
 
@@ -18,7 +18,9 @@ export interface Series {
     network: string
     path: string
     wait: string | null
-    /** `ethernet-100 tcp`, with the wait where several were measured. */
+    /** What others sent in the network, as `0.6`; null where it was idle. */
+    load: string | null
+    /** `ethernet-100 tcp`, with the wait where several were measured, and the load. */
     label: string
     /** What follows the network's name. */
     short: string
@@ -41,13 +43,16 @@ export interface Asked {
     size?: number
 }
 
-const seriesId = (network: string, path: string, wait: string | null): string => JSON.stringify([network, path, wait])
+type Of = Pick<ResultRow, 'network' | 'path' | 'wait' | 'load'>
+const seriesId = ({ network, path, wait, load }: Of): string => JSON.stringify(load === null ? [network, path, wait] : [network, path, wait, load])
 
 export class Model {
     readonly view: View
     readonly networks: string[]
     readonly paths: string[]
     readonly waits: string[]
+    /** As text, the idle network as null. */
+    readonly loads: (string | null)[]
     readonly series: Series[]
     private readonly records = new Map<string, NetworkRecord>()
     private readonly bySeries = new Map<string, ResultRow[]>()
@@ -57,12 +62,13 @@ export class Model {
         this.view = view
         for (const record of view.networks) this.records.set(record.row.name, record)
         for (const row of view.results) {
-            push(this.bySeries, seriesId(row.network, row.path, row.wait), row)
+            push(this.bySeries, seriesId(row), row)
             push(this.byCell, row.cell, row)
         }
         this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
         this.paths = distinct(view.results.map((row) => row.path))
         this.waits = distinct(view.results.map((row) => row.wait ?? ''))
+        this.loads = distinct(view.results.map((row) => row.load)).sort((a, b) => (a === null ? -1 : b === null ? 1 : Number.parseFloat(a) - Number.parseFloat(b)))
         this.series = this.networks.flatMap((network) => this.seriesOf(network)).map((series, index) => ({ ...series, index }))
     }
 
@@ -71,26 +77,38 @@ export class Model {
         for (const [at, path] of this.paths.entries()) {
             for (const [nth, waitName] of this.waits.entries()) {
                 const wait = waitName === '' ? null : waitName
-                const id = seriesId(network, path, wait)
-                if (!this.bySeries.has(id)) continue
-                const short = this.waits.length > 1 && wait !== null ? `${path} ${wait}` : path
-                found.push({
-                    id, index: 0, network, path, wait, short,
-                    label: `${network} ${short}`,
-                    colour: this.colour(network),
-                    symbol: SYMBOLS[(at * this.waits.length + nth) % SYMBOLS.length] ?? 'circle',
-                    weight: at === 0 ? 2 : 1.4,
-                })
+                for (const load of this.loads) {
+                    const id = seriesId({ network, path, wait, load })
+                    if (!this.bySeries.has(id)) continue
+                    const of = this.waits.length > 1 && wait !== null ? `${path} ${wait}` : path
+                    const short = load === null ? of : `${of}, load ${load}`
+                    found.push({
+                        id, index: 0, network, path, wait, load, short,
+                        label: `${network} ${short}`,
+                        colour: this.colour(network, load),
+                        symbol: SYMBOLS[(at * this.waits.length + nth) % SYMBOLS.length] ?? 'circle',
+                        weight: at === 0 ? 2 : 1.4,
+                    })
+                }
             }
         }
         return found
     }
 
-    /** A network's colour, everywhere. */
-    colour(network: string): string {
+    /** A network's colour, everywhere; under load those that the idle networks left. */
+    colour(network: string, load: string | null = null): string {
         if (this.isFloor(network)) return 'var(--floor)'
         const rivals = this.networks.filter((name) => !this.isFloor(name))
-        return `var(--network-${Math.max(0, rivals.indexOf(network)) % COLOURS})`
+        const loads = this.loads.filter((one) => one !== null)
+        const nth = Math.max(0, rivals.indexOf(network))
+        const place = load === null ? nth : rivals.length + nth * loads.length + loads.indexOf(load)
+        return `var(--network-${place % COLOURS})`
+    }
+
+    /** The series of a row. */
+    of(row: Of): Series | undefined {
+        const id = seriesId(row)
+        return this.series.find((series) => series.id === id)
     }
 
     private isFloor(network: string): boolean {
@@ -119,16 +137,18 @@ export class Model {
         return kept.sort((a, b) => (a.size_bytes ?? 0) - (b.size_bytes ?? 0))
     }
 
-    /** The model's bounds of a quantity, by size. */
+    /** The model's bounds of a quantity, by size; of an idle network only. */
     ceilings(series: Series, quantity: Quantity, phase: Phase = 'warm'): Ceiling[] {
+        if (series.load !== null) return []
         const all = this.network(series.network)?.ceilings ?? []
         return all
             .filter((ceiling) => ceiling.path === series.path && ceiling.quantity === quantity && ceiling.phase === phase && ceiling.size_bytes !== null)
             .sort((a, b) => (a.size_bytes ?? 0) - (b.size_bytes ?? 0))
     }
 
-    /** What a stream can reach at most. */
+    /** What a stream can reach at most, on an idle network. */
     streamCeiling(series: Series): number | null {
+        if (series.load !== null) return null
         const record = this.network(series.network)
         const said = record?.ceilings.find((ceiling) =>
             ceiling.path === series.path && ceiling.quantity === 'throughput_bps' && ceiling.size_bytes === null)
@@ -167,7 +187,7 @@ export class Model {
     }
 
     fit(series: Series): Fit | undefined {
-        return this.view.fits.find((fit) => fit.network === series.network && fit.path === series.path && (fit.wait ?? null) === series.wait)
+        return series.load !== null ? undefined : this.view.fits.find((fit) => fit.network === series.network && fit.path === series.path && (fit.wait ?? null) === series.wait)
     }
 
     /** The cells' verdicts on the emulation, merged: the worst figures, counts of each launch's cells once. */
@@ -209,7 +229,9 @@ export const NEAR = 0.9
 
 function verdictOf(model: Model): string {
     const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]
-    const chosen = model.series.filter((series) => series.path === first)
+    const ofPath = model.series.filter((series) => series.path === first)
+    const idle = ofPath.filter((series) => series.load === null)
+    const chosen = idle.length ? idle : ofPath
     // Of several waits the one that reaches most.
     const best = new Map<string, { series: Series; part: number }>()
     for (const series of chosen) {
@@ -240,7 +262,7 @@ function withoutCeilings(model: Model, chosen: Series[], name: string): string {
         const throughput = model.throughput(series)?.p50
         const latency = model.latency(series)?.p50
         const parts = [throughput ? `moves ${rate(throughput, 3)}` : '', latency ? `takes ${time(latency)} one way` : ''].filter(Boolean)
-        if (parts.length) return `${name} ${parts.join(' and ')} over ${series.network}; no ceiling is known for it.`
+        if (parts.length) return `${name} ${parts.join(' and ')} over ${series.network}${series.load === null ? '' : ` under load ${series.load}`}; no ceiling is known for it.`
     }
     return 'Nothing was measured to the end.'
 }

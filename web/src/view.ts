@@ -168,6 +168,23 @@ export interface Fit {
     residual: number | null
 }
 
+/** What a load adds to the latency of a cell. */
+export interface Queueing {
+    cell: string
+    network: string
+    path: string
+    wait: string | null
+    load: string
+    size_bytes: number
+    idle_ns: number
+    loaded_ns: number
+    waits_ns: number
+    ci95_low_ns: number | null
+    ci95_high_ns: number | null
+    model_idle_ns: number | null
+    model_loaded_ns: number | null
+}
+
 export type Severity = 'note' | 'advice' | 'warning'
 
 export interface Finding {
@@ -184,6 +201,7 @@ export interface InterferenceRow {
     network: string
     path: string
     probe: string
+    load?: string | null
     involuntary_switches: number
     steal_ns: number | null
     retransmits: number | null
@@ -215,6 +233,8 @@ export interface View {
     distributions: Distribution[]
     launch_medians: LaunchMedians[]
     fits: Fit[]
+    /** Absent where it was written before there were loads. */
+    queueing?: Queueing[]
     findings: Finding[]
     conditions: [string, string][]
     interference: InterferenceRow[]

@@ -63,7 +63,7 @@ function topicsOf(model: Model): Topic[] {
     const topics = new Map<string, Held[]>()
     for (const distribution of model.view.distributions) {
         const row = rows.get(`${distribution.cell} ${distribution.quantity} ${distribution.phase} ${distribution.step}`) ?? model.cell(distribution.cell)
-        const series = row && model.series.find((one) => one.network === row.network && one.path === row.path && one.wait === row.wait)
+        const series = row && model.of(row)
         if (!row || !series || !distribution.buckets.length) continue
         const name = [quantityName(distribution.quantity), distribution.step, row.mode, row.size_bytes === null ? '' : size(row.size_bytes)].filter(Boolean).join(', ')
         const list = topics.get(name) ?? []

@@ -1,7 +1,9 @@
-// Latency against message size, cold beside warm, with what the model allows.
+// Latency against message size, cold beside warm, with what the model allows; and what load adds to it.
+//
+// Checked: `a load is drawn apart, and what it adds is in a table`.
 import type { Context } from '../context'
 import { drawCurves, type Curve } from '../curves'
-import { h, section, shown, table } from '../dom'
+import { h, none, section, shown, table, type Child } from '../dom'
 import { legend } from '../legend'
 import { perByte, rate, share, size, time } from '../units'
 import type { Phase } from '../view'
@@ -18,13 +20,34 @@ export function latency(context: Context): HTMLElement | null {
         label: 'Latency against message size, both axes logarithmic.',
         draw: (width) => drawCurves({ context, width, curves: curves(context), yLabel: '↑ half a round trip', yFormat: (ns) => time(ns), tellMore }),
     })
-    const own = new Set(rows.map((row) => JSON.stringify([row.network, row.path, row.wait])))
+    const own = new Set(rows.map((row) => model.of(row)?.id))
     return section('latency', 'Latency against size', 'Half a round trip of a message. Where a curve leaves its dotted bound, hosts and not the network cost the time.',
         h('div', { class: 'card' },
             legend(model, selection, (series) => own.has(series.id)),
             figure.element,
             key(rows.some((row) => row.phase === 'cold') ? ['warm', 'cold', 'bound', 'band'] : ['warm', 'bound', 'band'])),
+        queueing(context),
         fits(context))
+}
+
+/** How much longer messages wait under load than idle, beside the virtual clock's figure. */
+function queueing({ model }: Context): HTMLElement | null {
+    const all = model.view.queueing ?? []
+    if (!all.length) return null
+    const several = 'a message of several frames: the virtual clock is asked for one'
+    const rows = all.map((row): Child[] => {
+        const waits = row.model_loaded_ns === null || row.model_idle_ns === null ? null : row.model_loaded_ns - row.model_idle_ns
+        const [low, high] = [row.ci95_low_ns, row.ci95_high_ns]
+        const inside = waits === null || low === null || high === null ? null : low <= waits && waits <= high
+        const series = model.of(row)
+        return [
+            [h('i', { class: 'swatch', '--colour': series?.colour ?? model.colour(row.network) }), series?.label ?? row.network], size(row.size_bytes), time(row.idle_ns), time(row.loaded_ns), time(row.waits_ns),
+            low === null || high === null ? none('an interval needs six launches of both') : `${time(low)} … ${time(high)}`,
+            shown(waits, time, several), inside === null ? none(several) : h('span', { class: inside ? '' : 'alarm' }, inside ? 'within' : 'outside'),
+        ]
+    })
+    return h('div', { class: 'card flush' }, h('h3', {}, 'What load adds'),
+        table('What load adds', ['Series', '#size', '#idle', '#loaded', '#waits', '#95 % interval', '#virtual clock', 'which is'], rows))
 }
 
 /** The cost of a message as a sum: what is paid once, for each message, for each frame and for each byte. */

@@ -40,7 +40,7 @@ function falls(model: Model, row: NetworkRow): { falls: Fall[]; measured: number
         name: WORDS[step.step] ?? step.step, from: at === 0 ? step.bps : row.overhead[at - 1]?.bps ?? step.bps, to: step.bps, bytes: step.bytes, kind: at === 0 ? 'start' : 'loss',
     }))
     const last = list[list.length - 1]?.to ?? 0
-    const streams = model.series.filter((series) => series.network === row.name && series.path === 'tcp')
+    const streams = model.series.filter((series) => series.network === row.name && series.path === 'tcp' && series.load === null)
     const measured = Math.max(0, ...streams.map((series) => model.throughput(series)?.p50 ?? 0)) || null
     if (measured !== null) list.push({ name: 'hosts, kernel, window', from: last, to: measured, bytes: null, kind: measured > last ? 'gain' : 'short' })
     return { falls: list, measured }

@@ -29,6 +29,7 @@ const COLUMNS: Column[] = [
     { name: 'Network', of: (row) => row.network },
     { name: 'Path', of: (row) => row.path },
     { name: 'Wait', of: (row) => row.wait },
+    { name: 'Load', of: (row) => row.load },
     { name: 'Probe', of: (row) => row.probe, show: (row) => (row.mode ? `${row.probe}, ${row.mode}` : row.probe) },
     { name: 'Size', numeric: true, of: (row) => row.size_bytes, show: (row) => (row.size_bytes === null ? none('of no size') : size(row.size_bytes)) },
     { name: 'Phase', of: (row) => row.phase },
@@ -65,13 +66,16 @@ class RowTable {
     private readonly text = h('input', { type: 'search', placeholder: 'Filter: ethernet tcp cold …', 'aria-label': 'Filter rows', oninput: () => this.fill() })
     private readonly menus: HTMLSelectElement[]
     private readonly searched: string[]
+    private readonly columns: Column[]
     private sortBy = -1
     private down = false
     private limit = SHOWN_FIRST
 
     constructor(private readonly rows: ResultRow[]) {
-        this.searched = rows.map((row) => [...COLUMNS.map((column) => column.of(row)), row.mode, row.reason, quantityName(row.quantity)].filter((part) => part !== null).join(' ').toLowerCase())
-        this.heads = COLUMNS.map((column, at) => h('th', { scope: 'col', class: column.numeric ? 'number' : null }, h('button', { type: 'button', class: 'sort', onclick: () => this.sort(at) }, column.name)))
+        // A load is a column only where there is any.
+        this.columns = COLUMNS.filter((column) => column.name !== 'Load' || rows.some((row) => row.load !== null))
+        this.searched = rows.map((row) => [...this.columns.map((column) => column.of(row)), row.mode, row.reason, quantityName(row.quantity)].filter((part) => part !== null).join(' ').toLowerCase())
+        this.heads = this.columns.map((column, at) => h('th', { scope: 'col', class: column.numeric ? 'number' : null }, h('button', { type: 'button', class: 'sort', onclick: () => this.sort(at) }, column.name)))
         const menu = (label: string, of: (row: ResultRow) => string | null): HTMLSelectElement =>
             h('select', { 'aria-label': label, onchange: () => this.fill() }, h('option', { value: '' }, label), distinct(rows.map(of)).filter((name) => name !== null).map((name) => h('option', { value: name }, name)))
         this.menus = [menu('All networks', (row) => row.network), menu('All quantities', (row) => row.quantity), menu('Any status', (row) => row.status)]
@@ -91,7 +95,7 @@ class RowTable {
         const words = this.text.value.toLowerCase().split(/\s+/).filter(Boolean)
         const [network, quantity, status] = this.menus.map((menu) => menu.value)
         const kept = this.rows.filter((row, at) => words.every((word) => this.searched[at]?.includes(word)) && (!network || row.network === network) && (!quantity || row.quantity === quantity) && (!status || row.status === status))
-        const column = COLUMNS[this.sortBy]
+        const column = this.columns[this.sortBy]
         if (!column) return kept
         const sign = this.down ? -1 : 1
         return kept.sort((a, b) => {
@@ -112,7 +116,7 @@ class RowTable {
     private fill(): void {
         const kept = this.kept()
         const shown = kept.slice(0, this.limit)
-        this.body.replaceChildren(...shown.map((row) => h('tr', {}, COLUMNS.map((column, at) => {
+        this.body.replaceChildren(...shown.map((row) => h('tr', {}, this.columns.map((column, at) => {
             const content = column.show?.(row) ?? column.of(row) ?? none(`no ${column.name.toLowerCase()}`)
             return at === 0 ? h('th', { scope: 'row' }, content) : h('td', { class: column.numeric ? 'number' : null }, content)
         }))))

@@ -38,7 +38,7 @@ export function steadiness(context: Context): HTMLElement | null {
 function launches(model: Model): Launch[] {
     return model.view.launch_medians.flatMap((entry: LaunchMedians) => {
         const row = model.cell(entry.cell)
-        const series = row && model.series.find((one) => one.network === row.network && one.path === row.path && one.wait === row.wait)
+        const series = row && model.of(row)
         const sorted = [...entry.medians].sort((a, b) => a - b)
         const middle = sorted[Math.floor(sorted.length / 2)]
         if (!row || !series || !middle || sorted.length < 2 || entry.step !== null) return []
@@ -138,7 +138,7 @@ function lateness(model: Model): HTMLElement | null {
 function interference(model: Model): HTMLElement | null {
     if (!model.view.interference.length) return null
     const rows = model.view.interference.map((row) => [
-        [h('i', { class: 'swatch', '--colour': model.colour(row.network) }), `${row.network} ${row.path}`], row.probe, count(row.involuntary_switches),
+        [h('i', { class: 'swatch', '--colour': model.colour(row.network, row.load) }), `${row.network} ${row.path}${row.load ? `, load ${row.load}` : ''}`], row.probe, count(row.involuntary_switches),
         shown(row.steal_ns, time, '/proc/stat does not tell it here'), shown(row.retransmits, count, 'not a TCP path, or TCP_INFO does not tell it'),
         row.cpu_busy_share === null ? none('/proc/stat cannot be read here') : h('span', { class: row.cpu_busy_share > 0.95 ? 'alarm' : '' }, share(row.cpu_busy_share)),
     ])

@@ -24,7 +24,7 @@ export function throughput(context: Context): HTMLElement | null {
         draw: (width) => draw(context, width, scale),
         empty: 'Nothing selected has what this figure shows.',
     })
-    const own = new Set(rows.map((row) => JSON.stringify([row.network, row.path, row.wait])))
+    const own = new Set(rows.map((row) => model.of(row)?.id))
     const scales = choice('Scale', [['rate', 'bits a second'], ['fraction', 'part of the ceiling']], scale, (chosen) => {
         scale = chosen as Scale
         figure.draw()
