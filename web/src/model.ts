@@ -99,10 +99,12 @@ export class Model {
     colour(network: string, load: string | null = null): string {
         if (this.isFloor(network)) return 'var(--floor)'
         const rivals = this.networks.filter((name) => !this.isFloor(name))
-        const loads = this.loads.filter((one) => one !== null)
-        const nth = Math.max(0, rivals.indexOf(network))
-        const place = load === null ? nth : rivals.length + nth * loads.length + loads.indexOf(load)
-        return `var(--network-${place % COLOURS})`
+        const own = Math.max(0, rivals.indexOf(network)) % COLOURS
+        if (load === null) return `var(--network-${own})`
+        const others = Array.from({ length: COLOURS }, (_, at) => at).filter((at) => at !== own)
+        const loaded = distinct(this.view.results.filter((row) => row.load !== null && !this.isFloor(row.network)).map((row) => JSON.stringify([row.network, row.load])))
+        const place = rivals.length - 1 + Math.max(0, loaded.indexOf(JSON.stringify([network, load])))
+        return `var(--network-${others[place % others.length]})`
     }
 
     /** The series of a row. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Model } from '../src/model'
 import { unpacked } from '../src/read'
-import { packed, sampleView } from './sample'
+import { loadedView, packed, sampleView } from './sample'
 
 test('the sample is the same every time', () => {
     assert.equal(JSON.stringify(sampleView()), JSON.stringify(sampleView()))
@@ -34,6 +34,29 @@ test('the verdict names who falls short', () => {
     const twice = sampleView()
     twice.results.push(...twice.results.filter((row) => row.network === 'wan-100m-20ms').map((row) => ({ ...row, wait: 'poll', cell: `${row.cell}p`, p50: (row.p50 ?? 0) * 1.6 })))
     assert.match(new Model(twice).verdict(), /on all 4 networks that have one\.$/)
+})
+
+test('a load is a series of its own', () => {
+    const [idle, model] = [new Model(sampleView()), new Model(loadedView())]
+    const own = model.series.filter((series) => series.network === 'ethernet-100')
+    assert.deepEqual(own.map((series) => series.label), ['ethernet-100 tcp', 'ethernet-100 tcp, load 0.6', 'ethernet-100 tcp, load 0.9', 'ethernet-100 udp', 'ethernet-100 udp, load 0.6', 'ethernet-100 udp, load 0.9'])
+    const tcp = own.filter((series) => series.path === 'tcp')
+    assert.equal(new Set(tcp.map((series) => series.colour)).size, 3)
+    for (const series of own) {
+        const rows = model.rows({ series })
+        assert.ok(rows.length > 0 && rows.every((row) => row.load === series.load && model.of(row) === series), series.label)
+        const bounded = [model.streamCeiling(series), model.fraction(series), model.fit(series) ?? null].some((one) => one !== null) || model.ceilings(series, 'latency_ns').length > 0
+        assert.equal(bounded, series.load === null, series.label)
+    }
+    // What idle networks do is told as without the loads.
+    assert.equal(model.verdict(), idle.verdict())
+    for (const series of idle.series) assert.deepEqual(model.rows({ series: model.of({ ...series }) }), idle.rows({ series }), series.label)
+})
+
+test('a run of loads alone has a verdict', () => {
+    const view = loadedView()
+    view.results = view.results.filter((row) => row.load === '0.9')
+    assert.match(new Model(view).verdict(), /over ethernet-100 under load 0\.9; no ceiling is known for it\.$/)
 })
 
 test('a cell that is late in one launch makes its series late', () => {

@@ -10,7 +10,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { View } from '../src/view'
-import { embed, packed, sampleView } from './sample'
+import { embed, loadedView, packed, sampleView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -86,7 +86,7 @@ function browserTest(name: string, body: (context: TestContext) => Promise<void>
 
 const sample = (): string => file('sample', sampleView())
 const real = process.env.SONDE_PAGE
-const pages = (): [string, string][] => [['sample', sample()], ...(real ? [['report', resolve(real)] as [string, string]] : [])]
+const pages = (): [string, string][] => [['sample', sample()], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])]
 
 const drawn = (page: Page, part: string, series: string): Promise<number> =>
     page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])
@@ -259,7 +259,8 @@ browserTest('the theme changes by the button, and its series change with it', as
 browserTest('the table sorts and filters, and CSV holds every field of every row shown', async () => {
     for (const [name, path] of pages()) {
         const { page, troubles } = await open(path)
-        const medians = async (): Promise<string[]> => page.locator('#rows tbody tr td:nth-child(9)').allInnerTexts()
+        const nth = 1 + (await page.locator('#rows thead th').allInnerTexts()).indexOf('Median')
+        const medians = async (): Promise<string[]> => page.locator(`#rows tbody tr td:nth-child(${nth})`).allInnerTexts()
         await page.selectOption('#rows select[aria-label="All quantities"]', 'latency_ns')
         const header = page.locator('#rows th .sort', { hasText: /^Median$/ })
         await header.click()
@@ -279,6 +280,29 @@ browserTest('the table sorts and filters, and CSV holds every field of every row
         assert.ok(csv[0]?.startsWith('probe,') && csv[0].includes(',ci95_low,'), csv[0])
         assert.deepEqual(troubles.filter((trouble) => !trouble.startsWith('request: blob:')), [])
     }
+})
+
+browserTest('a load is drawn apart, and what it adds is in a table', async () => {
+    const { page, troubles } = await open(file('loaded', loadedView()))
+    const id = (load: string | null): string => JSON.stringify(['ethernet-100', 'tcp', 'block', ...(load === null ? [] : [load])])
+    // The corners of a curve: as many as its own rows.
+    const corners = (load: string | null): Promise<number> => page.evaluate((series) => {
+        const group = [...document.querySelectorAll<SVGGElement>('#latency .plot g[data-part="warm"]')].filter((one) => one.dataset.series === series)
+        return group.flatMap((one) => [...one.querySelectorAll('path')]).reduce((sum, path) => sum + (path.getAttribute('d') ?? '').split(/[ML]/).length - 1, 0)
+    }, id(load))
+    const sizes = loadedView().results.filter((row) => row.network === 'ethernet-100' && row.path === 'tcp' && row.quantity === 'latency_ns' && row.phase === 'warm' && row.load === null).length
+    assert.deepEqual([await corners(null), await corners('0.6'), await corners('0.9')], [sizes, sizes, sizes])
+    assert.equal(await drawn(page, 'bound', id('0.9')), 0)
+    assert.match(await page.innerText('#latency .legend'), /tcp, load 0\.9/)
+    const chip = page.locator('.filters .chip', { hasText: /^0\.9$/ })
+    await chip.click()
+    assert.deepEqual([await corners(null), await corners('0.6'), await corners('0.9')], [sizes, sizes, 0])
+    await chip.click()
+    const said = await page.locator('#latency table', { hasText: 'ethernet-100 udp, load 0.9' }).locator('tbody tr').allInnerTexts()
+    assert.ok(said.some((row) => /tcp, load 0\.6.*within/s.test(row)) && said.some((row) => /udp, load 0\.6.*outside/s.test(row)), said.join('\n'))
+    const loads = await page.locator('#rows thead th', { hasText: /^Load$/ }).count()
+    assert.equal(loads, 1)
+    assert.deepEqual(troubles, [])
 })
 
 browserTest('hostile strings are inert', async () => {

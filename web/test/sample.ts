@@ -2,7 +2,7 @@
 //
 // Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
 //          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
-import type { Ceiling, Distribution, Embedded, Finding, LaunchMedians, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from '../src/view'
+import type { Ceiling, Distribution, Embedded, Finding, LaunchMedians, NetworkRecord, Phase, Quantity, Queueing, ResultRow, Step, Verdict, View } from '../src/view'
 
 /** The page with a run in it, as the crate `report` makes it. */
 export function embed(html: string, view: unknown): string {
@@ -315,4 +315,34 @@ export function sampleView(): View {
         warnings: ['wan-100m-20ms: 4 of 6 launches of latency were made before the budget ended; their medians have no interval'],
         events: [{ at_unix_ns: BEGAN_NS + 161e9, kind: 'budget', text: 'the budget of 160 s was spent; 2 launches of wan-100m-20ms were left out' }],
     }
+}
+
+/** The same run with latency and streams of ethernet-100 measured under two loads too. */
+export function loadedView(): View {
+    const view = sampleView()
+    const measured = view.results.filter((row) => row.network === 'ethernet-100' && row.phase === 'warm' && row.quantity !== 'retransmits')
+    for (const [load, longer] of [['0.6', 1.25], ['0.9', 2]] as const) {
+        const cell = (id: string): string => `${id}-${load}`
+        const times = (value: number | null): number | null => (value === null ? null : Math.round(value * longer))
+        for (const row of measured) {
+            const more: Partial<ResultRow> = row.quantity === 'latency_ns' ? { min: times(row.min), p50: times(row.p50), p90: times(row.p90), p99: times(row.p99), max: times(row.max), mean: times(row.mean), ci95_low: times(row.ci95_low), ci95_high: times(row.ci95_high) } : {}
+            view.results.push({ ...row, ...more, load, cell: cell(row.cell) })
+            for (const entry of view.launch_medians.filter((one) => one.cell === row.cell && one.quantity === row.quantity && one.phase === row.phase)) {
+                view.launch_medians.push({ ...entry, cell: cell(entry.cell), medians: entry.medians.map((median) => median * longer) })
+            }
+            for (const entry of view.distributions.filter((one) => one.cell === row.cell && one.quantity === row.quantity && one.phase === row.phase)) {
+                view.distributions.push({ ...entry, cell: cell(entry.cell), buckets: entry.buckets.map(([value, count]) => [value * longer, count]) })
+            }
+        }
+        view.queueing = [...(view.queueing ?? []), ...measured.filter((row) => row.quantity === 'latency_ns' && row.p50 !== null).map((row): Queueing => {
+            const [idle, waits] = [row.p50 ?? 0, (row.p50 ?? 0) * (longer - 1)]
+            const one = (row.size_bytes ?? 0) < 1448
+            return {
+                cell: cell(row.cell), network: row.network, path: row.path, wait: row.wait, load, size_bytes: row.size_bytes ?? 0, idle_ns: idle, loaded_ns: idle + waits, waits_ns: waits,
+                ci95_low_ns: Math.round(waits * 0.9), ci95_high_ns: Math.round(waits * 1.1), model_idle_ns: one ? 23640 : null, model_loaded_ns: one ? 23640 + Math.round(waits * (row.path === 'tcp' ? 1.02 : 1.3)) : null,
+            }
+        })]
+    }
+    view.interference.push({ network: 'ethernet-100', path: 'tcp', probe: 'latency', load: '0.9', involuntary_switches: 12, steal_ns: null, retransmits: 0, cpu_busy_share: 0.7 })
+    return view
 }
