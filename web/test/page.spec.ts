@@ -298,6 +298,7 @@ browserTest('a load is drawn apart, and what it adds is in a table', async () =>
     await chip.click()
     assert.deepEqual([await corners(null), await corners('0.6'), await corners('0.9')], [sizes, sizes, 0])
     await chip.click()
+    await page.locator('#latency summary', { hasText: 'What load adds' }).click()
     const said = await page.locator('#latency table', { hasText: 'ethernet-100 udp, load 0.9' }).locator('tbody tr').allInnerTexts()
     assert.ok(said.some((row) => /tcp, load 0\.6.*within/s.test(row)) && said.some((row) => /udp, load 0\.6.*outside/s.test(row)), said.join('\n'))
     const loads = await page.locator('#rows thead th', { hasText: /^Load$/ }).count()

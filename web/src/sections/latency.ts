@@ -46,7 +46,8 @@ function queueing({ model }: Context): HTMLElement | null {
             shown(waits, time, several), inside === null ? none(several) : h('span', { class: inside ? '' : 'alarm' }, inside ? 'within' : 'outside'),
         ]
     })
-    return h('div', { class: 'card flush' }, h('h3', {}, 'What load adds'),
+    // Many sizes and loads are a click away.
+    return h('details', { class: 'card flush', open: all.length <= 16 }, h('summary', {}, `What load adds: ${all.length} cells beside idle ones`),
         table('What load adds', ['Series', '#size', '#idle', '#loaded', '#waits', '#95 % interval', '#virtual clock', 'which is'], rows))
 }
 
