@@ -51,7 +51,7 @@ export class Model {
     readonly networks: string[]
     readonly paths: string[]
     readonly waits: string[]
-    /** As text, the idle network as null. */
+    /** As text, the idle network as null and first. */
     readonly loads: (string | null)[]
     readonly series: Series[]
     private readonly records = new Map<string, NetworkRecord>()
@@ -68,7 +68,7 @@ export class Model {
         this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
         this.paths = distinct(view.results.map((row) => row.path))
         this.waits = distinct(view.results.map((row) => row.wait ?? ''))
-        this.loads = distinct(view.results.map((row) => row.load)).sort((a, b) => (a === null ? -1 : b === null ? 1 : Number.parseFloat(a) - Number.parseFloat(b)))
+        this.loads = distinct(view.results.map((row) => row.load)).sort((a, b) => Number(b === null) - Number(a === null))
         this.series = this.networks.flatMap((network) => this.seriesOf(network)).map((series, index) => ({ ...series, index }))
     }
 

@@ -98,6 +98,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
         all.extend(fidelity::untrue(index, load));
     }
     all.extend(load::reached(index));
+    all.extend(load::apart(index));
     all.extend(precision::not_measured(index));
     all.extend(precision::launches_missing(index));
     all.extend(precision::wide(index));

@@ -312,6 +312,7 @@ impl Task {
                 block.mode.map_or("-", Mode::name).into(),
                 block.path.name().into(),
                 block.wait.name().into(),
+                block.load.map_or("-".into(), |load| load.to_string()),
                 sizes.join(" "),
                 block.launches.to_string(),
                 format!("{:.1}", block.estimate_ns as f64 / 1e9),
@@ -321,7 +322,7 @@ impl Task {
             launches += block.launches;
         }
         let heads = [
-            "network", "probe", "mode", "path", "wait", "sizes B", "launches", "s each",
+            "network", "probe", "mode", "path", "wait", "load", "sizes B", "launches", "s each",
         ];
         println!("{}", crate::networks::table(&heads, lines));
         println!(

@@ -49,6 +49,9 @@ const COLUMNS: [string, string][] = [
     ['Emulation', 'Whether the emulated network kept its own times.'],
 ]
 
+/** Why a figure beside a ceiling is not there. */
+const LOADED = 'ceilings are of an idle network'
+
 function keyTable(model: Model): HTMLElement {
     const rows = model.networks.flatMap((network) => {
         const own = model.series.filter((series) => series.network === network)
@@ -76,9 +79,9 @@ function keyRow(model: Model, series: Series, span: number): HTMLElement {
             record?.row.summary ? h('small', {}, record.row.summary) : null)) : null,
         h('th', { scope: 'row', class: 'path' }, glyph(series), series.short),
         cell(median(cold)), cell(median(latency)), cell(median(throughput)),
-        cell(shown(ceiling, (bps) => rate(bps), record?.row.line_bps ? 'not worked out for this path' : 'this network has no rate')),
+        cell(shown(ceiling, (bps) => rate(bps), series.load !== null ? LOADED : record?.row.line_bps ? 'not worked out for this path' : 'this network has no rate')),
         cell(reached(series, part)),
-        cell(shown(half, size, 'the curve of single messages does not cross half of its peak, or was not measured')),
+        cell(shown(half, size, series.load !== null ? LOADED : 'the curve of single messages does not cross half of its peak, or was not measured')),
         cell(cpu(model, throughput)),
         cell(fidelity(model.fidelity(series)), 'number fidelity'))
 }
@@ -91,7 +94,7 @@ function median(row: ResultRow | undefined): Child {
 }
 
 function reached(series: Series, part: number | null): Child {
-    if (part === null) return none('needs a stream and a ceiling')
+    if (part === null) return none(series.load !== null ? LOADED : 'needs a stream and a ceiling')
     return h('div', { class: `reached ${part < NEAR ? 'short' : ''}` },
         h('span', { class: 'figure-value' }, share(part)),
         h('span', { class: 'bar', 'aria-hidden': 'true' }, h('i', { 'width-share': `${Math.min(100, part * 100)}%`, '--colour': series.colour })))
