@@ -34,6 +34,8 @@ const INTERFACE: &str = "eth0";
 const QUIET_MARGIN: Duration = Duration::from_millis(5);
 /// A network that does not become quiet within this is measured as it is.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+/// A port's buffer has run empty after this: 13,312 cells of OC-3c take 38 ms.
+const DRAINED: Duration = Duration::from_millis(60);
 /// Queues have found their length under a new load after this.
 const STEADY: Duration = Duration::from_millis(20);
 const IN_THE_LAB: &str = "look at the machine's memory, and at what killed it";
@@ -153,7 +155,7 @@ impl Bed for Emulated {
         let wanted = load
             .filter(|load| !load.rho.is_zero())
             .map(|load| (load, [port(src), port(dst)]));
-        if wanted == self.load {
+        if wanted.is_none() && self.load.is_none() {
             return Ok(());
         }
         let attempt = "load the emulated network";
@@ -166,6 +168,8 @@ impl Bed for Emulated {
         if let Some((load, hosts)) = self.load {
             let rho = Ratio::ZERO;
             tell(Load { rho, ..load }, hosts).map_err(|error| failed(attempt, &error))?;
+            // What the launch before left in the queues would take long to leave beside a load.
+            std::thread::sleep(DRAINED);
         }
         if let Some((load, hosts)) = wanted {
             tell(load, hosts).map_err(|error| failed(attempt, &error))?;

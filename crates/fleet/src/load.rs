@@ -110,7 +110,8 @@ impl FromStr for Load {
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.rho)?;
+        let (numerator, denominator) = self.rho.parts();
+        write!(f, "{}", numerator as f64 / denominator as f64)?;
         if self.law != Law::Poisson {
             write!(f, ":law={}", self.law)?;
         }
@@ -135,6 +136,7 @@ mod tests {
             "0.5:law=on-off:20:size=60",
         ] {
             let load: Load = text.parse().unwrap();
+            assert_eq!(load.to_string(), text);
             let again: Load = load.to_string().parse().unwrap();
             assert_eq!(load, again, "{text}");
         }

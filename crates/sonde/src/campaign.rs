@@ -19,9 +19,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched};
 use sonde_lab::Profile;
 use sonde_record::{
-    EventRecord, LaunchRecord, Measurement, NetworkRecord, Phase, Run, RunState, Store, StoreError,
+    EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity, Run, RunState,
+    Store, StoreError,
 };
 use sonde_stats::precision;
+use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,7 +169,8 @@ impl<'a> Campaign<'a> {
         Ok(End::Tried)
     }
 
-    /// What the model has for a cell's half round trip under its load and without; worked out once a cell.
+    /// What the model has for a cell's half round trip under its load and without; worked out once a cell, as soon as the
+    /// idle cell beside it has been measured, which tells what the hosts take.
     fn model_of(&mut self, block: &Block, cell: &str) -> Vec<(String, String)> {
         let (Some(load), ProbeKind::Latency) = (&block.load, block.kind) else {
             return Vec::new();
@@ -177,21 +180,46 @@ impl<'a> Campaign<'a> {
         }
         let site = &self.beds[block.site].site;
         let of = block.cells.iter().find(|one| one.id == cell);
-        let times = of.zip(site.spec.as_ref()).map(|(of, spec)| {
-            let profile = site.profile.unwrap_or(Profile::MODERN);
-            let bounds = Bounds { spec, profile };
-            let size = of.factors.size_bytes;
-            let idle = bounds.one_way(block.path, size);
-            (idle, bounds.loaded(block.path, size, load))
+        let Some((of, spec)) = of.zip(site.spec.as_ref()) else {
+            return Vec::new();
+        };
+        let Some(measured) = self.idle_median(&of.factors) else {
+            return Vec::new();
+        };
+        let profile = site.profile.unwrap_or(Profile::MODERN);
+        let bounds = Bounds { spec, profile };
+        let size = of.factors.size_bytes;
+        let times = bounds.one_way(block.path, size).and_then(|idle| {
+            let think = Span::nanos(measured).saturating_sub(idle);
+            Ok((idle, bounds.loaded(block.path, size, load, think)?))
         });
         let settings = match times {
-            Some((Ok(idle), Ok(Some(loaded)))) => [("idle", idle), ("loaded", loaded)]
+            Ok((idle, Some(loaded))) => [("idle", idle), ("loaded", loaded)]
                 .map(|(name, time)| (format!("load.model_{name}_ns"), time.as_nanos().to_string()))
                 .to_vec(),
             _ => Vec::new(),
         };
         self.models.insert(cell.to_owned(), settings.clone());
         settings
+    }
+
+    /// The median of the medians of the same cell without load, as far as it has been measured.
+    fn idle_median(&self, loaded: &Factors) -> Option<u64> {
+        let idle = Factors {
+            load: None,
+            ..loaded.clone()
+        };
+        let id = idle.cell().ok()?;
+        let launches = self.run.launches.iter().filter(|launch| launch.cell == id);
+        let main = |launch: &LaunchRecord| {
+            let is_main = |one: &&Measurement| {
+                one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm
+            };
+            launch.series.iter().find(is_main)?.series.median()
+        };
+        let mut medians: Vec<u64> = launches.filter_map(main).collect();
+        medians.sort_unstable();
+        medians.get(medians.len() / 2).copied()
     }
 
     fn most_launches(&self) -> u64 {

@@ -126,7 +126,7 @@ pub struct Common {
     networks: Vec<String>,
     /// Background traffic in the lab's networks, as shares of each link: everything is measured under each. As
     /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off:20, self-similar:20 (frames a
-    /// burst); the usual size is one cell on ATM, else a full frame.
+    /// burst); the usual size is one cell on ATM, else a full frame. UDP streams are measured idle only.
     #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
     loads: Vec<String>,
     #[command(flatten)]

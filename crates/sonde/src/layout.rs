@@ -111,6 +111,12 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 } else {
                     vec![None]
                 };
+                // A stream of datagrams does not yield to a load: both would only overflow the port.
+                let yields = mode != Some(Mode::Stream) || *path == Path::Tcp;
+                let loads: Vec<_> = loads
+                    .into_iter()
+                    .filter(|load| yields || load.is_none())
+                    .collect();
                 for (wait, load) in product(&probe.wait, &loads) {
                     let terms = terms(plan, probe, *path, *wait, sizes.clone());
                     let estimate_ns = estimate_ns(site, &terms)?;

@@ -554,6 +554,7 @@ impl Requirement {
         let selects = |row: &&ResultRow| {
             row.quantity == self.quantity
                 && row.step.is_none()
+                && row.load == self.load
                 && self.probe.is_none_or(|probe| probe.name() == row.probe)
                 && self.path.is_none_or(|path| path.name() == row.path)
                 && self

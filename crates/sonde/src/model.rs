@@ -73,15 +73,22 @@ impl Bounds<'_> {
             .map_err(Failure::cannot)
     }
 
-    /// Half a round trip of a message of one frame under a load to both hosts, at the median; none of a longer message.
-    pub fn loaded(&self, path: Path, size: u64, load: &Load) -> Result<Option<Span>, Failure> {
+    /// Half a round trip of a message of one frame under a load to both hosts, at the median, where hosts take `think` for
+    /// each message; none of a longer message.
+    pub fn loaded(
+        &self,
+        path: Path,
+        size: u64,
+        load: &Load,
+        think: Span,
+    ) -> Result<Option<Span>, Failure> {
         /// Enough for a median within some percent of the load's share of it.
-        const COUNT: usize = 2_001;
+        const COUNT: usize = 4_001;
         let [len] = frames(path, size, self.spec.mtu, self.headers())[..] else {
             return Ok(None);
         };
         let flows = [load.flow(0), load.flow(1)];
-        let mut halves = sonde_virtual::loaded_round_trips(self.spec, &flows, len, COUNT)
+        let mut halves = sonde_virtual::loaded_round_trips(self.spec, &flows, len, COUNT, think)
             .map_err(Failure::cannot)?;
         halves.sort_unstable();
         Ok(Some(halves[COUNT / 2]))

@@ -1,7 +1,8 @@
 //! Half a round trip through a network with background traffic.
 //!
-//! Model:   a frame there, at its arrival one of the same length back, and after a pause of 0.7 ms the next, so
-//!          that each finds the queues as they are in the mean. Circuits are up.
+//! Model:   a frame there, at its arrival one of the same length back, then the next; before each frame a host thinks for a
+//!          given time. Back to back, as a probe does it, the frames are a load of their own: with a long thinking time each
+//!          finds the queues as they are in the mean. Circuits are up; what comes in the first 20 ms is not counted.
 //! Units:   half of each round trip, in picoseconds.
 //! Checked: `a_lone_cell_waits_as_in_m_d_1`, `without_a_load_nothing_waits`.
 
@@ -10,8 +11,8 @@ use sonde_link::{Command, Flow, NetworkSpec, Refused};
 use sonde_units::{Bytes, Span};
 use thiserror::Error;
 
-/// Between two round trips: no multiple of any frame's time, so that periodic traffic is met at all its phases.
-const PAUSE: Span = Span::picos(714_159_265);
+/// Queues have found their length after this.
+const BEGIN: Span = Span::millis(20);
 
 /// Why there is no time.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -24,7 +25,8 @@ pub enum LoadedError {
     Flow(#[from] Refused),
 }
 
-/// Halves of `count` round trips of frames of `len` layer-3 bytes, with `flows` on the network.
+/// Halves of `count` round trips of frames of `len` layer-3 bytes, with `flows` on the network and hosts that think for
+/// `think` before each frame; without the thinking.
 ///
 /// # Errors
 /// [`LoadedError`]: the frame does not fit or was lost, or a flow is not for this network.
@@ -33,18 +35,28 @@ pub fn loaded_round_trips(
     flows: &[Flow],
     len: Bytes,
     count: usize,
+    think: Span,
 ) -> Result<Vec<Span>, LoadedError> {
     let mut clock = idle_clock(spec)?;
     for flow in flows {
         clock.command(Command::Load(*flow))?;
     }
     let mut halves = Vec::with_capacity(count);
-    for number in 0..count as u64 {
-        clock.run_until(clock.now() + PAUSE, |_, _| {});
-        let begin = clock.now();
-        travel(&mut clock, frame(2 * number, NEAR, FAR, len), FAR)?;
-        let end = travel(&mut clock, frame(2 * number + 1, FAR, NEAR, len), NEAR)?;
-        halves.push(Span::picos(end.since(begin).as_picos() / 2));
+    let warm = clock.now() + BEGIN;
+    let mut number = 0;
+    while halves.len() < count {
+        let mut way = |from, to| {
+            clock.run_until(clock.now() + think, |_, _| {});
+            let begin = clock.now();
+            number += 1;
+            let end = travel(&mut clock, frame(number, from, to, len), to)?;
+            Ok::<_, TimeError>((begin, end.since(begin)))
+        };
+        let (begin, there) = way(NEAR, FAR)?;
+        let (_, back) = way(FAR, NEAR)?;
+        if begin >= warm {
+            halves.push(Span::picos((there + back).as_picos() / 2));
+        }
     }
     Ok(halves)
 }
@@ -55,6 +67,9 @@ mod tests {
     use crate::round_trip;
     use sonde_link::{Class, Law, resolve};
     use sonde_units::Ratio;
+
+    /// No multiple of any frame's time, so that periodic traffic is met at all its phases.
+    const PAUSE: Span = Span::picos(714_159_265);
 
     fn flows(rho: Ratio) -> [Flow; 2] {
         [NEAR, FAR].map(|to| Flow {
@@ -76,7 +91,7 @@ mod tests {
         let cell = spec.line.unit_time(Bytes(53)).as_picos() as f64;
         for (tenths, cells) in [(6, 0.75), (9, 4.5)] {
             let rho = Ratio::new(tenths, 10);
-            let halves = loaded_round_trips(&spec, &flows(rho), Bytes(32), 3_000).unwrap();
+            let halves = loaded_round_trips(&spec, &flows(rho), Bytes(32), 3_000, PAUSE).unwrap();
             let waits: Vec<_> = halves
                 .iter()
                 .map(|half| (half.as_picos() as f64 - idle) / cell)
@@ -98,7 +113,7 @@ mod tests {
     fn without_a_load_nothing_waits() {
         let spec = resolve("ethernet-100", &|_| unreachable!()).unwrap();
         let idle = round_trip(&spec, Bytes(1_000)).unwrap().0.as_picos() / 2;
-        let halves = loaded_round_trips(&spec, &[], Bytes(1_000), 3).unwrap();
+        let halves = loaded_round_trips(&spec, &[], Bytes(1_000), 3, PAUSE).unwrap();
         assert_eq!(halves, [Span::picos(idle); 3]);
     }
 }
