@@ -580,6 +580,43 @@ fn a_login_is_paid_once() {
 }
 
 /// A restart loses what is inside and what comes before it is over, each datagram once; then all flows again.
+/// Requests that reach the server together, behind a datagram to another station, are answered in their order, whichever
+/// places in the books they have: those of the first two, which are free again, are given out last first.
+#[test]
+fn requests_are_answered_in_their_order() {
+    let mut network = Fabric::new(&network("ultranet"), 2, 1).expect("the network can be built");
+    let question = |id, len| Frame {
+        to: To::Unknown,
+        kind: Kind::Resolve(Port(1)),
+        ..frame(id, 0, 1, len)
+    };
+    let mut now = Instant::START;
+    let mut answered = Vec::new();
+    for round in 0..4 {
+        for (id, sent) in [
+            question(4 * round, 9_000),
+            frame(4 * round + 1, 0, 1, 32_768),
+            question(4 * round + 2, 0),
+            question(4 * round + 3, 0),
+        ]
+        .into_iter()
+        .map(|sent| (sent.id, sent))
+        {
+            assert_eq!(network.offer(now, sent), Admission::Taken, "{id:?}");
+        }
+        while let Some(at) = network.poll_at() {
+            now = at;
+            while let Some(event) = network.poll(at) {
+                if let Event::Deliver { id, to: Port(0), .. } = event {
+                    answered.push(id.0);
+                }
+            }
+        }
+    }
+    let asked: Vec<_> = (0..16).filter(|id| id % 4 != 1).collect();
+    assert_eq!(answered, asked);
+}
+
 #[test]
 fn a_restart_loses_what_is_inside() {
     for selector in [

@@ -24,8 +24,8 @@ pub(super) enum Step {
     Arrived(u32, u32),
     /// A packet from one to another was acknowledged.
     Acknowledged(u16, u16),
-    /// The address server has a request in hand.
-    Answer(u32),
+    /// The address server answers the request that it has had for longest.
+    Answer,
     /// Two stations know each other.
     LoggedIn(u16, u16),
     /// A connection of class 1 is set up.
@@ -45,7 +45,7 @@ impl Step {
             Self::Expire(input, head) => (3, input, head),
             Self::Arrived(datagram, packet) => (4, datagram, packet),
             Self::Acknowledged(from, to) => (5, u32::from(from), u32::from(to)),
-            Self::Answer(datagram) => (6, datagram, 0),
+            Self::Answer => (6, 0, 0),
             Self::LoggedIn(a, b) => (7, u32::from(a), u32::from(b)),
             Self::Connected(a, b) => (8, u32::from(a), u32::from(b)),
         };
@@ -63,7 +63,7 @@ impl Step {
             3 => Self::Expire(first, second),
             4 => Self::Arrived(first, second),
             5 => Self::Acknowledged(first as u16, second as u16),
-            6 => Self::Answer(first),
+            6 => Self::Answer,
             7 => Self::LoggedIn(first as u16, second as u16),
             _ => Self::Connected(first as u16, second as u16),
         }
@@ -115,7 +115,7 @@ mod tests {
             Step::Expire(5, u32::MAX),
             Step::Arrived(9, 264),
             Step::Acknowledged(1, u16::MAX),
-            Step::Answer(7),
+            Step::Answer,
             Step::LoggedIn(2, 1),
             Step::Connected(1, 2),
         ];

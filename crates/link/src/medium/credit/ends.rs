@@ -276,8 +276,7 @@ impl Net {
         }
         if is_last && !datagram.is_dead {
             if datagram.is_served {
-                let at = now + self.resolution_delay;
-                return self.calendar.insert(at, Step::Answer(place));
+                return self.request(now, place);
             }
             edge.arrive(now, &datagram.frame, Port(to));
         }
@@ -292,8 +291,17 @@ impl Net {
         self.feed(now, u32::from(from), edge);
     }
 
-    /// The fabric's server sends a request back.
-    pub(super) fn answer(&mut self, now: Instant, place: u32, edge: &mut Edge) {
+    /// The fabric's server has a request.
+    pub(super) fn request(&mut self, now: Instant, place: u32) {
+        // Several may come at one time, behind a packet that has waited.
+        self.asked.push_back(place);
+        let at = now + self.resolution_delay;
+        self.calendar.insert(at, Step::Answer);
+    }
+
+    /// The server sends a request back.
+    pub(super) fn answer(&mut self, now: Instant, edge: &mut Edge) {
+        let place = self.asked.pop_front().expect("each answer has a request");
         self.dismiss(place);
         let datagram = &mut self.datagrams[place as usize];
         let to = datagram.frame.from;

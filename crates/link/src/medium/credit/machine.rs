@@ -460,8 +460,7 @@ impl Net {
         self.vacate(now, input);
         let last = packet.index + 1 == self.datagrams[packet.datagram as usize].packets;
         if last && !self.datagrams[packet.datagram as usize].is_dead {
-            let at = now + self.resolution_delay;
-            self.calendar.insert(at, Step::Answer(packet.datagram));
+            self.request(now, packet.datagram);
         } else {
             self.gone(packet.datagram);
         }

@@ -17,6 +17,7 @@ use crate::network::{Command, Refused, VcCommand};
 use crate::station::Queue;
 use crate::{Credit, Fault, Forwarding, Frame, Limit, NetworkSpec, Port, SpecError, Topology};
 use sonde_units::{BitRate, Bytes, Instant, Span};
+use std::collections::VecDeque;
 
 /// Tables are kept for each two stations.
 const PORTS_MAX: u16 = 1_024;
@@ -59,6 +60,8 @@ pub(crate) struct Net {
     pub(super) ended: Vec<(u16, u16)>,
     pub(super) discard_after: Option<Span>,
     pub(super) resolution_delay: Span,
+    /// Requests that the address server has in hand, first in, first out.
+    pub(super) asked: VecDeque<u32>,
     /// Whether datagrams that are alone on their way are computed as trains; of each source; of each line the source of the
     /// train on it, and how many datagrams use it.
     pub(super) has_trains: bool,
@@ -154,6 +157,7 @@ impl Net {
             ended: Vec::new(),
             discard_after: table.discard_after,
             resolution_delay: table.resolution_delay,
+            asked: VecDeque::new(),
             has_trains: table.class == 3 && table.discard_after.is_none(),
             trains: (0..2 * ports).map(|_| Train::default()).collect(),
             owners: vec![NOBODY; wiring.wires.len()],
@@ -246,7 +250,7 @@ impl Medium for Net {
             Step::Expire(input, heads) => self.on_expire(at, input, heads, edge),
             Step::Arrived(place, index) => self.on_arrived(at, place, index, edge),
             Step::Acknowledged(from, to) => self.acknowledged(at, from, to, edge),
-            Step::Answer(place) => self.answer(at, place, edge),
+            Step::Answer => self.answer(at, edge),
             Step::LoggedIn(a, b) => self.on_login(at, a, b, edge),
             Step::Connected(a, b) => self.on_connected(at, a, b, edge),
         }
