@@ -322,6 +322,14 @@ fn one_way_times_are_sums_of_their_parts() {
             4_352,
             5_120_000 + 351_040_000 + 2 * 500_000 + 17_000_000,
         ),
+        // Blocks of 64 bytes at 36 Mb/s, 14.222223 us each; behind the last a request of 82 bytes of 8 ns, 500 ns and 3 m.
+        ("sci-sbus", 29, 14_222_223 + 656_000 + 515_000),
+        ("sci-sbus", 1_500, 24 * 14_222_223 + 656_000 + 515_000),
+        // The host takes no time. 24 requests of 82 ns and 200 ns and 3 m; a response comes back 540 ns after each began
+        // (10 ns of echo before its 18), so that 18 echoes of 10 ns go before the last, from the eighth on one each but two
+        // before the thirteenth.
+        ("sci-1g8", 29, 82_000 + 215_000),
+        ("sci-1g8", 1_500, 24 * 82_000 + 18 * 10_000 + 215_000),
         ("wire", 29, 0),
         ("wire", 1_500, 0),
         ("wire:delay=10ms", 1_500, 10_000_000_000),
