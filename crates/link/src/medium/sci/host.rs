@@ -274,7 +274,9 @@ impl Rings {
         let waits = source.made_at == NEVER && (source.current.is_some() || source.has_waiting());
         let here = &self.nodes[usize::from(node)];
         let is_last = self.carried.all[write.carried as usize].left == 1;
-        if waits || is_last || packet.to != write.target || here.stops > 0 || here.free > now {
+        // What crosses a switch, to it or from it, holds a place there and is answered through it.
+        let crosses = packet.to != write.target || node != write.home;
+        if waits || is_last || crosses || here.stops > 0 || here.free > now {
             return;
         }
         let (there, back) = (self.hops(node, packet.to), self.hops(packet.to, node));
