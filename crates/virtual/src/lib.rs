@@ -25,5 +25,5 @@ pub use incast::{Incast, incast};
 pub use loaded::{LoadedError, loaded_round_trips};
 pub use meter::Reason;
 pub use replay::{Difference, Lateness, Parity, ReplayError, replay, replay_with};
-pub use stream::{streams, tcp_expected, tcp_expected_over};
+pub use stream::{Shared, share, streams, tcp_expected, tcp_expected_over};
 pub use tcp::{Congestion, Sender};

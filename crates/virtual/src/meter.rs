@@ -2,7 +2,7 @@
 //!
 //! Model:   user bytes that arrive between two deliveries, divided by the time between them; the first delivery is not
 //!          counted, the last is. A stream whose window stands still is deterministic and periodic: it need be followed
-//!          neither through its first second nor for the whole of the next, and where it comes in bursts it is measured
+//!          neither through its warm-up nor for the whole of the next, and where it comes in bursts it is measured
 //!          from the start of a burst to the start of another: the first and the last delivery after a gap of at least
 //!          half the largest one. Bursts of a stream that still grows, and bursts fewer than two, are divided by the whole
 //!          second, as a receiver with a watch sees them.
@@ -84,10 +84,10 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A stream that starts at `start` and is rated for `length` after its first second; `enough` deliveries suffice
-    /// once it stands still.
-    pub fn new(start: Instant, length: Span, enough: u64) -> Self {
-        let from = start + Span::secs(1);
+    /// A stream that starts at `start` and is rated for `length` after it has been warm for `warm_up`; `enough` deliveries
+    /// suffice once it stands still.
+    pub fn new(start: Instant, warm_up: Span, length: Span, enough: u64) -> Self {
+        let from = start + warm_up;
         Self {
             start,
             from,
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn meter() -> Meter {
-        Meter::new(Instant::START, Span::secs(1), ENOUGH)
+        Meter::new(Instant::START, Span::secs(1), Span::secs(1), ENOUGH)
     }
 
     #[test]

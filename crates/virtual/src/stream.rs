@@ -1,7 +1,8 @@
 //! The rate that a kernel-like sender reaches over a network, alone or beside others.
 //!
 //! Model:   sender at port 0, receiver at port 1, both as [`Sender`] says. Where nothing is lost and nothing overtaken, the
-//!          window grows to its cap and the stream stands still: it is rated in the second after the first. Where a segment
+//!          window grows to its cap and the stream stands still: it is rated in the second after the first, or after the turns of
+//!          slow start where those are more. Where a segment
 //!          is lost or late, the rate is a mean: from the first second and the tenth recovery on, if that comes early
 //!          enough, over batches of time until the mean is known to 2 %, or until 2 million segments have arrived or an hour
 //!          of the model's time is over (67 million steps of the clock at most). Segments count when they arrive for the first time, in order or not.
@@ -13,9 +14,9 @@
 use crate::idle::{Built, FAR, NEAR, built, raise_circuits, round_trip};
 use crate::meter::{ENOUGH, Meter, Reason};
 use crate::steady::Steady;
-use crate::tcp::Sender;
+use crate::tcp::{Sender, Transmit};
 use crate::tcp::traffic::{Flow, Told, Traffic};
-use sonde_link::{Cause, NetworkSpec, Place, Port, Signalling};
+use sonde_link::{Cause, Counters, Network, NetworkSpec, Place, Port, Signalling};
 use sonde_units::{Bytes, Instant, Span};
 
 /// The most segments that a mean is taken of.
@@ -24,25 +25,58 @@ const SEGMENTS_MAX: u64 = 1 << 21;
 const TIME_MAX: Span = Span::secs(3_600);
 /// The most steps of the clock: beside a load of its own a network tells more than these segments.
 const STEPS_MAX: u64 = 1 << 26;
+/// No stream is rated before.
+const WARM_UP: Span = Span::secs(1);
 /// The window of the start is forgotten after so many recoveries.
 const WARM_UP_RECOVERIES: u64 = 10;
 /// So many segments are waited for them.
 const WARM_UP_MAX: u64 = SEGMENTS_MAX / 8;
 
-/// The rate of user bytes at the receiver in the second after the first, in bits a second; on a network that loses or
-/// reorders, the mean rate in the long run.
+/// The rate of user bytes at the receiver when slow start is over, in bits a second: in the second after the first, or where
+/// round trips are so long that the window still grows then, in a later one. On a network that loses or reorders it is the
+/// mean rate in the long run.
 ///
 /// # Errors
 /// [`Reason`]: why nothing can be expected.
 pub fn tcp_expected(spec: &NetworkSpec, sender: &Sender) -> Result<u64, Reason> {
-    tcp_expected_over(spec, sender, Span::secs(1))
+    let warm_up = slow_start(spec, sender).max(WARM_UP);
+    rate(spec, sender, warm_up, Span::secs(1))
 }
 
-/// The same over `length` after the first second; a mean in the long run is over what it needs.
+/// What a receiver with a watch sees in `length` after the first second, whether the window still grows then or not: on a
+/// network with long round trips less than [`tcp_expected`]. A mean in the long run is over what it needs.
 ///
 /// # Errors
 /// [`Reason`]: why nothing can be expected.
 pub fn tcp_expected_over(spec: &NetworkSpec, sender: &Sender, length: Span) -> Result<u64, Reason> {
+    rate(spec, sender, WARM_UP, length)
+}
+
+/// The turns in which the first window doubles until it fills the way there and back, or is at its cap; one more in which
+/// that arrives, and one for acknowledgements that wait for a second segment.
+fn slow_start(spec: &NetworkSpec, sender: &Sender) -> Span {
+    let mtu = Bytes(spec.mtu);
+    let Ok(turn) = round_trip(spec, mtu).map(|turn| turn.0) else {
+        return Span::ZERO;
+    };
+    let segment = sender.headers.segment(mtu).0.max(1);
+    let cap = sender.receive_window.min(sender.send_buffer).0 / segment;
+    let time = spec.frame_time(mtu).as_picos();
+    let way = turn.as_picos().checked_div(time).map_or(cap, |n| n + 1);
+    let (mut window, mut turns) = (sender.initial_segments.max(1), 2);
+    while window < cap.min(way) {
+        (window, turns) = (window * 2, turns + 1);
+    }
+    turn * turns
+}
+
+/// The same in `length` after `warm_up`.
+fn rate(
+    spec: &NetworkSpec,
+    sender: &Sender,
+    warm_up: Span,
+    length: Span,
+) -> Result<u64, Reason> {
     bounded(spec)?;
     if !spec.path.loss.is_zero() || !spec.path.reorder.is_zero() {
         return mean(spec, sender);
@@ -50,7 +84,7 @@ pub fn tcp_expected_over(spec: &NetworkSpec, sender: &Sender, length: Span) -> R
     let mut traffic = traffic(spec, sender, &[(NEAR, FAR)], None)?;
     let start = traffic.now();
     let cap = traffic.cap();
-    let mut meter = Meter::new(start, length, ENOUGH.max(8 * cap));
+    let mut meter = Meter::new(start, warm_up, length, ENOUGH.max(8 * cap));
     let end = meter.until().since(start);
     let stands = spec.circuits.is_none_or(|circuits| {
         circuits.signalling == Signalling::Pvc || circuits.resolution_lifetime > end
@@ -198,24 +232,69 @@ pub fn streams(
     sender: &Sender,
     length: Span,
 ) -> Result<Vec<u64>, Reason> {
+    Ok(share(spec, flows, sender, length, 0)?.rates_bps)
+}
+
+/// What came of flows that shared a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// The rate of each after the first second.
+    pub rates_bps: Vec<u64>,
+    /// What the network counted from the start to the end.
+    pub counters: Counters,
+    /// Segments and acknowledgements that it lost after the first second.
+    pub lost: u64,
+    /// Timeouts of all flows from the start.
+    pub timeouts: u64,
+    /// Segments that all flows sent again from the start.
+    pub resent: u64,
+}
+
+/// As [`streams`], with what the network counted; the gaps of the hosts follow from `seed`.
+///
+/// # Errors
+/// [`Reason`]: why nothing can be expected.
+pub fn share(
+    spec: &NetworkSpec,
+    flows: &[(Port, Port)],
+    sender: &Sender,
+    length: Span,
+    seed: u64,
+) -> Result<Shared, Reason> {
     bounded(spec)?;
     let mut traffic = traffic(spec, sender, flows, None)?;
+    if flows.len() > 1 {
+        traffic.make_uneven(spec.line, seed);
+    }
     let start = traffic.now();
     for flow in 0..flows.len() {
         traffic.begin_at(start + Span::millis(1) * flow as u64, flow);
     }
     let from = start + Span::secs(1);
-    let mut counts = vec![Count::default(); flows.len()];
+    let (mut counts, mut lost) = (vec![Count::default(); flows.len()], 0);
     while let Some(told) = traffic.step(from + length) {
         match told {
             Told::Arrived {
                 flow, at, bytes, ..
             } if at >= from => counts[flow].add(at, bytes),
-            Told::Lost { place, cause, .. } => recoverable(place, cause)?,
+            Told::Lost { place, cause, .. } => {
+                recoverable(place, cause)?;
+                lost += u64::from(traffic.now() >= from);
+            }
             _ => {}
         }
     }
-    Ok(counts.iter().map(|count| count.rate(length)).collect())
+    let sum = |of: fn(&Transmit) -> u64| {
+        let all = (0..flows.len()).map(|flow| of(traffic.transmit(flow)));
+        all.sum()
+    };
+    Ok(Shared {
+        rates_bps: counts.iter().map(|count| count.rate(length)).collect(),
+        lost,
+        timeouts: sum(Transmit::timeouts),
+        resent: sum(Transmit::resent),
+        counters: traffic.clock().network().counters(),
+    })
 }
 
 /// Bytes since the first arrival of a window, which is not counted.
@@ -413,7 +492,7 @@ mod tests {
             ),
             (
                 "ethernet-1g:delay=100ms",
-                [105_912_512, 2_557_920, 291_933, 57_909],
+                [250_000_000, 2_557_920, 291_933, 57_909],
             ),
         ] {
             let spec = spec(selector);
@@ -463,10 +542,38 @@ mod tests {
     /// A longer window of measurement says the same of what stands still.
     #[test]
     fn the_length_does_not_matter() {
-        for spec in catalogue().iter().filter(|spec| spec.line.rate.is_some()) {
-            let over = |secs| tcp_expected_over(spec, &Sender::modern(), Span::secs(secs));
-            let (short, long) = (over(1).unwrap(), over(3).unwrap());
-            assert!(short.abs_diff(long) <= short / 1_000, "{}", spec.name);
+        let sender = Sender::modern();
+        let (mut slow, all) = (Vec::new(), catalogue());
+        for spec in all.iter().filter(|spec| spec.line.rate.is_some()) {
+            let over = |secs| rate(spec, &sender, WARM_UP, Span::secs(secs)).unwrap();
+            if slow_start(spec, &sender) > WARM_UP {
+                slow.push(spec.name.as_str());
+                continue;
+            }
+            let (short, long) = (over(1), over(3));
+            assert_eq!(tcp_expected(spec, &sender), Ok(short), "{}", spec.name);
+            assert!(short.abs_diff(long) <= short / 1_000, "{}: {short} {long}", spec.name);
+        }
+        assert_eq!(slow, ["satellite"]);
+    }
+
+    /// Where a round trip is half a second, the second after the first has a turn of 20 segments in it, and one of 40; the
+    /// line is full when there were two more.
+    #[test]
+    fn a_satellite_is_rated_after_slow_start() {
+        let (spec, sender) = (spec("satellite"), Sender::modern());
+        let seen = tcp_expected_over(&spec, &sender, Span::secs(1)).unwrap();
+        let segment = 1_448 * 8;
+        assert!((59 * segment..=60 * segment).contains(&seen), "{seen}");
+        let (most, got) = (
+            tcp_max(&spec, Headers::Timestamps).unwrap(),
+            tcp_expected(&spec, &sender).unwrap(),
+        );
+        assert!(got <= most && got >= most - most / 500, "{got} of {most}");
+        // From then on it stands: two seconds and three later it is the same.
+        for secs in [5, 6] {
+            let later = rate(&spec, &sender, Span::secs(secs), Span::secs(1)).unwrap();
+            assert!(later.abs_diff(got) <= got / 500, "{later}, not {got}");
         }
     }
 
