@@ -415,7 +415,8 @@ mod tests {
         assert!(small * 19 / 10 < large && large < small * 21 / 10);
     }
 
-    /// To the last bit what the sender without recovery reached, by network, for four senders.
+    /// To the last bit what the sender without recovery reached, by network, for four senders; but for the last, whose slow
+    /// start is longer than a second (in the one after the first its rate is 105.9 Mb/s).
     #[test]
     fn lossless_rates_are_as_before() {
         let senders = [
@@ -492,7 +493,7 @@ mod tests {
             ),
             (
                 "ethernet-1g:delay=100ms",
-                [250_000_000, 2_557_920, 291_933, 57_909],
+                [251_592_896, 2_557_920, 291_933, 57_909],
             ),
         ] {
             let spec = spec(selector);
@@ -557,20 +558,23 @@ mod tests {
         assert_eq!(slow, ["satellite"]);
     }
 
-    /// Where a round trip is half a second, the second after the first has a turn of 20 segments in it, and one of 40; the
-    /// line is full when there were two more.
+    /// Where a round trip is half a second, the second after the first has the 40 segments of the third turn in it, and what
+    /// has come of the 80 of the fourth; the fifth fills the line.
     #[test]
     fn a_satellite_is_rated_after_slow_start() {
         let (spec, sender) = (spec("satellite"), Sender::modern());
+        let there = one_way(&spec, Bytes(1_500)).unwrap().0;
+        let turn = there + one_way(&spec, Bytes(52)).unwrap().0;
+        let fourth = (Span::secs(2) - turn * 3 - there) / spec.frame_time(Bytes(1_500));
         let seen = tcp_expected_over(&spec, &sender, Span::secs(1)).unwrap();
-        let segment = 1_448 * 8;
-        assert!((59 * segment..=60 * segment).contains(&seen), "{seen}");
+        assert!((seen / (1_448 * 8)).abs_diff(40 + fourth) <= 2, "{seen}");
         let (most, got) = (
             tcp_max(&spec, Headers::Timestamps).unwrap(),
             tcp_expected(&spec, &sender).unwrap(),
         );
         assert!(got <= most && got >= most - most / 500, "{got} of {most}");
-        // From then on it stands: two seconds and three later it is the same.
+        assert!(seen < got / 2);
+        // From then on it stands.
         for secs in [5, 6] {
             let later = rate(&spec, &sender, Span::secs(secs), Span::secs(1)).unwrap();
             assert!(later.abs_diff(got) <= got / 500, "{later}, not {got}");
