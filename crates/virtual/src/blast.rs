@@ -30,7 +30,12 @@ pub fn udp_expected(spec: &NetworkSpec, payload: Bytes) -> Result<u64, Reason> {
     raise_circuit(&mut clock, spec);
     // The station's queue turns over: from then on every turn is alike.
     let turn = spec.station.queue.0.div_ceil(len.0);
-    let mut meter = Meter::new(clock.now(), Span::secs(1), Span::secs(1), ENOUGH.max(8 * turn));
+    let mut meter = Meter::new(
+        clock.now(),
+        Span::secs(1),
+        Span::secs(1),
+        ENOUGH.max(8 * turn),
+    );
     let (mut sent, mut arrived) = (0, 0);
     let mut send = |clock: &mut Clock<Built>| {
         while clock.ready(NEAR, Class::default())

@@ -356,7 +356,11 @@ mod tests {
         let one = one_way(spec, Bytes(1)).unwrap().0;
         for len in [1, 40, 552, spec.mtu].map(Bytes) {
             let (got, time) = (one_way(spec, len).unwrap().0, spec.frame_time(len));
-            assert!(got >= time && got <= time + one, "{} {len}: {got}", spec.name);
+            assert!(
+                got >= time && got <= time + one,
+                "{} {len}: {got}",
+                spec.name
+            );
             let back = round_trip(spec, len).unwrap().0;
             assert!(back >= got * 2 && back <= (time + one) * 2, "{back}");
         }

@@ -14,8 +14,8 @@
 use crate::idle::{Built, FAR, NEAR, built, raise_circuits, round_trip};
 use crate::meter::{ENOUGH, Meter, Reason};
 use crate::steady::Steady;
-use crate::tcp::{Sender, Transmit};
 use crate::tcp::traffic::{Flow, Told, Traffic};
+use crate::tcp::{Sender, Transmit};
 use sonde_link::{Cause, Counters, Network, NetworkSpec, Place, Port, Signalling};
 use sonde_units::{Bytes, Instant, Span};
 
@@ -71,12 +71,7 @@ fn slow_start(spec: &NetworkSpec, sender: &Sender) -> Span {
 }
 
 /// The same in `length` after `warm_up`.
-fn rate(
-    spec: &NetworkSpec,
-    sender: &Sender,
-    warm_up: Span,
-    length: Span,
-) -> Result<u64, Reason> {
+fn rate(spec: &NetworkSpec, sender: &Sender, warm_up: Span, length: Span) -> Result<u64, Reason> {
     bounded(spec)?;
     if !spec.path.loss.is_zero() || !spec.path.reorder.is_zero() {
         return mean(spec, sender);
@@ -553,7 +548,11 @@ mod tests {
             }
             let (short, long) = (over(1), over(3));
             assert_eq!(tcp_expected(spec, &sender), Ok(short), "{}", spec.name);
-            assert!(short.abs_diff(long) <= short / 1_000, "{}: {short} {long}", spec.name);
+            assert!(
+                short.abs_diff(long) <= short / 1_000,
+                "{}: {short} {long}",
+                spec.name
+            );
         }
         assert_eq!(slow, ["satellite"]);
     }

@@ -1,6 +1,6 @@
 //! Many senders and one receiver: where the collapse begins, and what is left of the line.
 
-use sonde_link::{NetworkSpec, resolve};
+use sonde_link::{Headers, NetworkSpec, resolve, tcp_with_acks};
 use sonde_units::{Bytes, Span};
 use sonde_virtual::{Incast, Reason, Sender, incast};
 
@@ -104,5 +104,41 @@ fn one_seed_one_outcome() {
         };
         let first = run();
         assert!((0..5).all(|_| run() == first), "{selector}");
+    }
+}
+
+/// Eight senders of 2 MiB each into one, on media that hold their senders back.
+#[test]
+fn lossless_media_lose_nothing() {
+    const SENDERS: u16 = 8;
+    let bytes = Bytes::mib(2);
+    println!("network          goodput   ceiling  part  (rates in kb/s)");
+    for name in [
+        "hippi-800",
+        "fc-266",
+        "sp2",
+        "sci-sbus",
+        "allnode",
+        "fddi",
+        "ultranet",
+        "ethernet-1g:flow_control=pause",
+    ] {
+        let spec = spec(name);
+        let result = incast(&spec, SENDERS, bytes, &Sender::modern()).unwrap();
+        let most = tcp_with_acks(&spec, Headers::Timestamps).unwrap();
+        let part = result.goodput_bps as f64 / most as f64;
+        println!(
+            "{:<14} {:>9} {:>9}  {part:.3}",
+            spec.name,
+            result.goodput_bps / 1_000,
+            most / 1_000
+        );
+        assert_eq!(
+            (result.lost, result.timeouts, result.retransmits),
+            (0, 0, 0),
+            "{name}"
+        );
+        assert_eq!(result.completion.len(), usize::from(SENDERS), "{name}");
+        assert!((0.9..=1.0).contains(&part), "{name}: {part}");
     }
 }
