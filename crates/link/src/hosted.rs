@@ -277,7 +277,7 @@ impl<N: Network> Hosted<N> {
         };
         let rate: u64 = host.background.iter().map(|(_, rate)| rate).sum();
         let span = host.costs.slowed(cost + switched, rate);
-        host.counters.busy = host.counters.busy + span;
+        host.counters.busy += span;
         events.push_back(Event::Busy {
             at: now,
             port,
