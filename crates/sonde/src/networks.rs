@@ -1,12 +1,12 @@
-//! `sonde lab list`: the catalogue, or networks of the user's own, with their ceilings and times.
+//! `sonde lab list`: the catalogue by families, or networks of the user's own, with their ceilings and times.
 
 use crate::failure::Failure;
 use crate::testbed;
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use sonde_lab::{Profile, ProfileKind};
-use sonde_link::{Headers, NetworkSpec};
+use sonde_link::{Headers, NetworkSpec, Technology};
 use sonde_record::{NetworkList, NetworkRow, OverheadStep};
-use sonde_units::{Bytes, Span};
+use sonde_units::{BitRate, Bytes, Span};
 use sonde_virtual::Sender;
 
 /// A datagram with 1 byte: 20 of IP, 8 of UDP.
@@ -64,7 +64,7 @@ pub fn row(
         name: spec.name.clone(),
         technology: spec.technology.name().into(),
         summary: Some(spec.summary.clone()),
-        topology: Some(format!("{:?}", spec.topology).to_lowercase()),
+        topology: topology(spec),
         mtu_bytes: spec.mtu,
         line_bps: spec.line.rate.map(sonde_units::BitRate::bps),
         tcp_max_bps: sonde_link::tcp_max(spec, headers(profile)),
@@ -72,6 +72,12 @@ pub fn row(
         one_way_1b_ns: Some(one_way(spec, UDP_1B)?.as_picos().div_ceil(1_000)),
         overhead: overhead(spec, headers(profile)),
     })
+}
+
+/// How its stations are joined, as a file says it.
+fn topology(spec: &NetworkSpec) -> Option<String> {
+    let name = serde_json::to_value(spec.topology).ok()?;
+    name.as_str().map(str::to_owned)
 }
 
 /// Bits a second in Mb/s, to the nearest hundredth; a dash where there is none.
@@ -109,6 +115,58 @@ pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Tab
     table
 }
 
+/// From here on a network is one of today's machine rooms, for comparison.
+const TODAY: BitRate = BitRate::gbit(10);
+/// From here on a line joins sites.
+const FAR: Span = Span::millis(1);
+
+/// The heading under which a network of the catalogue stands.
+fn family(spec: &NetworkSpec) -> &'static str {
+    match spec.technology {
+        Technology::Wire => "A delay",
+        Technology::Ethernet if spec.line.rate.is_some_and(|rate| rate >= TODAY) => {
+            "Ethernet of today"
+        }
+        Technology::Ethernet => "Ethernet",
+        Technology::Fddi => "FDDI",
+        Technology::FibreChannel => "Fibre Channel",
+        Technology::Hippi => "HIPPI",
+        Technology::Allnode | Technology::Sp2 | Technology::Ultranet => "Switches of vendors",
+        Technology::Sci => "SCI rings",
+        Technology::Atm if spec.line.propagation() < FAR => "ATM",
+        Technology::Atm | Technology::Wan => "Wide area",
+    }
+}
+
+/// A network's row; with `brief` its name stands below that of its family, and of its summary the first words suffice.
+fn shown(network: &NetworkRow, brief: bool) -> Vec<String> {
+    let summary = network.summary.as_deref().unwrap_or_default();
+    let (indent, summary) = if brief {
+        let end = summary.find([':', ';', ',', '(']);
+        ("  ", summary[..end.unwrap_or(summary.len())].trim_end())
+    } else {
+        ("", summary)
+    };
+    vec![
+        format!("{indent}{}", network.name),
+        network.mtu_bytes.to_string(),
+        mbit(network.line_bps),
+        mbit(network.tcp_max_bps),
+        mbit(network.tcp_expected_bps),
+        micros(network.one_way_1b_ns),
+        summary.to_owned(),
+    ]
+}
+
+/// A table without what ends its lines.
+fn trimmed(table: &Table) -> String {
+    let lines: Vec<_> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    lines.join("\n")
+}
+
 /// `sonde lab list`.
 pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, Failure> {
     let specs = if selectors.is_empty() {
@@ -137,17 +195,17 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
         );
         return Ok(0);
     }
-    let rows = networks.iter().map(|network| {
-        vec![
-            network.name.clone(),
-            network.mtu_bytes.to_string(),
-            mbit(network.line_bps),
-            mbit(network.tcp_max_bps),
-            mbit(network.tcp_expected_bps),
-            micros(network.one_way_1b_ns),
-            network.summary.clone().unwrap_or_default(),
-        ]
-    });
+    let is_catalogue = selectors.is_empty();
+    let mut rows = Vec::new();
+    let mut last = "";
+    for (spec, network) in specs.iter().zip(&networks) {
+        let family = family(spec);
+        if is_catalogue && family != last {
+            rows.push(vec![family.to_owned()]);
+            last = family;
+        }
+        rows.push(shown(network, is_catalogue));
+    }
     let mut table = table(
         &[
             "network",
@@ -163,7 +221,14 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
     if let Some(summary) = table.column_mut(6) {
         summary.set_cell_alignment(CellAlignment::Left);
     }
-    println!("{table}");
+    table.remove_style(TableComponent::HorizontalLines);
+    table.remove_style(TableComponent::MiddleIntersections);
+    println!("{}", trimmed(&table));
+    if is_catalogue {
+        println!(
+            "One of them with its whole summary: `sonde lab list --network NAME`; what each models: docs/networks.md."
+        );
+    }
     println!(
         "Knobs: NAME:knob=value, as in atm-oc3c:vc=svc:mtu=1500 or wire:delay=10ms; a wrong one lists those of its network."
     );

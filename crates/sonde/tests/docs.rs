@@ -2,9 +2,13 @@
 //!
 //! Model:   every command line of `sonde` in an `sh` block of README.md and docs/*.md is parsed by the command itself, with
 //!          `--help` put behind its options, so that nothing runs; scripts in quotes are read too. Every network that a line
-//!          names, every file in plans/examples and every TOML block that is a network must be accepted by `lab list`.
+//!          names, every file in plans/examples/networks and every TOML block that is a network must be accepted by `lab list`.
 //!          Fields, knobs and networks that the program has must be named by the document that lists them.
 
+use sonde_link::{
+    Admission, Class, Ecn, Event, Frame, FrameId, Kind, NetworkSpec, Port, To, Topology,
+};
+use sonde_units::{Bytes, Instant, Span};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -225,25 +229,106 @@ fn every_network_that_is_named_can_be_had() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The networks in plans/examples, by their paths as a reader types them.
+fn examples() -> Vec<String> {
+    let folder = root().join("plans/examples/networks");
+    let mut paths: Vec<String> = fs::read_dir(folder)
+        .expect("there are examples")
+        .map(|entry| {
+            let name = entry.expect("it can be read").file_name();
+            let name = name.into_string().expect("a name");
+            format!("./plans/examples/networks/{name}")
+        })
+        .collect();
+    paths.sort();
+    paths
+}
+
 #[test]
 fn every_example_is_a_network() {
-    let mut count = 0;
-    for entry in fs::read_dir(root().join("plans/examples")).expect("there are examples") {
-        let name = entry
-            .expect("it can be read")
-            .file_name()
-            .into_string()
-            .expect("a name");
-        let path = format!("./plans/examples/{name}");
+    let media = [
+        "wire", "ethernet", "bus", "token", "crossbar", "stages", "credit", "sci", "atm", "hosts",
+        "loaded", "failing",
+    ];
+    let layouts = [
+        "point-to-point",
+        "two-switches",
+        "atm-two-switches",
+        "ring",
+        "mesh",
+        "fat-tree",
+        "sites",
+    ];
+    let paths = examples();
+    for name in media.iter().chain(&layouts) {
+        let path = format!("./plans/examples/networks/{name}.toml");
+        assert!(paths.contains(&path), "there is no {path}");
+    }
+    let catalogue = sonde_link::catalogue();
+    for path in paths {
         assert_eq!(complaint(&path), None);
         let text = read(&path);
         assert!(
-            text.contains("[cite]") && text.contains(&path),
+            text.contains("[cite]") && text.contains(&format!("--network {path}")),
             "{path} cites nothing, or shows no use"
         );
-        count += 1;
+        let name = sonde_link::parse(&path, &text).expect(&path).name;
+        assert!(
+            catalogue.iter().all(|spec| spec.name != name),
+            "{path} has the name {name} of another network"
+        );
     }
-    assert!(count >= 4, "{count}");
+}
+
+/// A frame of each host to each other, in turn: how many of them arrive.
+fn arrivals(spec: &NetworkSpec, hosts: u16) -> usize {
+    let mut network = sonde_link::build(spec, hosts, 1).expect("it joins them");
+    // Circuits that come up one after the other are up by then.
+    let (mut now, mut arrived, mut id) = (Instant::START + Span::secs(1), 0, 0);
+    for (from, to) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to))) {
+        if from == to {
+            continue;
+        }
+        id += 1;
+        let frame = Frame {
+            id: FrameId(id),
+            from: Port(from),
+            to: To::One(Port(to)),
+            len: Bytes(spec.mtu.min(1000)),
+            kind: Kind::Ip,
+            class: Class(0),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        };
+        assert_eq!(network.offer(now, frame), Admission::Taken);
+        let mut open = true;
+        while open {
+            now = network.poll_at().expect("a frame is under way").max(now);
+            while let Some(event) = network.poll(now) {
+                let mine = |event: FrameId| event == FrameId(id);
+                match event {
+                    Event::Deliver { id, .. } if mine(id) => arrived += 1,
+                    Event::Done { id, .. } if mine(id) => open = false,
+                    _ => {}
+                }
+            }
+        }
+    }
+    arrived
+}
+
+#[test]
+fn every_example_carries_frames() {
+    for path in examples() {
+        let spec = sonde_link::parse(&path, &read(&path)).expect(&path);
+        let hosts = if spec.topology == Topology::Line {
+            2
+        } else {
+            6
+        };
+        let all = usize::from(hosts) * usize::from(hosts - 1);
+        assert_eq!(arrivals(&spec, hosts), all, "{path}");
+    }
 }
 
 #[test]
@@ -316,22 +401,79 @@ fn lab_md_names_every_field_of_a_report() {
     assert_eq!(unnamed("docs/lab.md", names), Vec::<String>::new());
 }
 
+/// The knobs that the command names for a network.
+fn knobs(selector: &str) -> Vec<String> {
+    let said = complaint(&format!("{selector}:nosuch=1")).expect("it is no knob");
+    let list = said.split_once(" has ").expect("it lists the knobs").1;
+    list.trim().split(", ").map(str::to_owned).collect()
+}
+
 #[test]
 fn networks_md_names_every_network_and_knob() {
     let catalogue = sonde_link::catalogue();
-    let names = catalogue.iter().map(|spec| spec.name.as_str());
+    let names = catalogue.iter().map(|spec| spec.name.clone());
+    let mut turned: BTreeSet<String> = names.clone().flat_map(|name| knobs(&name)).collect();
+    turned.extend(examples().iter().flat_map(|path| knobs(path)));
+    assert!(turned.len() > 90, "{turned:?}");
+    let names: Vec<String> = names.chain(turned).collect();
+    let names = names.iter().map(String::as_str);
     assert_eq!(unnamed("docs/networks.md", names), Vec::<String>::new());
-    let said = complaint("atm-oc3c:nosuch=1").expect("it is no knob");
-    let knobs = said
-        .split_once(" has ")
-        .expect("it lists the knobs")
-        .1
-        .trim();
-    assert!(knobs.split(", ").count() > 15, "{knobs}");
-    assert_eq!(
-        unnamed("docs/networks.md", knobs.split(", ")),
-        Vec::<String>::new()
+    let text = read("docs/networks.md");
+    for path in examples() {
+        let link = format!("(..{})", path.trim_start_matches('.'));
+        assert!(text.contains(&link), "docs/networks.md has no link {link}");
+    }
+}
+
+/// Every key of a network's file that examples and catalogue use is explained in a table.
+#[test]
+fn networks_md_explains_every_key_in_use() {
+    let catalogue = sonde_link::catalogue();
+    let mut texts: Vec<String> = examples().iter().map(|path| read(path)).collect();
+    texts.extend(
+        catalogue
+            .iter()
+            .map(|spec| read(&format!("crates/link/catalogue/{}.toml", spec.name))),
     );
+    let mut keys = BTreeSet::new();
+    for text in &texts {
+        let table: toml::Table = toml::from_str(text).expect("it is TOML");
+        for (place, value) in table.iter().filter(|entry| entry.0 != "cite") {
+            match value.as_table() {
+                Some(inner) => keys.extend(
+                    inner
+                        .iter()
+                        .filter(|entry| !entry.1.is_array() || place != "atm")
+                        .map(|entry| format!("{place}.{}", entry.0)),
+                ),
+                None if value.is_array() => {}
+                None => drop(keys.insert(place.clone())),
+            }
+        }
+    }
+    assert!(keys.len() > 60, "{keys:?}");
+    let text = read("docs/networks.md");
+    let explained = |key: &&String| {
+        let (place, leaf) = key.split_once('.').unwrap_or(("", key));
+        let row = |line: &str| {
+            line.starts_with(&format!("| `{key}`"))
+                || (line.starts_with(&format!("| `{place}."))
+                    && line.contains(&format!("`{leaf}`")))
+        };
+        text.lines().any(row)
+    };
+    let absent: Vec<_> = keys.iter().filter(|key| !explained(key)).collect();
+    assert!(absent.is_empty(), "not explained: {absent:?}");
+}
+
+/// Bits a second in Mb/s, to the nearest hundredth; a dash for null.
+fn mbit(bps: &serde_json::Value) -> String {
+    let hundredths = |bps: u64| (bps + 5_000) / 10_000;
+    bps.as_u64()
+        .map(hundredths)
+        .map_or("–".into(), |hundredths| {
+            format!("{}.{:02}", hundredths / 100, hundredths % 100)
+        })
 }
 
 /// What `lab list` prints, as it stands in the document.
@@ -340,22 +482,32 @@ fn networks_md_shows_the_catalogue_as_it_is() {
     let output = sonde(&["lab", "list", "--json"].map(str::to_owned));
     let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     let text = read("docs/networks.md");
-    for network in list["networks"].as_array().expect("networks") {
-        let name = network["name"].as_str().expect("a name");
-        let row = format!(
-            "| `{name}` | {} | {} | {} | {} | {} |",
-            network["mtu_bytes"],
-            network["line_bps"],
-            network["tcp_max_bps"],
-            network["tcp_expected_bps"],
-            network["one_way_1b_ns"]
-        );
-        let row = row.replace("null", "–");
-        assert!(
-            text.contains(&row),
-            "docs/networks.md has not the row\n{row}"
-        );
-    }
+    let rows = list["networks"].as_array().expect("networks");
+    let wrong: Vec<_> = rows
+        .iter()
+        .zip(sonde_link::catalogue())
+        .map(|(network, spec)| {
+            let usable = spec.line.usable().map(sonde_units::BitRate::bps);
+            let one_way = network["one_way_1b_ns"].as_u64().expect("a time");
+            format!(
+                "| `{}` | {} | {} | {} | {} | {} | {}.{:02} |",
+                spec.name,
+                spec.mtu,
+                mbit(&network["line_bps"]),
+                mbit(&usable.into()),
+                mbit(&network["tcp_max_bps"]),
+                mbit(&network["tcp_expected_bps"]),
+                one_way / 1_000,
+                one_way % 1_000 / 10
+            )
+        })
+        .filter(|row| !text.contains(row))
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "docs/networks.md has not the rows\n{}",
+        wrong.join("\n")
+    );
 }
 
 #[test]

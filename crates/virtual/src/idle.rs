@@ -10,10 +10,10 @@
 
 use crate::{Clock, Happening};
 use sonde_link::{
-    Cause, Change, Class, Command, Ecn, Event, Frame, FrameId, Kind, Network, NetworkSpec, Place,
-    Port, Resolution, SpecError, To, VcCommand, build,
+    Cause, Change, Circuits, Class, Command, Ecn, Event, Frame, FrameId, Kind, Network,
+    NetworkSpec, Place, Port, Resolution, SpecError, To, VcCommand, build,
 };
-use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip};
+use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip, Span};
 use thiserror::Error;
 
 /// The one who begins.
@@ -173,9 +173,29 @@ fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Built>, TimeError> {
 /// A network with its hosts.
 pub(crate) type Built = Box<dyn Network + Send>;
 
-/// The network itself, without randomness of the caller's.
+/// The network itself, without randomness of the caller's: with so many stations, or more where its file names them, and
+/// permanent circuits that have come up.
 pub(crate) fn built(spec: &NetworkSpec, ports: u16) -> Result<Built, SpecError> {
-    build(spec, ports, 0)
+    let ports = ports.max(named(spec));
+    match spec.circuits {
+        Some(circuits) if !circuits.boot.is_zero() => {
+            let boot = Span::ZERO;
+            let circuits = Some(Circuits { boot, ..circuits });
+            let spec = spec.clone();
+            build(&NetworkSpec { circuits, ..spec }, ports, 0)
+        }
+        _ => build(spec, ports, 0),
+    }
+}
+
+/// How many stations the file of a network speaks of one by one; 0 where it names none, or one beyond all labs.
+fn named(spec: &NetworkSpec) -> u16 {
+    const MOST: u16 = 256;
+    let assigned = spec.assign.iter().flat_map(|one| [one.from, one.to]);
+    let joined = spec.pvc.iter().flat_map(|one| one.between);
+    let own = spec.port.iter().map(|one| one.port);
+    let last = assigned.chain(joined).chain(own).max();
+    last.filter(|last| *last < MOST).map_or(0, |last| last + 1)
 }
 
 /// Sets up the circuit between the first two ports where it is a switched one, and waits until it is up.
@@ -250,8 +270,7 @@ pub(crate) fn travel(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_link::{Forwarding, catalogue, resolve};
-    use sonde_units::Span;
+    use sonde_link::{Forwarding, Pvc, catalogue, resolve};
 
     fn spec(selector: &str) -> NetworkSpec {
         resolve(selector, &|_| unreachable!()).unwrap()
@@ -404,5 +423,14 @@ mod tests {
         let cell = atm.line.unit_time(Bytes(53));
         let want = (cell + atm.line.propagation()) * 2 + Span::micros(10) + Span::millis(1);
         assert_eq!(neighbour(&atm), Ok(RoundTrip(want)));
+    }
+
+    #[test]
+    fn a_file_that_names_hosts_gets_them_and_its_circuits_are_up() {
+        let mut spec = spec("atm-oc3c");
+        let alone = one_way(&spec, Bytes(29)).unwrap();
+        spec.circuits.as_mut().unwrap().boot = Span::secs(1);
+        spec.pvc = vec![Pvc { between: [0, 1] }, Pvc { between: [2, 5] }];
+        assert_eq!(one_way(&spec, Bytes(29)).unwrap(), alone);
     }
 }
