@@ -1,6 +1,6 @@
 //! The documents against the command: what they show can be typed, and what they list is complete.
 //!
-//! Model:   every command line of `sonde` in an `sh` block of README.md and docs/*.md is parsed by the command itself, with
+//! Model:   every command line of `sonde` in an `sh` block of README.md and docs/*.md, and in the ledger of claims, is parsed by the command itself, with
 //!          `--help` put behind its options, so that nothing runs; scripts in quotes are read too. Every network that a line
 //!          names, every file in plans/examples/networks and every TOML block that is a network must be accepted by `lab list`.
 //!          Fields, knobs and networks that the program has must be named by the document that lists them.
@@ -153,7 +153,10 @@ fn calls(script: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// All calls of all documents, with where they stand.
+/// The ledger of what published claims are shown by, some of them by a command.
+const LEDGER: &str = "plans/papers/coverage.toml";
+
+/// All calls of all documents and of the ledger, with where they stand.
 fn documented() -> Vec<(String, Vec<String>)> {
     let mut all = Vec::new();
     for (name, text) in documents() {
@@ -162,6 +165,15 @@ fn documented() -> Vec<(String, Vec<String>)> {
         }
     }
     assert!(all.len() > 20, "only {} calls were found", all.len());
+    let ledger: toml::Table = toml::from_str(&read(LEDGER)).expect("it is TOML");
+    let entries = ledger["requirement"].as_array().expect("a list");
+    let evidence = entries
+        .iter()
+        .filter_map(|entry| entry.get("evidence")?.as_array());
+    for command in evidence.flatten().filter_map(|one| one.as_str()) {
+        let call = command.strip_prefix("command:").map(calls);
+        all.extend(call.into_iter().flatten().map(|call| (LEDGER.into(), call)));
+    }
     all
 }
 
