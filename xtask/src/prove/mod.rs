@@ -8,14 +8,18 @@
 mod again;
 mod blast;
 mod cold;
+mod delay;
 mod forward;
 mod gate;
 mod hosts;
 mod lab;
+mod load;
+mod networks;
 mod own;
 mod parity;
 mod peers;
 mod rtt;
+mod shapers;
 mod svc;
 mod table;
 mod tcp;
@@ -50,7 +54,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 11] = [
+const SECTIONS: [(&str, &str, Measure); 15] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -94,6 +98,22 @@ const SECTIONS: [(&str, &str, Measure); 11] = [
         "An interval holds the median as often as it says",
         again::measure,
     ),
+    (
+        "networks",
+        "Every network of the catalogue carries what the model expects",
+        networks::measure,
+    ),
+    (
+        "delay",
+        "A delay is kept to 50 µs at the 99th percentile",
+        delay::measure,
+    ),
+    (
+        "shapers",
+        "The lab keeps a rate that tbf and htb miss",
+        shapers::measure,
+    ),
+    ("load", "Queueing under load is the model's", load::measure),
 ];
 
 /// What all sections stand on.
@@ -207,8 +227,7 @@ impl Ground {
         let cpus = processors
             .lines()
             .filter(|line| line.starts_with("processor"));
-        let load = read("/proc/loadavg");
-        let load = load.split_whitespace().next().unwrap_or("unknown");
+        let load = load_average().map_or("unknown".to_owned(), |load| format!("{load:.2}"));
         let place = self.sonde.strip_prefix(&self.root).unwrap_or(&self.sonde);
         format!(
             "Measured with `{}` on Linux {}, {} × {model}; load average {load} before the first section.\n",
@@ -274,6 +293,12 @@ fn replace(document: &str, text: &str) -> Option<String> {
         "{before}{BEGIN}\n\n{}\n\n{END}{after}",
         text.trim()
     ))
+}
+
+/// How many wanted a CPU over the last minute.
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 /// The one in the middle; of an even number the mean of the two there.

@@ -20,7 +20,8 @@ const PACKET: Bytes = Bytes(14 + 8 + 20);
 const PAIRS_MIN: usize = 5;
 const BOUND_US: f64 = 10.0;
 const BOUND_SHARE: f64 = 0.03;
-const SCRIPT: &str = "sonde lab exec --detach h2 -- sockperf sr -i 10.9.0.2 -p 11111 >/dev/null 2>&1; sleep 0.3; sockperf pp -i 10.9.0.2 -p 11111 -m 14 -t 1";
+/// A server on h2 and the ping-pong with it.
+pub const SCRIPT: &str = "sonde lab exec --detach h2 -- sockperf sr -i 10.9.0.2 -p 11111 >/dev/null 2>&1; sleep 0.3; sockperf pp -i 10.9.0.2 -p 11111 -m 14 -t 1";
 
 pub fn measure(ground: &Ground) -> Result<Proof> {
     let pairs = PAIRS_MIN.max(ground.runs / 2);
@@ -62,9 +63,8 @@ fn row(
     table: &mut Table,
     unmet: &mut Vec<String>,
 ) -> Result<()> {
-    let way = one_way(&spec(network)?, PACKET)?;
     let model_us = model_us(network)?;
-    let wire = format!("wire:delay={}ns", way.0.as_nanos());
+    let wire = wire(network)?;
     let (mut there, mut plain, mut differences) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 1..=pairs {
         let (a, b) = (
@@ -93,6 +93,12 @@ fn row(
         unmet.push(format!("{network}, {attachment}: the round trip is {difference:+.1} us from that over a wire of the same delay, more than {bound:.1} us"));
     }
     Ok(())
+}
+
+/// A wire that takes as long as the network does for sockperf's packet.
+pub fn wire(network: &str) -> Result<String> {
+    let way = one_way(&spec(network)?, PACKET)?;
+    Ok(format!("wire:delay={}ns", way.0.as_nanos()))
 }
 
 /// The model's round trip of sockperf's packet.
