@@ -87,7 +87,7 @@ impl FromStr for Load {
         let mut load = Self::poisson(rho);
         for part in parts {
             match part.split_once('=') {
-                Some(("law", law)) => load.law = law.parse().map_err(|e| format!("{e}"))?,
+                Some(("law", law)) => load.law = law.parse()?,
                 Some(("size", size)) => {
                     load.size = size
                         .parse::<u64>()

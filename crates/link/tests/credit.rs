@@ -607,7 +607,10 @@ fn requests_are_answered_in_their_order() {
         while let Some(at) = network.poll_at() {
             now = at;
             while let Some(event) = network.poll(at) {
-                if let Event::Deliver { id, to: Port(0), .. } = event {
+                if let Event::Deliver {
+                    id, to: Port(0), ..
+                } = event
+                {
                     answered.push(id.0);
                 }
             }

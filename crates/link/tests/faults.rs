@@ -325,7 +325,7 @@ fn a_schedule_is_played_and_checked() {
             "restart 1s\"\nlasts = \"1s",
             "nothing undoes it",
         ),
-        ("delay h2 1ms", "delay h9 1ms", "2 ports"),
+        ("delay h2 1ms", "delay h9 1ms", "h1 to h2"),
         ("delay h2 1ms", "trunk 3 down", "no "),
         ("delay h2 1ms", "loss h2 7", "cannot be 7/1"),
     ] {

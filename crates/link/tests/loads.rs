@@ -232,7 +232,7 @@ fn a_schedule_of_loads_is_played_and_checked() {
         ("\"h2\"", "\"two\"", "h1, h2"),
         ("\"constant\"", "\"steady\"", "self-similar:20"),
         ("law = \"constant\"", "law = \"replay\"", "capture"),
-        ("to = \"h2\"", "to = \"h3\"", "2 ports"),
+        ("to = \"h2\"", "to = \"h3\"", "h1 to h2"),
     ] {
         let text = format!("{plain}{}", load.replace(from, to));
         let spec = parse("loaded", &text).map_err(|e| e.to_string());

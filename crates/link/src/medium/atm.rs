@@ -514,7 +514,8 @@ impl Medium for Atm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AtmTraffic, Class, Ecn, FrameId, Kind, To, named};
+    use crate::{AtmTraffic, Class, Ecn, Flow, FlowCounters, FrameId, Kind, Law, To, named};
+    use sonde_units::Ratio;
 
     /// `count` frames of background traffic from `from` to station 2 at once: delivered, lost at the station.
     fn background(every_cell: bool, from: u16, count: u64) -> (u64, u64) {
@@ -526,9 +527,28 @@ mod tests {
         let circuits = spec.circuits.expect("it has circuits");
         let mut atm = Atm::new(&spec, circuits, 3, 1).expect("it can be built");
         let mut edge = Edge::new(&spec, 3, 1);
+        edge.counters.flows.push(FlowCounters {
+            flow: Flow {
+                number: 0,
+                from: None,
+                to: Port(2),
+                rho: Ratio::ONE,
+                law: Law::Constant,
+                size: Bytes::ZERO,
+                class: Class(0),
+            },
+            since: Instant::START,
+            until: None,
+            frame_time: Span::ZERO,
+            sent: count,
+            sent_bytes: Bytes::ZERO,
+            arrived: 0,
+            arrived_bytes: Bytes::ZERO,
+            lost: 0,
+        });
         for number in 0..count {
             let frame = Frame {
-                id: FrameId(number),
+                id: FrameId(1 << 63 | number),
                 from: Port(from),
                 to: To::One(Port(2)),
                 len: Bytes(9_180),
@@ -544,8 +564,8 @@ mod tests {
         while atm.next_at().is_some() {
             atm.step(&mut edge);
         }
-        let lost = edge.counters.lost_total();
-        (edge.counters.ports[2].delivered, lost)
+        let counted = edge.counters.flows[0];
+        (counted.arrived, counted.lost)
     }
 
     #[test]
