@@ -3,8 +3,8 @@
 //! Model:   [`Clock`] moves from one happening to the next: an event of the network, or an action that its caller planned.
 //!          Its callers: the times of an idle network, the replay of a ledger, and TCP, whose streams lose, recover and share.
 //! Units:   times are the model's, in picoseconds; rates are bits a second of user bytes, rounded down.
-//! Checked: closed forms beside each part; `tests/determinism.rs`, `tests/parity.rs`, `tests/table.rs`,
-//!          `tests/loss.rs`, `tests/incast.rs`.
+//! Checked: closed forms beside each part; `tests/ceilings.rs`, `tests/determinism.rs`, `tests/parity.rs`, `tests/table.rs`,
+//!          `tests/loss.rs`, `tests/incast.rs`, `tests/discard.rs`, `tests/marks.rs`.
 #![forbid(unsafe_code)]
 
 mod blast;
