@@ -1,6 +1,6 @@
 //! The pending steps of a network in the order of their times, ties in the order of insertion.
 //!
-//! Model:   a binary heap. Chosen by `benches/queue.rs` on the steps of real runs: a B-tree is 4 to 31 % slower; a calendar
+//! Model:   a binary heap. Chosen by `benches/queue.rs` on the steps of real runs: a B-tree is 4 to 66 % slower; a calendar
 //!          queue up to 37 % faster, but 47 times slower on a fat-tree, whose steps come in crowds; keys in a heap and
 //!          steps in a slab are 19 to 23 % faster by themselves and within 15 % either way in whole networks.
 //! Checked: `ties_break_by_insertion`.
