@@ -6,8 +6,8 @@
 //!          target takes a packet off the ring and puts an echo in its place, which goes on round the ring to the sender;
 //!          a full input queue echoes busy, and the sender tries again with the age that the target gave it. A response of
 //!          16 bytes, echoed likewise, frees the sender's transaction. A frame is delivered when its last request has been
-//!          accepted, and after the earlier ones of its pair. With `fair` (go bits) a node whose bypass FIFO has not emptied
-//!          after it sent lets no other begin. A switch takes part in each ring as a node of its own.
+//!          accepted, and after the earlier ones of its pair. With `fair` (go bits) a node whose bypass FIFO does not empty while it
+//!          has something to send lets no other begin; without, it does so only after 1,024 times as long. A switch takes part in each ring as a node of its own.
 //! Source:  IEEE 1596-1992; Scott, Goodman, Vernon 1992 (ring model, flow control); links.md §9. Deviations: go bits are a
 //!          state that a node withholds from those after it until its FIFO is empty, not bits in each idle symbol; a
 //!          response is sent when the request was accepted and is never refused, its place being kept; the two directions
@@ -80,7 +80,7 @@ pub struct Sci {
     /// Whether a target keeps its next place for those that it refused longest ago.
     #[serde(default = "yes")]
     pub aging: bool,
-    /// Whether go bits share out the ring.
+    /// Whether go bits share out the ring; without, they only keep a node from waiting for ever.
     #[serde(default)]
     pub fair: bool,
     /// Whether a response follows each write; without it (moves) the echo ends the transaction.

@@ -33,9 +33,7 @@ pub(super) struct Node {
     pub signals: VecDeque<(Instant, u16, bool)>,
     /// Nodes whose go bits are withheld here.
     pub stops: u16,
-    /// It sent a packet of its own since its FIFO was last seen empty.
-    pub has_sent: bool,
-    /// When it began to wait since.
+    /// Since when packets that pass have kept it from sending its own.
     pub late_from: Instant,
     /// It withholds its go bits.
     pub is_lagging: bool,
@@ -75,7 +73,6 @@ impl Node {
             crossing: VecDeque::new(),
             signals: VecDeque::new(),
             stops: 0,
-            has_sent: false,
             late_from: Instant::START,
             is_lagging: false,
             interface: VecDeque::new(),

@@ -15,6 +15,10 @@ use crate::edge::Edge;
 use crate::{Frame, NetworkSpec, Port, SpecError};
 use sonde_units::{Bytes, Instant, Span};
 
+/// Packets of each node that a node waits for without `fair`: a target may keep its next place for what waits there, so that
+/// those who fill the ring with what it refuses would do so for ever.
+const UNFAIR: u64 = 1_024;
+
 /// The medium.
 pub(crate) struct Rings {
     pub(super) table: Sci,
@@ -90,11 +94,12 @@ impl Rings {
             sources.push(Source::new(home, true, spec.station.queue));
         }
         let times = Times::new(spec);
+        let rounds = if table.fair { 1 } else { UNFAIR };
         Ok(Self {
             table: table.clone(),
             mtu: Bytes(spec.mtu),
             low: Bytes(spec.station.queue.0 / 4),
-            patience: times.of(table.block_size()) * u64::from(per_ring),
+            patience: times.of(table.block_size()) * u64::from(per_ring) * rounds,
             times,
             store_time: table.move_time(Size::Store),
             block_time: table.move_time(table.block_size()),
@@ -423,7 +428,7 @@ impl Rings {
 
     /// Gives the output link of a node, if it is free, to what may have it.
     pub(super) fn transmit(&mut self, now: Instant, node: u16) {
-        let (is_fair, patience) = (self.table.fair, self.patience);
+        let patience = self.patience;
         let here = self.node(node);
         if here.free > now {
             return;
@@ -432,19 +437,17 @@ impl Rings {
         let front = here.bypass.front();
         let is_late = front.is_some_and(|f| f.at < now);
         let is_empty = !is_late && front.is_none_or(|f| f.packet.from != node);
-        here.has_sent &= is_late;
-        // It withholds its go bits when it waits longer than for one packet of each node.
-        if !(here.has_sent && here.has_own()) {
+        // It withholds its go bits when packets that pass have kept it from its own for too long.
+        if !(is_late && here.has_own()) {
             here.late_from = now;
         }
-        let is_lagging = is_fair && now.since(here.late_from) > patience;
+        let is_lagging = now.since(here.late_from) > patience;
         if here.is_lagging != is_lagging {
             here.is_lagging = is_lagging;
             self.withhold(now, node, is_lagging);
         }
         let here = self.node(node);
         let flight = if is_empty && here.stops == 0 && here.has_own() {
-            here.has_sent = true;
             let packet = here
                 .responses
                 .pop_front()

@@ -278,6 +278,59 @@ fn a_slower_rate_makes_all_slower() {
     assert_ne!(at, NEVER);
 }
 
+/// Whatever the rings, queues and times of retry: all that was offered in 60 ms is delivered within a second, so that no
+/// two nodes wait for each other, and none for ever for its turn or for a place that nobody gives back.
+#[test]
+fn everything_arrives() {
+    use rand_core::{Rng, SeedableRng};
+    let mut rng = rand_pcg::Pcg64Mcg::seed_from_u64(3);
+    for round in 0..1_500 {
+        let mut pick = |of: &[&'static str]| of[(rng.next_u64() % of.len() as u64) as usize];
+        let selector = [
+            pick(&["sci-sbus", "sci-1g8"]),
+            pick(&["", "rings=2", "rings=3:switch_queue=1"]),
+            pick(&["input=1", "input=2", "input=8"]),
+            pick(&["active=1", "active=8", "active=64"]),
+            pick(&["retry=0s", "retry=1ns", "retry=1us"]),
+            pick(&["fair=false", "fair=true"]),
+            pick(&["aging=false", "", ""]),
+            pick(&["response=false", ""]),
+            pick(&["nodes=9", ""]),
+            pick(&["host_rate=36Mbit", ""]),
+        ]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(":");
+        let spec = spec(&selector);
+        let mut rings = Rings::new(&spec, spec.sci.as_ref().unwrap(), 6, 1).unwrap();
+        let mut edge = Edge::new(&spec, 6, 1);
+        let frames = 1 + rng.next_u64() % 60;
+        let mut at = Instant::START;
+        for id in 0..frames {
+            // At once, or a moment later.
+            at = at + Span::nanos(rng.next_u64() % 2 * (rng.next_u64() % 1_000_000));
+            rings.run(at, &mut edge);
+            let from = (rng.next_u64() % 5) as u16;
+            // Half of them to the last.
+            let to = if rng.next_u64() % 2 == 0 {
+                5
+            } else {
+                (from + 1 + (rng.next_u64() % 4) as u16) % 5
+            };
+            let frame = frame(id, from, to, rng.next_u64() % 1_500);
+            rings.take(at, frame, Target::One(Port(to)), &mut edge);
+        }
+        rings.run(Instant::START + Span::secs(1), &mut edge);
+        let told = std::iter::from_fn(|| edge.tell());
+        let arrived = told.filter(|event| matches!(event, Event::Deliver { .. }));
+        let left = frames - arrived.count() as u64;
+        assert_eq!(left, 0, "{round} {selector}: {left} of {frames} are left");
+        assert_eq!(rings.live, 0, "{round} {selector}");
+        assert!(rings.nodes.iter().all(|node| node.held == 0), "{selector}");
+    }
+}
+
 /// Any frames at any times: lone transactions at once are what their packets do one by one.
 #[test]
 fn a_jump_is_its_packets() {
