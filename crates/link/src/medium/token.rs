@@ -121,17 +121,9 @@ impl TokenRing {
     }
 
     /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the ring. The token's way is not counted: of
-    /// a ring with so many busy stations it leaves [`Self::efficiency`].
+    /// a ring with n busy stations it leaves n (T - D) / (n T + D), T the target time, D once round with the token (Jain 1991).
     pub(crate) fn frame_time(&self, spec: &NetworkSpec, len: Bytes) -> Span {
         spec.line.time(len)
-    }
-
-    /// The share of the rate that is left for frames where `busy` stations always send, and once round takes `latency`
-    /// with the token's own time: n (T - D) / (n T + D) (Jain 1991).
-    pub fn efficiency(&self, busy: u16, latency: Span) -> f64 {
-        let (n, t) = (f64::from(busy), self.ttrt.as_picos() as f64);
-        let d = latency.as_picos() as f64;
-        n * (t - d) / (n * t + d)
     }
 }
 

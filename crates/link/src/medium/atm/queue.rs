@@ -318,4 +318,6 @@ mod tests {
 }
 
 #[cfg(test)]
-mod theory;
+mod theory {
+    mod tests;
+}

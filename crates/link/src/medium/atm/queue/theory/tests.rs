@@ -4,7 +4,7 @@
 //!          distribution where samples are independent.
 //! Source:  Roberts and Virtamo 1991 (N·D/D/1); Erlang (M/D/1); the truncated geometric distribution (M/M/1/K).
 
-use super::*;
+use super::super::*;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
