@@ -5,6 +5,7 @@ mod lab;
 mod part;
 
 use lab::{Case, Outcome, Stage, assert_attachment_lost_nothing, attachments, cases, has, report};
+use part::traffic;
 use serde_json::Value;
 
 /// Not a test: the way into [`part::play`] for the hosts' programs.
@@ -12,23 +13,6 @@ use serde_json::Value;
 #[ignore = "a part that the other tests start inside a lab"]
 fn play() {
     part::play();
-}
-
-/// Defines the shell functions `part` (a part with arguments) and `wait_for FILE` (its first line is there), and runs `script`.
-fn traffic(stage: &Stage, options: &[&str], script: &str) -> (Outcome, Value) {
-    // Hosts do not see the machine's /tmp, where this may lie.
-    let program = stage.copy_in(&std::env::current_exe().unwrap());
-    let functions = "part() { SONDE_TEST_PART=\"$*\" $PROGRAM --ignored --exact play --nocapture; }
-        on() { host=$1; shift; SONDE_TEST_PART=\"$*\" sonde lab exec $host -- $PROGRAM --ignored --exact play --nocapture; }
-        wait_for() { for i in $(seq 1000); do grep -q listening $1 2>/dev/null && return; sleep 0.02; done; echo not listening; exit 3; }\n";
-    let script = format!("{functions}{script}");
-    let written = stage.path("report.json");
-    let call = stage.run(
-        &[options, &["--report", &written]].concat(),
-        &["sh", "-c", &script],
-    );
-    let outcome = call.env("PROGRAM", program).limit(120).expect(0);
-    (outcome, report(&written))
 }
 
 fn lost_nothing(report: &Value) {

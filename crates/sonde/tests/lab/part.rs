@@ -3,6 +3,8 @@
 //! Model:   datagrams carry their number, then one byte repeated that follows from it; a stream's bytes follow from their
 //!          place. Results are a line `part: name=value …` on standard output.
 
+use crate::lab::{Outcome, Stage, report};
+use serde_json::Value;
 use sonde_sys::socket::{set_recv_buffer, set_send_buffer};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -13,6 +15,23 @@ pub const PART: &str = "SONDE_TEST_PART";
 const PORT: u16 = 7_777;
 const GROUP: Ipv4Addr = Ipv4Addr::new(224, 0, 1, 77);
 const BUFFER: usize = 4 << 20;
+
+/// Defines the shell functions `part` (a part with arguments) and `wait_for FILE` (its first line is there), and runs `script`.
+pub fn traffic(stage: &Stage, options: &[&str], script: &str) -> (Outcome, Value) {
+    // Hosts do not see the machine's /tmp, where this may lie.
+    let program = stage.copy_in(&std::env::current_exe().unwrap());
+    let functions = "part() { SONDE_TEST_PART=\"$*\" $PROGRAM --ignored --exact play --nocapture; }
+        on() { host=$1; shift; SONDE_TEST_PART=\"$*\" sonde lab exec $host -- $PROGRAM --ignored --exact play --nocapture; }
+        wait_for() { for i in $(seq 1000); do grep -q listening $1 2>/dev/null && return; sleep 0.02; done; echo not listening; exit 3; }\n";
+    let script = format!("{functions}{script}");
+    let written = stage.path("report.json");
+    let call = stage.run(
+        &[options, &["--report", &written]].concat(),
+        &["sh", "-c", &script],
+    );
+    let outcome = call.env("PROGRAM", program).limit(120).expect(0);
+    (outcome, report(&written))
+}
 
 /// Plays the part of the environment, if there is one.
 pub fn play() {
