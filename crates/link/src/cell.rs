@@ -246,7 +246,7 @@ impl CellOutput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, FrameId, Kind, Port, To};
+    use crate::{FrameId, Port};
     use proptest::prelude::*;
     use sonde_units::Bytes;
     use std::collections::VecDeque;
@@ -264,16 +264,7 @@ mod tests {
     }
 
     fn frame(id: u64) -> Frame {
-        Frame {
-            id: FrameId(id),
-            from: Port(0),
-            to: To::One(Port(1)),
-            len: Bytes(40),
-            kind: Kind::Ip,
-            class: Class(0),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        }
+        Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(40))
     }
 
     /// Every cell alone: a line that is busy until some time and a queue of the cells that wait for it. By train: when its

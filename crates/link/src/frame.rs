@@ -77,3 +77,19 @@ pub struct Frame {
     /// A number that frames of one conversation share.
     pub flow: u64,
 }
+
+impl Frame {
+    /// An IP datagram of `len` layer-3 bytes from one station to another: best effort, no congestion mark, flow 0.
+    pub const fn datagram(id: FrameId, from: Port, to: Port, len: Bytes) -> Self {
+        Self {
+            id,
+            from,
+            to: To::One(to),
+            len,
+            kind: Kind::Ip,
+            class: Class(0),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        }
+    }
+}

@@ -148,23 +148,14 @@ impl Network for Several {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ecn, FrameId, Kind, resolve};
+    use crate::{FrameId, resolve};
     use sonde_units::Bytes;
 
     #[test]
     fn hosts_are_on_each_and_none_disturbs_another() {
         let spec = |name| resolve(name, &|_| unreachable!()).unwrap();
         let (slow, fast) = (spec("ethernet-100:rate=10Mbit"), spec("ethernet-100"));
-        let frame = |id, from, to| Frame {
-            id: FrameId(id),
-            from: Port(from),
-            to: To::One(Port(to)),
-            len: Bytes(1_000),
-            kind: Kind::Ip,
-            class: Class(0),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let frame = |id, from, to| Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(1_000));
         let arrivals = |frames: &[Frame]| {
             let mut network = Several::new(&[&slow, &fast], 2, 0).unwrap();
             for frame in frames {

@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use sonde_link::{
-    Admission, Cause, Change, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Headers,
+    Admission, Cause, Change, Class, Command, Event, Fabric, Fault, Frame, FrameId, Headers,
     Kind, Network, NetworkSpec, Place, Port, Refused, To, VcCommand, overhead, resolve, tcp_max,
 };
 use sonde_units::{BitRate, Bytes, Instant, Span};
@@ -141,16 +141,7 @@ impl Flood {
 }
 
 fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
-    Frame {
-        id: FrameId(id),
-        from: Port(from),
-        to: To::One(Port(to)),
-        len: Bytes(len),
-        kind: Kind::Ip,
-        class: Class::default(),
-        ecn: Ecn::NotCapable,
-        flow: 0,
-    }
+    Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
 }
 
 fn near(got: f64, want: f64, share: f64) -> bool {

@@ -1,8 +1,8 @@
 //! What hosts cost, against the figures of the studies and closed forms.
 
 use sonde_link::{
-    Admission, Cause, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Hosted, Kind, Network,
-    NetworkSpec, Place, Port, To, build, resolve,
+    Admission, Cause, Class, Command, Event, Fabric, Frame, FrameId, Hosted, Network,
+    NetworkSpec, Place, Port, build, resolve,
 };
 use sonde_units::{Bytes, Instant, Span};
 
@@ -13,16 +13,7 @@ fn spec(selector: &str, hosts: &str) -> NetworkSpec {
 }
 
 fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
-    Frame {
-        id: FrameId(id),
-        from: Port(from),
-        to: To::One(Port(to)),
-        len: Bytes(len),
-        kind: Kind::Ip,
-        class: Class(0),
-        ecn: Ecn::NotCapable,
-        flow: 0,
-    }
+    Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
 }
 
 /// The time at which a lone frame arrives, offered at the start.

@@ -1,8 +1,7 @@
 //! Background load: what was wanted and what was achieved, who meets it, and when it ends.
 
 use sonde_link::{
-    Admission, Class, Command, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, Port, Refused,
-    To, named, parse, resolve,
+    Admission, Command, Event, Fabric, Frame, FrameId, Network, Port, Refused, named, parse, resolve,
 };
 use sonde_units::{Bytes, Instant, Ratio, Span};
 
@@ -85,16 +84,7 @@ fn ten(mut network: Fabric) -> Span {
     let start = Instant::START + Span::millis(10);
     let mut last = Instant::START;
     for id in 0..10 {
-        let frame = Frame {
-            id: FrameId(id),
-            from: Port(0),
-            to: To::One(Port(1)),
-            len: Bytes(1_400),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let frame = Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(1_400));
         while network.poll(start).is_some() {}
         assert_eq!(network.offer(start, frame), Admission::Taken);
     }

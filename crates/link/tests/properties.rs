@@ -770,16 +770,7 @@ proptest! {
             } else {
                 continue;
             }
-            let frame = Frame {
-                id: FrameId(index as u64),
-                from: Port(0),
-                to: To::One(Port(1)),
-                len: Bytes(len),
-                kind: Kind::Ip,
-                class: Class::default(),
-                ecn: Ecn::NotCapable,
-                flow: 0,
-            };
+            let frame = Frame::datagram(FrameId(index as u64), Port(0), Port(1), Bytes(len));
             prop_assert_eq!(network.offer(now, frame), Admission::Taken);
         }
     }
@@ -792,16 +783,7 @@ fn reordered_frames_are_overtaken() {
     spec.path.reorder = "10%".parse().expect("a share");
     spec.path.reorder_by = Span::millis(5);
     let acts = (0..400).map(|id| {
-        let frame = Frame {
-            id: FrameId(id),
-            from: Port(0),
-            to: To::One(Port(1)),
-            len: Bytes(1_000),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let frame = Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(1_000));
         (Instant::START + Span::micros(200) * id, Act::Offer(frame))
     });
     let acts = acts.collect();

@@ -14,8 +14,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_link::{
-    Admission, Captured, Class, Command, Ecn, Event, Fabric, Flow, Frame, FrameId, Kind, Law,
-    Network, Port, To, parse, resolve,
+    Admission, Captured, Class, Command, Event, Fabric, Flow, Frame, FrameId, Law,
+    Network, Port, parse, resolve,
 };
 use sonde_units::{Bytes, Instant, Ratio, Span};
 
@@ -75,16 +75,7 @@ fn waits(seed: u64, flows: &[Flow], share: f64, probes: u64, warm: u64) -> Vec<f
     let (mut at, mut sent, mut waits) = (Instant::START + cell * warm, Vec::new(), Vec::new());
     let mut empty = Fabric::new(&spec, 2, seed).unwrap();
     let offer = |network: &mut Fabric, at: Instant, id: u64| {
-        let probe = Frame {
-            id: FrameId(id),
-            from: Port(0),
-            to: To::One(Port(1)),
-            len: Bytes(32),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let probe = Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(32));
         assert_eq!(network.offer(at, probe), Admission::Taken);
     };
     offer(&mut empty, Instant::START, 0);

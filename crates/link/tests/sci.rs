@@ -3,8 +3,8 @@
 //! Source:  IEEE 1596-1992: header 16, data 64, echo 8, one idle symbol of 2 bytes after each packet.
 
 use sonde_link::{
-    Admission, Cause, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Headers, Kind,
-    Network, NetworkSpec, Place, Port, Refused, To, resolve, tcp_max, udp_max,
+    Admission, Cause, Class, Command, Event, Fabric, Fault, Frame, FrameId, Headers,
+    Network, NetworkSpec, Place, Port, Refused, resolve, tcp_max, udp_max,
 };
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
@@ -14,16 +14,7 @@ fn spec(selector: &str) -> NetworkSpec {
 }
 
 fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
-    Frame {
-        id: FrameId(id),
-        from: Port(from),
-        to: To::One(Port(to)),
-        len: Bytes(len),
-        kind: Kind::Ip,
-        class: Class::default(),
-        ecn: Ecn::NotCapable,
-        flow: 0,
-    }
+    Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
 }
 
 /// All deliveries and losses, in their order: when, which, and the cause of a loss.

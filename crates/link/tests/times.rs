@@ -4,8 +4,8 @@
 //!          takes 2,831,196.6 ps, rounded up; I.363.5 and RFC 2684: (length + 16) / 48 cells; 5 ns a metre.
 
 use sonde_link::{
-    Admission, Cause, Class, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, NetworkSpec, Place,
-    Port, To, catalogue, resolve,
+    Admission, Cause, Class, Event, Fabric, Frame, FrameId, Network, NetworkSpec, Place,
+    Port, catalogue, resolve,
 };
 use sonde_units::{Bytes, Instant};
 
@@ -59,16 +59,7 @@ impl Flood {
     fn fill(&mut self) {
         for (from, to, left) in &mut self.senders {
             while *left > 0 && self.network.ready(*from, Class::default()) {
-                let frame = Frame {
-                    id: FrameId(self.offered),
-                    from: *from,
-                    to: To::One(*to),
-                    len: self.len,
-                    kind: Kind::Ip,
-                    class: Class::default(),
-                    ecn: Ecn::NotCapable,
-                    flow: 0,
-                };
+                let frame = Frame::datagram(FrameId(self.offered), *from, *to, self.len);
                 assert_eq!(self.network.offer(self.now, frame), Admission::Taken);
                 (self.offered, *left) = (self.offered + 1, *left - 1);
                 self.from.push(*from);

@@ -10,7 +10,7 @@
 
 use crate::{Clock, Happening};
 use sonde_link::{
-    Cause, Change, Circuits, Class, Command, Ecn, Event, Frame, FrameId, Kind, Network,
+    Cause, Change, Circuits, Class, Command, Event, Frame, FrameId, Kind, Network,
     NetworkSpec, Place, Port, Resolution, SpecError, To, VcCommand, build,
 };
 use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip, Span};
@@ -233,16 +233,7 @@ pub(crate) fn raise_circuits<N: Network, A>(
 
 /// A plain frame from one port to another.
 pub(crate) fn frame(id: u64, from: Port, to: Port, len: Bytes) -> Frame {
-    Frame {
-        id: FrameId(id),
-        from,
-        to: To::One(to),
-        len,
-        kind: Kind::Ip,
-        class: Class::default(),
-        ecn: Ecn::NotCapable,
-        flow: 0,
-    }
+    Frame::datagram(FrameId(id), from, to, len)
 }
 
 /// Offers a frame to a network where it is alone; when it arrived at `to`.

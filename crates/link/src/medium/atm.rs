@@ -514,7 +514,7 @@ impl Medium for Atm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AtmTraffic, Class, Ecn, Flow, FlowCounters, FrameId, Kind, Law, To, named};
+    use crate::{AtmTraffic, Class, Flow, FlowCounters, FrameId, Law, named};
     use sonde_units::Ratio;
 
     /// `count` frames of background traffic from `from` to station 2 at once: delivered, lost at the station.
@@ -547,16 +547,8 @@ mod tests {
             lost: 0,
         });
         for number in 0..count {
-            let frame = Frame {
-                id: FrameId(1 << 63 | number),
-                from: Port(from),
-                to: To::One(Port(2)),
-                len: Bytes(9_180),
-                kind: Kind::Ip,
-                class: Class(0),
-                ecn: Ecn::NotCapable,
-                flow: 0,
-            };
+            let frame =
+                Frame::datagram(FrameId(1 << 63 | number), Port(from), Port(2), Bytes(9_180));
             atm.background(Instant::START, frame, Port(2), &mut edge);
         }
         // It takes nothing of the room of the host.

@@ -100,22 +100,13 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, FrameId, Kind, Port, To};
+    use crate::{FrameId, Port};
 
     #[test]
     fn both_kinds_leave_in_order() {
         let mut sender = Sender::new(Bytes(2_000));
         let target = Target::One(Port(1));
-        let frame = |id| Frame {
-            id: FrameId(id),
-            from: Port(0),
-            to: To::One(Port(1)),
-            len: Bytes(1_000),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let frame = |id| Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(1_000));
         sender.push(frame(0), target);
         assert!(sender.push_background(frame(1), target));
         sender.push(frame(2), target);

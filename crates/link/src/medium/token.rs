@@ -499,7 +499,7 @@ impl Medium for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, Event, FrameId, Kind, To, named};
+    use crate::{Event, FrameId, named};
 
     /// Background traffic has turns of a host's, or of a station behind the last host; it is bounded and holds no host back.
     #[test]
@@ -508,16 +508,7 @@ mod tests {
         let table = spec.token.clone().unwrap();
         let mut ring = Ring::new(&spec, &table, 3, 1).unwrap();
         let mut edge = Edge::new(&spec, 3, 1);
-        let frame = |id, from| Frame {
-            id: FrameId(id),
-            from: Port(from),
-            to: To::One(Port(1)),
-            len: Bytes(500),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let frame = |id, from| Frame::datagram(FrameId(id), Port(from), Port(1), Bytes(500));
         for (id, from) in [(0, 0), (1, 7), (2, 9), (3, 2)] {
             ring.background(Instant::START, frame(id, from), Port(1), &mut edge);
         }

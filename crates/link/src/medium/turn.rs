@@ -92,19 +92,10 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, FrameId, Kind, To};
+    use crate::FrameId;
 
     fn frame(id: u64) -> Frame {
-        Frame {
-            id: FrameId(id),
-            from: Port(0),
-            to: To::One(Port(1)),
-            len: Bytes(1_000),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        }
+        Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(1_000))
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_link::{
-    Admission, Cause, Class, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, NetworkSpec, Place,
-    Port, To, parse, resolve,
+    Admission, Cause, Class, Event, Fabric, Frame, FrameId, Network, NetworkSpec, Place,
+    Port, parse, resolve,
 };
 use sonde_units::{Bytes, Instant};
 
@@ -60,16 +60,12 @@ impl Drive {
 
     /// Offers a frame now; whether it was taken.
     pub fn offer(&mut self, from: u16, to: u16, len: u64) -> bool {
-        let frame = Frame {
-            id: FrameId(self.sent.len() as u64),
-            from: Port(from),
-            to: To::One(Port(to)),
-            len: Bytes(len),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        };
+        let frame = Frame::datagram(
+            FrameId(self.sent.len() as u64),
+            Port(from),
+            Port(to),
+            Bytes(len),
+        );
         let taken = self.network.offer(self.now, frame) == Admission::Taken;
         if taken {
             self.sent.push((Port(from), Port(to)));

@@ -460,20 +460,11 @@ impl Medium for Segment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, Event, FrameId, Kind, To, named, resolve};
+    use crate::{Event, FrameId, named, resolve};
     use proptest::prelude::*;
 
     fn frame(id: u64, from: u16, len: u64) -> Frame {
-        Frame {
-            id: FrameId(id),
-            from: Port(from),
-            to: To::One(Port(0)),
-            len: Bytes(len),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        }
+        Frame::datagram(FrameId(id), Port(from), Port(0), Bytes(len))
     }
 
     /// A signal as it was in the end.

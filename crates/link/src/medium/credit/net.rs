@@ -262,7 +262,7 @@ mod tests {
     use super::super::wiring::End;
     use super::*;
     use crate::network::Event;
-    use crate::{Class, Ecn, FrameId, Kind, To, resolve};
+    use crate::{FrameId, resolve};
     use rand_core::{Rng, SeedableRng};
     use rand_pcg::Pcg64Mcg;
 
@@ -292,16 +292,7 @@ mod tests {
     }
 
     fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
-        Frame {
-            id: FrameId(id),
-            from: Port(from),
-            to: To::One(Port(to)),
-            len: Bytes(len),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        }
+        Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
     }
 
     /// Random frames of stations and ghosts, and restarts: no buffer is ever lost or found, and all of it drains.

@@ -509,19 +509,10 @@ impl Medium for Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, Event, FrameId, Kind, To, resolve};
+    use crate::{Event, FrameId, resolve};
 
     fn frame(id: u64, from: u16, to: u16) -> Frame {
-        Frame {
-            id: FrameId(id),
-            from: Port(from),
-            to: To::One(Port(to)),
-            len: Bytes(65_280),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        }
+        Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(65_280))
     }
 
     /// Without ways and set-up a frame takes 665.6 us.

@@ -8,7 +8,7 @@ use super::source::NEVER;
 use crate::edge::Edge;
 use crate::medium::{Medium, Target};
 use crate::network::{Command, Event};
-use crate::{Class, Ecn, Fault, Frame, FrameId, Kind, NetworkSpec, Port, To, resolve};
+use crate::{Fault, Frame, FrameId, NetworkSpec, Port, To, resolve};
 use sonde_units::{BitRate, Bytes, Instant, Span};
 
 const LEN: u64 = 1_024;
@@ -28,16 +28,7 @@ struct Run {
 }
 
 fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
-    Frame {
-        id: FrameId(id),
-        from: Port(from),
-        to: To::One(Port(to)),
-        len: Bytes(len),
-        kind: Kind::Ip,
-        class: Class::default(),
-        ecn: Ecn::NotCapable,
-        flow: 0,
-    }
+    Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
 }
 
 impl Run {

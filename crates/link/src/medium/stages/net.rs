@@ -410,19 +410,10 @@ impl Medium for Net {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Ecn, Event, FrameId, Kind, To, resolve};
+    use crate::{Event, FrameId, resolve};
 
     fn frame(id: u64, from: u16, to: u16) -> Frame {
-        Frame {
-            id: FrameId(id),
-            from: Port(from),
-            to: To::One(Port(to)),
-            len: Bytes(1_000),
-            kind: Kind::Ip,
-            class: Class::default(),
-            ecn: Ecn::NotCapable,
-            flow: 0,
-        }
+        Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(1_000))
     }
 
     /// A frame takes 1 ms, and no time beside it.
