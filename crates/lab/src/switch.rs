@@ -6,6 +6,8 @@
 //!          that wants no more has its gate shut; what was under way finds room in the model, or waits here.
 //! Checked: the end-to-end tests; parity of the ledger with the virtual clock.
 
+mod talk;
+
 use crate::config::{Attachment, Config, Info, MTU_MAX};
 use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
@@ -15,9 +17,9 @@ use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, wire};
 use sonde_link::ledger::{self, Entry};
-use sonde_link::{Admission, Command, Counters, Event, FrameId, Kind, Network, Several};
+use sonde_link::{Admission, Counters, Event, FrameId, Kind, Network, Several};
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
-use sonde_sys::message::{self, Incoming};
+use sonde_sys::message;
 use sonde_sys::namespace::{self, Kind as Space, Namespaces};
 use sonde_sys::packet::Batch;
 use sonde_sys::tap::Tap;
@@ -402,7 +404,7 @@ impl Switch {
                 }
             }
             match event {
-                Event::Deliver { at, id, to, .. } => self.deliver(at, id, to)?,
+                Event::Deliver { at, id, to, mark } => self.deliver(at, id, to, mark)?,
                 Event::Done { id } => self.pool.give(id),
                 Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
                 Event::Lost { .. } | Event::Busy { .. } | Event::State { .. } => {}
@@ -425,6 +427,7 @@ impl Switch {
         at: Instant,
         id: FrameId,
         to: sonde_link::Port,
+        mark: sonde_link::Mark,
     ) -> Result<(), SwitchError> {
         let slot = self.pool.slot(id);
         let frame = &mut slot.bytes[..slot.length];
@@ -437,7 +440,10 @@ impl Switch {
         let late_ns = (handed_ns - self.epoch_ns).saturating_sub(at.as_nanos()) + slot.clamp_ns;
         self.meter
             .delivered(at.since(slot.taken).as_nanos(), late_ns);
-        self.ports[usize::from(to.0)].write(frame)?;
+        // The other copies keep their bytes: a mark is this one's.
+        let marked = wire::marked(frame, mark);
+        let bytes = marked.as_deref().unwrap_or(frame);
+        self.ports[usize::from(to.0)].write(bytes)?;
         self.capture(to, id, handed_ns)
     }
 
@@ -468,130 +474,6 @@ impl Switch {
         let realtime_ns = at_ns.saturating_add_signed(self.realtime.offset_ns);
         pcap.write(realtime_ns, &slot.bytes[..slot.length])
             .map_err(file("write the file of --pcap"))
-    }
-
-    fn on_control(&mut self) -> Result<(), SwitchError> {
-        let Incoming::Message((bytes, _)) = message::try_recv(&self.control)? else {
-            // The command has ended, and with it the lab.
-            self.stopping = true;
-            return Ok(());
-        };
-        let request = serde_json::from_slice(&bytes).map_err(TalkError::from)?;
-        let answer = match request {
-            Request::Connect(number) => match message::connect(&exec::socket_path(number)) {
-                Ok(connection) => {
-                    return Ok(say(
-                        &self.control,
-                        &Answer::Connected,
-                        &[connection.as_fd()],
-                    )?);
-                }
-                Err(error) => Answer::Failed(format!("h{number} does not answer: {error}")),
-            },
-            Request::Mark => {
-                self.mark()?;
-                Answer::Done
-            }
-            Request::Report => Answer::Report(Box::new(self.report()?)),
-            Request::Pin(cpus) => {
-                cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done)
-            }
-            Request::Command(text) => self.on_command(&text),
-            Request::Stop => {
-                self.stopping = true;
-                self.finish_files()?;
-                Answer::Done
-            }
-            Request::Mapped | Request::Start(_) => Answer::Failed("the lab runs already".into()),
-        };
-        Ok(say(&self.control, &answer, &[])?)
-    }
-
-    /// Lets a program in. Beyond the most, it is shown out and hears that the connection ended.
-    fn on_door(&mut self) -> Result<(), SwitchError> {
-        let Some(visitor) = message::accept(&self.door)? else {
-            return Ok(());
-        };
-        let free = self.visitors.iter().position(Option::is_none);
-        let index = free.unwrap_or(self.visitors.len());
-        if index >= VISITORS_MAX {
-            return Ok(());
-        }
-        if free.is_none() {
-            self.visitors.push(None);
-        }
-        self.epoll
-            .add(&visitor, TOKEN_VISITOR + index as u64, Interest::Read)?;
-        self.visitors[index] = Some(visitor);
-        Ok(())
-    }
-
-    fn on_visitor(&mut self, index: usize) -> Result<(), SwitchError> {
-        let Some(visitor) = self.visitors.get_mut(index).and_then(Option::take) else {
-            return Ok(());
-        };
-        let heard = message::try_recv(&visitor);
-        let answer = match &heard {
-            Ok(Incoming::Message((bytes, _))) => match serde_json::from_slice(bytes) {
-                Ok(Request::Command(text)) => self.on_command(&text),
-                _ => Answer::Failed("only commands that change the network come this way".into()),
-            },
-            Ok(Incoming::Nothing) => Answer::Done,
-            // It is gone, or broken.
-            Ok(Incoming::Closed) | Err(_) => return Ok(self.epoll.remove(&visitor)?),
-        };
-        if !matches!(heard, Ok(Incoming::Nothing)) {
-            // One that went without waiting for its answer does not matter.
-            drop(say(&visitor, &answer, &[]));
-        }
-        self.visitors[index] = Some(visitor);
-        Ok(())
-    }
-
-    fn on_command(&mut self, text: &str) -> Answer {
-        let (network, text) = match text.split_once(' ') {
-            Some((name, rest)) if name.starts_with("eth") => (name[3..].parse().ok(), rest),
-            _ => (Some(0), text),
-        };
-        let Some(network) = network else {
-            return Answer::Failed("networks are written eth0, eth1 and so on".into());
-        };
-        let command: Command = match text.parse() {
-            Ok(command) => command,
-            Err(error) => return Answer::Failed(format!("{error}")),
-        };
-        self.now_ns = self.now_ns.max(clock::monotonic_ns());
-        let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
-        if let Err(refused) = self.net.command_on(network, now, command) {
-            return Answer::Failed(refused.to_string());
-        }
-        let entry = Entry::Command { at: now, command };
-        match self
-            .ledger
-            .as_mut()
-            .map_or(Ok(()), |ledger| ledger.append(&entry))
-        {
-            Ok(()) => Answer::Done,
-            Err(error) => Answer::Failed(format!(
-                "the network is changed, but the ledger could not be written: {error}"
-            )),
-        }
-    }
-
-    /// A host's init speaks only when it ends. Its interface goes down, as a dead host's does; the others go on.
-    fn on_host(&mut self, index: usize) -> Result<(), SwitchError> {
-        if !matches!(
-            message::try_recv(&self.hosts[index].socket)?,
-            Incoming::Message(_)
-        ) {
-            self.epoll.remove(&self.hosts[index].socket)?;
-            // Where that fails the interface is gone already.
-            for port in self.ports.iter_mut().skip(index).step_by(self.hosts.len()) {
-                drop(port.take_down());
-            }
-            process::reap();
-        }
-        Ok(())
     }
 
     fn attachment_losses(&mut self) -> Result<AttachmentLosses, SwitchError> {

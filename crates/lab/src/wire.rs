@@ -6,7 +6,7 @@
 //! Source:  IEEE 802.3 §3.1.1; RFC 826; RFC 791 §3.1; RFC 3168 §5.
 //! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`.
 
-use sonde_link::{Class, Ecn, Frame, FrameId, Kind, Port, To};
+use sonde_link::{Class, Ecn, Frame, FrameId, Kind, Mark, Port, To};
 use sonde_units::Bytes;
 use std::net::Ipv4Addr;
 
@@ -110,6 +110,34 @@ fn flow(ip: &[u8]) -> u64 {
     })
 }
 
+/// The bytes of a copy that arrives with a mark: its last byte damaged, so that a checksum finds it, or congestion noted in
+/// its IP header. None where nothing changes.
+pub(crate) fn marked(frame: &[u8], mark: Mark) -> Option<Vec<u8>> {
+    let mut bytes = match mark {
+        Mark::Ok => return None,
+        Mark::Ce | Mark::Corrupt => frame.to_vec(),
+    };
+    if mark == Mark::Corrupt {
+        *bytes.last_mut()? ^= 0xff;
+        return Some(bytes);
+    }
+    let ip = bytes.get_mut(HEADER..HEADER + 20)?;
+    let is_ip = frame[12..HEADER] == ETHERTYPE_IP;
+    if !is_ip || ip[1] & 3 == 0 {
+        return None;
+    }
+    let before = u16::from_be_bytes([ip[0], ip[1]]);
+    ip[1] |= 3;
+    let after = u16::from_be_bytes([ip[0], ip[1]]);
+    // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+    let sum = u16::from_be_bytes([ip[10], ip[11]]);
+    let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    new = (new & 0xffff) + (new >> 16);
+    new = (new & 0xffff) + (new >> 16);
+    ip[10..12].copy_from_slice(&(!(new as u16)).to_be_bytes());
+    Some(bytes)
+}
+
 /// Turns an address request in place into the answer of a server: `of` has this link address.
 pub(crate) fn answer(frame: &mut [u8], of: Port, hosts: u16) {
     let asker: [u8; 6] = frame[6..12].try_into().expect("six bytes");
@@ -166,6 +194,40 @@ mod tests {
             describe(&ip, Port(0), FrameId(3), 2).unwrap().to,
             To::Unknown
         );
+    }
+
+    /// The sum of an IP header, its checksum among it, is all ones.
+    fn header_sum(frame: &[u8]) -> u32 {
+        let words = frame[HEADER..HEADER + 20].chunks(2);
+        let sum: u32 = words
+            .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
+            .sum();
+        (sum & 0xffff) + (sum >> 16)
+    }
+
+    #[test]
+    fn marks_reach_the_bytes() {
+        let mut frame = [mac(Port(1), 4), mac(Port(0), 4)].concat();
+        frame.extend(ETHERTYPE_IP);
+        // A header as Linux wrote it, with ECT(0), and a byte of data.
+        frame.extend([
+            0x45, 0x02, 0x00, 0x15, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0, 0,
+        ]);
+        frame.extend([10, 9, 0, 1, 10, 9, 0, 2, 0x77]);
+        let sum = header_sum(&frame);
+        let check = !((sum & 0xffff) + (sum >> 16)) as u16;
+        frame[HEADER + 10..HEADER + 12].copy_from_slice(&check.to_be_bytes());
+        assert_eq!(header_sum(&frame), 0xffff);
+        assert_eq!(marked(&frame, Mark::Ok), None);
+        let congested = marked(&frame, Mark::Ce).unwrap();
+        assert_eq!(congested[HEADER + 1], 0x03);
+        assert_eq!(header_sum(&congested), 0xffff);
+        let damaged = marked(&frame, Mark::Corrupt).unwrap();
+        assert_eq!(damaged.last(), Some(&0x88));
+        assert_eq!(damaged[..frame.len() - 1], frame[..frame.len() - 1]);
+        // Who takes no part in notification is not marked.
+        frame[HEADER + 1] = 0;
+        assert_eq!(marked(&frame, Mark::Ce), None);
     }
 
     #[test]

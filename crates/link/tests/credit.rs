@@ -1,11 +1,11 @@
 //! Fabrics with credits against arithmetic done by hand: ceilings, distance, classes, blocking, fairness, no deadlock.
 //!
-//! Source:  FC-PH: 2112 bytes a frame, 36 around it and 24 between two; RFC 2625: 24 bytes before a datagram; links.md §4.
+//! Source:  FC-PH: 2112 bytes a frame, 36 around it and 24 between two; RFC 2625: 24 bytes before a datagram.
 
 use proptest::prelude::*;
 use sonde_link::{
-    Admission, Cause, Change, Class, Command, Event, Fabric, Fault, Frame, FrameId, Headers,
-    Kind, Network, NetworkSpec, Place, Port, Refused, To, VcCommand, overhead, resolve, tcp_max,
+    Admission, Cause, Change, Class, Command, Event, Fabric, Fault, Frame, FrameId, Headers, Kind,
+    Network, NetworkSpec, Place, Port, Refused, To, VcCommand, overhead, resolve, tcp_max,
 };
 use sonde_units::{BitRate, Bytes, Instant, Span};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The crossbar against closed forms: ceilings, blocking of a busy destination, the limit of input queues.
 //!
-//! Source:  HIPPI/RUS study and RFC 2067 by links.md §6; Engset's loss formula (closed, no waiting: insensitive to the law of
+//! Source:  HIPPI/RUS study and RFC 2067; Engset's loss formula (closed, no waiting: insensitive to the law of
 //!          holding times); Karol, Hluchyj, Morgan 1987 (head of line: 0.75, 0.6825 …, 2 - sqrt 2).
 
 mod drive;
@@ -31,7 +31,7 @@ fn near(value: f64, want: f64, share: f64, what: &str) {
     );
 }
 
-/// Full bursts: 65,240 of 66,560 bytes, 784.1 Mb/s. links.md's figures with set-up count the last burst as short.
+/// Full bursts: 65,240 of 66,560 bytes, 784.1 Mb/s. The study's figures with set-up count the last burst as short.
 #[test]
 fn ceilings_are_those_of_the_study() {
     let rows = [

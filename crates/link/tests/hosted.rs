@@ -1,8 +1,8 @@
 //! What hosts cost, against the figures of the studies and closed forms.
 
 use sonde_link::{
-    Admission, Cause, Class, Command, Event, Fabric, Frame, FrameId, Hosted, Network,
-    NetworkSpec, Place, Port, build, resolve,
+    Admission, Cause, Class, Command, Event, Fabric, Frame, FrameId, Hosted, Network, NetworkSpec,
+    Place, Port, build, resolve,
 };
 use sonde_units::{Bytes, Instant, Span};
 

@@ -1,7 +1,8 @@
 //! Background load: what was wanted and what was achieved, who meets it, and when it ends.
 
 use sonde_link::{
-    Admission, Command, Event, Fabric, Frame, FrameId, Network, Port, Refused, named, parse, resolve,
+    Admission, Command, Event, Fabric, Frame, FrameId, Network, Port, Refused, named, parse,
+    resolve,
 };
 use sonde_units::{Bytes, Instant, Ratio, Span};
 

@@ -14,8 +14,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_link::{
-    Admission, Captured, Class, Command, Event, Fabric, Flow, Frame, FrameId, Law,
-    Network, Port, parse, resolve,
+    Admission, Captured, Class, Command, Event, Fabric, Flow, Frame, FrameId, Law, Network, Port,
+    parse, resolve,
 };
 use sonde_units::{Bytes, Instant, Ratio, Span};
 

@@ -3,8 +3,8 @@
 //! Source:  IEEE 1596-1992: header 16, data 64, echo 8, one idle symbol of 2 bytes after each packet.
 
 use sonde_link::{
-    Admission, Cause, Class, Command, Event, Fabric, Fault, Frame, FrameId, Headers,
-    Network, NetworkSpec, Place, Port, Refused, resolve, tcp_max, udp_max,
+    Admission, Cause, Class, Command, Event, Fabric, Fault, Frame, FrameId, Headers, Network,
+    NetworkSpec, Place, Port, Refused, resolve, tcp_max, udp_max,
 };
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::BTreeMap;
@@ -17,8 +17,11 @@ fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
     Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
 }
 
-/// All deliveries and losses, in their order: when, which, and the cause of a loss.
-fn play(network: &mut Fabric, until: Instant) -> Vec<(Instant, u64, Option<(Place, Cause)>)> {
+/// When, which, and where and why if it was lost.
+type Told = (Instant, u64, Option<(Place, Cause)>);
+
+/// All deliveries and losses, in their order.
+fn play(network: &mut Fabric, until: Instant) -> Vec<Told> {
     let mut story = Vec::new();
     while let Some(at) = network.poll_at().filter(|at| *at <= until) {
         while let Some(event) = network.poll(at) {

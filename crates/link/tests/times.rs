@@ -4,8 +4,8 @@
 //!          takes 2,831,196.6 ps, rounded up; I.363.5 and RFC 2684: (length + 16) / 48 cells; 5 ns a metre.
 
 use sonde_link::{
-    Admission, Cause, Class, Event, Fabric, Frame, FrameId, Network, NetworkSpec, Place,
-    Port, catalogue, resolve,
+    Admission, Cause, Class, Event, Fabric, Frame, FrameId, Network, NetworkSpec, Place, Port,
+    catalogue, resolve,
 };
 use sonde_units::{Bytes, Instant};
 

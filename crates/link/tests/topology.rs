@@ -1,7 +1,7 @@
 //! Several switches: closed forms of times, rates and losses over trunks.
 //!
 //! Model:   frames of Ethernet on lines of known rate; what each test expects is written out from the lengths of the parts.
-//! Source:  IEEE 802.3 (38 bytes around a frame); 5 ns a metre and 5 us a kilometre of fibre; links.md §2, §11.
+//! Source:  IEEE 802.3 (38 bytes around a frame); 5 ns a metre and 5 us a kilometre of fibre.
 
 use proptest::prelude::*;
 use sonde_link::{

@@ -10,8 +10,8 @@
 
 use crate::{Clock, Happening};
 use sonde_link::{
-    Cause, Change, Circuits, Class, Command, Event, Frame, FrameId, Kind, Network,
-    NetworkSpec, Place, Port, Resolution, SpecError, To, VcCommand, build,
+    Cause, Change, Circuits, Class, Command, Event, Frame, FrameId, Kind, Network, NetworkSpec,
+    Place, Port, Resolution, SpecError, To, VcCommand, build,
 };
 use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip, Span};
 use thiserror::Error;

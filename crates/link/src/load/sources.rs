@@ -101,7 +101,7 @@ impl Sources {
         if spec.line.rate.is_none() && flow.law != Law::Replay {
             return Err(Refused::NotHere {
                 what: "rate that a load could take a share of",
-                remedy: "choose a network with a rate, such as wire:rate=100Mbit or ethernet-100",
+                remedy: "choose a network with a rate, such as ethernet-100",
             });
         }
         Ok(())

@@ -5,7 +5,7 @@
 //!          has left that buffer, one propagation later. Nothing is dropped: who finds no credit waits, and those behind it
 //!          wait too. The parts: [`packing`] (packets and their times), [`wiring`] (lines and ways), [`machine`] (packets
 //!          from buffer to buffer), [`ends`] (stations, acknowledgements, login), [`connection`] (class 1), [`train`] (what is alone on its way, in one step).
-//! Source:  ANSI X3.230-1994 (FC-PH): frames, classes, buffer-to-buffer and end-to-end credit; RFC 2625 (IP); links.md §4,
+//! Source:  ANSI X3.230-1994 (FC-PH): frames, classes, buffer-to-buffer and end-to-end credit; RFC 2625 (IP),
 //!          §8, §10. Deviations: R_RDY and ACK delimiters take no line time of their own but for the ACK's frame; a
 //!          loop is not modelled.
 //! Units:   picoseconds; a packet's time is rounded up.

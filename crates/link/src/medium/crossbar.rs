@@ -5,7 +5,7 @@
 //!          packet; nothing is stored between them, so the frame at a station's head holds back those behind it. A busy
 //!          destination camps the request on, in a queue of its own, or refuses it. Bursts are sent against credits, which
 //!          come back end to end. With a slot, connections begin at its multiples only: the input-queued crossbar of theory.
-//! Source:  ANSI X3.183 (HIPPI-PH), X3.222 (HIPPI-SC), RFC 2067; HIPPI/RUS study; links.md §6. Deviations: all lines have one
+//! Source:  ANSI X3.183 (HIPPI-PH), X3.222 (HIPPI-SC), RFC 2067; HIPPI/RUS study. Deviations: all lines have one
 //!          length, so that times are kept as the sources see them; the way between crossbars is in `crossing`; a source
 //!          with several channels sends one datagram over `stripes` of them, not several datagrams.
 //! Units:   sizes in layer-3 bytes; times in picoseconds, rounded up a transfer.

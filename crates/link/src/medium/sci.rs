@@ -8,7 +8,7 @@
 //!          16 bytes, echoed likewise, frees the sender's transaction. A frame is delivered when its last request has been
 //!          accepted, and after the earlier ones of its pair. With `fair` (go bits) a node whose bypass FIFO does not empty while it
 //!          has something to send lets no other begin; without, it does so only after 1,024 times as long. A switch takes part in each ring as a node of its own.
-//! Source:  IEEE 1596-1992; Scott, Goodman, Vernon 1992 (ring model, flow control); links.md §9. Deviations: go bits are a
+//! Source:  IEEE 1596-1992; Scott, Goodman, Vernon 1992 (ring model, flow control). Deviations: go bits are a
 //!          state that a node withholds from those after it until its FIFO is empty, not bits in each idle symbol; a
 //!          response is sent when the request was accepted and is never refused, its place being kept; the two directions
 //!          of a host interface do not hinder each other; requests for an address do not load the ring; the coherent

@@ -6,7 +6,7 @@
 //!          is no deadlock. Those that wait are looked at in the order of arrival whenever wires come free; one that was
 //!          passed over 16 times keeps its wires from all others until it has them. Several paths: as many copies of the
 //!          inner wires, of which the first that is free from end to end is taken.
-//! Source:  Lawrie 1975 (omega network); Patel 1981 (its bandwidth); NASA TP-3532, links.md §7. Deviations: the elements of
+//! Source:  Lawrie 1975 (omega network); Patel 1981 (its bandwidth); NASA TP-3532. Deviations: the elements of
 //!          ALLNODE are not documented; a path is taken at once, as if requests took no time.
 //! Units:   sizes in layer-3 bytes; times in picoseconds, rounded up a frame.
 //! Checked: `tests/stages.rs`.

@@ -5,7 +5,7 @@
 //!          when it is offered, at an output when it arrives there. Frames to all are copied at the switch (with several:
 //!          along the spanning tree, where another may overtake them), or at the station where there is none. A restart takes all switches; a trunk that
 //!          goes down takes what waits for it and what is on it, and later frames go another way where there is one.
-//! Source:  IEEE 802.3; IEEE 802.1D; links.md §2, §11, §12. Marks of congestion: RFC 3168 §5, by the length of the queue as
+//! Source:  IEEE 802.3; IEEE 802.1D. Marks of congestion: RFC 3168 §5, by the length of the queue as
 //!          in RFC 8257 §3.1. Deviations: none known.
 //! Checked: `tests/properties.rs`, `tests/times.rs`, `tests/topology.rs`.
 

@@ -3,8 +3,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_link::{
-    Admission, Cause, Class, Event, Fabric, Frame, FrameId, Network, NetworkSpec, Place,
-    Port, parse, resolve,
+    Admission, Cause, Class, Event, Fabric, Frame, FrameId, Network, NetworkSpec, Place, Port,
+    parse, resolve,
 };
 use sonde_units::{Bytes, Instant};
 

@@ -6,7 +6,7 @@
 //!          must wait moves to the chip's central queue where there is room, and is served from there first. A buffer is free
 //!          when its packet has left it whole; its credit is back one propagation later. Cut-through starts never so early
 //!          that the line would run dry.
-//! Source:  FC-PH §26 (flow control); links.md §8 (shared central queue). Deviations: a host takes what comes.
+//! Source:  FC-PH §26 (flow control) (shared central queue). Deviations: a host takes what comes.
 //! Checked: `tests/credit.rs`: credits, fairness, head-of-line blocking, no deadlock.
 
 use super::agenda::Step;

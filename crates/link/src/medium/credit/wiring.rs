@@ -4,7 +4,7 @@
 //!          the first hold the stations, each is joined to each of the second, and two stations at different chips meet
 //!          at the second-stage chip (from + to) modulo their number, always the same. Beside each line towards a station
 //!          stands an input for what comes from elsewhere: answers of the fabric's server, ghost traffic.
-//! Source:  links.md §8 (SP-2: two stages of 8 x 8 chips, routes by source). Deviations: a board of the SP-2 has four middle
+//! Source:  IBM Systems Journal 34(2) 1995 (SP-2: two stages of 8 x 8 chips, routes by source). Deviations: a board of the SP-2 has four middle
 //!          chips for 16 hosts; more hosts widen these in place of a third stage; one of the four routes is used.
 //! Checked: `every_way_ends_at_its_host`.
 

@@ -1,7 +1,7 @@
 //! Saturated rings against the arithmetic of what each link carries.
 //!
 //! Source:  a block of 64 bytes over k of n hops: request 82 bytes on k links, echo 10 on n - k, response 18 on n - k, its
-//!          echo 10 on k (IEEE 1596-1992; peers-simulate.md 4.5).
+//!          echo 10 on k (IEEE 1596-1992).
 
 use super::ring::Rings;
 use super::source::NEVER;

@@ -1,0 +1,141 @@
+//! Who speaks to the switch while it runs: the command, programs of the lab that change the network, and the hosts' inits.
+//!
+//! Model:   each says one thing and gets one answer; a command that changes the network goes into the ledger.
+//! Checked: the end-to-end tests of the lab.
+
+use super::{Switch, SwitchError, TOKEN_VISITOR, VISITORS_MAX};
+use crate::control::{Answer, Request, TalkError, say};
+use crate::exec;
+use sonde_link::Command;
+use sonde_link::ledger::Entry;
+use sonde_sys::epoll::Interest;
+use sonde_sys::message::{self, Incoming};
+use sonde_sys::{clock, cpu, process};
+use sonde_units::Instant;
+use std::os::fd::AsFd;
+
+impl Switch {
+    pub(super) fn on_control(&mut self) -> Result<(), SwitchError> {
+        let Incoming::Message((bytes, _)) = message::try_recv(&self.control)? else {
+            // The command has ended, and with it the lab.
+            self.stopping = true;
+            return Ok(());
+        };
+        let request = serde_json::from_slice(&bytes).map_err(TalkError::from)?;
+        let answer = match request {
+            Request::Connect(number) => match message::connect(&exec::socket_path(number)) {
+                Ok(connection) => {
+                    return Ok(say(
+                        &self.control,
+                        &Answer::Connected,
+                        &[connection.as_fd()],
+                    )?);
+                }
+                Err(error) => Answer::Failed(format!("h{number} does not answer: {error}")),
+            },
+            Request::Mark => {
+                self.mark()?;
+                Answer::Done
+            }
+            Request::Report => Answer::Report(Box::new(self.report()?)),
+            Request::Pin(cpus) => {
+                cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done)
+            }
+            Request::Command(text) => self.on_command(&text),
+            Request::Stop => {
+                self.stopping = true;
+                self.finish_files()?;
+                Answer::Done
+            }
+            Request::Mapped | Request::Start(_) => Answer::Failed("the lab runs already".into()),
+        };
+        Ok(say(&self.control, &answer, &[])?)
+    }
+
+    /// Lets a program in. Beyond the most, it is shown out and hears that the connection ended.
+    pub(super) fn on_door(&mut self) -> Result<(), SwitchError> {
+        let Some(visitor) = message::accept(&self.door)? else {
+            return Ok(());
+        };
+        let free = self.visitors.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.visitors.len());
+        if index >= VISITORS_MAX {
+            return Ok(());
+        }
+        if free.is_none() {
+            self.visitors.push(None);
+        }
+        self.epoll
+            .add(&visitor, TOKEN_VISITOR + index as u64, Interest::Read)?;
+        self.visitors[index] = Some(visitor);
+        Ok(())
+    }
+
+    pub(super) fn on_visitor(&mut self, index: usize) -> Result<(), SwitchError> {
+        let Some(visitor) = self.visitors.get_mut(index).and_then(Option::take) else {
+            return Ok(());
+        };
+        let heard = message::try_recv(&visitor);
+        let answer = match &heard {
+            Ok(Incoming::Message((bytes, _))) => match serde_json::from_slice(bytes) {
+                Ok(Request::Command(text)) => self.on_command(&text),
+                _ => Answer::Failed("only commands that change the network come this way".into()),
+            },
+            Ok(Incoming::Nothing) => Answer::Done,
+            // It is gone, or broken.
+            Ok(Incoming::Closed) | Err(_) => return Ok(self.epoll.remove(&visitor)?),
+        };
+        if !matches!(heard, Ok(Incoming::Nothing)) {
+            // One that went without waiting for its answer does not matter.
+            drop(say(&visitor, &answer, &[]));
+        }
+        self.visitors[index] = Some(visitor);
+        Ok(())
+    }
+
+    fn on_command(&mut self, text: &str) -> Answer {
+        let (network, text) = match text.split_once(' ') {
+            Some((name, rest)) if name.starts_with("eth") => (name[3..].parse().ok(), rest),
+            _ => (Some(0), text),
+        };
+        let Some(network) = network else {
+            return Answer::Failed("networks are written eth0, eth1 and so on".into());
+        };
+        let command: Command = match text.parse() {
+            Ok(command) => command,
+            Err(error) => return Answer::Failed(format!("{error}")),
+        };
+        self.now_ns = self.now_ns.max(clock::monotonic_ns());
+        let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
+        if let Err(refused) = self.net.command_on(network, now, command) {
+            return Answer::Failed(refused.to_string());
+        }
+        let entry = Entry::Command { at: now, command };
+        match self
+            .ledger
+            .as_mut()
+            .map_or(Ok(()), |ledger| ledger.append(&entry))
+        {
+            Ok(()) => Answer::Done,
+            Err(error) => Answer::Failed(format!(
+                "the network is changed, but the ledger could not be written: {error}"
+            )),
+        }
+    }
+
+    /// A host's init speaks only when it ends. Its interface goes down, as a dead host's does; the others go on.
+    pub(super) fn on_host(&mut self, index: usize) -> Result<(), SwitchError> {
+        if !matches!(
+            message::try_recv(&self.hosts[index].socket)?,
+            Incoming::Message(_)
+        ) {
+            self.epoll.remove(&self.hosts[index].socket)?;
+            // Where that fails the interface is gone already.
+            for port in self.ports.iter_mut().skip(index).step_by(self.hosts.len()) {
+                drop(port.take_down());
+            }
+            process::reap();
+        }
+        Ok(())
+    }
+}
