@@ -196,6 +196,34 @@ fn incast_loses_nothing() {
     }
 }
 
+/// Some senders send to one. One whose refused request the target waits for must get in before those whom the target
+/// refuses for its sake: of any five in a ring of eight, these once filled the ring before it for ever.
+#[test]
+fn who_is_waited_for_gets_in() {
+    const FRAMES: u64 = 20;
+    for set in 1..128_u32 {
+        let mut network = Fabric::new(&spec("sci-sbus"), 8, 1).expect("it can be built");
+        let senders: Vec<u16> = (1..8).filter(|host| set >> (host - 1) & 1 == 1).collect();
+        let (mut id, mut delivered) = (0, 0);
+        for from in &senders {
+            let at = Instant::START + Span::nanos(u64::from(*from) * 737_729);
+            delivered += play(&mut network, at).len() as u64;
+            for _ in 0..FRAMES {
+                let frame = frame(id, *from, 0, 1_500);
+                assert_eq!(network.offer(at, frame), Admission::Taken);
+                id += 1;
+            }
+        }
+        delivered += play(&mut network, Instant::START + Span::millis(200)).len() as u64;
+        assert_eq!(delivered, id, "{senders:?}");
+        assert_eq!(
+            network.poll_at(),
+            None,
+            "nothing goes round for ever: {senders:?}"
+        );
+    }
+}
+
 /// Through the switch: what is idle takes both rings and the switch; what a restart holds is lost, once a frame.
 #[test]
 fn a_switch_joins_rings_and_restarts() {
