@@ -2,8 +2,7 @@
 //!
 //! Model:   random offers and circuit commands to the networks of the catalogue and to random ones; the same is played
 //!          with different poll times. Times are bounded by formulas written here from the standards.
-//! Source:  IEEE 802.3 §3.1.1, §4.4.2 (38 bytes around at least 46); ITU-T I.363.5 and I.361 (8 bytes of trailer, 48 of 53
-//!          bytes a cell); RFC 2684 §5.1 (8 bytes of LLC/SNAP).
+//! Source:  IEEE 802.3 §3.1.1, §4.4.2 (38 bytes around 46); I.363.5, I.361 (trailer 8, 48 of 53 bytes); RFC 2684 §5.1 (8).
 
 use proptest::prelude::*;
 use sonde_link::{
