@@ -219,7 +219,7 @@ fn what_cannot_be_told_is_said() {
     tell("eth3 link h1 down", 2, &["no such network", "eth0"]);
     tell("trunk 0 down", 2, &["no such trunk"]);
     tell("vc release h1 h2", 2, &["no virtual circuits", "atm-oc3c"]);
-    tell("link h9 down", 2, &["the network has 2 ports"]);
+    tell("link h9 down", 2, &["h9 cannot be meant", "h1 to h2"]);
     stage
         .sonde(&["lab", "tell", "link", "h2", "down"])
         .expect(2)

@@ -110,7 +110,7 @@ const SECTIONS: [(&str, &str, Measure); 15] = [
     ),
     (
         "shapers",
-        "The lab keeps a rate that tbf and htb miss",
+        "The lab keeps its rate without being told of the line, which htb and tbf do not",
         shapers::measure,
     ),
     ("load", "Queueing under load is the model's", load::measure),
