@@ -26,9 +26,9 @@ fn refused_on(stage: &Stage, options: &[&str], code: i32, words: &[&str]) {
 #[test]
 fn networks_that_are_not_there() {
     refused(
-        &["--network", "ethernet-10g"],
+        &["--network", "ethernet-1t"],
         USAGE,
-        &["no network `ethernet-10g`", "ethernet-1g", "sonde lab list"],
+        &["no network `ethernet-1t`", "ethernet-1g", "sonde lab list"],
     );
     refused(&["--network", ""], USAGE, &["no network ``"]);
     refused(
