@@ -51,7 +51,7 @@ impl Edge {
         self.events.pop_front()
     }
 
-    /// Whether there is something to tell.
+    /// Whether nothing is left to tell.
     pub fn is_told(&self) -> bool {
         self.events.is_empty()
     }

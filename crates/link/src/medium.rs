@@ -20,7 +20,9 @@ pub(crate) mod sender;
 pub(crate) mod stages;
 pub(crate) mod switched;
 pub(crate) mod token;
-pub(crate) mod turn;
+
+/// Frames of background traffic that wait in one place, at most.
+pub(crate) const GHOSTS_MAX: usize = 4_096;
 
 /// Where a frame shall go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

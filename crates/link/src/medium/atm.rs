@@ -24,7 +24,7 @@ use crate::calendar::Calendar;
 use crate::circuit::{Access, CircuitTable, Pair};
 use crate::edge::Edge;
 use crate::graph::is_of_switches;
-use crate::medium::{Medium, Target};
+use crate::medium::{GHOSTS_MAX, Medium, Target};
 use crate::network::{Cause, Change, Command, Place, Refused, VcCommand};
 use crate::output::Limit;
 use crate::{
@@ -37,9 +37,6 @@ use pdu::{End, lose};
 use permanent::Permanent;
 use sonde_units::{Bytes, Instant, Span};
 use trains::Trains;
-
-/// Frames of background traffic that wait at one station, at most.
-const GHOSTS_MAX: u64 = 4_096;
 
 /// What is due at a time, in the machine of trains and for both.
 enum Step {
@@ -262,7 +259,7 @@ impl Atm {
         let pair = Pair::new(frame.from, to);
         if self.emulation.is_some() && self.goes_by_server(now, &frame, pair, to) {
             // Refused where the table is full of calls: then this frame goes by the server all the same.
-            let _ = self.call(now, pair, edge);
+            drop(self.call(now, pair, edge));
             return self.send(now, frame, End::Server, edge);
         }
         let mut released = Vec::new();
@@ -456,7 +453,7 @@ impl Medium for Atm {
             Carrier::Trains(trains) => trains.station(frame.from).waiting(now) as u64,
             Carrier::Cells(cells) => cells.uplink(frame.from).ghosts,
         };
-        if waiting >= GHOSTS_MAX {
+        if waiting >= GHOSTS_MAX as u64 {
             return edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
         }
         self.send(now, frame, End::Station(to), edge);

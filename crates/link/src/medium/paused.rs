@@ -12,7 +12,7 @@ use crate::calendar::Calendar;
 use crate::edge::Edge;
 use crate::graph::{self, Graph, LinkId};
 use crate::medium::switched::{Copy, Kinds};
-use crate::medium::{Medium, Target};
+use crate::medium::{GHOSTS_MAX, Medium, Target};
 use crate::network::{Cause, Command, Mark, Place, Refused};
 use crate::pace::Pace;
 use crate::spec::refuse;
@@ -25,8 +25,6 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// The shortest frame, as layer 3 counts it.
 const WORD: Bytes = Bytes(46);
-/// Frames of background traffic that wait at a station, or at an output, at most.
-const GHOSTS_MAX: usize = 4_096;
 
 /// A copy at an output.
 struct Item {

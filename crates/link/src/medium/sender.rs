@@ -6,13 +6,10 @@
 //! Checked: `both_kinds_leave_in_order`.
 
 use crate::Frame;
-use crate::medium::Target;
+use crate::medium::{GHOSTS_MAX, Target};
 use crate::station::Queue;
 use sonde_units::Bytes;
 use std::collections::VecDeque;
-
-/// Frames of background traffic that wait at a station, at most.
-const BACKGROUND_MAX: usize = 4_096;
 
 /// A frame and where it shall go.
 pub(crate) type Parcel = (Frame, Target);
@@ -49,6 +46,11 @@ impl Sender {
         self.host.ready()
     }
 
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.next_is_host().is_none()
+    }
+
     /// Takes a frame of the host.
     pub fn push(&mut self, frame: Frame, target: Target) {
         self.taken += 1;
@@ -57,7 +59,7 @@ impl Sender {
 
     /// Takes a frame of background traffic; false if too many wait.
     pub fn push_background(&mut self, frame: Frame, target: Target) -> bool {
-        if self.background.len() >= BACKGROUND_MAX {
+        if self.background.len() >= GHOSTS_MAX {
             return false;
         }
         self.taken += 1;
@@ -123,6 +125,6 @@ mod tests {
             Some(frame.id.0)
         });
         assert!(order.eq(0..=4_097));
-        assert!(sender.ready());
+        assert!(sender.ready() && sender.is_empty());
     }
 }

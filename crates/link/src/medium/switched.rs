@@ -12,7 +12,7 @@
 use crate::calendar::Calendar;
 use crate::edge::Edge;
 use crate::graph::{Graph, LinkId};
-use crate::medium::{Medium, Target};
+use crate::medium::{GHOSTS_MAX, Medium, Target};
 use crate::network::{Cause, Command, Mark, Place, Refused};
 use crate::output::FrameOutput;
 use crate::pace::Pace;
@@ -45,9 +45,6 @@ enum Step {
     /// A station's backlog may have fallen.
     Wake(Port),
 }
-
-/// Frames of background traffic that wait for a station's line at most.
-const GHOSTS_MAX: u64 = 4_096;
 
 /// The lines of one kind.
 struct Lines {
@@ -546,7 +543,7 @@ impl Medium for Switched {
             (_, None) => Port((to.0 + 1) % self.ports),
         };
         let time = self.pace(from).time(frame.len);
-        match self.station(from).lend(now, time, time * GHOSTS_MAX) {
+        match self.station(from).lend(now, time, time * GHOSTS_MAX as u64) {
             Some(start) => {
                 let times = self.times(from, start, time);
                 self.travel(now, copy, times, edge);

@@ -15,7 +15,7 @@
 use crate::calendar::Calendar;
 use crate::edge::Edge;
 use crate::medium::bus::refused;
-use crate::medium::turn::Turns;
+use crate::medium::sender::Sender;
 use crate::medium::{Medium, Target};
 use crate::network::{Cause, Command, Place, Refused};
 use crate::{Fault, Frame, Framing, Line, NetworkSpec, Port, SpecError, Topology};
@@ -129,7 +129,7 @@ impl TokenRing {
 
 /// A station of the ring.
 struct Turn {
-    turns: Turns,
+    sender: Sender,
     /// From the first station to this one.
     place: Span,
     /// Since when the rotation timer counts.
@@ -194,7 +194,7 @@ impl Ring {
             Span::picos((picos / u128::from(ports)) as u64)
         };
         let station = |index| Turn {
-            turns: Turns::new(spec.station.queue),
+            sender: Sender::new(spec.station.queue),
             place: place(index),
             timer: Instant::START,
             visited: Instant::START,
@@ -259,7 +259,7 @@ impl Ring {
             Token::Free { station, at } => (station, at),
         };
         let waiting =
-            (0..self.stations.len()).filter(|index| !self.stations[*index].turns.is_empty());
+            (0..self.stations.len()).filter(|index| !self.stations[*index].sender.is_empty());
         // Of two at the same place the token meets the first one first, seen from where it comes.
         let visits = waiting.map(|index| {
             let order = (index + self.stations.len() - station - 1) % self.stations.len();
@@ -365,8 +365,8 @@ impl Ring {
     /// The station with the token begins a frame.
     fn send(&mut self, now: Instant, index: usize, until: Instant, edge: &mut Edge) {
         let station = &mut self.stations[index];
-        let (frame, target, woken) = station
-            .turns
+        let ((frame, target), woken) = station
+            .sender
             .pop()
             .expect("only who has a frame holds the token");
         let waited = now.since(station.since);
@@ -405,7 +405,7 @@ impl Ring {
 
     /// A frame has left the station with the token.
     fn go_on(&mut self, now: Instant, index: usize, until: Instant, edge: &mut Edge) {
-        if now < until && !self.stations[index].turns.is_empty() {
+        if now < until && !self.stations[index].sender.is_empty() {
             return self.send(now, index, until, edge);
         }
         self.token = Token::Free {
@@ -418,30 +418,30 @@ impl Ring {
 
 impl Medium for Ring {
     fn admits(&mut self, _: Instant, port: Port, len: Bytes) -> bool {
-        self.stations[usize::from(port.0)].turns.admits(len)
+        self.stations[usize::from(port.0)].sender.admits(len)
     }
 
     fn ready(&self, port: Port) -> bool {
-        self.stations[usize::from(port.0)].turns.ready()
+        self.stations[usize::from(port.0)].sender.ready()
     }
 
     fn backlog(&mut self, _: Instant, port: Port) -> Bytes {
-        self.stations[usize::from(port.0)].turns.backlog()
+        self.stations[usize::from(port.0)].sender.backlog()
     }
 
     fn take(&mut self, now: Instant, frame: Frame, target: Target, _: &mut Edge) {
         let index = usize::from(frame.from.0);
-        let turns = &mut self.stations[index].turns;
-        let was_empty = turns.is_empty();
-        turns.push(frame, target);
+        let sender = &mut self.stations[index].sender;
+        let was_empty = sender.is_empty();
+        sender.push(frame, target);
         self.call(now, index, was_empty);
     }
 
     fn background(&mut self, now: Instant, frame: Frame, to: Port, edge: &mut Edge) {
         let index = usize::from(frame.from.0.min(self.ports));
-        let turns = &mut self.stations[index].turns;
-        let was_empty = turns.is_empty();
-        if !turns.push_ghost(frame, to) {
+        let sender = &mut self.stations[index].sender;
+        let was_empty = sender.is_empty();
+        if !sender.push_background(frame, Target::One(to)) {
             return edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
         }
         self.call(now, index, was_empty);

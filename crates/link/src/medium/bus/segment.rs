@@ -18,7 +18,7 @@ use super::signal::{Signal, Times};
 use super::{Bus, refused};
 use crate::calendar::Calendar;
 use crate::edge::Edge;
-use crate::medium::turn::Turns;
+use crate::medium::sender::Sender;
 use crate::medium::{Medium, Target};
 use crate::network::{Cause, Command, Place, Refused};
 use crate::{AccessCounters, Fault, Frame, Line, NetworkSpec, Port, SpecError};
@@ -34,7 +34,7 @@ const SEED: u64 = 0xC5_3A_CD;
 struct Access {
     /// The signal's way from the near end of the segment.
     place: Span,
-    turns: Turns,
+    sender: Sender,
     /// The frame that was tried already, or is on the line.
     current: Option<(Frame, Target)>,
     /// Collisions of that frame.
@@ -127,7 +127,7 @@ impl Segment {
     /// A frame has come to a station: if it is alone there, it is the next to be sent.
     fn call(&mut self, now: Instant, index: usize) {
         let station = &mut self.stations[index];
-        if station.current.is_some() || station.wants.is_some() || station.turns.is_empty() {
+        if station.current.is_some() || station.wants.is_some() || station.sender.is_empty() {
             return;
         }
         (station.wants, station.since) = (Some(now.max(station.turned)), now);
@@ -243,7 +243,8 @@ impl Segment {
         let wanted = station.wants.take().expect("only who wants starts");
         station.starts = None;
         if is_first {
-            let (frame, target, woken) = station.turns.pop().expect("only who has a frame wants");
+            let ((frame, target), woken) =
+                station.sender.pop().expect("only who has a frame wants");
             station.current = Some((frame, target));
             station.collisions = 0;
             if woken {
@@ -360,7 +361,7 @@ impl Access {
     fn new(place: Span, queue: Bytes) -> Self {
         Self {
             place,
-            turns: Turns::new(queue),
+            sender: Sender::new(queue),
             current: None,
             collisions: 0,
             wants: None,
@@ -379,20 +380,20 @@ fn access(edge: &mut Edge, ports: u16, index: usize) -> Option<&mut AccessCounte
 
 impl Medium for Segment {
     fn admits(&mut self, _: Instant, port: Port, len: Bytes) -> bool {
-        self.stations[usize::from(port.0)].turns.admits(len)
+        self.stations[usize::from(port.0)].sender.admits(len)
     }
 
     fn ready(&self, port: Port) -> bool {
-        self.stations[usize::from(port.0)].turns.ready()
+        self.stations[usize::from(port.0)].sender.ready()
     }
 
     fn backlog(&mut self, _: Instant, port: Port) -> Bytes {
-        self.stations[usize::from(port.0)].turns.backlog()
+        self.stations[usize::from(port.0)].sender.backlog()
     }
 
     fn take(&mut self, now: Instant, frame: Frame, target: Target, _: &mut Edge) {
         let index = usize::from(frame.from.0);
-        self.stations[index].turns.push(frame, target);
+        self.stations[index].sender.push(frame, target);
         self.call(now, index);
     }
 
@@ -402,7 +403,10 @@ impl Medium for Segment {
         } else {
             self.other(frame.from)
         };
-        if !self.stations[index].turns.push_ghost(frame, to) {
+        if !self.stations[index]
+            .sender
+            .push_background(frame, Target::One(to))
+        {
             return edge.lose(now, &frame, to, Place::Station, Cause::Overflow);
         }
         self.call(now, index);

@@ -12,14 +12,11 @@ use super::connection::Access;
 use super::machine::{Datagram, NEVER, NO_DATAGRAM, Packet};
 use super::net::Net;
 use crate::edge::Edge;
-use crate::medium::Target;
+use crate::medium::{GHOSTS_MAX, Target};
 use crate::network::{Cause, Change, Place};
 use crate::{Frame, Port};
 use sonde_units::{Bytes, Instant};
 use std::collections::VecDeque;
-
-/// Ghosts that wait at a source, at most.
-const GHOSTS: usize = 4_096;
 
 /// A frame in the queue of its station.
 #[derive(Clone, Copy)]
@@ -326,7 +323,7 @@ impl Net {
     /// Puts a datagram behind the ghosts of a source.
     fn inject(&mut self, now: Instant, source: u32, place: u32, edge: &mut Edge) {
         let is_inside = source >= u32::from(self.wiring.ports) && self.wiring.has_switch;
-        let is_full = self.sources[source as usize].ghosts.len() >= GHOSTS;
+        let is_full = self.sources[source as usize].ghosts.len() >= GHOSTS_MAX;
         let cause = if is_inside && now < self.up_at {
             Some(Cause::Restart)
         } else {

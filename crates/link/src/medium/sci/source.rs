@@ -5,7 +5,7 @@
 
 use super::Moves;
 use super::wire::Size;
-use crate::medium::Target;
+use crate::medium::{GHOSTS_MAX, Target};
 use crate::station::Queue;
 use crate::{Frame, Port};
 use sonde_units::{Bytes, Instant, Span};
@@ -13,8 +13,6 @@ use std::collections::VecDeque;
 
 /// No time at all: after every other.
 pub(super) const NEVER: Instant = Instant::from_picos(u64::MAX);
-/// Background frames that wait for one interface, at most.
-const GHOSTS: usize = 4_096;
 
 /// A frame that waits.
 #[derive(Clone, Copy)]
@@ -74,7 +72,7 @@ impl Source {
 
     /// Takes a background frame; false: there is no room.
     pub fn haunt(&mut self, frame: Frame, to: Port) -> bool {
-        let has_room = self.ghosts.len() < GHOSTS;
+        let has_room = self.ghosts.len() < GHOSTS_MAX;
         if has_room {
             let target = Target::One(to);
             self.ghosts.push_back(Waiting { frame, target });
