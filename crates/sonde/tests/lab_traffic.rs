@@ -60,9 +60,10 @@ const BLASTS: [Blast; 4] = [
 /// What the hosts' own kernels do is told apart. A receiver that is too slow loses at its own socket. And while a sender's
 /// kernel sends what has waited for a neighbour's address, what the program sends on another CPU overtakes it: such
 /// datagrams arrive in another order, and one whose fragments are more than 64 others apart is given up
-/// (`net.ipv4.ipfrag_max_dist`). A veth keeps a backlog a CPU: a frame that the gate's reopening sends from the switch's CPU
-/// may pass one sent from the program's, and is then clamped. A network without a rate holds no sender back; where the
-/// switch gets too little of a CPU the attachment may lose, and the count and the verdict must say so.
+/// (`net.ipv4.ipfrag_max_dist`). The kernel keeps a backlog a CPU: a frame that the gate's reopening sends from the switch's
+/// CPU may pass one sent from the program's, and so may one that a switch sends after it was moved to another CPU. A network
+/// without a rate holds no sender back; where the switch gets too little of a CPU the attachment may lose, and the count and
+/// the verdict must say so. A frame that it lost cost one datagram; where a datagram is several frames, at most one.
 fn blast(case: Case, blast: &Blast, options: &[&str]) {
     let Blast {
         network,
@@ -72,7 +73,7 @@ fn blast(case: Case, blast: &Blast, options: &[&str]) {
     } = blast;
     let stage = Stage::new(case);
     let round = format!(
-        "rm -f heard; on h2 receive > heard & wait_for heard; part blast h2 {size} {count}; wait; cat heard\n"
+        "rm -f heard; on h2 receive {count} > heard & wait_for heard; part blast h2 {size} {count}; wait; cat heard\n"
     );
     let options = [&["--hosts", "2", "--network", network], options].concat();
     let (outcome, report) = traffic(&stage, &options, &round.repeat(2));
@@ -100,11 +101,9 @@ fn blast(case: Case, blast: &Blast, options: &[&str]) {
             here.0 == 0 || !is_held_back,
             "a line this slow overruns no receiver: {outcome}"
         );
-        assert!(here.1 == 0 || !is_warm, "{outcome}");
-        let is_clamped =
-            case.attachment == "veth" && !is_held_back && report["clamped"].as_u64() > Some(0);
+        assert!(here.1 == 0 || !is_warm || !is_held_back, "{outcome}");
         assert!(
-            heard("disorder") == 0 || !is_warm || is_clamped,
+            heard("disorder") == 0 || !is_warm || !is_held_back,
             "{outcome}\n{report:#}"
         );
         assert_eq!(heard("wrong"), 0, "{outcome}");
@@ -123,10 +122,11 @@ fn blast(case: Case, blast: &Blast, options: &[&str]) {
         .values()
         .map(|count| count.as_u64().unwrap())
         .sum();
-    assert_eq!(
-        arrived + attachment,
-        2 * *count as u64,
-        "{outcome}\n{report:#}"
+    let missing = 2 * *count as u64 - arrived;
+    let is_whole = *size <= 1_472;
+    assert!(
+        missing == attachment || (!is_whole && missing < attachment),
+        "{missing} datagrams did not arrive: {outcome}\n{report:#}"
     );
     assert_eq!(
         outcome.err.contains("lost between host and switch"),
@@ -191,7 +191,7 @@ fn fragments_arrive() {
 fn many_senders_at_one_receiver_overflow_only_the_switch() {
     for case in attachments() {
         let stage = Stage::new(case);
-        let script = "on h1 receive > heard & wait_for heard
+        let script = "on h1 receive 6000 > heard & wait_for heard
             for h in 2 3 4; do on h$h blast h1 1472 2000 > sent.$h & done; wait; cat heard sent.*";
         let options = ["--hosts", "4", "--network", "ethernet-100:buffer=64KiB"];
         let (outcome, report) = traffic(&stage, &options, script);

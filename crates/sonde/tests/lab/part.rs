@@ -42,7 +42,7 @@ pub fn play() {
     let number = |index: usize| words[index].parse::<usize>().unwrap();
     match words[0] {
         "blast" => blast(words[1], number(2), number(3)),
-        "receive" => receive(),
+        "receive" => receive(words.get(1).map(|_| number(1))),
         "send-stream" => send_stream(words[1], number(2)),
         "receive-stream" => receive_stream(),
         "announce" => announce(),
@@ -82,21 +82,22 @@ fn fill(number: u64) -> u8 {
     (number % 251) as u8
 }
 
-/// Counts datagrams until none comes for a second, and what the host's own kernel lost at this socket.
-fn receive() {
+/// Counts datagrams until none comes for a second, and what the host's own kernel lost at this socket. With the `count`
+/// that is to come, it waits longer for what a busy machine keeps, and hardly after the last.
+fn receive(count: Option<usize>) {
     let socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
     set_recv_buffer(&socket, BUFFER).unwrap();
     println!("listening");
-    socket
-        .set_read_timeout(Some(Duration::from_secs(15)))
-        .unwrap();
+    let wait = |millis| {
+        let patience = Some(Duration::from_millis(millis));
+        socket.set_read_timeout(patience).unwrap();
+    };
+    wait(15_000);
     let mut buffer = vec![0; 65_536];
     let (mut received, mut wrong, mut disorder, mut next) = (0u64, 0u64, 0u64, 0u64);
     while let Ok(length) = socket.recv(&mut buffer) {
         if received == 0 {
-            socket
-                .set_read_timeout(Some(Duration::from_secs(1)))
-                .unwrap();
+            wait(if count.is_some() { 5_000 } else { 1_000 });
         }
         let number = u64::from_be_bytes(buffer[..8].try_into().unwrap());
         let expected = fill(number);
@@ -104,6 +105,9 @@ fn receive() {
         disorder += u64::from(number < next);
         next = number + 1;
         received += 1;
+        if Some(received) == count.map(|count| count as u64) {
+            wait(200);
+        }
     }
     let (overrun, torn) = (snmp("Udp:", "RcvbufErrors"), snmp("Ip:", "ReasmFails"));
     println!(
