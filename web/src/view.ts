@@ -107,6 +107,7 @@ export interface ResultRow {
     layer: string
     path: string
     method: string | null
+    knobs: Record<string, string>
     wait: string | null
     network: string
     testbed: 'local' | 'lab' | 'hosts' | 'virtual'

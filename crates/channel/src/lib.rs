@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod knobs;
+mod path;
 pub mod payload;
 mod settings;
 mod tcp;
@@ -16,7 +18,9 @@ mod udp;
 mod wait;
 
 pub use error::{Error, Result};
-pub use settings::{Buffer, Options, Path, Settings, Wait};
+pub use knobs::{BadKnob, Knobs};
+pub use path::{Method, Path, Unnamed};
+pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
 pub use wait::{Woken, readable};

@@ -9,27 +9,7 @@ use std::time::Duration;
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
-
-/// Which kind of channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Path {
-    /// A byte stream by TCP.
-    Tcp,
-    /// Datagrams by UDP.
-    Udp,
-}
-
-impl Path {
-    /// As it is written: `tcp`, `udp`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Udp => "udp",
-        }
-    }
-}
+use crate::{Error, Knobs, Method, Path, Result};
 
 /// How a program waits for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -58,36 +38,33 @@ pub struct Options {
     pub wait: Wait,
     /// The longest wait without progress.
     pub patience: Duration,
-    /// The send buffer; `None` leaves it to the kernel, which tunes TCP's as it goes.
-    pub send_buffer_bytes: Option<usize>,
-    /// The receive buffer; as above.
-    pub recv_buffer_bytes: Option<usize>,
-    /// TCP's congestion control; `None` is the host's.
-    pub congestion: Option<String>,
+    /// How bytes are handed over.
+    pub method: Method,
+    /// What else is set.
+    pub knobs: Knobs,
 }
 
 impl Options {
-    /// Waits as given, up to ten seconds, and leaves all else to the kernel.
+    /// Waits as given, up to ten seconds, copies plainly, and leaves all else to the kernel.
     pub fn new(wait: Wait) -> Self {
         Self {
             wait,
             patience: Duration::from_secs(10),
-            send_buffer_bytes: None,
-            recv_buffer_bytes: None,
-            congestion: None,
+            method: Method::Plain,
+            knobs: Knobs::default(),
         }
     }
 
     /// Sets buffers and congestion control; before connecting, since the window scale is agreed then.
     pub(crate) fn apply(&self, socket: impl AsFd, path: Path) -> Result<()> {
         let fd = socket.as_fd();
-        if let Some(bytes) = self.send_buffer_bytes {
+        if let Some(bytes) = self.knobs.send_buffer_bytes {
             sonde_sys::socket::set_send_buffer(fd, bytes)?;
         }
-        if let Some(bytes) = self.recv_buffer_bytes {
+        if let Some(bytes) = self.knobs.recv_buffer_bytes {
             sonde_sys::socket::set_recv_buffer(fd, bytes)?;
         }
-        if let (Some(name), Path::Tcp) = (&self.congestion, path) {
+        if let (Some(name), Path::Tcp) = (&self.knobs.congestion, path) {
             sonde_sys::socket::set_congestion(fd, name)?;
         }
         Ok(())
@@ -153,11 +130,11 @@ impl Settings {
             .map_err(|errno| refused("read the receive buffer", errno))?;
         let mut settings = Self {
             send_buffer: Buffer {
-                asked_bytes: options.send_buffer_bytes,
+                asked_bytes: options.knobs.send_buffer_bytes,
                 granted_bytes: send / 2,
             },
             recv_buffer: Buffer {
-                asked_bytes: options.recv_buffer_bytes,
+                asked_bytes: options.knobs.recv_buffer_bytes,
                 granted_bytes: recv / 2,
             },
             nodelay: None,

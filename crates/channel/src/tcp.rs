@@ -349,6 +349,7 @@ impl AsFd for Acceptor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Knobs;
     use crate::payload;
 
     fn options(wait: Wait, patience_ms: u64) -> Options {
@@ -402,8 +403,11 @@ mod tests {
     #[test]
     fn buffers_are_asked_for_and_inherited() {
         let asked = Options {
-            send_buffer_bytes: Some(40_000),
-            recv_buffer_bytes: Some(50_000),
+            knobs: Knobs {
+                send_buffer_bytes: Some(40_000),
+                recv_buffer_bytes: Some(50_000),
+                ..Knobs::default()
+            },
             ..options(Wait::Block, 1_000)
         };
         let mut acceptor = Acceptor::bind("127.0.0.1:0".parse().unwrap(), asked.clone()).unwrap();
@@ -424,7 +428,10 @@ mod tests {
             assert_eq!(settings.recv_buffer.granted_bytes, 50_000);
         }
         let unknown = Options {
-            congestion: Some("no_such".into()),
+            knobs: Knobs {
+                congestion: Some("no_such".into()),
+                ..Knobs::default()
+            },
             ..options(Wait::Block, 1_000)
         };
         assert!(

@@ -495,6 +495,7 @@ impl AsFd for UdpPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Knobs;
     use crate::payload;
 
     fn options(wait: Wait, patience_ms: u64) -> Options {
@@ -641,7 +642,10 @@ mod tests {
     #[test]
     fn settings_are_read_back() {
         let asked = Options {
-            recv_buffer_bytes: Some(100_000),
+            knobs: Knobs {
+                recv_buffer_bytes: Some(100_000),
+                ..Knobs::default()
+            },
             ..options(Wait::Block, 100)
         };
         let port = UdpPort::bind("127.0.0.1:0".parse().unwrap(), asked).unwrap();

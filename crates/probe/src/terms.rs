@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Options, Path, UDP_MESSAGE_BYTES_MAX, Wait};
+use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
 use crate::{Error, Result};
@@ -79,12 +79,10 @@ pub struct Terms {
     pub parts: bool,
     /// Start-up in parts: the network sets up circuits at first use, so that there is a step `vc`.
     pub circuits: bool,
-    /// The send buffer; null leaves it to the kernel.
-    pub send_buffer_bytes: Option<usize>,
-    /// The receive buffer; null leaves it to the kernel.
-    pub recv_buffer_bytes: Option<usize>,
-    /// TCP's congestion control; null is the host's.
-    pub congestion: Option<String>,
+    /// How bytes are handed over.
+    pub method: Method,
+    /// What else is set of the channel.
+    pub knobs: Knobs,
     /// Check every byte, not only each message's header. It takes time within what is timed of a stream.
     pub verify: bool,
 }
@@ -120,9 +118,8 @@ impl Terms {
             idle_ns: 200_000_000,
             parts: false,
             circuits: false,
-            send_buffer_bytes: None,
-            recv_buffer_bytes: None,
-            congestion: None,
+            method: Method::Plain,
+            knobs: Knobs::default(),
             verify: false,
         }
     }
@@ -142,10 +139,16 @@ impl Terms {
         for &size_bytes in &self.sizes_bytes {
             self.check_size(size_bytes)?;
         }
-        if self.path == Path::Udp && self.congestion.is_some() {
+        if self.path == Path::Udp && self.knobs.congestion.is_some() {
             return refuse(
                 "UDP has no congestion control".into(),
                 "leave the congestion control out",
+            );
+        }
+        if !self.path.methods().contains(&self.method) {
+            return refuse(
+                format!("{} has no method {}", self.path, self.method),
+                "`sonde doctor` lists the methods of each path",
             );
         }
         self.check_counts()?;
@@ -248,9 +251,8 @@ impl Terms {
         Options {
             wait: self.wait,
             patience: self.patience(),
-            send_buffer_bytes: self.send_buffer_bytes,
-            recv_buffer_bytes: self.recv_buffer_bytes,
-            congestion: self.congestion.clone(),
+            method: self.method,
+            knobs: self.knobs.clone(),
         }
     }
 
@@ -323,7 +325,7 @@ mod tests {
         bad.patience_ns = 0;
         refused(bad, "patience of 0 ns");
         let mut bad = latency();
-        bad.congestion = Some("reno".into());
+        bad.knobs.congestion = Some("reno".into());
         refused(bad, "no congestion control");
         let mut bad = usual(Probe::Startup, Path::Tcp);
         (bad.parts, bad.patience_ns) = (true, bad.idle_ns);

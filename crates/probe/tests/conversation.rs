@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
-use sonde_channel::{CONTROL, Path, Wait};
+use sonde_channel::{CONTROL, Knobs, Path, Wait};
 use sonde_probe::{Answer, EndedBy, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
 use sonde_record::{Measurement, Phase, Quantity, Step};
 use sonde_stats::Parts;
@@ -231,7 +231,10 @@ fn stream_tcp_is_rated_by_its_receiver() {
     let terms = Terms {
         sizes_bytes: vec![70_000],
         verify: true,
-        send_buffer_bytes: Some(200_000),
+        knobs: Knobs {
+            send_buffer_bytes: Some(200_000),
+            ..Knobs::default()
+        },
         ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
     };
     let begin = Instant::now();

@@ -66,11 +66,12 @@ pub fn export_json(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
 }
 
 /// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
-pub const CSV_COLUMNS: [&str; 34] = [
+pub const CSV_COLUMNS: [&str; 35] = [
     "probe",
     "layer",
     "path",
     "method",
+    "knobs",
     "mode",
     "wait",
     "network",
@@ -123,6 +124,13 @@ fn fields(row: &ResultRow) -> Result<Vec<String>, io::Error> {
         "verdict" => text(&verdict["status"]),
         "verdict_deliveries" => text(&verdict["deliveries"]),
         "verdict_late" => text(&verdict["late"]),
+        "knobs" => {
+            let knobs = row
+                .knobs
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"));
+            quoted(&knobs.collect::<Vec<_>>().join(" "))
+        }
         name => text(&value[name]),
     };
     Ok(CSV_COLUMNS.iter().map(field).collect())

@@ -25,7 +25,7 @@ pub use export::{
 };
 pub use network::{NetworkRow, OverheadStep};
 pub use number::Number;
-pub use row::{Backpressure, Layer, Method, Phase, Quantity, ResultRow, Status, Step, Testbed};
+pub use row::{Backpressure, Layer, Phase, Quantity, ResultRow, Status, Step, Testbed};
 pub use run::{
     Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord, Interference,
     LaunchRecord, Measurement, NetworkRecord, Run, RunHead, RunState,

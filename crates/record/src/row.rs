@@ -4,6 +4,8 @@
 //!          population: all its statistics are of the same samples.
 //! Checked: `a_row_has_exactly_the_fields_of_the_contract`, `figures_come_from_one_population`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_stats::Pooled;
@@ -30,16 +32,6 @@ pub enum Layer {
     Pipeline,
     /// Requests to objects.
     Objects,
-}
-
-/// How bytes are handed to the kernel.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// Copied by send and recv.
-    Plain,
 }
 
 /// What the hosts were.
@@ -181,8 +173,10 @@ pub struct ResultRow {
     pub layer: Layer,
     /// `library[:transport[:provider]]`, for example `tcp`.
     pub path: String,
-    /// How bytes are handed over.
-    pub method: Option<Method>,
+    /// How bytes are handed over: `plain`, `zerocopy`.
+    pub method: Option<String>,
+    /// What else was set, by name: `streams` = `4`. Empty where all was left to the kernel.
+    pub knobs: BTreeMap<String, String>,
     /// Of throughput: `stream`, or `message` (single messages, each with everything in it); null else.
     pub mode: Option<String>,
     /// `block` or `poll`.
@@ -275,7 +269,8 @@ pub(crate) mod tests {
             probe: "latency".into(),
             layer: Layer::Transport,
             path: "tcp".into(),
-            method: Some(Method::Plain),
+            method: Some("plain".into()),
+            knobs: BTreeMap::new(),
             mode: None,
             wait: Some("block".into()),
             network: "wire".into(),
@@ -307,7 +302,7 @@ pub(crate) mod tests {
         }
     }
 
-    const CONTRACT: &str = "probe layer path method mode wait network testbed profile load src dst size_bytes phase step \
+    const CONTRACT: &str = "probe layer path method knobs mode wait network testbed profile load src dst size_bytes phase step \
         cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high status reason backpressure verdict";
 
     #[test]

@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use sonde_stats::{FIRST_MAX, Series};
 
 use crate::{
-    Backpressure, CellError, Layer, Method, NetworkRow, Phase, Quantity, Step, Testbed, Verdict,
-    cell_id,
+    Backpressure, CellError, Layer, NetworkRow, Phase, Quantity, Step, Testbed, Verdict, cell_id,
 };
 
 /// Everything that one command measured.
@@ -172,8 +171,11 @@ pub struct Factors {
     pub layer: Layer,
     /// `tcp`, `udp`.
     pub path: String,
-    /// How bytes are handed over.
-    pub method: Option<Method>,
+    /// How bytes are handed over: `plain`, `zerocopy`.
+    pub method: Option<String>,
+    /// What else is set, by name: `streams` = `4`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub knobs: BTreeMap<String, String>,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The network's name with its knobs.

@@ -34,7 +34,9 @@ const FILE: &str = "sonde.db";
 /// "sond": what tells a store from other programs' databases, and `file` what it is.
 const APPLICATION: i64 = 0x736f_6e64;
 /// The version of the tables.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
+/// From version 1 to 2: cells have knobs.
+const KNOBS: &str = "ALTER TABLE cell ADD COLUMN knobs TEXT NOT NULL DEFAULT '{}'";
 const SCHEMA: &str = include_str!("store/schema.sql");
 
 /// An open store.
@@ -88,6 +90,9 @@ impl Store {
                 transaction.pragma_update(None, "application_id", APPLICATION)?;
             }
             store.identify()?;
+            if store.pragma("user_version")? == 1 {
+                transaction.execute_batch(KNOBS)?;
+            }
             Ok(transaction.pragma_update(None, "user_version", VERSION)?)
         })?;
         Ok(store)
@@ -482,9 +487,9 @@ fn insert_cell(transaction: &Transaction<'_>, run: &str, cell: &CellRecord) -> R
     let factors = &cell.factors;
     transaction.execute(
         "INSERT INTO cell (run, place, id, probe, mode, layer, path, method, wait, network, testbed, hosts, profile,
-             attachment, load, size_bytes, launches, skipped)
+             attachment, load, size_bytes, launches, skipped, knobs)
          VALUES (?1, (SELECT count(*) FROM cell WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-             ?15, ?16, ?17)
+             ?15, ?16, ?17, ?18)
          ON CONFLICT (run, id) DO UPDATE SET launches = excluded.launches, skipped = excluded.skipped",
         params![
             run,
@@ -493,7 +498,7 @@ fn insert_cell(transaction: &Transaction<'_>, run: &str, cell: &CellRecord) -> R
             factors.mode,
             word(&factors.layer),
             factors.path,
-            factors.method.as_ref().map(word),
+            factors.method,
             factors.wait,
             factors.network,
             word(&factors.testbed),
@@ -504,6 +509,7 @@ fn insert_cell(transaction: &Transaction<'_>, run: &str, cell: &CellRecord) -> R
             whole("cell.size_bytes", factors.size_bytes)?,
             whole("cell.launches", cell.launches)?,
             cell.skipped,
+            json(&factors.knobs),
         ],
     )?;
     Ok(())

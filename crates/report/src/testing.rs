@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sonde_record::{
     Backpressure, Ceiling, CellRecord, Factors, HostFacts, HostRecord, Interference, Lateness,
-    LaunchRecord, Layer, Measurement, Method, NetworkRecord, NetworkRow, OverheadStep, Phase,
-    Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
+    Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 
@@ -346,7 +346,8 @@ impl Runs {
             mode: of.mode.map(Into::into),
             layer: Layer::Transport,
             path: of.path.into(),
-            method: Some(Method::Plain),
+            method: Some("plain".into()),
+            knobs: BTreeMap::new(),
             wait: Some(self.wait.clone()),
             network: of.network.into(),
             testbed: Testbed::Lab,

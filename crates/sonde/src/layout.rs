@@ -8,13 +8,14 @@ use crate::failure::Failure;
 use crate::model;
 use crate::networks;
 use crate::plan::{Mode, Plan, ProbeKind};
-use sonde_channel::{Path, Wait};
+use sonde_channel::{Knobs, Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 use sonde_probe::{Probe, Terms};
-use sonde_record::{CellRecord, Factors, Layer, Method, Quantity, Testbed};
+use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
+use std::collections::BTreeMap;
 
 const MILLI_NS: u64 = 1_000_000;
 /// What a launch costs beside measuring: two processes, a port, the reports.
@@ -55,8 +56,12 @@ pub struct Block {
     pub mode: Option<Mode>,
     /// By which path.
     pub path: Path,
+    /// How bytes are handed over.
+    pub method: Method,
     /// How both sides wait.
     pub wait: Wait,
+    /// What else is set, by name.
+    pub knobs: BTreeMap<String, String>,
     /// Background traffic meanwhile.
     pub load: Option<Load>,
     /// Launches that the plan wants.
@@ -117,16 +122,20 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     .into_iter()
                     .filter(|load| yields || load.is_none())
                     .collect();
-                for (wait, load) in product(&probe.wait, &loads) {
-                    let terms = terms(plan, probe, *path, *wait, sizes.clone());
+                for (method, wait, knobs, load) in probe.product(*path, &loads) {
+                    let mut terms = terms(plan, probe, *path, wait, sizes.clone());
+                    terms.method = method;
+                    terms.knobs = Knobs::parse(&knobs).map_err(Failure::usage)?;
                     let estimate_ns = estimate_ns(site, &terms)?;
                     let mut block = Block {
                         site: index,
                         kind: probe.kind,
                         mode,
                         path: *path,
-                        wait: *wait,
-                        load: *load,
+                        method,
+                        wait,
+                        knobs,
+                        load,
                         launches: probe.launches.unwrap_or(plan.repeat.launches),
                         terms,
                         cells: Vec::new(),
@@ -144,12 +153,6 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
         ));
     }
     Ok(all)
-}
-
-fn product<'a, A, B>(first: &'a [A], second: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
-    first
-        .iter()
-        .flat_map(move |one| second.iter().map(move |other| (one, other)))
 }
 
 fn terms(
@@ -196,7 +199,8 @@ fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
             mode: block.mode.map(|mode| mode.name().into()),
             layer: Layer::Transport,
             path: block.path.name().into(),
-            method: Some(Method::Plain),
+            method: Some(block.method.name().into()),
+            knobs: block.knobs.clone(),
             wait: Some(block.wait.name().into()),
             network: site.name.clone(),
             testbed: site.testbed,

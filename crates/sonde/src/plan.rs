@@ -8,11 +8,11 @@
 
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX, Wait};
+use sonde_channel::{Knobs, Method, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 use sonde_fleet::Load;
 use sonde_lab::{Attachment, Profile};
 use sonde_units::{Bytes, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The networks that are assessed when none is named.
 pub const NETWORKS: [&str; 5] = [
@@ -191,6 +191,9 @@ pub struct ProbePlan {
     pub mode: Option<Mode>,
     /// By which paths.
     pub path: Vec<Path>,
+    /// How bytes are handed over; a path leaves out what it does not have. Without any: `plain`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub method: Vec<Method>,
     /// How both sides wait.
     #[serde(default = "block")]
     pub wait: Vec<Wait>,
@@ -205,6 +208,9 @@ pub struct ProbePlan {
     /// The longest that a launch samples, for each size; of a stream, what is rated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Span>,
+    /// What else is set: each knob with its values, of which every combination is measured.
+    #[serde(default, rename = "with", skip_serializing_if = "BTreeMap::is_empty")]
+    pub knobs: BTreeMap<String, Vec<String>>,
 }
 
 fn block() -> Vec<Wait> {
@@ -286,11 +292,13 @@ impl ProbePlan {
             kind,
             mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
             path: path.to_vec(),
+            method: Vec::new(),
             wait: block(),
             size: size.iter().map(|size| (*size).into()).collect(),
             launches: None,
             samples: None,
             budget: None,
+            knobs: BTreeMap::new(),
         }
     }
 
@@ -316,6 +324,50 @@ impl ProbePlan {
             }
         }
         Ok(sizes.into_iter().collect())
+    }
+}
+
+/// One combination of what a probe varies on one path: method, wait, knobs, load.
+pub type Combination = (Method, Wait, BTreeMap<String, String>, Option<Load>);
+
+impl ProbePlan {
+    /// Every combination of methods that `path` has, waits, knobs and loads.
+    pub fn product(&self, path: Path, loads: &[Option<Load>]) -> Vec<Combination> {
+        let methods: Vec<Method> = if self.method.is_empty() {
+            vec![Method::Plain]
+        } else {
+            let has = |method: &&Method| path.methods().contains(method);
+            self.method.iter().filter(has).copied().collect()
+        };
+        let mut all = Vec::new();
+        for method in methods {
+            for wait in &self.wait {
+                for knobs in self.settings() {
+                    all.extend(
+                        loads
+                            .iter()
+                            .map(|load| (method, *wait, knobs.clone(), *load)),
+                    );
+                }
+            }
+        }
+        all
+    }
+
+    /// Every combination of the knobs' values; one empty one where there are no knobs.
+    pub fn settings(&self) -> Vec<BTreeMap<String, String>> {
+        let mut all = vec![BTreeMap::new()];
+        for (name, values) in &self.knobs {
+            let with = |known: BTreeMap<String, String>| {
+                values.iter().map(move |value| {
+                    let mut more = known.clone();
+                    more.insert(name.clone(), value.clone());
+                    more
+                })
+            };
+            all = all.into_iter().flat_map(with).collect();
+        }
+        all
     }
 }
 
@@ -504,6 +556,16 @@ impl Plan {
             }
             for path in &probe.path {
                 probe.sizes(*path, Some(1_448))?;
+                if probe.product(*path, &[None]).is_empty() {
+                    let has: Vec<&str> = path.methods().iter().map(|one| one.name()).collect();
+                    return refuse(format!(
+                        "nothing of the [[probe]] of kind {name} can be measured by {path}, whose methods are {}; a knob needs at least one value",
+                        has.join(", ")
+                    ));
+                }
+            }
+            for knobs in probe.settings() {
+                Knobs::parse(&knobs).map_err(Failure::usage)?;
             }
         }
         let loads = self.loads()?;

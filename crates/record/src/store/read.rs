@@ -205,7 +205,8 @@ fn cell(row: &Row<'_>) -> rusqlite::Result<CellRecord> {
             mode: field(row, "mode")?,
             layer: field::<Word<_>>(row, "layer")?.0,
             path: field(row, "path")?,
-            method: optional_word(row, "method")?,
+            method: field(row, "method")?,
+            knobs: knobs(row)?,
             wait: field(row, "wait")?,
             network: field(row, "network")?,
             testbed: field::<Word<_>>(row, "testbed")?.0,
@@ -218,6 +219,14 @@ fn cell(row: &Row<'_>) -> rusqlite::Result<CellRecord> {
         launches: unsigned(row, "launches")?,
         skipped: field(row, "skipped")?,
     })
+}
+
+/// A store of version 1, read as it is, has no such column.
+fn knobs(row: &Row<'_>) -> rusqlite::Result<std::collections::BTreeMap<String, String>> {
+    match row.as_ref().column_index("knobs") {
+        Ok(_) => Ok(field::<Json<_>>(row, "knobs")?.0),
+        Err(_) => Ok(Default::default()),
+    }
 }
 
 const LAUNCHES: &str = "SELECT * FROM launch WHERE run = ?1 ORDER BY id";

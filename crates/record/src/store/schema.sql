@@ -55,6 +55,7 @@ CREATE TABLE cell (
     size_bytes INTEGER NOT NULL,
     launches   INTEGER NOT NULL,
     skipped    TEXT,
+    knobs      TEXT    NOT NULL DEFAULT '{}',
     PRIMARY KEY (run, id)
 ) STRICT;
 

@@ -2,7 +2,7 @@
 
 use sonde_record::{
     Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord,
-    Interference, Lateness, LaunchRecord, Layer, Measurement, Method, NetworkRecord, NetworkRow,
+    Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow,
     OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
@@ -42,7 +42,8 @@ pub fn factors(probe: &str, network: &str, size_bytes: u64) -> Factors {
         mode: (probe == "throughput").then(|| "stream".into()),
         layer: Layer::Transport,
         path: "tcp".into(),
-        method: Some(Method::Plain),
+        method: Some("plain".into()),
+        knobs: BTreeMap::new(),
         wait: Some("block".into()),
         network: network.into(),
         testbed: Testbed::Lab,

@@ -1,0 +1,153 @@
+//! What can be set of a channel beside its path, method and wait: the factors of a sweep.
+//!
+//! Model:   each knob has a name and values as texts, so that plans, sweeps and records say them alike; one that is not
+//!          set is the kernel's own choice.
+//! Units:   names end in their unit where values are bare; sizes take binary suffixes.
+//! Checked: `knobs_are_read_by_name`, `wrong_knobs_are_refused`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sonde_units::Bytes;
+
+/// What is set of a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knobs {
+    /// `sndbuf`: the send buffer, usable bytes; null leaves it to the kernel, which tunes TCP's as it goes.
+    pub send_buffer_bytes: Option<usize>,
+    /// `rcvbuf`: the receive buffer; as above.
+    pub recv_buffer_bytes: Option<usize>,
+    /// `congestion`: TCP's congestion control; null is the host's.
+    pub congestion: Option<String>,
+    /// `streams`: connections that carry a stream at the same time, 1 to 128.
+    pub streams: u32,
+}
+
+impl Default for Knobs {
+    fn default() -> Self {
+        Self {
+            send_buffer_bytes: None,
+            recv_buffer_bytes: None,
+            congestion: None,
+            streams: 1,
+        }
+    }
+}
+
+/// A knob that cannot be set so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}={value}` cannot be set: {why}")]
+pub struct BadKnob {
+    /// Its name.
+    pub name: String,
+    /// The value that was asked for.
+    pub value: String,
+    /// What is wrong with it, and what can be written.
+    pub why: String,
+}
+
+const STREAMS_MAX: u32 = 128;
+const BUFFER_BYTES_MAX: u64 = 1 << 30;
+
+impl Knobs {
+    /// The names, with what they take, for help texts.
+    pub const NAMES: &'static [(&'static str, &'static str)] = &[
+        ("sndbuf", "send buffer, as 64KiB"),
+        ("rcvbuf", "receive buffer, as 64KiB"),
+        ("congestion", "congestion control, as cubic"),
+        ("streams", "connections at once, 1 to 128"),
+    ];
+
+    /// The knobs of these names and values.
+    ///
+    /// # Errors
+    /// A name that is none, a value that it does not take.
+    pub fn parse(values: &BTreeMap<String, String>) -> Result<Self, BadKnob> {
+        let mut knobs = Self::default();
+        for (name, value) in values {
+            knobs.set(name, value).map_err(|why| BadKnob {
+                name: name.clone(),
+                value: value.clone(),
+                why,
+            })?;
+        }
+        Ok(knobs)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "sndbuf" => self.send_buffer_bytes = Some(buffer(value)?),
+            "rcvbuf" => self.recv_buffer_bytes = Some(buffer(value)?),
+            "congestion" => self.congestion = Some(value.into()),
+            "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
+            _ => {
+                let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "there is no such knob; there are {}",
+                    names.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn buffer(value: &str) -> Result<usize, String> {
+    let bytes = value
+        .parse::<u64>()
+        .or_else(|_| value.parse::<Bytes>().map(|bytes| bytes.0));
+    bytes
+        .ok()
+        .filter(|bytes| (1..=BUFFER_BYTES_MAX).contains(bytes))
+        .map(|bytes| bytes as usize)
+        .ok_or_else(|| "write 1 to 1073741824 bytes, or as 64KiB".into())
+}
+
+fn within(value: &str, low: u32, high: u32) -> Result<u32, String> {
+    value
+        .parse()
+        .ok()
+        .filter(|number| (low..=high).contains(number))
+        .ok_or_else(|| format!("write a number from {low} to {high}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(pairs: &[(&str, &str)]) -> Result<Knobs, BadKnob> {
+        let values = pairs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        Knobs::parse(&values.collect())
+    }
+
+    #[test]
+    fn knobs_are_read_by_name() {
+        assert_eq!(parse(&[]), Ok(Knobs::default()));
+        let knobs = parse(&[
+            ("sndbuf", "64KiB"),
+            ("streams", "4"),
+            ("congestion", "reno"),
+        ])
+        .unwrap();
+        assert_eq!(knobs.send_buffer_bytes, Some(65_536));
+        assert_eq!(
+            (knobs.streams, knobs.congestion.as_deref()),
+            (4, Some("reno"))
+        );
+    }
+
+    #[test]
+    fn wrong_knobs_are_refused() {
+        for (name, value, why) in [
+            ("sndbuf", "0", "1 to 1073741824"),
+            ("streams", "129", "from 1 to 128"),
+            ("stream", "1", "there are sndbuf, rcvbuf"),
+        ] {
+            let error = parse(&[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(name), "{error}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The ways on which bytes go, and the methods by which they are handed over.
+//!
+//! Checked: `names_are_read_back`, `each_path_begins_with_its_plain_method`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Which kind of channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Path {
+    /// A byte stream by TCP.
+    Tcp,
+    /// Datagrams by UDP.
+    Udp,
+}
+
+/// How bytes are handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// One call and one copy for each message.
+    Plain,
+}
+
+/// A text that names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {what} `{text}`: write {}", .names.join(", "))]
+pub struct Unnamed {
+    /// What was to be named.
+    pub what: &'static str,
+    /// What was written.
+    pub text: String,
+    /// What there is.
+    pub names: Vec<&'static str>,
+}
+
+impl Path {
+    /// All, in the order of help texts.
+    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp];
+
+    /// As it is written: `tcp`, `udp`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+
+    /// The methods that it has, the usual one first.
+    pub const fn methods(self) -> &'static [Method] {
+        match self {
+            Self::Tcp => &[Method::Plain],
+            Self::Udp => &[Method::Plain],
+        }
+    }
+}
+
+impl Method {
+    /// All, in the order of help texts.
+    pub const ALL: &'static [Self] = &[Self::Plain];
+
+    /// As it is written: `plain`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+        }
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Path {
+    type Err = Unnamed;
+
+    fn from_str(text: &str) -> Result<Self, Unnamed> {
+        let found = Self::ALL.iter().find(|path| path.name() == text);
+        found.copied().ok_or_else(|| Unnamed {
+            what: "path",
+            text: text.into(),
+            names: Self::ALL.iter().map(|path| path.name()).collect(),
+        })
+    }
+}
+
+impl FromStr for Method {
+    type Err = Unnamed;
+
+    fn from_str(text: &str) -> Result<Self, Unnamed> {
+        let found = Self::ALL.iter().find(|method| method.name() == text);
+        found.copied().ok_or_else(|| Unnamed {
+            what: "method",
+            text: text.into(),
+            names: Self::ALL.iter().map(|method| method.name()).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for path in Path::ALL {
+            assert_eq!(path.name().parse(), Ok(*path));
+            assert_eq!(serde_json::to_value(path).unwrap(), path.name());
+        }
+        for method in Method::ALL {
+            assert_eq!(method.name().parse(), Ok(*method));
+            assert_eq!(serde_json::to_value(method).unwrap(), method.name());
+        }
+        let error = "tpc".parse::<Path>().unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("there is no path `tpc`: write tcp"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn each_path_begins_with_its_plain_method() {
+        for path in Path::ALL {
+            assert_eq!(path.methods()[0], Method::Plain);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The options that every measurement takes, and how they change a plan.
+
+use super::OUT;
+use crate::measure::Task as Measurement;
+use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, TestbedPlan};
+use crate::testbed;
+use clap::Args;
+use sonde_channel::Wait;
+use std::path::PathBuf;
+
+/// What every measurement takes.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh).
+    #[arg(long, default_value = "lab", value_parser = testbed_named)]
+    pub testbed: (Kind, Option<String>),
+    /// A network of the lab; may be given several times.
+    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
+    pub networks: Vec<String>,
+    /// Background traffic in the lab's networks, as shares of each link: everything is measured under each. As
+    /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off:20, self-similar:20 (frames a
+    /// burst); the usual size is one cell on ATM, else a full frame. UDP streams are measured idle only.
+    #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
+    pub loads: Vec<String>,
+    #[command(flatten)]
+    pub hosts: testbed::HostOptions,
+    /// How both sides wait: block, poll.
+    #[arg(long = "wait", value_parser = wait, value_delimiter = ',')]
+    pub waits: Vec<Wait>,
+    #[command(flatten)]
+    pub effort: EffortOptions,
+    /// The folder of the store and the reports.
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    pub out: PathBuf,
+    /// Go on with a run that was not finished; the latest where none is named.
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
+    pub resume: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Exit with 1 also where the emulation was not true to the model or an interval is too wide.
+    #[arg(long)]
+    pub strict: bool,
+    /// Print what would be measured, and how long it takes.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How much is measured.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct EffortOptions {
+    /// Launches of each cell.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    launches: Option<u64>,
+    /// Two launches of each cell: no intervals.
+    #[arg(long)]
+    quick: bool,
+    /// Ten launches of each cell and up to twenty, until intervals are narrow; more sizes.
+    #[arg(long)]
+    thorough: bool,
+}
+
+impl EffortOptions {
+    pub fn effort(&self) -> Effort {
+        match (self.quick, self.thorough) {
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Thorough,
+            _ => Effort::Usual,
+        }
+    }
+}
+
+fn wait(text: &str) -> Result<Wait, String> {
+    match text {
+        "block" => Ok(Wait::Block),
+        "poll" => Ok(Wait::Poll),
+        _ => Err(format!("there is no wait `{text}`: write block or poll")),
+    }
+}
+
+fn testbed_named(text: &str) -> Result<(Kind, Option<String>), String> {
+    match text.split_once(':') {
+        None if text == "local" => Ok((Kind::Local, None)),
+        None if text == "lab" => Ok((Kind::Lab, None)),
+        Some(("hosts", names)) if !names.is_empty() => Ok((Kind::Hosts, Some(names.into()))),
+        _ => Err(format!(
+            "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16] or hosts:./FILE"
+        )),
+    }
+}
+
+impl Common {
+    pub fn testbed(&self) -> TestbedPlan {
+        TestbedPlan {
+            kind: self.testbed.0,
+            hosts: self.hosts.hosts,
+            names: self.testbed.1.clone(),
+            attachment: self.hosts.attachment,
+            floors: false,
+        }
+    }
+
+    /// Puts what was given on the command line into the plan.
+    pub fn apply(&self, mut plan: Plan) -> Plan {
+        if !self.networks.is_empty() {
+            plan.networks = self
+                .networks
+                .iter()
+                .map(|name| NetworkPlan { name: name.clone() })
+                .collect();
+        }
+        if !self.loads.is_empty() {
+            plan.loads = self
+                .loads
+                .iter()
+                .map(|level| LoadPlan {
+                    level: level.clone(),
+                })
+                .collect();
+        }
+        if !self.waits.is_empty() {
+            plan.probes
+                .iter_mut()
+                .for_each(|probe| probe.wait = self.waits.clone());
+        }
+        if let Some(launches) = self.effort.launches {
+            (plan.repeat.launches, plan.repeat.max) = (launches, launches);
+            plan.probes
+                .iter_mut()
+                .for_each(|probe| probe.launches = None);
+        }
+        plan.profile.name = self.hosts.profile.to_string();
+        plan.repeat.seed = self.hosts.seed;
+        plan
+    }
+
+    pub fn measurement(self, plan: Plan, rows: bool) -> Measurement {
+        Measurement {
+            plan,
+            out: self.out,
+            resume: self.resume,
+            json: self.json,
+            rows,
+            strict: self.strict,
+            dry_run: self.dry_run,
+            tun: self.hosts.tun,
+        }
+    }
+}

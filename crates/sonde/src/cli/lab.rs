@@ -1,0 +1,145 @@
+//! `sonde lab`: its subcommands, and which task each becomes.
+
+use crate::failure::Failure;
+use crate::{check, lab, networks, replay, testbed};
+use clap::{Args, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum LabTask {
+    /// Run a program on h1 of a fresh lab; its exit code is the command's.
+    #[command(after_help = "Examples:
+  sonde lab run --network atm-oc3c:vc=svc -- ping -c 3 h2
+  sonde lab run --network ethernet-100 --hosts 2 -- sh -c 'sonde lab exec --detach h2 -- iperf3 -s -1; sleep 1; iperf3 -c h2'
+  sonde lab run --network wire:delay=1ms --pcap h2=/tmp/h2.pcap -- ping -c 3 h2
+  sonde lab run --network ethernet-10 --network fddi -- ping -c 3 h2-eth1")]
+    Run {
+        #[command(flatten)]
+        lab: testbed::LabOptions,
+        #[command(flatten)]
+        program: ProgramOptions,
+        /// Run it on every host, and wait for all.
+        #[arg(long)]
+        each: bool,
+        /// The program and its arguments.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Open a shell on h1 of a fresh lab.
+    Shell {
+        #[command(flatten)]
+        lab: testbed::LabOptions,
+        #[command(flatten)]
+        program: ProgramOptions,
+    },
+    /// Run a program on another host, from inside a lab.
+    #[command(after_help = "Example, in a lab:\n  sonde lab exec h2 -- iperf3 -s -D")]
+    Exec {
+        /// The host.
+        #[arg(value_parser = testbed::host_number)]
+        host: u16,
+        /// Go on when this command ends.
+        #[arg(long)]
+        detach: bool,
+        /// Run it as the lab's root.
+        #[arg(long)]
+        root: bool,
+        /// The program and its arguments.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Break, mend or load the network, from inside a lab.
+    #[command(after_help = "Examples, in a lab (`sonde lab shell`):
+  sonde lab tell link h2 down              and `link h2 up`; host h2 down; pause h2 on
+  sonde lab tell loss h2 1%                also corrupt, duplicate; `all` for every host; 0 ends it
+  sonde lab tell reorder all 5% 1ms        one in twenty is held back by 1 ms
+  sonde lab tell delay all 20ms            and `delay all 0s` ends it
+  sonde lab tell cut h1 h3 on              they cannot reach each other
+  sonde lab tell rate 10Mbit               and `rate own`
+  sonde lab tell trunk 0 down              between switches; restart 2s; manager down
+  sonde lab tell load 1 h2 rho=0.6         background traffic; rho=0 ends it
+  sonde lab tell vc release h1 h2          virtual circuits
+  sonde lab tell eth1 link h2 down         of the lab's second network")]
+    Tell {
+        /// What shall change, in words.
+        #[arg(required = true, num_args = 1..)]
+        words: Vec<String>,
+    },
+    /// The networks of the catalogue, with their ceilings.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// These networks instead, with knobs, or files of your own.
+        #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
+        networks: Vec<String>,
+        /// TCP settings that the ceilings are for: modern, era, or era:window=BYTES.
+        #[arg(long, default_value = "modern")]
+        profile: sonde_lab::Profile,
+    },
+    /// Measure the emulation itself: rate and delay error, lateness, frames a second.
+    #[command(after_help = "Example:\n  sonde lab check --network atm-oc3c --attachment veth")]
+    Check {
+        /// The network: a name of `sonde lab list` or a file of your own, with knobs.
+        #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = testbed::DEFAULT_NETWORK)]
+        network: String,
+        #[command(flatten)]
+        hosts: testbed::HostOptions,
+        /// Launches of each measurement.
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+        launches: u64,
+    },
+    /// Repeat a ledger of `--ledger` under the virtual clock, and compare.
+    #[command(
+        after_help = "Example:\n  sonde lab run --ledger /tmp/l -- ping -c 3 h2; sonde lab replay /tmp/l"
+    )]
+    Replay {
+        /// The ledger.
+        ledger: PathBuf,
+    },
+}
+
+/// How the programs of a lab are run.
+#[derive(Debug, Args)]
+pub struct ProgramOptions {
+    /// Run as the lab's root, who may change the host's network.
+    #[arg(long)]
+    pub root: bool,
+    /// Write what the emulation itself did to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+impl LabTask {
+    /// Runs it; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        match self {
+            Self::Run {
+                lab,
+                program,
+                each,
+                command,
+            } => lab::run(&lab, &program, each, &command).map_err(Failure::passing),
+            Self::Shell { lab, program } => lab::shell(&lab, &program).map_err(Failure::passing),
+            Self::Exec {
+                host,
+                detach,
+                root,
+                command,
+            } => lab::exec(host, detach, root, &command).map_err(Failure::passing),
+            Self::Tell { words } => lab::tell(&words.join(" ")),
+            Self::List {
+                json,
+                networks,
+                profile,
+            } => networks::list(&networks, profile, json),
+            Self::Check {
+                network,
+                hosts,
+                launches,
+            } => check::check(&network, &hosts, launches),
+            Self::Replay { ledger } => replay::replay(&ledger),
+        }
+    }
+}

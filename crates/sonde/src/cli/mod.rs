@@ -1,0 +1,145 @@
+//! The arguments of the command, and which task each becomes.
+
+mod common;
+mod lab;
+mod probe;
+
+use crate::doctor;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use crate::report::{self, ReportTask};
+use clap::{CommandFactory, Parser, Subcommand};
+use common::Common;
+use lab::LabTask;
+use probe::ProbeTask;
+use sonde_channel::Path;
+use std::path::PathBuf;
+
+pub use lab::ProgramOptions;
+
+/// Where runs are kept when nothing else is said.
+pub const OUT: &str = "./sonde-runs";
+
+/// How well a network carries distributed computing, and where it is lost.
+#[derive(Debug, Parser)]
+#[command(name = "sonde", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+const EXAMPLES: &str = "Examples:
+  sonde assess                                      how TCP and UDP fare over five networks of an emulated cluster
+  sonde assess --testbed hosts:a,b[01-16]           the same on machines of your own, through ssh
+  sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
+  sonde lab run --network atm-oc3c --hosts 4 -- ping -c 3 h2
+  sonde report html                                 the last run as one HTML file
+  sonde doctor                                      what this machine can do, what is missing, how to get it";
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// The main job: how TCP and UDP fare over several networks, beside what each allows.
+    #[command(after_help = "Examples:
+  sonde assess --quick
+  sonde assess --network atm-oc3c:vc=svc --network wan-100m-20ms --launches 10
+  sonde assess --network atm-oc3c --load 0,0.6,0.9
+  sonde assess --testbed hosts:a,b[01-16]
+  sonde assess ./my-plan.toml --out /scratch/runs
+  sonde assess --resume
+  sonde assess --json > assessment.json")]
+    Assess {
+        /// A plan of your own; all else is then in it.
+        #[arg(conflicts_with_all = ["networks", "loads", "testbed", "resume", "quick", "thorough", "launches"])]
+        plan: Option<PathBuf>,
+        #[command(flatten)]
+        common: Common,
+        /// By these paths only: tcp, udp.
+        #[arg(long = "path", value_delimiter = ',')]
+        paths: Vec<Path>,
+    },
+    /// One measurement.
+    #[command(subcommand)]
+    Probe(ProbeTask),
+    /// An emulated cluster on this machine: any program over any network.
+    #[command(subcommand)]
+    Lab(LabTask),
+    /// What runs say, again and in other forms.
+    #[command(subcommand)]
+    Report(ReportTask),
+    /// What this machine can do, what is missing, and how to get it.
+    Doctor {
+        /// The folder where runs would be kept.
+        #[arg(long, value_name = "DIR", default_value = OUT)]
+        out: PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Serve measurements by standard input and output; started by other parts of sonde.
+    #[command(hide = true)]
+    Agent,
+    /// Print the completion script of a shell.
+    #[command(
+        after_help = "Example:\n  sonde completions bash > ~/.local/share/bash-completion/completions/sonde"
+    )]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder.
+    #[command(after_help = "Example:\n  sonde man ~/.local/share/man/man1")]
+    Man {
+        /// The folder; it is made if it is not there.
+        folder: PathBuf,
+    },
+}
+
+/// Runs the task; the exit code.
+pub fn run(arguments: Arguments) -> Result<i32, Failure> {
+    match arguments.task {
+        Task::Assess {
+            plan,
+            common,
+            paths,
+        } => {
+            let mut made = match &plan {
+                Some(file) => Plan::read(file)?,
+                None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
+            };
+            if !paths.is_empty() {
+                made.probes
+                    .iter_mut()
+                    .for_each(|probe| probe.path.retain(|path| paths.contains(path)));
+                made.probes.retain(|probe| !probe.path.is_empty());
+            }
+            common.measurement(made, false).run()
+        }
+        Task::Probe(task) => task.run(),
+        Task::Report(task) => report::run(task),
+        Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
+        Task::Agent => sonde_probe::agent::run(std::io::stdin(), std::io::stdout())
+            .map(|()| 0)
+            .map_err(Failure::cannot),
+        Task::Lab(task) => task.run(),
+        Task::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Arguments::command(),
+                "sonde",
+                &mut std::io::stdout(),
+            );
+            Ok(0)
+        }
+        Task::Man { folder } => {
+            std::fs::create_dir_all(&folder)
+                .and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder))
+                .map_err(|e| {
+                    Failure::cannot(format!(
+                        "cannot write man pages into {}: {e}",
+                        folder.display()
+                    ))
+                })?;
+            Ok(0)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `sonde probe`: one kind of measurement, lowered to a plan of its own.
+
+use super::common::Common;
+use crate::failure::Failure;
+use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::testbed;
+use clap::{Args, Subcommand};
+use sonde_channel::{Method, Path, Wait};
+use sonde_units::Span;
+use std::collections::BTreeMap;
+
+/// What to measure.
+#[derive(Debug, Subcommand)]
+pub enum ProbeTask {
+    /// Cold: the first message over nothing that was set up.
+    #[command(after_help = "Example:
+  sonde probe startup --network atm-oc3c:vc=svc --size 8 --json")]
+    Startup(ChannelOptions),
+    /// Warm: half a round trip against size.
+    #[command(after_help = "Examples:
+  sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
+  sonde probe latency --testbed hosts:a,b --wait block,poll")]
+    Latency(ChannelOptions),
+    /// Bits a second, of a stream or of single messages.
+    #[command(after_help = "Examples:
+  sonde probe throughput --network wan-100m-20ms --profile era
+  sonde probe throughput --testbed hosts:a,b --with streams=1,4 --with congestion=cubic,reno
+  sonde probe throughput --mode message --size 1KiB..4MiB --testbed hosts:a,b")]
+    Throughput {
+        /// Of a stream, or of single messages with everything in them.
+        #[arg(long, default_value = "stream")]
+        mode: Mode,
+        #[command(flatten)]
+        options: ChannelOptions,
+    },
+}
+
+/// What all measurements between two hosts take.
+#[derive(Debug, Args)]
+pub struct ChannelOptions {
+    #[command(flatten)]
+    pub common: Common,
+    /// By which path: tcp, udp.
+    #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
+    pub paths: Vec<Path>,
+    /// How bytes are handed over: plain.
+    #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
+    pub methods: Vec<Method>,
+    /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams.
+    #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
+    pub knobs: Vec<(String, Vec<String>)>,
+    /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu. Without it: 1 B, and 1 MiB for
+    /// throughput (UDP: one full frame).
+    #[arg(long = "size", value_delimiter = ',')]
+    pub sizes: Vec<String>,
+    /// The longest that a launch samples each size; of a stream, what is rated.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub budget: Span,
+    /// The most samples of a launch, for each size.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub samples: u64,
+}
+
+fn knob(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, values) = text
+        .split_once('=')
+        .ok_or("write KNOB=VALUE, as in streams=1,4")?;
+    Ok((name.into(), values.split(',').map(String::from).collect()))
+}
+
+impl ProbeTask {
+    /// Runs it; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        match self {
+            Self::Startup(options) => options.run(ProbeKind::Startup, None),
+            Self::Latency(options) => options.run(ProbeKind::Latency, None),
+            Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
+        }
+    }
+}
+
+impl ChannelOptions {
+    /// Measures one kind.
+    pub fn run(self, kind: ProbeKind, mode: Option<Mode>) -> Result<i32, Failure> {
+        let plan = self.plan(kind, mode);
+        self.common.measurement(plan, true).run()
+    }
+
+    fn plan(&self, kind: ProbeKind, mode: Option<Mode>) -> Plan {
+        let mut knobs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, values) in &self.knobs {
+            knobs
+                .entry(name.clone())
+                .or_default()
+                .extend(values.iter().cloned());
+        }
+        let one = |path: &Path| ProbePlan {
+            kind,
+            mode,
+            path: vec![*path],
+            method: self.methods.clone(),
+            wait: vec![Wait::Block],
+            size: if self.sizes.is_empty() {
+                vec![usual_size(kind, *path).into()]
+            } else {
+                self.sizes.clone()
+            },
+            launches: None,
+            samples: Some(self.samples),
+            budget: Some(self.budget),
+            knobs: knobs.clone(),
+        };
+        let launches = match self.common.effort.effort() {
+            Effort::Quick => 2,
+            Effort::Usual => 6,
+            Effort::Thorough => 10,
+        };
+        let testbed = self.common.testbed();
+        let networks = match testbed.kind {
+            Kind::Lab => vec![NetworkPlan {
+                name: testbed::DEFAULT_NETWORK.into(),
+            }],
+            Kind::Local | Kind::Hosts => Vec::new(),
+        };
+        self.common.apply(Plan {
+            testbed,
+            profile: Default::default(),
+            networks,
+            loads: Vec::new(),
+            probes: self.paths.iter().map(one).collect(),
+            repeat: Repeat {
+                launches,
+                max: if launches == 10 { 20 } else { launches },
+                ..Repeat::default()
+            },
+            requirements: Vec::new(),
+        })
+    }
+}
+
+fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
+    match (kind, path) {
+        (ProbeKind::Throughput, Path::Tcp) => "1MiB",
+        (ProbeKind::Throughput, Path::Udp) => "mtu",
+        _ => "1",
+    }
+}
