@@ -43,7 +43,7 @@ pub fn factors(probe: &str, network: &str, size_bytes: u64) -> Factors {
         layer: Layer::Transport,
         path: "tcp".into(),
         method: Some("plain".into()),
-        knobs: BTreeMap::new(),
+        knobs: BTreeMap::from([("streams".into(), "4".into())]),
         wait: Some("block".into()),
         network: network.into(),
         testbed: Testbed::Lab,

@@ -211,6 +211,27 @@ fn large_samples_come_back() {
 }
 
 #[test]
+fn a_store_of_version_1_is_read_and_brought_up() {
+    let dir = Folder::new("old");
+    let run = full("r");
+    Store::open(&dir).unwrap().begin(&run).unwrap();
+    let old = Connection::open(dir.join("sonde.db")).unwrap();
+    old.execute_batch("ALTER TABLE cell DROP COLUMN knobs; PRAGMA user_version = 1")
+        .unwrap();
+    drop(old);
+    let mut cells = run.cells;
+    cells.iter_mut().for_each(|cell| cell.factors.knobs.clear());
+    let loaded = |store: Store| store.load("r").unwrap().cells;
+    assert_eq!(loaded(Store::read(&dir).unwrap()), cells);
+    assert_eq!(loaded(Store::open(&dir).unwrap()), cells);
+    let version: i64 = Connection::open(dir.join("sonde.db"))
+        .unwrap()
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, 2);
+}
+
+#[test]
 fn other_files_are_told_apart() {
     let dir = Folder::new("foreign");
     let file = dir.join("sonde.db");
@@ -239,7 +260,7 @@ fn other_files_are_told_apart() {
         .unwrap()
         .execute_batch("PRAGMA user_version = 7")
         .unwrap();
-    told(&open(), &["version 7", "versions up to 1", "--out"]);
+    told(&open(), &["version 7", "versions up to 2", "--out"]);
     told(&Store::read(&dir).unwrap_err(), &["version 7"]);
     // A file where the folder should be.
     told(
