@@ -1,7 +1,7 @@
 //! The arguments of the command, and which task each becomes.
 
-mod common;
 mod lab;
+mod options;
 mod probe;
 
 use crate::doctor;
@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::report::{self, ReportTask};
 use clap::{CommandFactory, Parser, Subcommand};
-use common::Common;
 use lab::LabTask;
+use options::Common;
 use probe::ProbeTask;
 use sonde_channel::Path;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! `sonde probe`: one kind of measurement, lowered to a plan of its own.
 
-use super::common::Common;
+use super::options::Common;
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
