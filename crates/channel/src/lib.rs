@@ -9,16 +9,21 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod inlet;
 mod knobs;
+mod outlet;
 mod path;
 pub mod payload;
 mod settings;
 mod tcp;
 mod udp;
 mod wait;
+mod zerocopy;
 
 pub use error::{Error, Result};
+pub use inlet::Inlet;
 pub use knobs::{BadKnob, Knobs};
+pub use outlet::Outlet;
 pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};

@@ -19,9 +19,9 @@ use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
 /// A TCP connection.
 #[derive(Debug)]
 pub struct Tcp {
-    fd: OwnedFd,
-    peer: SocketAddr,
-    options: Options,
+    pub(crate) fd: OwnedFd,
+    pub(crate) peer: SocketAddr,
+    pub(crate) options: Options,
 }
 
 impl Tcp {
@@ -88,7 +88,11 @@ impl Tcp {
     /// The peer is gone, or took nothing for the patience.
     #[inline]
     pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize> {
-        let mut flags = SendFlags::NOSIGNAL;
+        self.send_with(bytes, SendFlags::NOSIGNAL)
+    }
+
+    #[inline]
+    pub(crate) fn send_with(&mut self, bytes: &[u8], mut flags: SendFlags) -> Result<usize> {
         if self.options.wait == Wait::Poll {
             flags |= SendFlags::DONTWAIT;
         }
@@ -157,7 +161,7 @@ impl Tcp {
     }
 
     #[cold]
-    fn silence(&self, awaited: String) -> Error {
+    pub(crate) fn silence(&self, awaited: String) -> Error {
         Error::Timeout {
             peer: self.peer,
             awaited,
