@@ -24,6 +24,9 @@ impl Inlet {
     /// # Errors
     /// The kernel has not what the method needs.
     pub fn open(channel: &Tcp) -> Result<Self> {
+        if let Some(bytes) = channel.options.knobs.low_water_bytes {
+            sonde_sys::socket::set_low_water(&channel.fd, bytes)?;
+        }
         let bytes = channel.options.knobs.chunk_bytes.unwrap_or(CHUNK_BYTES);
         Ok(Self {
             chunk: vec![0; bytes],

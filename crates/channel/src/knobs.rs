@@ -26,8 +26,13 @@ pub struct Knobs {
     pub busy_poll_us: Option<u32>,
     /// `chunk`: bytes that the receiver of a TCP stream asks for in a call; null is sonde's own choice.
     pub chunk_bytes: Option<usize>,
+    /// `lowat`: bytes that must have come before a receive of a TCP stream returns (SO_RCVLOWAT).
+    pub low_water_bytes: Option<usize>,
     /// `connected`: a UDP socket has one peer in the kernel; otherwise each call names it, and each arrival is compared.
     pub connected: bool,
+    /// `nodelay`: a small segment is sent at once (TCP_NODELAY), as every answer of a conversation must be; without it the
+    /// kernel holds the last part of a send back until it has a segment full or an acknowledgement.
+    pub nodelay: bool,
 }
 
 impl Default for Knobs {
@@ -39,7 +44,9 @@ impl Default for Knobs {
             streams: 1,
             busy_poll_us: None,
             chunk_bytes: None,
+            low_water_bytes: None,
             connected: true,
+            nodelay: true,
         }
     }
 }
@@ -69,6 +76,8 @@ impl Knobs {
         ("streams", "connections at once, 1 to 128"),
         ("busy-poll", "us that a receive polls the device, as 50"),
         ("chunk", "bytes of a receiver's call, as 256KiB"),
+        ("lowat", "bytes that wake a receiver, as 128KiB"),
+        ("nodelay", "TCP sends small segments at once: yes or no"),
         ("connected", "UDP by a connected socket: yes or no"),
     ];
 
@@ -96,6 +105,8 @@ impl Knobs {
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
             "busy-poll" => self.busy_poll_us = Some(within(value, 0, BUSY_POLL_US_MAX)?),
             "chunk" => self.chunk_bytes = Some(buffer(value)?),
+            "lowat" => self.low_water_bytes = Some(buffer(value)?),
+            "nodelay" => self.nodelay = yes(value)?,
             "connected" => self.connected = yes(value)?,
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
@@ -157,12 +168,14 @@ mod tests {
             ("busy-poll", "50"),
             ("chunk", "1MiB"),
             ("connected", "no"),
+            ("nodelay", "no"),
         ])
         .unwrap();
         assert_eq!(
-            (knobs.busy_poll_us, knobs.chunk_bytes, knobs.connected),
-            (Some(50), Some(1 << 20), false)
+            (knobs.busy_poll_us, knobs.chunk_bytes),
+            (Some(50), Some(1 << 20))
         );
+        assert!(!knobs.connected && !knobs.nodelay);
         assert_eq!(knobs.send_buffer_bytes, Some(65_536));
         assert_eq!(
             (knobs.streams, knobs.congestion.as_deref()),

@@ -17,6 +17,7 @@ pub mod payload;
 mod settings;
 mod tcp;
 mod udp;
+mod volley;
 mod wait;
 mod zerocopy;
 
@@ -28,6 +29,7 @@ pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
+pub use volley::{Catch, Volley};
 pub use wait::{Woken, readable};
 
 /// One end of a conversation between two hosts.

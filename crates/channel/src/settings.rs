@@ -158,7 +158,7 @@ impl Settings {
         if path == Path::Tcp {
             let nodelay =
                 sockopt::tcp_nodelay(fd).map_err(|errno| refused("read TCP_NODELAY", errno))?;
-            if !nodelay {
+            if nodelay != options.knobs.nodelay {
                 return Err(Error::NoDelayNotTaken);
             }
             settings.nodelay = Some(nodelay);

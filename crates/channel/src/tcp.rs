@@ -1,4 +1,4 @@
-//! A byte stream by TCP, with TCP_NODELAY.
+//! A byte stream by TCP, with TCP_NODELAY unless the knob says otherwise.
 //!
 //! Model:   options before connect or listen, then connect by the ordinary blocking call, so that its time is what a
 //!          program sees. `Wait::Poll` sends and receives with MSG_DONTWAIT; connect always blocks.
@@ -71,7 +71,7 @@ impl Tcp {
                 errno,
             }
         };
-        sonde_sys::socket::set_nodelay(&fd, true)?;
+        sonde_sys::socket::set_nodelay(&fd, options.knobs.nodelay)?;
         bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
         bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
         Ok(Self { fd, peer, options })
