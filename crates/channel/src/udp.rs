@@ -15,7 +15,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use crate::payload::HEADER_BYTES;
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
-use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
 
 /// The largest message in a UDP datagram over IPv4.
 pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
@@ -218,6 +218,10 @@ impl Udp {
         };
         if self.options.knobs.connected {
             rustix::net::connect_unspec(&self.socket).map_err(failed("leave the peer"))?;
+        }
+        if self.options.method == Method::Gso {
+            // A port takes one datagram at a time.
+            sonde_sys::batch::set_joined(&self.socket, false)?;
         }
         let local = self.socket.local_addr();
         let local = local.map_err(|error| failed("read the address")(errno(&error)))?;

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use rustix::io::Errno;
-use sonde_sys::batch::{Batch, SEGMENTED_BYTES_MAX, SEGMENTS_MAX, permit_joined};
+use sonde_sys::batch::{Batch, SEGMENTED_BYTES_MAX, SEGMENTS_MAX, set_joined};
 
 use crate::udp::Datagram;
 use crate::wait::Spin;
@@ -206,7 +206,7 @@ impl Catch {
                 Batch::new(slots, slot_bytes)
             }
             Method::Gso => {
-                permit_joined(&channel.socket)?;
+                set_joined(&channel.socket, true)?;
                 Batch::new(JOINED_SLOTS, 1 << 16)
             }
             _ => Batch::new(1, UDP_MESSAGE_BYTES_MAX),

@@ -18,13 +18,14 @@ pub const SEGMENTS_MAX: usize = 64;
 /// The most bytes of such a buffer: what one datagram over IPv4 may have.
 pub const SEGMENTED_BYTES_MAX: usize = 65_507;
 
-/// Asks for datagrams of one sender joined in one buffer (UDP_GRO).
+/// Whether datagrams of one sender come joined in one buffer (UDP_GRO).
 ///
 /// # Errors
 /// The kernel has none (Linux 5.0).
-pub fn permit_joined(socket: impl AsFd) -> Result<()> {
-    crate::socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, &1i32)
-        .attempt(|| "set UDP_GRO (Linux 5.0)".into())
+pub fn set_joined(socket: impl AsFd, on: bool) -> Result<()> {
+    let value = i32::from(on);
+    crate::socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, &value)
+        .attempt(|| format!("set UDP_GRO to {value} (Linux 5.0)"))
 }
 
 /// Room for one control message of UDP_SEGMENT or UDP_GRO.
@@ -299,7 +300,7 @@ mod tests {
             into.recv(&other, 0).unwrap();
             assert_eq!(into.filled(0).bytes, bytes);
         }
-        permit_joined(&other).unwrap();
+        set_joined(&other, true).unwrap();
         out.send_cut(&one, 0, 1_000, 100, 0).unwrap();
         let mut seen = Vec::new();
         while seen.len() < 1_000 {
