@@ -17,6 +17,7 @@ pub mod payload;
 mod settings;
 mod tcp;
 mod udp;
+mod uring;
 mod volley;
 mod wait;
 mod zerocopy;

@@ -4,7 +4,7 @@
 //!          `plain`: one send for a message. `zerocopy`: the same from memory that the kernel reads later, in a ring of
 //!          messages, so that none is stamped anew before the kernel is done with it. `splice`: each message's header by
 //!          send with MSG_MORE, its body by sendfile from a file in memory that never changes, since nobody says when the
-//!          receiver has read a page of it.
+//!          receiver has read a page of it. `uring`: sends of a ring, small messages many in a chain.
 //! Units:   bytes.
 //! Checked: `every_method_sends_the_same_bytes`, `an_early_end_is_an_error`.
 
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use crate::payload::{self, HEADER_BYTES};
+use crate::uring::Chain;
 use crate::wait::Spin;
 use crate::zerocopy::Zerocopy;
 use crate::{Error, Method, Result, Tcp, Wait};
@@ -35,10 +36,11 @@ enum By {
     Plain(Vec<u8>),
     Zerocopy(Zerocopy),
     Splice(Splice),
+    Uring(Chain),
 }
 
 impl Outlet {
-    /// For messages of `size_bytes` by the connection's method.
+    /// For messages of `size_bytes` by the connection's method. By `uring` it is for the calling thread alone.
     ///
     /// # Errors
     /// The kernel has not what the method needs.
@@ -46,6 +48,7 @@ impl Outlet {
         let by = match channel.options.method {
             Method::Zerocopy => By::Zerocopy(Zerocopy::new(channel, size_bytes)?),
             Method::Splice => By::Splice(Splice::new(channel, size_bytes)?),
+            Method::Uring => By::Uring(Chain::new(channel, size_bytes)?),
             _ => By::Plain(payload::message(size_bytes)),
         };
         Ok(Self { size_bytes, by })
@@ -69,6 +72,7 @@ impl Outlet {
             }
             By::Zerocopy(zerocopy) => zerocopy.send_some(channel, sequence, at..end),
             By::Splice(splice) => splice.send_some(channel, sequence, at..end),
+            By::Uring(chain) => chain.send_some(channel, sequence, at..end),
         }
     }
 
@@ -78,7 +82,7 @@ impl Outlet {
     /// The connection is broken, or the kernel is not done within the patience.
     pub fn close(&mut self, channel: &mut Tcp) -> Result<()> {
         match &mut self.by {
-            By::Plain(_) => Ok(()),
+            By::Plain(_) | By::Uring(_) => Ok(()),
             By::Zerocopy(zerocopy) => zerocopy.finish(channel),
             By::Splice(splice) => splice.finish(channel),
         }
@@ -89,6 +93,7 @@ impl Outlet {
         let named = match &self.by {
             By::Plain(_) => return BTreeMap::new(),
             By::Zerocopy(zerocopy) => zerocopy.named(),
+            By::Uring(chain) => chain.named(),
             By::Splice(_) => vec![(
                 "splice",
                 "each header by send, each body by sendfile from memory".to_string(),
@@ -225,8 +230,8 @@ mod tests {
                 return None;
             }
         };
-        let mut inlet = Inlet::open(&server).unwrap();
         let receiver = std::thread::spawn(move || {
+            let mut inlet = Inlet::open(&server).unwrap();
             let mut check = StreamCheck::new(size, true);
             let mut received = 0;
             loop {

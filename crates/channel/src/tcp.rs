@@ -13,8 +13,10 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, ipproto,
 };
 
+use sonde_sys::uring::{Call, Ring};
+
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
-use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
 
 /// A TCP connection.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Tcp {
     pub(crate) fd: OwnedFd,
     pub(crate) peer: SocketAddr,
     pub(crate) options: Options,
+    /// For whole messages by `uring`.
+    pub(crate) ring: Option<Box<Ring>>,
 }
 
 impl Tcp {
@@ -74,7 +78,25 @@ impl Tcp {
         sonde_sys::socket::set_nodelay(&fd, options.knobs.nodelay)?;
         bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
         bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
-        Ok(Self { fd, peer, options })
+        Ok(Self {
+            fd,
+            peer,
+            options,
+            ring: None,
+        })
+    }
+
+    /// From here on whole messages go by the connection's method, from this thread only; until then, and by other methods
+    /// than `uring`, plainly.
+    ///
+    /// # Errors
+    /// The kernel has not what the method needs.
+    pub fn use_method(&mut self) -> Result<()> {
+        if self.options.method == Method::Uring {
+            let poll = self.options.wait == Wait::Poll;
+            self.ring = Some(Box::new(Ring::new(poll)?));
+        }
+        Ok(())
     }
 
     /// The other end.
@@ -223,6 +245,9 @@ impl AsFd for Tcp {
 impl Channel for Tcp {
     #[inline]
     fn send(&mut self, message: &[u8]) -> Result<()> {
+        if self.ring.is_some() {
+            return self.by_ring(&mut [Call::Send(message)]);
+        }
         let mut sent = 0;
         while sent < message.len() {
             sent += self.send_some(&message[sent..])?;
@@ -232,6 +257,9 @@ impl Channel for Tcp {
 
     #[inline]
     fn recv(&mut self, message: &mut [u8]) -> Result<()> {
+        if self.ring.is_some() {
+            return self.by_ring(&mut [Call::Recv(message)]);
+        }
         let wanted = message.len();
         let mut received = 0;
         while received < wanted {
@@ -248,6 +276,17 @@ impl Channel for Tcp {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn exchange(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        if self.ring.is_some() {
+            self.by_ring(&mut [Call::Send(ping), Call::Recv(pong)])?;
+            return Ok(0);
+        }
+        self.send(ping)?;
+        self.recv(pong)?;
+        Ok(0)
     }
 
     fn settings(&self) -> Result<Settings> {

@@ -244,7 +244,10 @@ fn tcp(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message => echo(&mut channel, serve, size, &mut one)?,
+            Probe::Latency | Probe::Message => {
+                channel.use_method()?;
+                echo(&mut channel, serve, size, &mut one)?;
+            }
             Probe::Stream if serve.terms.knobs.streams > 1 => {
                 let channels = door.others(&mut acceptor, channel, visit, stop)?;
                 let retransmits =

@@ -299,6 +299,40 @@ fn every_method_of_tcp_moves_a_stream() {
 }
 
 #[test]
+fn round_trips_go_by_uring() {
+    for (probe, wait) in [
+        (Probe::Latency, Wait::Block),
+        (Probe::Latency, Wait::Poll),
+        (Probe::Message, Wait::Block),
+    ] {
+        let terms = Terms {
+            sizes_bytes: vec![1, 100_000],
+            samples_min: 50,
+            samples_max: 200,
+            verify: true,
+            method: Method::Uring,
+            ..Terms::new(probe, Path::Tcp, wait)
+        };
+        let (mut client, mut server) = agents();
+        match conversation(terms).run(&mut client.link, &mut server.link) {
+            Ok(outcome) => {
+                let quantity = match probe {
+                    Probe::Message => Quantity::ThroughputBps,
+                    _ => Quantity::LatencyNs,
+                };
+                for size in &outcome.sizes {
+                    assert!(!warm(size, quantity).first.is_empty());
+                }
+            }
+            Err(error) if error.to_string().contains("set up io_uring") => {
+                println!("skipped: {error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
 fn several_streams_share_a_window() {
     let terms = Terms {
         sizes_bytes: vec![70_000, 1_000],

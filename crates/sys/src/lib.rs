@@ -29,6 +29,7 @@ pub mod socket;
 pub mod sysctl;
 pub mod tap;
 pub mod tbf;
+pub mod uring;
 pub mod zerocopy;
 
 pub use error::{Error, Result};
