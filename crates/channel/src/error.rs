@@ -77,7 +77,9 @@ pub enum Error {
     #[error(transparent)]
     Option(#[from] sonde_sys::Error),
     /// TCP_NODELAY is not what it was set to when read back.
-    #[error("TCP_NODELAY is not what it was set to: small messages would not go when they are meant to")]
+    #[error(
+        "TCP_NODELAY is not what it was set to: small messages would not go when they are meant to"
+    )]
     NoDelayNotTaken,
 }
 

@@ -73,9 +73,6 @@ impl Inlet {
 
     /// What is to be known of how it was received, each name after `prefix`.
     pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
-        BTreeMap::from([(
-            format!("{prefix}chunk_bytes"),
-            self.chunk_bytes.to_string(),
-        )])
+        BTreeMap::from([(format!("{prefix}chunk_bytes"), self.chunk_bytes.to_string())])
     }
 }

@@ -189,8 +189,7 @@ impl Splice {
 
 /// sendfile has no flag for it.
 fn set_nonblocking(channel: &Tcp, on: bool) -> Result<()> {
-    rustix::io::ioctl_fionbio(&channel.fd, on)
-        .map_err(failed(channel, "make sends return at once"))
+    rustix::io::ioctl_fionbio(&channel.fd, on).map_err(failed(channel, "make sends return at once"))
 }
 
 #[cfg(test)]
@@ -207,8 +206,7 @@ mod tests {
             knobs,
             ..Options::new(wait)
         };
-        let mut acceptor =
-            Acceptor::bind("127.0.0.1:0".parse().unwrap(), options.clone()).unwrap();
+        let mut acceptor = Acceptor::bind("127.0.0.1:0".parse().unwrap(), options.clone()).unwrap();
         let client = Tcp::connect(acceptor.local(), options).unwrap();
         let server = acceptor
             .accept(None, Duration::from_secs(5))

@@ -168,13 +168,10 @@ impl Udp {
 
     /// One call: the size of a datagram of the peer's, `None` for somebody else's.
     #[inline]
-    fn recv_call(
-        &self,
-        buffer: &mut [u8],
-        flags: RecvFlags,
-    ) -> rustix::io::Result<Option<usize>> {
+    fn recv_call(&self, buffer: &mut [u8], flags: RecvFlags) -> rustix::io::Result<Option<usize>> {
         if self.options.knobs.connected {
-            return rustix::net::recv(&self.socket, &mut *buffer, flags).map(|(_, size)| Some(size));
+            return rustix::net::recv(&self.socket, &mut *buffer, flags)
+                .map(|(_, size)| Some(size));
         }
         let (_, size, from) = rustix::net::recvfrom(&self.socket, &mut *buffer, flags)?;
         let is_peer = from.is_some_and(|from| SocketAddr::try_from(from) == Ok(self.peer));

@@ -82,9 +82,9 @@ impl Chain {
         };
         let wanted = vec![part.len(); calls.len()];
         let patience = channel.options.patience;
-        let results = self
-            .ring
-            .chain(rustix::fd::AsFd::as_fd(&channel.fd), &mut calls, patience)?;
+        let results =
+            self.ring
+                .chain(rustix::fd::AsFd::as_fd(&channel.fd), &mut calls, patience)?;
         sent(channel, results, &wanted)
     }
 
@@ -181,9 +181,7 @@ mod tests {
             });
             for size in [1, 300_000] {
                 let mut pong = vec![0; size];
-                client
-                    .exchange(&payload::message(size), &mut pong)
-                    .unwrap();
+                client.exchange(&payload::message(size), &mut pong).unwrap();
                 assert_eq!(payload::verify(&pong, 0), Ok(()));
             }
             client.send(&[1; 3]).unwrap();

@@ -335,7 +335,9 @@ mod tests {
                     let (mut client, mut server) = pair(*method, wait, knobs);
                     let room = server.settings().unwrap().recv_buffer.granted_bytes;
                     if BATCH_MAX * size > room / 2 {
-                        println!("skipped: {size} bytes by {method} need CAP_NET_ADMIN for their buffer");
+                        println!(
+                            "skipped: {size} bytes by {method} need CAP_NET_ADMIN for their buffer"
+                        );
                         continue;
                     }
                     let mut volley = Volley::open(&client, size);

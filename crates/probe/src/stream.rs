@@ -173,9 +173,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             settings: &mut measured.settings,
         };
         let (sent, settings) = match terms.path {
-            Path::Tcp if terms.knobs.streams > 1 => {
-                streams::send(measure, visit, &mut measured)?
-            }
+            Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
             Path::Tcp => {
                 let mut channel = Tcp::connect(measure.peer, terms.options())?;
                 admission::hello_tcp(&mut channel, measure, visit)?;

@@ -108,7 +108,11 @@ impl Mark {
 
 /// What each stream has of the whole, in the order in which they were opened.
 fn shares(begin: &[u64], end: &[u64]) -> String {
-    let each: Vec<u64> = end.iter().zip(begin).map(|(end, begin)| end - begin).collect();
+    let each: Vec<u64> = end
+        .iter()
+        .zip(begin)
+        .map(|(end, begin)| end - begin)
+        .collect();
     let whole = each.iter().sum::<u64>().max(1);
     let texts: Vec<String> = each
         .iter()

@@ -188,7 +188,10 @@ impl Terms {
         }
         if knobs.streams > 1 && !(is_stream && is_tcp) {
             return refuse(
-                format!("{} streams at once are no {name} by {}", knobs.streams, self.path),
+                format!(
+                    "{} streams at once are no {name} by {}",
+                    knobs.streams, self.path
+                ),
                 "leave `streams` out, which is for a stream by TCP",
             );
         }
@@ -381,11 +384,36 @@ mod tests {
         bad.knobs.congestion = Some("reno".into());
         refused(bad, "no congestion control");
         for (probe, path, method, said) in [
-            (Probe::Latency, Path::Tcp, Method::Splice, "splice would change nothing of a latency"),
-            (Probe::Startup, Path::Tcp, Method::Uring, "uring would change nothing of a startup"),
-            (Probe::Latency, Path::Udp, Method::Mmsg, "mmsg would change nothing"),
-            (Probe::Stream, Path::Udp, Method::Splice, "udp has no method splice"),
-            (Probe::Stream, Path::Tcp, Method::Gso, "tcp has no method gso"),
+            (
+                Probe::Latency,
+                Path::Tcp,
+                Method::Splice,
+                "splice would change nothing of a latency",
+            ),
+            (
+                Probe::Startup,
+                Path::Tcp,
+                Method::Uring,
+                "uring would change nothing of a startup",
+            ),
+            (
+                Probe::Latency,
+                Path::Udp,
+                Method::Mmsg,
+                "mmsg would change nothing",
+            ),
+            (
+                Probe::Stream,
+                Path::Udp,
+                Method::Splice,
+                "udp has no method splice",
+            ),
+            (
+                Probe::Stream,
+                Path::Tcp,
+                Method::Gso,
+                "tcp has no method gso",
+            ),
         ] {
             let mut bad = usual(probe, path);
             bad.method = method;
@@ -399,12 +427,48 @@ mod tests {
         bad.knobs.connected = false;
         refused(bad, "goes by connected sockets");
         for (probe, path, name, value, said) in [
-            (Probe::Stream, Path::Udp, "streams", "2", "2 streams at once"),
-            (Probe::Latency, Path::Tcp, "streams", "2", "2 streams at once"),
-            (Probe::Latency, Path::Tcp, "connected", "no", "connected sockets"),
-            (Probe::Stream, Path::Udp, "nodelay", "no", "holds nothing back"),
-            (Probe::Message, Path::Tcp, "chunk", "1KiB", "takes whole messages"),
-            (Probe::Stream, Path::Udp, "lowat", "1KiB", "takes whole messages"),
+            (
+                Probe::Stream,
+                Path::Udp,
+                "streams",
+                "2",
+                "2 streams at once",
+            ),
+            (
+                Probe::Latency,
+                Path::Tcp,
+                "streams",
+                "2",
+                "2 streams at once",
+            ),
+            (
+                Probe::Latency,
+                Path::Tcp,
+                "connected",
+                "no",
+                "connected sockets",
+            ),
+            (
+                Probe::Stream,
+                Path::Udp,
+                "nodelay",
+                "no",
+                "holds nothing back",
+            ),
+            (
+                Probe::Message,
+                Path::Tcp,
+                "chunk",
+                "1KiB",
+                "takes whole messages",
+            ),
+            (
+                Probe::Stream,
+                Path::Udp,
+                "lowat",
+                "1KiB",
+                "takes whole messages",
+            ),
         ] {
             let mut bad = usual(probe, path);
             bad.knobs = Knobs::parse(&[(name.into(), value.into())].into()).unwrap();

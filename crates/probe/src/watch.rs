@@ -7,9 +7,7 @@
 
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::cpu::{
-    Switches, process_cpu_ns, process_switches, thread_cpu_ns, thread_switches,
-};
+use sonde_sys::cpu::{Switches, process_cpu_ns, process_switches, thread_cpu_ns, thread_switches};
 use sonde_sys::host::{self, CpuTimes};
 
 use crate::Result;

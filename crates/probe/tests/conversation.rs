@@ -363,7 +363,12 @@ fn several_streams_share_a_window() {
         }
     }
     // The threads' time, not that of the one that watches them.
-    assert!(outcome.interference.iter().all(|host| host.thread_cpu_ns > 10_000_000));
+    assert!(
+        outcome
+            .interference
+            .iter()
+            .all(|host| host.thread_cpu_ns > 10_000_000)
+    );
 }
 
 #[test]

@@ -153,13 +153,8 @@ pub fn set_busy_poll(socket: impl AsFd, us: u32) -> Result<u32> {
 /// The kernel refuses.
 pub fn set_low_water(socket: impl AsFd, bytes: usize) -> Result<()> {
     let value = bytes.min(i32::MAX as usize) as i32;
-    set_option(
-        socket.as_fd(),
-        libc::SOL_SOCKET,
-        libc::SO_RCVLOWAT,
-        &value,
-    )
-    .attempt(|| format!("let receives wait for {bytes} bytes (SO_RCVLOWAT)"))
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, &value)
+        .attempt(|| format!("let receives wait for {bytes} bytes (SO_RCVLOWAT)"))
 }
 
 /// How long a receive looks at the device's queue before it sleeps, microseconds.

@@ -360,10 +360,12 @@ impl Inflow {
         let mut provided = Provided::new(buffers, buffer_bytes);
         // SAFETY: the ring of buffers and their memory live until the queue has cancelled what uses them (`Drop`).
         let registered = unsafe {
-            queue
-                .ring
-                .submitter()
-                .register_buf_ring_with_flags(provided.entries as u64, buffers, 0, 0)
+            queue.ring.submitter().register_buf_ring_with_flags(
+                provided.entries as u64,
+                buffers,
+                0,
+                0,
+            )
         };
         registered.map_err(|error| unavailable(&error))?;
         (0..buffers).for_each(|buffer| provided.give(buffer));

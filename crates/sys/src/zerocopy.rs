@@ -37,13 +37,8 @@ pub struct Notice {
 /// # Errors
 /// The kernel has none for this kind of socket.
 pub fn permit(socket: impl AsFd) -> Result<()> {
-    crate::socket::set_option(
-        socket.as_fd(),
-        libc::SOL_SOCKET,
-        libc::SO_ZEROCOPY,
-        &1i32,
-    )
-    .attempt(|| "set SO_ZEROCOPY (Linux 4.14 for TCP, 5.0 for UDP)".into())
+    crate::socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, &1i32)
+        .attempt(|| "set SO_ZEROCOPY (Linux 4.14 for TCP, 5.0 for UDP)".into())
 }
 
 /// The next notice, if there is one. Never waits.
