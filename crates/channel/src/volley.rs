@@ -166,6 +166,10 @@ fn room<T>(
                     waited: channel.options.patience,
                 });
             }
+            Err(Errno::INVAL) => {
+                let attempt = "send several datagrams, each of which must fit the interface's MTU";
+                return Err(channel.failed(attempt, Errno::INVAL));
+            }
             Err(errno) => return Err(channel.failed("send several datagrams", errno)),
         }
     }
@@ -189,8 +193,11 @@ struct Piece {
 pub struct Catch {
     batch: Batch,
     is_plain: bool,
+    is_gso: bool,
     pieces: Vec<Piece>,
     calls: Calls,
+    /// Datagrams that came joined with others.
+    joined: u64,
 }
 
 impl Catch {
@@ -214,8 +221,10 @@ impl Catch {
         Ok(Self {
             batch,
             is_plain: channel.options.method == Method::Plain,
+            is_gso: channel.options.method == Method::Gso,
             pieces: Vec::with_capacity(JOINED_SLOTS * SEGMENTS_MAX),
             calls: Calls::default(),
+            joined: 0,
         })
     }
 
@@ -271,6 +280,7 @@ impl Catch {
                 });
                 continue;
             };
+            self.joined += kept.div_ceil(segment) as u64;
             for at in (0..kept).step_by(segment) {
                 let bytes = segment.min(kept - at);
                 self.pieces.push(Piece {
@@ -294,9 +304,15 @@ impl Catch {
         (bytes, piece.size)
     }
 
-    /// What is to be known of how they were received, each name after `prefix`.
+    /// What is to be known of how they were received, each name after `prefix`: with `gso` also which share of them the path
+    /// below had joined, none where it cannot.
     pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
-        self.calls.named(prefix)
+        let mut named = self.calls.named(prefix);
+        if self.is_gso && self.calls.datagrams > 0 {
+            let share = self.joined as f64 / self.calls.datagrams as f64;
+            named.insert(format!("{prefix}joined_share"), format!("{share:.3}"));
+        }
+        named
     }
 }
 
@@ -359,6 +375,9 @@ mod tests {
                     let calls = volley.calls;
                     assert_eq!(calls.datagrams, sent);
                     assert_eq!(calls.datagrams > calls.calls, *method != Method::Plain);
+                    let joined = catch.named("").remove("joined_share");
+                    let wanted = (*method == Method::Gso).then_some("1.000");
+                    assert_eq!(joined.as_deref(), wanted, "loopback joins all");
                 }
             }
         }
