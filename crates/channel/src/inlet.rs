@@ -27,7 +27,7 @@ pub struct Inlet {
 #[derive(Debug)]
 enum By {
     Call(Vec<u8>),
-    Ring(Inflow),
+    Ring(Box<Inflow>),
 }
 
 impl Inlet {
@@ -43,7 +43,7 @@ impl Inlet {
         let by = match channel.options.method {
             Method::Uring => {
                 let poll = channel.options.wait == Wait::Poll;
-                By::Ring(Inflow::new(RING_BUFFERS, bytes, poll)?)
+                By::Ring(Box::new(Inflow::new(RING_BUFFERS, bytes, poll)?))
             }
             _ => By::Call(vec![0; bytes]),
         };

@@ -36,7 +36,7 @@ enum By {
     Plain(Vec<u8>),
     Zerocopy(Zerocopy),
     Splice(Splice),
-    Uring(Chain),
+    Uring(Box<Chain>),
 }
 
 impl Outlet {
@@ -48,7 +48,7 @@ impl Outlet {
         let by = match channel.options.method {
             Method::Zerocopy => By::Zerocopy(Zerocopy::new(channel, size_bytes)?),
             Method::Splice => By::Splice(Splice::new(channel, size_bytes)?),
-            Method::Uring => By::Uring(Chain::new(channel, size_bytes)?),
+            Method::Uring => By::Uring(Box::new(Chain::new(channel, size_bytes)?)),
             _ => By::Plain(payload::message(size_bytes)),
         };
         Ok(Self { size_bytes, by })
