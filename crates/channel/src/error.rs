@@ -76,8 +76,10 @@ pub enum Error {
     /// An option did not take, or cannot be read.
     #[error(transparent)]
     Option(#[from] sonde_sys::Error),
-    /// TCP_NODELAY was set and is off when read back.
-    #[error("TCP_NODELAY is off after it was set: small messages would wait for acknowledgements")]
+    /// TCP_NODELAY is not what it was set to when read back.
+    #[error(
+        "TCP_NODELAY is not what it was set to: small messages would not go when they are meant to"
+    )]
     NoDelayNotTaken,
 }
 

@@ -22,6 +22,17 @@ pub struct Knobs {
     pub congestion: Option<String>,
     /// `streams`: connections that carry a stream at the same time, 1 to 128.
     pub streams: u32,
+    /// `busy-poll`: how long a receive that would sleep looks at the device's queue, microseconds; null is the host's.
+    pub busy_poll_us: Option<u32>,
+    /// `chunk`: bytes that the receiver of a TCP stream asks for in a call; null is sonde's own choice.
+    pub chunk_bytes: Option<usize>,
+    /// `lowat`: bytes that must have come before a receive of a TCP stream returns (SO_RCVLOWAT).
+    pub low_water_bytes: Option<usize>,
+    /// `connected`: a UDP socket has one peer in the kernel; otherwise each call names it, and each arrival is compared.
+    pub connected: bool,
+    /// `nodelay`: a small segment is sent at once (TCP_NODELAY), as every answer of a conversation must be; without it the
+    /// kernel holds the last part of a send back until it has a segment full or an acknowledgement.
+    pub nodelay: bool,
 }
 
 impl Default for Knobs {
@@ -31,6 +42,11 @@ impl Default for Knobs {
             recv_buffer_bytes: None,
             congestion: None,
             streams: 1,
+            busy_poll_us: None,
+            chunk_bytes: None,
+            low_water_bytes: None,
+            connected: true,
+            nodelay: true,
         }
     }
 }
@@ -49,6 +65,7 @@ pub struct BadKnob {
 
 const STREAMS_MAX: u32 = 128;
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
+const BUSY_POLL_US_MAX: u32 = 1_000_000;
 
 impl Knobs {
     /// The names, with what they take, for help texts.
@@ -57,6 +74,11 @@ impl Knobs {
         ("rcvbuf", "receive buffer, as 64KiB"),
         ("congestion", "congestion control, as cubic"),
         ("streams", "connections at once, 1 to 128"),
+        ("busy-poll", "us that a receive polls the device, as 50"),
+        ("chunk", "bytes of a receiver's call, as 256KiB"),
+        ("lowat", "bytes that wake a receiver, as 128KiB"),
+        ("nodelay", "TCP sends small segments at once: yes or no"),
+        ("connected", "UDP by a connected socket: yes or no"),
     ];
 
     /// The knobs of these names and values.
@@ -81,6 +103,11 @@ impl Knobs {
             "rcvbuf" => self.recv_buffer_bytes = Some(buffer(value)?),
             "congestion" => self.congestion = Some(value.into()),
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
+            "busy-poll" => self.busy_poll_us = Some(within(value, 0, BUSY_POLL_US_MAX)?),
+            "chunk" => self.chunk_bytes = Some(buffer(value)?),
+            "lowat" => self.low_water_bytes = Some(buffer(value)?),
+            "nodelay" => self.nodelay = yes(value)?,
+            "connected" => self.connected = yes(value)?,
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -102,6 +129,14 @@ fn buffer(value: &str) -> Result<usize, String> {
         .filter(|bytes| (1..=BUFFER_BYTES_MAX).contains(bytes))
         .map(|bytes| bytes as usize)
         .ok_or_else(|| "write 1 to 1073741824 bytes, or as 64KiB".into())
+}
+
+fn yes(value: &str) -> Result<bool, String> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("write yes or no".into()),
+    }
 }
 
 fn within(value: &str, low: u32, high: u32) -> Result<u32, String> {
@@ -130,8 +165,17 @@ mod tests {
             ("sndbuf", "64KiB"),
             ("streams", "4"),
             ("congestion", "reno"),
+            ("busy-poll", "50"),
+            ("chunk", "1MiB"),
+            ("connected", "no"),
+            ("nodelay", "no"),
         ])
         .unwrap();
+        assert_eq!(
+            (knobs.busy_poll_us, knobs.chunk_bytes),
+            (Some(50), Some(1 << 20))
+        );
+        assert!(!knobs.connected && !knobs.nodelay);
         assert_eq!(knobs.send_buffer_bytes, Some(65_536));
         assert_eq!(
             (knobs.streams, knobs.congestion.as_deref()),
@@ -144,6 +188,9 @@ mod tests {
         for (name, value, why) in [
             ("sndbuf", "0", "1 to 1073741824"),
             ("streams", "129", "from 1 to 128"),
+            ("busy-poll", "1000001", "from 0 to 1000000"),
+            ("chunk", "0", "1 to 1073741824"),
+            ("connected", "true", "yes or no"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err().to_string();

@@ -9,20 +9,28 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod inlet;
 mod knobs;
+mod outlet;
 mod path;
 pub mod payload;
 mod settings;
 mod tcp;
 mod udp;
+mod uring;
+mod volley;
 mod wait;
+mod zerocopy;
 
 pub use error::{Error, Result};
+pub use inlet::Inlet;
 pub use knobs::{BadKnob, Knobs};
+pub use outlet::Outlet;
 pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
+pub use volley::{Catch, Volley};
 pub use wait::{Woken, readable};
 
 /// One end of a conversation between two hosts.

@@ -23,6 +23,16 @@ pub enum Path {
 pub enum Method {
     /// One call and one copy for each message.
     Plain,
+    /// The kernel reads the sender's memory when it sends (MSG_ZEROCOPY), and says when it is done.
+    Zerocopy,
+    /// The sender hands over pages of a file in memory (sendfile), of which nothing is copied.
+    Splice,
+    /// Calls are put into a ring (io_uring) and made many at a time.
+    Uring,
+    /// Many datagrams in a call (sendmmsg, recvmmsg).
+    Mmsg,
+    /// Many datagrams in a buffer, cut below the socket (UDP_SEGMENT) and joined below it (UDP_GRO).
+    Gso,
 }
 
 /// A text that names nothing.
@@ -52,20 +62,37 @@ impl Path {
     /// The methods that it has, the usual one first.
     pub const fn methods(self) -> &'static [Method] {
         match self {
-            Self::Tcp => &[Method::Plain],
-            Self::Udp => &[Method::Plain],
+            Self::Tcp => &[
+                Method::Plain,
+                Method::Zerocopy,
+                Method::Splice,
+                Method::Uring,
+            ],
+            Self::Udp => &[Method::Plain, Method::Mmsg, Method::Gso],
         }
     }
 }
 
 impl Method {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Plain];
+    pub const ALL: &'static [Self] = &[
+        Self::Plain,
+        Self::Zerocopy,
+        Self::Splice,
+        Self::Uring,
+        Self::Mmsg,
+        Self::Gso,
+    ];
 
-    /// As it is written: `plain`.
+    /// As it is written: `plain`, `zerocopy`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Zerocopy => "zerocopy",
+            Self::Splice => "splice",
+            Self::Uring => "uring",
+            Self::Mmsg => "mmsg",
+            Self::Gso => "gso",
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct Mismatch {
 }
 
 #[inline]
-fn header(sequence: u32, size_bytes: usize) -> [u8; HEADER_BYTES] {
+pub(crate) fn header(sequence: u32, size_bytes: usize) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&sequence.to_le_bytes());
     header[4..].copy_from_slice(&(size_bytes as u32).to_le_bytes());

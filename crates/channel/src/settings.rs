@@ -67,6 +67,9 @@ impl Options {
         if let (Some(name), Path::Tcp) = (&self.knobs.congestion, path) {
             sonde_sys::socket::set_congestion(fd, name)?;
         }
+        if let Some(us) = self.knobs.busy_poll_us {
+            sonde_sys::socket::set_busy_poll(fd, us)?;
+        }
         Ok(())
     }
 }
@@ -93,6 +96,10 @@ pub struct Settings {
     pub congestion: Option<String>,
     /// TCP only: user bytes in a segment.
     pub mss_bytes: Option<u32>,
+    /// How long a receive looks at the device's queue before it sleeps; null where it was not asked for.
+    pub busy_poll_us: Option<u32>,
+    /// UDP only: the socket has one peer in the kernel.
+    pub connected: Option<bool>,
 }
 
 impl Settings {
@@ -111,6 +118,8 @@ impl Settings {
             ("nodelay", self.nodelay.map(|on| on.to_string())),
             ("congestion", self.congestion.clone()),
             ("mss_bytes", self.mss_bytes.map(|bytes| bytes.to_string())),
+            ("busy_poll_us", self.busy_poll_us.map(|us| us.to_string())),
+            ("connected", self.connected.map(|on| on.to_string())),
         ];
         let named = values
             .into_iter()
@@ -140,11 +149,16 @@ impl Settings {
             nodelay: None,
             congestion: None,
             mss_bytes: None,
+            busy_poll_us: None,
+            connected: (path == Path::Udp).then_some(options.knobs.connected),
         };
+        if options.knobs.busy_poll_us.is_some() {
+            settings.busy_poll_us = Some(sonde_sys::socket::busy_poll(fd)?);
+        }
         if path == Path::Tcp {
             let nodelay =
                 sockopt::tcp_nodelay(fd).map_err(|errno| refused("read TCP_NODELAY", errno))?;
-            if !nodelay {
+            if nodelay != options.knobs.nodelay {
                 return Err(Error::NoDelayNotTaken);
             }
             settings.nodelay = Some(nodelay);

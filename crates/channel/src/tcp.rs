@@ -1,4 +1,4 @@
-//! A byte stream by TCP, with TCP_NODELAY.
+//! A byte stream by TCP, with TCP_NODELAY unless the knob says otherwise.
 //!
 //! Model:   options before connect or listen, then connect by the ordinary blocking call, so that its time is what a
 //!          program sees. `Wait::Poll` sends and receives with MSG_DONTWAIT; connect always blocks.
@@ -13,15 +13,19 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, ipproto,
 };
 
+use sonde_sys::uring::{Call, Ring};
+
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
-use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
 
 /// A TCP connection.
 #[derive(Debug)]
 pub struct Tcp {
-    fd: OwnedFd,
-    peer: SocketAddr,
-    options: Options,
+    pub(crate) fd: OwnedFd,
+    pub(crate) peer: SocketAddr,
+    pub(crate) options: Options,
+    /// For whole messages by `uring`.
+    pub(crate) ring: Option<Box<Ring>>,
 }
 
 impl Tcp {
@@ -71,10 +75,28 @@ impl Tcp {
                 errno,
             }
         };
-        sonde_sys::socket::set_nodelay(&fd, true)?;
+        sonde_sys::socket::set_nodelay(&fd, options.knobs.nodelay)?;
         bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
         bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
-        Ok(Self { fd, peer, options })
+        Ok(Self {
+            fd,
+            peer,
+            options,
+            ring: None,
+        })
+    }
+
+    /// From here on whole messages go by the connection's method, from this thread only; until then, and by other methods
+    /// than `uring`, plainly.
+    ///
+    /// # Errors
+    /// The kernel has not what the method needs.
+    pub fn use_method(&mut self) -> Result<()> {
+        if self.options.method == Method::Uring {
+            let poll = self.options.wait == Wait::Poll;
+            self.ring = Some(Box::new(Ring::new(poll)?));
+        }
+        Ok(())
     }
 
     /// The other end.
@@ -88,7 +110,11 @@ impl Tcp {
     /// The peer is gone, or took nothing for the patience.
     #[inline]
     pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize> {
-        let mut flags = SendFlags::NOSIGNAL;
+        self.send_with(bytes, SendFlags::NOSIGNAL)
+    }
+
+    #[inline]
+    pub(crate) fn send_with(&mut self, bytes: &[u8], mut flags: SendFlags) -> Result<usize> {
         if self.options.wait == Wait::Poll {
             flags |= SendFlags::DONTWAIT;
         }
@@ -157,7 +183,7 @@ impl Tcp {
     }
 
     #[cold]
-    fn silence(&self, awaited: String) -> Error {
+    pub(crate) fn silence(&self, awaited: String) -> Error {
         Error::Timeout {
             peer: self.peer,
             awaited,
@@ -219,6 +245,9 @@ impl AsFd for Tcp {
 impl Channel for Tcp {
     #[inline]
     fn send(&mut self, message: &[u8]) -> Result<()> {
+        if self.ring.is_some() {
+            return self.by_ring(&mut [Call::Send(message)]);
+        }
         let mut sent = 0;
         while sent < message.len() {
             sent += self.send_some(&message[sent..])?;
@@ -228,6 +257,9 @@ impl Channel for Tcp {
 
     #[inline]
     fn recv(&mut self, message: &mut [u8]) -> Result<()> {
+        if self.ring.is_some() {
+            return self.by_ring(&mut [Call::Recv(message)]);
+        }
         let wanted = message.len();
         let mut received = 0;
         while received < wanted {
@@ -244,6 +276,17 @@ impl Channel for Tcp {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn exchange(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        if self.ring.is_some() {
+            self.by_ring(&mut [Call::Send(ping), Call::Recv(pong)])?;
+            return Ok(0);
+        }
+        self.send(ping)?;
+        self.recv(pong)?;
+        Ok(0)
     }
 
     fn settings(&self) -> Result<Settings> {

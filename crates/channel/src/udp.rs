@@ -15,7 +15,7 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use crate::payload::HEADER_BYTES;
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
-use crate::{Channel, Error, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
 
 /// The largest message in a UDP datagram over IPv4.
 pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
@@ -54,10 +54,10 @@ pub enum Datagram {
 /// A UDP socket with one peer.
 #[derive(Debug)]
 pub struct Udp {
-    socket: UdpSocket,
-    peer: SocketAddr,
-    options: Options,
-    resend_after: Duration,
+    pub(crate) socket: UdpSocket,
+    pub(crate) peer: SocketAddr,
+    pub(crate) options: Options,
+    pub(crate) resend_after: Duration,
     losses: Losses,
 }
 
@@ -93,9 +93,11 @@ impl Udp {
                 errno,
             }
         };
-        socket
-            .connect(peer)
-            .map_err(|error| failed("connect")(errno(&error)))?;
+        if options.knobs.connected {
+            socket
+                .connect(peer)
+                .map_err(|error| failed("connect")(errno(&error)))?;
+        }
         bound_send(&socket, options.patience).map_err(failed("bound sends"))?;
         let mut channel = Self {
             socket,
@@ -128,7 +130,7 @@ impl Udp {
         self.peer
     }
 
-    fn failed(&self, attempt: &'static str, errno: Errno) -> Error {
+    pub(crate) fn failed(&self, attempt: &'static str, errno: Errno) -> Error {
         Error::Call {
             peer: self.peer,
             attempt,
@@ -154,13 +156,34 @@ impl Udp {
         }
         let mut spin = Spin::new(self.resend_after);
         loop {
-            match rustix::net::recv(&self.socket, &mut *buffer, flags) {
-                Ok((_, size)) => return Ok(Datagram::Of(size)),
-                Err(Errno::INTR) => {}
+            match self.recv_call(buffer, flags) {
+                Ok(Some(size)) => return Ok(Datagram::Of(size)),
+                Ok(None) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self.options.wait == Wait::Poll && spin.again() => {}
                 Err(Errno::AGAIN) => return Ok(Datagram::Silence),
                 Err(errno) => return Err(self.failed("receive", errno)),
             }
+        }
+    }
+
+    /// One call: the size of a datagram of the peer's, `None` for somebody else's.
+    #[inline]
+    fn recv_call(&self, buffer: &mut [u8], flags: RecvFlags) -> rustix::io::Result<Option<usize>> {
+        if self.options.knobs.connected {
+            return rustix::net::recv(&self.socket, &mut *buffer, flags)
+                .map(|(_, size)| Some(size));
+        }
+        let (_, size, from) = rustix::net::recvfrom(&self.socket, &mut *buffer, flags)?;
+        let is_peer = from.is_some_and(|from| SocketAddr::try_from(from) == Ok(self.peer));
+        Ok(is_peer.then_some(size))
+    }
+
+    #[inline]
+    fn send_call(&self, message: &[u8], flags: SendFlags) -> rustix::io::Result<usize> {
+        if self.options.knobs.connected {
+            rustix::net::send(&self.socket, message, flags)
+        } else {
+            rustix::net::sendto(&self.socket, message, flags, &self.peer)
         }
     }
 
@@ -170,9 +193,9 @@ impl Udp {
     /// The peer's port is closed, or another failure of the socket.
     pub fn recv_now(&mut self, buffer: &mut [u8]) -> Result<Datagram> {
         let flags = RecvFlags::TRUNC | RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.socket, &mut *buffer, flags) {
-            Ok((_, size)) => Ok(Datagram::Of(size)),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(Datagram::Silence),
+        match self.recv_call(buffer, flags) {
+            Ok(Some(size)) => Ok(Datagram::Of(size)),
+            Ok(None) | Err(Errno::AGAIN | Errno::INTR) => Ok(Datagram::Silence),
             Err(errno) => Err(self.failed("receive", errno)),
         }
     }
@@ -190,7 +213,13 @@ impl Udp {
                 errno,
             }
         };
-        rustix::net::connect_unspec(&self.socket).map_err(failed("leave the peer"))?;
+        if self.options.knobs.connected {
+            rustix::net::connect_unspec(&self.socket).map_err(failed("leave the peer"))?;
+        }
+        if self.options.method == Method::Gso {
+            // A port takes one datagram at a time.
+            sonde_sys::batch::set_joined(&self.socket, false)?;
+        }
         let local = self.socket.local_addr();
         let local = local.map_err(|error| failed("read the address")(errno(&error)))?;
         Ok(UdpPort {
@@ -263,7 +292,7 @@ impl Channel for Udp {
         }
         let mut spin = Spin::new(self.options.patience);
         loop {
-            match rustix::net::send(&self.socket, message, flags) {
+            match self.send_call(message, flags) {
                 Ok(_) => return Ok(()),
                 Err(Errno::INTR) => {}
                 // ENOBUFS: the device's queue is full and the kernel did not wait for it (IP_RECVERR is off, yet
@@ -588,6 +617,32 @@ mod tests {
             assert_eq!(port.local(), local);
             first = Udp::connect(local, options(Wait::Block, 2_000)).unwrap();
         }
+    }
+
+    #[test]
+    fn without_a_connection_strangers_are_passed_over() {
+        let apart = Options {
+            knobs: Knobs {
+                connected: false,
+                ..Knobs::default()
+            },
+            ..options(Wait::Block, 2_000)
+        };
+        let mut port = UdpPort::bind("127.0.0.1:0".parse().unwrap(), apart.clone()).unwrap();
+        let mut client = Udp::connect(port.local(), apart).unwrap();
+        client.send(b"first").unwrap();
+        let (_, from) = next(&mut port);
+        let here = SocketAddr::new([127, 0, 0, 1].into(), from.port());
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut server = port.join(from).unwrap();
+        stranger.send_to(b"three", here).unwrap();
+        server.send(b"peers").unwrap();
+        let mut message = [0; 5];
+        client.recv(&mut message).unwrap();
+        assert_eq!(&message, b"peers");
+        assert_eq!(client.settings().unwrap().connected, Some(false));
+        let port = server.leave().unwrap();
+        assert_eq!(port.local(), client.peer());
     }
 
     #[test]

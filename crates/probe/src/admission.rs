@@ -28,7 +28,7 @@ pub(crate) enum Say {
     /// May I speak?
     Hello {
         token: String,
-        terms: Terms,
+        terms: Box<Terms>,
         visit: Visit,
     },
     /// UDP: all is sent.
@@ -147,7 +147,7 @@ pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut Tcp) -> Result<T> {
 fn hello(measure: &Measure, visit: Visit) -> Say {
     Say::Hello {
         token: measure.token.clone(),
-        terms: measure.terms.clone(),
+        terms: Box::new(measure.terms.clone()),
         visit,
     }
 }

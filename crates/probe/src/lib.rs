@@ -22,6 +22,7 @@ mod seen;
 mod serve;
 mod startup;
 mod stream;
+mod streams;
 mod talk;
 mod terms;
 mod trips;

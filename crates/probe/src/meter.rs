@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub(crate) const LEAD_IN_NS: u64 = 1_000_000_000;
 /// The shortest window.
 pub(crate) const WINDOW_NS_MIN: u64 = 1_000_000_000;
-const SLOT_NS: u64 = 100_000_000;
+pub(crate) const SLOT_NS: u64 = 100_000_000;
 
 /// What was rated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,14 +5,15 @@
 //!          receiver of a stream rates it ([`crate::Window`]) and says when that is done.
 //! Checked: `tests/conversation.rs`.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
-    Acceptor, CONTROL, Channel, Datagram, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, Woken,
-    readable,
+    Acceptor, CONTROL, Catch, Channel, Datagram, Inlet, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp,
+    UdpPort, Woken, readable,
 };
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
@@ -23,9 +24,8 @@ use crate::seen::Seen;
 use crate::talk::{Serve, Served, SizeServed};
 use crate::watch::Watch;
 use crate::{Error, Probe, Result};
-use crate::{circuit, startup};
+use crate::{circuit, startup, streams};
 
-const RECV_BUFFER_BYTES: usize = 256 << 10;
 /// How often a sender by UDP is told again that its stream has been rated.
 const RATED_AGAIN_NS: u64 = 20_000_000;
 /// Attempts at a port number that is free for TCP and UDP.
@@ -170,6 +170,33 @@ impl<'a> Door<'a> {
         }
     }
 
+    /// The other connections of a visit of several streams, behind the first.
+    fn others(
+        &mut self,
+        acceptor: &mut Acceptor,
+        first: Tcp,
+        visit: Visit,
+        stop: BorrowedFd<'_>,
+    ) -> Result<Vec<Tcp>> {
+        let mut channels = vec![first];
+        while channels.len() < self.serve.terms.knobs.streams as usize {
+            let accepted = acceptor
+                .accept(Some(stop), self.left())
+                .map_err(|error| self.closed(error))?;
+            let mut channel = accepted.ok_or(Error::Abandoned)?;
+            match self.hello(&mut channel)? {
+                Some((other, _)) if other == visit => channels.push(channel),
+                Some(_) => {
+                    return Err(Error::Integrity(
+                        "a connection came of another visit than the streams before it".into(),
+                    ));
+                }
+                None => {}
+            }
+        }
+        Ok(channels)
+    }
+
     fn size(&self, visit: Visit) -> Result<usize> {
         let none = || Error::Integrity(format!("size number {} was never agreed", visit.size));
         visit.size_bytes(&self.serve.terms).ok_or_else(none)
@@ -195,7 +222,11 @@ fn tcp(
             .map_err(|error| door.closed(error))?;
         let mut channel = accepted.ok_or(Error::Abandoned)?;
         let cold = serve.terms.probe == Probe::Startup;
-        let watch = if cold { before } else { Watch::begin()? };
+        let watch = if cold {
+            before
+        } else {
+            Watch::begin_of(serve.terms.knobs.streams > 1)?
+        };
         if cold {
             if let Err(error) = answer_cold(&mut channel, serve) {
                 door.turn_away(channel.peer(), error);
@@ -213,8 +244,28 @@ fn tcp(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message => echo(&mut channel, serve, size, &mut one)?,
-            Probe::Stream => receive(&mut channel, serve, size, &mut one)?,
+            Probe::Latency | Probe::Message => {
+                channel.use_method()?;
+                echo(&mut channel, serve, size, &mut one)?;
+            }
+            Probe::Stream if serve.terms.knobs.streams > 1 => {
+                let channels = door.others(&mut acceptor, channel, visit, stop)?;
+                let retransmits =
+                    streams::receive(channels, serve, size, &mut one, &mut served.settings)?;
+                watch.end(&mut served.interference, Some(retransmits))?;
+                served.settings.extend(settings.named("dst_"));
+                served.refused = door.refused;
+                served.sizes.push(one);
+                if visit.last {
+                    return Ok(served);
+                }
+                door.since = Instant::now();
+                continue;
+            }
+            Probe::Stream => {
+                let named = receive(&mut channel, serve, size, &mut one)?;
+                served.settings.extend(named);
+            }
         }
         let retransmits = channel.info()?.total_retrans.into();
         watch.end(&mut served.interference, Some(retransmits))?;
@@ -297,20 +348,26 @@ fn echo(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) -> 
 }
 
 /// Receives and rates a stream.
-fn receive(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) -> Result<()> {
+/// Receives and rates one stream; what is to be known of how it was received.
+fn receive(
+    channel: &mut Tcp,
+    serve: &Serve,
+    size: usize,
+    one: &mut SizeServed,
+) -> Result<BTreeMap<String, String>> {
     let peer = channel.peer();
-    let mut buffer = vec![0; RECV_BUFFER_BYTES];
+    let mut inlet = Inlet::open(channel)?;
     let mut stream = StreamCheck::new(size, serve.terms.verify);
     let mut meter = Meter::new(serve.terms.budget_ns);
     let mut told = false;
     loop {
-        let received = channel.recv_some(&mut buffer)?;
-        if received == 0 {
+        let came = inlet.recv_some(channel)?;
+        if came.is_empty() {
             break;
         }
-        meter.on_arrival(monotonic_ns(), received as u64, thread_cpu_ns);
+        meter.on_arrival(monotonic_ns(), came.len() as u64, thread_cpu_ns);
         stream
-            .on_bytes(&buffer[..received])
+            .on_bytes(came)
             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
         if meter.is_over() && !told {
             told = true;
@@ -321,7 +378,7 @@ fn receive(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) 
     one.messages = stream.messages().into();
     one.window = Some(meter.window()?);
     one.bytes_per_100ms = meter.into_slots();
-    Ok(())
+    Ok(inlet.named("dst_"))
 }
 
 fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
@@ -346,7 +403,8 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
             return Ok(served);
         }
         let mut channel = port.join(hello.from)?;
-        let one = visited(&mut channel, serve, door.size(hello.visit)?);
+        let size = door.size(hello.visit)?;
+        let one = visited(&mut channel, serve, size, &mut served.settings);
         // In this order: the next visit comes from another socket as soon as its peer heard that this one has ended.
         port = channel.leave()?;
         port.send_to(&admission::datagram(&Reply::Ended {})?, hello.from)?;
@@ -433,10 +491,15 @@ fn is_cold(serve: &Serve, size: usize) -> bool {
     terms.probe == Probe::Startup && size as u64 == terms.sizes_bytes[0]
 }
 
-fn visited(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
+fn visited(
+    channel: &mut Udp,
+    serve: &Serve,
+    size: usize,
+    settings: &mut BTreeMap<String, String>,
+) -> Result<SizeServed> {
     channel.set_resend_after(serve.terms.patience())?;
     match serve.terms.probe {
-        Probe::Stream => count(channel, serve, size),
+        Probe::Stream => count(channel, serve, size, settings),
         _ => echo_datagrams(channel, serve, size),
     }
 }
@@ -514,28 +577,50 @@ fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeS
 }
 
 /// Receives, rates and counts a blast of numbered datagrams.
-fn count(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
-    let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
+fn count(
+    channel: &mut Udp,
+    serve: &Serve,
+    size: usize,
+    settings: &mut BTreeMap<String, String>,
+) -> Result<SizeServed> {
+    let mut catch = Catch::open(channel, size)?;
     let mut meter = Meter::new(serve.terms.budget_ns);
     let mut seen = Seen::default();
     let mut tell_ns = 0;
-    let sent = loop {
-        match next(channel, &mut buffer, serve, size)? {
-            Came::End { messages } => break messages,
-            Came::Message(size) => {
-                let now_ns = monotonic_ns();
-                meter.on_arrival(now_ns, size as u64, thread_cpu_ns);
-                let message = &buffer[..size];
-                let number = payload::sequence(message).unwrap_or(0);
-                check(message, number, serve, channel.peer())?;
-                seen.on_number(number);
-                if meter.is_over() && now_ns >= tell_ns {
-                    tell_ns = now_ns + RATED_AGAIN_NS;
-                    channel.send(&admission::datagram(&Reply::Rated {})?)?;
+    let mut sent = None;
+    while sent.is_none() {
+        let came = catch.recv(channel)?;
+        if came == 0 {
+            steered(channel, Datagram::Silence, &[], serve, size)?;
+        }
+        let mut bytes = 0;
+        for index in 0..came {
+            let (message, whole) = catch.datagram(index);
+            if whole != size || message.first_chunk() == Some(CONTROL) {
+                let datagram = Datagram::Of(whole);
+                if let Some(Came::End { messages }) =
+                    steered(channel, datagram, message, serve, size)?
+                {
+                    sent = Some(messages);
                 }
+                continue;
+            }
+            let number = payload::sequence(message).unwrap_or(0);
+            check(message, number, serve, channel.peer())?;
+            seen.on_number(number);
+            bytes += size as u64;
+        }
+        if bytes > 0 {
+            let now_ns = monotonic_ns();
+            meter.on_arrival(now_ns, bytes, thread_cpu_ns);
+            if meter.is_over() && now_ns >= tell_ns {
+                tell_ns = now_ns + RATED_AGAIN_NS;
+                channel.send(&admission::datagram(&Reply::Rated {})?)?;
             }
         }
-    };
+    }
+    let sent = sent.unwrap_or(0);
+    settings.extend(catch.named("dst_"));
     if sent < seen.distinct {
         return Err(Error::Integrity(format!(
             "{} datagrams came of {sent} sent",

@@ -7,7 +7,9 @@
 //!          clock is looked at.
 //! Checked: `tests/conversation.rs`, `stream_*`.
 
-use sonde_channel::{Channel, Datagram, Path, Tcp, Udp, payload};
+use std::collections::BTreeMap;
+
+use sonde_channel::{Channel, Datagram, Outlet, Path, Tcp, Udp, Volley};
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
@@ -15,15 +17,19 @@ use sonde_sys::socket::TcpInfo;
 
 use crate::admission::{self, Reply, Visit};
 use crate::meter::LEAD_IN_NS;
+use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
 use crate::{Error, Result, Terms};
 
-const PIECE_BYTES_MAX: usize = 1 << 20;
 /// How long the stream goes on when the receiver says nothing: it stood still, or its word was lost.
-const DEAF_NS: u64 = 2_000_000_000;
+pub(crate) const DEAF_NS: u64 = 2_000_000_000;
+/// While this many sends take less than this, the clock is read after the last of them only: it is a hundredth of a short
+/// send. A slow one, and the clock is read after every send.
+const QUICK_SENDS: u32 = 8;
+const QUICK_NS: u64 = 50_000;
 /// Between two looks at what the receiver says.
-const LOOK_NS: u64 = 1_000_000;
+pub(crate) const LOOK_NS: u64 = 1_000_000;
 
 /// One end of the timed part.
 #[derive(Clone, Copy)]
@@ -72,6 +78,9 @@ struct Schedule {
     begin_ns: u64,
     end_ns: u64,
     next_look_ns: u64,
+    /// When the clock was read last, and sends until it is read again.
+    last_ns: u64,
+    skip: u32,
     watch: Option<Watch>,
     begin: Option<Mark>,
     end: Option<Mark>,
@@ -85,6 +94,8 @@ impl Schedule {
             begin_ns,
             end_ns,
             next_look_ns: end_ns,
+            last_ns: now_ns,
+            skip: 0,
             watch: None,
             begin: None,
             end: None,
@@ -99,7 +110,15 @@ impl Schedule {
         pipe: &mut impl Pipe,
         interference: &mut Interference,
     ) -> Result<bool> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(true);
+        }
         let now_ns = monotonic_ns();
+        if now_ns - self.last_ns < QUICK_NS {
+            self.skip = QUICK_SENDS - 1;
+        }
+        self.last_ns = now_ns;
         match (self.begin, self.end) {
             (None, _) if now_ns >= self.begin_ns => {
                 self.watch = Some(Watch::begin()?);
@@ -166,10 +185,12 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         let size_bytes = terms.sizes_bytes[visit.size];
         let mut stream = Stream {
             terms,
-            message: payload::message(size_bytes as usize),
+            size: size_bytes as usize,
             interference: &mut measured.interference,
+            settings: &mut measured.settings,
         };
         let (sent, settings) = match terms.path {
+            Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
             Path::Tcp => {
                 let mut channel = Tcp::connect(measure.peer, terms.options())?;
                 admission::hello_tcp(&mut channel, measure, visit)?;
@@ -198,46 +219,40 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
 
 struct Stream<'a> {
     terms: &'a Terms,
-    message: Vec<u8>,
+    size: usize,
     interference: &'a mut Interference,
+    settings: &'a mut BTreeMap<String, String>,
 }
 
 impl Stream<'_> {
     fn tcp(&mut self, channel: &mut Tcp) -> Result<Sent> {
+        let mut outlet = Outlet::open(channel, self.size)?;
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
-        let (mut bytes, mut messages) = (0u64, 0u64);
-        'stream: loop {
-            payload::stamp(&mut self.message, messages as u32);
-            let mut at = 0;
-            while at < self.message.len() {
-                let end = self.message.len().min(at + PIECE_BYTES_MAX);
-                let sent = channel.send_some(&self.message[at..end])?;
-                at += sent;
-                bytes += sent as u64;
-                messages += u64::from(at == self.message.len());
-                if !schedule.on_sent(bytes, channel, self.interference)? {
-                    break 'stream;
-                }
+        let mut bytes = 0u64;
+        loop {
+            bytes += outlet.send_some(channel, bytes)? as u64;
+            if !schedule.on_sent(bytes, channel, self.interference)? {
+                break;
             }
         }
-        channel.end()?;
-        drained(channel)?;
+        end(channel, &mut outlet)?;
+        self.settings.extend(outlet.named("src_"));
         Ok(Sent {
             bytes,
-            messages,
+            messages: bytes / self.size as u64,
             window: schedule.window()?,
         })
     }
 
     fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
+        let mut volley = Volley::open(channel, self.size);
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
-        let (mut bytes, mut messages) = (0u64, 0u64);
+        let mut messages = 0u64;
         loop {
-            payload::stamp(&mut self.message, messages as u32);
-            channel.send(&self.message)?;
-            messages += 1;
-            bytes += self.message.len() as u64;
+            messages += volley.send_some(channel, messages)? as u64;
+            let bytes = messages * self.size as u64;
             if !schedule.on_sent(bytes, channel, self.interference)? {
+                self.settings.extend(volley.named("src_"));
                 return Ok(Sent {
                     bytes,
                     messages,
@@ -246,6 +261,13 @@ impl Stream<'_> {
             }
         }
     }
+}
+
+/// Ends a stream: nothing is outstanding on either side afterwards.
+pub(crate) fn end(channel: &mut Tcp, outlet: &mut Outlet) -> Result<()> {
+    channel.end()?;
+    outlet.close(channel)?;
+    drained(channel)
 }
 
 /// Waits until the receiver has taken everything and closed; as long as acknowledgements come, it does.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Wait};
+use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Volley, Wait};
 
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
 use crate::{Error, Result};
@@ -151,8 +151,64 @@ impl Terms {
                 "`sonde doctor` lists the methods of each path",
             );
         }
+        self.check_method()?;
         self.check_counts()?;
         self.check_times()
+    }
+
+    /// Refuses what a method or a knob would not change: nothing runs plainly under another name.
+    fn check_method(&self) -> Result<()> {
+        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
+        let (is_stream, is_tcp) = (self.probe == Probe::Stream, self.path == Path::Tcp);
+        let name = self.probe.name();
+        let fits = match self.method {
+            Method::Plain => true,
+            Method::Uring => matches!(self.probe, Probe::Stream | Probe::Latency | Probe::Message),
+            _ => is_stream,
+        };
+        if !fits {
+            return refuse(
+                format!("{} would change nothing of a {name} probe", self.method),
+                "measure it by the method plain; the others are for streams, and uring for round trips too",
+            );
+        }
+        let single = |&size: &u64| Volley::segments(size as usize) < 2;
+        if self.method == Method::Gso && self.sizes_bytes.iter().any(single) {
+            return refuse(
+                "gso joins at least two datagrams in 65,507 bytes".into(),
+                "ask for at most 32,753 bytes, or for the method plain",
+            );
+        }
+        let knobs = &self.knobs;
+        if !knobs.connected && (is_tcp || self.method != Method::Plain) {
+            return refuse(
+                format!("{} by {} goes by connected sockets", self.method, self.path),
+                "leave `connected=no` out, which is for UDP by the method plain",
+            );
+        }
+        if knobs.streams > 1 && !(is_stream && is_tcp) {
+            return refuse(
+                format!(
+                    "{} streams at once are no {name} by {}",
+                    knobs.streams, self.path
+                ),
+                "leave `streams` out, which is for a stream by TCP",
+            );
+        }
+        if !is_tcp && !knobs.nodelay {
+            return refuse(
+                format!("{} holds nothing back", self.path),
+                "leave `nodelay` out, which is for TCP",
+            );
+        }
+        let reads = knobs.chunk_bytes.is_some() || knobs.low_water_bytes.is_some();
+        if reads && !(is_stream && is_tcp) {
+            return refuse(
+                format!("a {name} probe by {} takes whole messages", self.path),
+                "leave `chunk` and `lowat` out, which are for a stream by TCP",
+            );
+        }
+        Ok(())
     }
 
     fn check_size(&self, size: u64) -> Result<()> {
@@ -327,6 +383,97 @@ mod tests {
         let mut bad = latency();
         bad.knobs.congestion = Some("reno".into());
         refused(bad, "no congestion control");
+        for (probe, path, method, said) in [
+            (
+                Probe::Latency,
+                Path::Tcp,
+                Method::Splice,
+                "splice would change nothing of a latency",
+            ),
+            (
+                Probe::Startup,
+                Path::Tcp,
+                Method::Uring,
+                "uring would change nothing of a startup",
+            ),
+            (
+                Probe::Latency,
+                Path::Udp,
+                Method::Mmsg,
+                "mmsg would change nothing",
+            ),
+            (
+                Probe::Stream,
+                Path::Udp,
+                Method::Splice,
+                "udp has no method splice",
+            ),
+            (
+                Probe::Stream,
+                Path::Tcp,
+                Method::Gso,
+                "tcp has no method gso",
+            ),
+        ] {
+            let mut bad = usual(probe, path);
+            bad.method = method;
+            refused(bad, said);
+        }
+        let mut bad = usual(Probe::Stream, Path::Udp);
+        (bad.method, bad.sizes_bytes) = (Method::Gso, vec![32_754]);
+        refused(bad.clone(), "at least two datagrams");
+        bad.sizes_bytes = vec![32_753];
+        bad.check().unwrap();
+        bad.knobs.connected = false;
+        refused(bad, "goes by connected sockets");
+        for (probe, path, name, value, said) in [
+            (
+                Probe::Stream,
+                Path::Udp,
+                "streams",
+                "2",
+                "2 streams at once",
+            ),
+            (
+                Probe::Latency,
+                Path::Tcp,
+                "streams",
+                "2",
+                "2 streams at once",
+            ),
+            (
+                Probe::Latency,
+                Path::Tcp,
+                "connected",
+                "no",
+                "connected sockets",
+            ),
+            (
+                Probe::Stream,
+                Path::Udp,
+                "nodelay",
+                "no",
+                "holds nothing back",
+            ),
+            (
+                Probe::Message,
+                Path::Tcp,
+                "chunk",
+                "1KiB",
+                "takes whole messages",
+            ),
+            (
+                Probe::Stream,
+                Path::Udp,
+                "lowat",
+                "1KiB",
+                "takes whole messages",
+            ),
+        ] {
+            let mut bad = usual(probe, path);
+            bad.knobs = Knobs::parse(&[(name.into(), value.into())].into()).unwrap();
+            refused(bad, said);
+        }
         let mut bad = usual(Probe::Startup, Path::Tcp);
         (bad.parts, bad.patience_ns) = (true, bad.idle_ns);
         refused(bad, "outlasts the patience");

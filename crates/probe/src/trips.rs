@@ -111,6 +111,7 @@ fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let terms = &measure.terms;
     let mut channel = Tcp::connect(measure.peer, terms.options())?;
     admission::hello_tcp(&mut channel, measure, visit)?;
+    channel.use_method()?;
     let size = terms.sizes_bytes[visit.size];
     let mut trips = Trips::new(measure, size as usize);
     let before = channel.info()?.total_retrans;

@@ -7,7 +7,7 @@
 
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::cpu::{Switches, thread_cpu_ns, thread_switches};
+use sonde_sys::cpu::{Switches, process_cpu_ns, process_switches, thread_cpu_ns, thread_switches};
 use sonde_sys::host::{self, CpuTimes};
 
 use crate::Result;
@@ -18,26 +18,49 @@ pub(crate) struct Watch {
     thread_cpu_ns: u64,
     switches: Switches,
     times: Option<CpuTimes>,
+    /// Of the whole process: several threads move the bytes.
+    whole: bool,
+}
+
+fn cpu_ns(whole: bool) -> Result<u64> {
+    if whole {
+        return Ok(process_cpu_ns(std::process::id())?);
+    }
+    Ok(thread_cpu_ns())
+}
+
+fn switches(whole: bool) -> Result<Switches> {
+    Ok(if whole {
+        process_switches()?
+    } else {
+        thread_switches()?
+    })
 }
 
 impl Watch {
     pub(crate) fn begin() -> Result<Self> {
+        Self::begin_of(false)
+    }
+
+    /// Of this thread, or of all threads of the process.
+    pub(crate) fn begin_of(whole: bool) -> Result<Self> {
         // In this order, so that what is read last is closest to the timed part.
         let times = host::cpu_times();
-        let switches = thread_switches()?;
+        let switches = switches(whole)?;
         Ok(Self {
             times,
             switches,
-            thread_cpu_ns: thread_cpu_ns(),
+            thread_cpu_ns: cpu_ns(whole)?,
             begin_ns: monotonic_ns(),
+            whole,
         })
     }
 
     /// Ends the part and adds it; `retransmits` of the socket, where it has any.
     pub(crate) fn end(self, sum: &mut Interference, retransmits: Option<u64>) -> Result<()> {
         sum.span_ns += monotonic_ns() - self.begin_ns;
-        sum.thread_cpu_ns += thread_cpu_ns() - self.thread_cpu_ns;
-        let switches = thread_switches()?;
+        sum.thread_cpu_ns += cpu_ns(self.whole)? - self.thread_cpu_ns;
+        let switches = switches(self.whole)?;
         sum.involuntary_switches += switches.involuntary - self.switches.involuntary;
         sum.voluntary_switches += switches.voluntary - self.switches.voluntary;
         sum.cpus = host::cpus();

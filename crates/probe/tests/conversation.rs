@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
-use sonde_channel::{CONTROL, Knobs, Path, Wait};
+use sonde_channel::{CONTROL, Knobs, Method, Path, Wait};
 use sonde_probe::{Answer, EndedBy, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
 use sonde_record::{Measurement, Phase, Quantity, Step};
 use sonde_stats::Parts;
@@ -121,6 +121,11 @@ fn latency_is_half_a_round_trip_and_its_first_is_apart() {
     ] {
         let terms = Terms {
             sizes_bytes: sizes.clone(),
+            knobs: Knobs {
+                // Both kinds of socket by UDP.
+                connected: path == Path::Tcp || wait == Wait::Block,
+                ..Knobs::default()
+            },
             budget_ns: 2_000_000_000,
             warmup: 20,
             verify: true,
@@ -260,6 +265,136 @@ fn stream_tcp_is_rated_by_its_receiver() {
         panic!()
     };
     assert!(src.span_ns > 500_000_000 && dst.span_ns > src.span_ns);
+}
+
+#[test]
+fn every_method_of_tcp_moves_a_stream() {
+    for method in Path::Tcp.methods() {
+        let terms = Terms {
+            sizes_bytes: vec![300_000],
+            verify: true,
+            method: *method,
+            ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+        };
+        let (mut client, mut server) = agents();
+        let outcome = match conversation(terms).run(&mut client.link, &mut server.link) {
+            Ok(outcome) => outcome,
+            Err(error) if *method == Method::Uring && error.to_string().contains("io_uring") => {
+                println!("skipped: {error}");
+                continue;
+            }
+            Err(error) => panic!("{method}: {error}"),
+        };
+        let rate = sample(find(
+            only(&outcome),
+            Quantity::ThroughputBps,
+            Phase::Warm,
+            None,
+        ));
+        assert!(rate > 0);
+        let copied = outcome.settings.get("src_zerocopy_copied_share");
+        assert_eq!(copied.is_some(), *method == Method::Zerocopy);
+        assert!(copied.is_none_or(|share| share == "1.000"), "{copied:?}");
+    }
+}
+
+#[test]
+fn round_trips_go_by_uring() {
+    for (probe, wait) in [
+        (Probe::Latency, Wait::Block),
+        (Probe::Latency, Wait::Poll),
+        (Probe::Message, Wait::Block),
+    ] {
+        let terms = Terms {
+            sizes_bytes: vec![1, 100_000],
+            samples_min: 50,
+            samples_max: 200,
+            verify: true,
+            method: Method::Uring,
+            ..Terms::new(probe, Path::Tcp, wait)
+        };
+        let (mut client, mut server) = agents();
+        match conversation(terms).run(&mut client.link, &mut server.link) {
+            Ok(outcome) => {
+                let quantity = match probe {
+                    Probe::Message => Quantity::ThroughputBps,
+                    _ => Quantity::LatencyNs,
+                };
+                for size in &outcome.sizes {
+                    assert!(!warm(size, quantity).first.is_empty());
+                }
+            }
+            Err(error) if error.to_string().contains("set up io_uring") => {
+                println!("skipped: {error}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn several_streams_share_a_window() {
+    let terms = Terms {
+        sizes_bytes: vec![70_000, 1_000],
+        verify: true,
+        knobs: Knobs {
+            streams: 3,
+            ..Knobs::default()
+        },
+        ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+    };
+    let outcome = have(terms);
+    assert_eq!(outcome.sizes.len(), 2);
+    for size in &outcome.sizes {
+        let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
+        assert!(one(Quantity::ThroughputBps) > 0);
+        assert!(one(Quantity::CpuSrcNsPerByte) > 0 && one(Quantity::CpuDstNsPerByte) > 0);
+        assert!(one(Quantity::BusyShare) <= 1_000_000);
+        assert!(size.bytes_per_100ms.len() >= 20);
+        for side in ["src", "dst"] {
+            let shares = &outcome.settings[&format!("{side}_stream_shares.{}", size.size_bytes)];
+            let shares: Vec<f64> = shares
+                .split(' ')
+                .map(|share| share.parse().unwrap())
+                .collect();
+            let sum: f64 = shares.iter().sum();
+            assert!(shares.len() == 3 && (sum - 1.0).abs() < 0.01, "{shares:?}");
+            assert!(shares.iter().all(|share| *share > 0.0), "{shares:?}");
+        }
+    }
+    // The threads' time, not that of the one that watches them.
+    assert!(
+        outcome
+            .interference
+            .iter()
+            .all(|host| host.thread_cpu_ns > 10_000_000)
+    );
+}
+
+#[test]
+fn batches_of_datagrams_are_counted_one_by_one() {
+    for method in [Method::Mmsg, Method::Gso] {
+        let terms = Terms {
+            sizes_bytes: vec![1_000],
+            verify: true,
+            method,
+            knobs: Knobs {
+                recv_buffer_bytes: Some(20_000),
+                ..Knobs::default()
+            },
+            ..Terms::new(Probe::Stream, Path::Udp, Wait::Block)
+        };
+        let outcome = have(terms);
+        let size = only(&outcome);
+        let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
+        let lost = one(Quantity::LostShare);
+        // The buffer holds less than a batch.
+        assert!(lost > 0 && lost < 1_000_000, "{method}: {lost}");
+        assert_eq!(one(Quantity::DuplicatedShare), 0);
+        let mean: f64 = outcome.settings["src_datagrams_per_call"].parse().unwrap();
+        assert!(mean > 2.0, "{method}: {mean}");
+        assert!(outcome.settings.contains_key("dst_datagrams_per_call"));
+    }
 }
 
 #[test]

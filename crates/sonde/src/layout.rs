@@ -126,6 +126,9 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     let mut terms = terms(plan, probe, *path, wait, sizes.clone());
                     terms.method = method;
                     terms.knobs = Knobs::parse(&knobs).map_err(Failure::usage)?;
+                    terms
+                        .check()
+                        .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
                     let estimate_ns = estimate_ns(site, &terms)?;
                     let mut block = Block {
                         site: index,

@@ -92,11 +92,23 @@ pub struct Switches {
 /// # Errors
 /// Never on Linux since 2.6.26.
 pub fn thread_switches() -> Result<Switches> {
+    switches(libc::RUSAGE_THREAD)
+}
+
+/// Those of all threads of the calling process, living or joined.
+///
+/// # Errors
+/// Never on Linux.
+pub fn process_switches() -> Result<Switches> {
+    switches(libc::RUSAGE_SELF)
+}
+
+fn switches(of: i32) -> Result<Switches> {
     // SAFETY: rusage is plain data for which zero is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is a live local.
-    checked(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &mut usage) })
-        .attempt(|| "read the thread's context switches".into())?;
+    checked(unsafe { libc::getrusage(of, &mut usage) })
+        .attempt(|| "read context switches".into())?;
     Ok(Switches {
         voluntary: usage.ru_nvcsw as u64,
         involuntary: usage.ru_nivcsw as u64,

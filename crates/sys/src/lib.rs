@@ -9,6 +9,7 @@
 //! kernel, and with `channel` the only one that may write `unsafe`. Nothing here calls getaddrinfo or
 //! getpw*, so that it works in a static program.
 
+pub mod batch;
 pub mod clock;
 pub mod cpu;
 pub mod epoll;
@@ -28,5 +29,7 @@ pub mod socket;
 pub mod sysctl;
 pub mod tap;
 pub mod tbf;
+pub mod uring;
+pub mod zerocopy;
 
 pub use error::{Error, Result};

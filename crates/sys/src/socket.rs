@@ -133,6 +133,51 @@ pub fn set_nodelay(socket: impl AsFd, on: bool) -> Result<()> {
     sockopt::set_tcp_nodelay(socket, on).attempt(|| format!("set TCP_NODELAY to {on}"))
 }
 
+/// Lets a receive that would sleep look at the device's queue for this long (SO_BUSY_POLL), and reads back what it is.
+///
+/// # Errors
+/// More than net.core.busy_read without CAP_NET_ADMIN; a kernel without busy polling.
+pub fn set_busy_poll(socket: impl AsFd, us: u32) -> Result<u32> {
+    let fd = socket.as_fd();
+    let asked = i32::try_from(us).unwrap_or(i32::MAX);
+    set_option(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, &asked).attempt(|| {
+        format!("busy-poll for {us} us (more than net.core.busy_read needs CAP_NET_ADMIN: be root, or raise that sysctl)")
+    })?;
+    busy_poll(fd)
+}
+
+/// Lets a receive return only when this many bytes have come, or the stream's end (SO_RCVLOWAT). The kernel widens a receive
+/// buffer that it tunes itself to twice of it.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn set_low_water(socket: impl AsFd, bytes: usize) -> Result<()> {
+    let value = bytes.min(i32::MAX as usize) as i32;
+    set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, &value)
+        .attempt(|| format!("let receives wait for {bytes} bytes (SO_RCVLOWAT)"))
+}
+
+/// How long a receive looks at the device's queue before it sleeps, microseconds.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn busy_poll(socket: impl AsFd) -> Result<u32> {
+    let mut us = 0i32;
+    let mut length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: a live local of the length given.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_BUSY_POLL,
+            (&raw mut us).cast(),
+            &mut length,
+        )
+    };
+    checked(status).attempt(|| "read SO_BUSY_POLL".into())?;
+    Ok(us.max(0) as u32)
+}
+
 /// A buffer size as asked for and as the kernel reports it, which is twice what it granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSize {

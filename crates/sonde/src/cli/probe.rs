@@ -25,6 +25,8 @@ pub enum ProbeTask {
     #[command(after_help = "Examples:
   sonde probe throughput --network wan-100m-20ms --profile era
   sonde probe throughput --testbed hosts:a,b --with streams=1,4 --with congestion=cubic,reno
+  sonde probe throughput --testbed local --method plain,splice,uring --with rcvbuf=1MiB --with lowat=256KiB
+  sonde probe throughput --testbed local --path udp --method plain,mmsg,gso --size 1472
   sonde probe throughput --mode message --size 1KiB..4MiB --testbed hosts:a,b")]
     Throughput {
         /// Of a stream, or of single messages with everything in them.
@@ -43,10 +45,11 @@ pub struct ChannelOptions {
     /// By which path: tcp, udp.
     #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
     pub paths: Vec<Path>,
-    /// How bytes are handed over: plain.
+    /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
     pub methods: Vec<Method>,
-    /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams.
+    /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
+    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no).
     #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
     pub knobs: Vec<(String, Vec<String>)>,
     /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu. Without it: 1 B, and 1 MiB for

@@ -1,0 +1,517 @@
+//! Sends and receives of a socket through a ring shared with the kernel (io_uring).
+//!
+//! Model:   [`Ring`] does calls whose memory is the caller's: it returns when the kernel is done with all of them, and cancels
+//!          what did not end in time, so that no borrow outlives the call. Several sends are linked: they go in their order,
+//!          and one that is cut short ends the chain. [`Inflow`] is one receive that stays (multishot) and fills buffers that
+//!          were given to the kernel beforehand. One thread has both.
+//! Source:  io_uring(7), io_uring_setup(2): SINGLE_ISSUER (Linux 6.0), DEFER_TASKRUN (6.1); multishot receive (6.0), ring of
+//!          provided buffers (5.19), synchronous cancel (6.0). Without them there is an error, no substitute.
+//! Checked: `chains_send_in_order_and_receives_fill`, `what_does_not_end_is_cancelled`, `an_inflow_ends`.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use io_uring::squeue::Flags;
+use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use rustix::io::Errno;
+
+use crate::error::Attempt;
+use crate::{Error, Result};
+
+/// The most calls of a chain.
+pub const CHAIN_MAX: usize = 64;
+
+/// A ring of one thread.
+struct Queue {
+    ring: IoUring,
+    /// Spin on the completions instead of sleeping.
+    poll: bool,
+    outstanding: usize,
+    /// The kernel takes calls of this thread only.
+    owner: std::thread::ThreadId,
+}
+
+fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+fn unavailable(error: &io::Error) -> Error {
+    let state = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    let state = state.map_or("not there".into(), |text| text.trim().to_string());
+    Error::Call {
+        what: format!(
+            "set up io_uring (Linux 6.1; kernel.io_uring_disabled is {state} and must be 0; containers often forbid it by seccomp)"
+        ),
+        errno: errno(error),
+    }
+}
+
+impl Queue {
+    fn new(poll: bool) -> Result<Self> {
+        let mut builder = IoUring::builder();
+        builder.setup_single_issuer().setup_clamp();
+        if !poll {
+            // Work is done when this thread waits; a spinning one would have to ask for it.
+            builder.setup_defer_taskrun();
+        }
+        let ring = builder
+            .build(2 * CHAIN_MAX as u32)
+            .map_err(|error| unavailable(&error))?;
+        Ok(Self {
+            ring,
+            poll,
+            outstanding: 0,
+            owner: std::thread::current().id(),
+        })
+    }
+
+    /// Hands a call to the kernel with the next wait.
+    ///
+    /// # Safety
+    /// Its memory is live until its completion was read.
+    unsafe fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: as the caller promises.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        assert!(pushed.is_ok(), "no more calls than the ring has entries");
+        self.outstanding += 1;
+    }
+
+    fn is_owned(&self) -> bool {
+        std::thread::current().id() == self.owner
+    }
+
+    fn pop(&mut self) -> Option<cqueue::Entry> {
+        let done = self.ring.completion().next()?;
+        self.outstanding -= usize::from(!cqueue::more(done.flags()));
+        Some(done)
+    }
+
+    /// Waits for a completion; `None` after the patience.
+    fn next(&mut self, patience: Duration) -> Result<Option<cqueue::Entry>> {
+        let mut begin = None;
+        loop {
+            if let Some(done) = self.pop() {
+                return Ok(Some(done));
+            }
+            let entered = if self.poll {
+                if self.ring.submission().is_empty() {
+                    std::hint::spin_loop();
+                    Ok(0)
+                } else {
+                    self.ring.submit()
+                }
+            } else {
+                let most = Timespec::from(patience);
+                let arguments = SubmitArgs::new().timespec(&most);
+                self.ring.submitter().submit_with_args(1, &arguments)
+            };
+            match entered.map_err(|error| errno(&error)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::TIME) => return Ok(self.pop()),
+                Err(error) => return Err(error).attempt(|| "wait for io_uring".into()),
+            }
+            if self.poll && begin.get_or_insert_with(Instant::now).elapsed() >= patience {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Ends all that is outstanding; the kernel touches none of its memory afterwards. By its own thread only.
+    fn cancel(&mut self) {
+        if self.outstanding == 0 {
+            return;
+        }
+        let cancelled = self
+            .ring
+            .submitter()
+            .register_sync_cancel(None, CancelBuilder::any());
+        let begin = Instant::now();
+        while self.outstanding > 0 {
+            match self.next(Duration::from_millis(100)) {
+                Ok(Some(_)) => {}
+                // Memory that the kernel may still write to must not be used again.
+                _ if begin.elapsed() > Duration::from_secs(10) => {
+                    eprintln!("io_uring keeps {} calls ({cancelled:?})", self.outstanding);
+                    std::process::abort();
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Calls with the caller's memory.
+pub struct Ring {
+    queue: Queue,
+    results: [i32; CHAIN_MAX],
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+/// One call of a chain.
+#[derive(Debug)]
+pub enum Call<'a> {
+    /// Sends all of it.
+    Send(&'a [u8]),
+    /// Fills all of it.
+    Recv(&'a mut [u8]),
+}
+
+impl Ring {
+    /// A ring of the calling thread, which alone may use it; `poll` spins where others sleep.
+    ///
+    /// # Errors
+    /// The kernel forbids io_uring or is too old for it.
+    pub fn new(poll: bool) -> Result<Self> {
+        Ok(Self {
+            queue: Queue::new(poll)?,
+            results: [0; CHAIN_MAX],
+        })
+    }
+
+    /// Does the calls in their order, each when the one before is whole; what each returned, ECANCELED for those behind one
+    /// that was not. After `patience` without any completion what is outstanding is cancelled.
+    ///
+    /// # Errors
+    /// The ring itself fails.
+    ///
+    /// # Panics
+    /// With no call, or more than [`CHAIN_MAX`]; in another thread than made it.
+    pub fn chain(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        calls: &mut [Call<'_>],
+        patience: Duration,
+    ) -> Result<&[i32]> {
+        let count = calls.len();
+        assert!(count > 0 && count <= CHAIN_MAX, "a chain of {count} calls");
+        assert!(self.queue.is_owned(), "a ring is used by one thread");
+        let fd = Fd(socket.as_raw_fd());
+        for (index, call) in calls.iter_mut().enumerate() {
+            self.results[index] = -libc::ECANCELED;
+            let entry = match call {
+                Call::Send(bytes) => opcode::Send::new(fd, bytes.as_ptr(), bytes.len() as u32)
+                    .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+                    .build(),
+                Call::Recv(bytes) => opcode::Recv::new(fd, bytes.as_mut_ptr(), bytes.len() as u32)
+                    .flags(libc::MSG_WAITALL)
+                    .build(),
+            };
+            let link = if index + 1 < count {
+                Flags::IO_LINK
+            } else {
+                Flags::empty()
+            };
+            // SAFETY: the memory is borrowed for this call, which returns only when all completions were read, or does not
+            // return (`cancel`).
+            unsafe { self.queue.push(&entry.flags(link).user_data(index as u64)) };
+        }
+        let mut waited = Ok(());
+        let mut left = count;
+        while left > 0 {
+            match self.queue.next(patience) {
+                Ok(Some(done)) => {
+                    self.results[done.user_data() as usize] = done.result();
+                    left -= 1;
+                }
+                Ok(None) => {
+                    left -= self.cancelled();
+                    break;
+                }
+                Err(error) => {
+                    waited = Err(error);
+                    self.queue.cancel();
+                    break;
+                }
+            }
+        }
+        waited?;
+        assert_eq!(left, 0, "every call of the chain has ended");
+        Ok(&self.results[..count])
+    }
+
+    /// Cancels what is outstanding and keeps what it came to, which may be a part.
+    fn cancelled(&mut self) -> usize {
+        let before = self.queue.outstanding;
+        let _ = self
+            .queue
+            .ring
+            .submitter()
+            .register_sync_cancel(None, CancelBuilder::any());
+        while self.queue.outstanding > 0 {
+            match self.queue.next(Duration::from_secs(1)) {
+                Ok(Some(done)) => self.results[done.user_data() as usize] = done.result(),
+                _ => self.queue.cancel(),
+            }
+        }
+        before
+    }
+}
+
+/// Buffers in a ring that the kernel takes them from.
+struct Provided {
+    entries: *mut BufRingEntry,
+    layout: std::alloc::Layout,
+    memory: Vec<u8>,
+    buffer_bytes: usize,
+    count: u16,
+    tail: u16,
+}
+
+impl Provided {
+    fn new(count: u16, buffer_bytes: usize) -> Self {
+        assert!(count.is_power_of_two() && buffer_bytes > 0);
+        let bytes = usize::from(count) * size_of::<BufRingEntry>();
+        let layout = std::alloc::Layout::from_size_align(bytes, 4096)
+            .unwrap_or_else(|_| unreachable!("a page's alignment and a size below it"));
+        // SAFETY: the layout has a size above zero; zeroes are valid entries.
+        let entries = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<BufRingEntry>();
+        if entries.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        Self {
+            entries,
+            layout,
+            memory: vec![0; usize::from(count) * buffer_bytes],
+            buffer_bytes,
+            count,
+            tail: 0,
+        }
+    }
+
+    /// Gives a buffer to the kernel.
+    fn give(&mut self, buffer: u16) {
+        let at = usize::from(buffer) * self.buffer_bytes;
+        let address = self.memory.as_mut_ptr().wrapping_add(at);
+        // SAFETY: the entry is within the ring, which has `count` of them and lives as long as this value; the kernel reads it
+        // only after the tail says so, which is written with release order.
+        unsafe {
+            let entry = &mut *self.entries.add(usize::from(self.tail & (self.count - 1)));
+            entry.set_addr(address as u64);
+            entry.set_len(self.buffer_bytes as u32);
+            entry.set_bid(buffer);
+            self.tail = self.tail.wrapping_add(1);
+            let tail = BufRingEntry::tail(self.entries)
+                .cast_mut()
+                .cast::<std::sync::atomic::AtomicU16>();
+            (*tail).store(self.tail, std::sync::atomic::Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Provided {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout; the kernel was told to use it no more (`Inflow`).
+        unsafe { std::alloc::dealloc(self.entries.cast(), self.layout) };
+    }
+}
+
+/// A receive that stays.
+pub struct Inflow {
+    queue: Queue,
+    provided: ManuallyDrop<Provided>,
+    is_armed: bool,
+    held: Option<u16>,
+}
+
+// SAFETY: the pointer in `provided` is to memory of this value's own.
+unsafe impl Send for Inflow {}
+
+impl Drop for Inflow {
+    fn drop(&mut self) {
+        if !self.queue.is_owned() {
+            // Only its own thread may cancel. The kernel does so when the ring is closed, at some later time: until then
+            // the memory stays.
+            return;
+        }
+        self.queue.cancel();
+        // SAFETY: nothing is outstanding, and the value is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.provided) };
+    }
+}
+
+impl std::fmt::Debug for Inflow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Inflow of {} x {} bytes",
+            self.provided.count, self.provided.buffer_bytes
+        )
+    }
+}
+
+impl Inflow {
+    /// With so many buffers (a power of two) of so many bytes, for the calling thread.
+    ///
+    /// # Errors
+    /// The kernel forbids io_uring or is too old for it.
+    ///
+    /// # Panics
+    /// With another number of buffers, or no bytes.
+    pub fn new(buffers: u16, buffer_bytes: usize, poll: bool) -> Result<Self> {
+        let queue = Queue::new(poll)?;
+        let mut provided = Provided::new(buffers, buffer_bytes);
+        // SAFETY: the ring of buffers and their memory live until the queue has cancelled what uses them (`Drop`).
+        let registered = unsafe {
+            queue.ring.submitter().register_buf_ring_with_flags(
+                provided.entries as u64,
+                buffers,
+                0,
+                0,
+            )
+        };
+        registered.map_err(|error| unavailable(&error))?;
+        (0..buffers).for_each(|buffer| provided.give(buffer));
+        Ok(Self {
+            queue,
+            provided: ManuallyDrop::new(provided),
+            is_armed: false,
+            held: None,
+        })
+    }
+
+    /// The next bytes: empty at the stream's end, `None` when nothing came for the patience. They stay until the next call.
+    ///
+    /// # Errors
+    /// The socket is broken, or the ring.
+    ///
+    /// # Panics
+    /// In another thread than made it.
+    pub fn recv(&mut self, socket: impl AsFd, patience: Duration) -> Result<Option<&[u8]>> {
+        assert!(self.queue.is_owned(), "a ring is used by one thread");
+        if let Some(buffer) = self.held.take() {
+            self.provided.give(buffer);
+        }
+        loop {
+            if !self.is_armed {
+                let fd = Fd(socket.as_fd().as_raw_fd());
+                let entry = opcode::RecvMulti::new(fd, 0).build();
+                // SAFETY: the provided buffers live until it was cancelled (`Drop`).
+                unsafe { self.queue.push(&entry) };
+                self.is_armed = true;
+            }
+            let Some(done) = self.queue.next(patience)? else {
+                return Ok(None);
+            };
+            self.is_armed = cqueue::more(done.flags());
+            let result = done.result();
+            if result < 0 {
+                match Errno::from_raw_os_error(-result) {
+                    // All buffers were full: those given back meanwhile are taken by the next.
+                    Errno::NOBUFS | Errno::INTR => continue,
+                    errno => return Err(errno).attempt(|| "receive by io_uring".into()),
+                }
+            }
+            let Some(buffer) = cqueue::buffer_select(done.flags()).filter(|_| result > 0) else {
+                return Ok(Some(&[]));
+            };
+            self.held = Some(buffer);
+            let at = usize::from(buffer) * self.provided.buffer_bytes;
+            return Ok(Some(&self.provided.memory[at..at + result as usize]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    fn ring(poll: bool) -> Option<Ring> {
+        match Ring::new(poll) {
+            Ok(ring) => Some(ring),
+            Err(error) => {
+                println!("skipped: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn chains_send_in_order_and_receives_fill() {
+        for poll in [false, true] {
+            let Some(mut ring) = ring(poll) else { return };
+            let (client, mut server) = pair();
+            let parts: Vec<Vec<u8>> = (0..CHAIN_MAX).map(|part| vec![part as u8; 3_000]).collect();
+            let mut calls: Vec<_> = parts.iter().map(|part| Call::Send(part)).collect();
+            let results = ring.chain(client.as_fd(), &mut calls, SOON).unwrap();
+            assert!(results.iter().all(|result| *result == 3_000));
+            let mut all = vec![0; CHAIN_MAX * 3_000];
+            server.read_exact(&mut all).unwrap();
+            assert_eq!(all, parts.concat());
+            // A round trip is one chain.
+            let echo = std::thread::spawn(move || {
+                server.read_exact(&mut [0; 10]).unwrap();
+                for part in [[1; 4], [2; 4]] {
+                    server.write_all(&part).unwrap();
+                }
+            });
+            let mut answer = [0; 8];
+            let mut calls = [Call::Send(&[9; 10]), Call::Recv(&mut answer)];
+            let results = ring.chain(client.as_fd(), &mut calls, SOON).unwrap();
+            assert_eq!(results, [10, 8]);
+            assert_eq!(answer, [1, 1, 1, 1, 2, 2, 2, 2]);
+            echo.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_does_not_end_is_cancelled() {
+        for poll in [false, true] {
+            let Some(mut ring) = ring(poll) else { return };
+            let (client, mut server) = pair();
+            let mut answer = [0; 8];
+            let mut calls = [Call::Send(&[9; 10]), Call::Recv(&mut answer)];
+            let little = Duration::from_millis(30);
+            let results = ring.chain(client.as_fd(), &mut calls, little).unwrap();
+            assert_eq!(results, [10, -libc::ECANCELED]);
+            // The memory is this program's again, and the ring is good for the next.
+            server.write_all(&[5; 8]).unwrap();
+            let mut calls = [Call::Recv(&mut answer)];
+            assert_eq!(ring.chain(client.as_fd(), &mut calls, SOON).unwrap(), [8]);
+            assert_eq!(answer, [5; 8]);
+        }
+    }
+
+    #[test]
+    fn an_inflow_ends() {
+        for poll in [false, true] {
+            if ring(poll).is_none() {
+                return;
+            }
+            let (mut client, server) = pair();
+            let mut inflow = Inflow::new(4, 1_000, poll).unwrap();
+            let little = Duration::from_millis(30);
+            assert!(inflow.recv(&server, little).unwrap().is_none());
+            let sent: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
+            let whole = sent.clone();
+            let sender = std::thread::spawn(move || client.write_all(&whole).unwrap());
+            let mut received = Vec::new();
+            loop {
+                let came = inflow.recv(&server, SOON).unwrap().unwrap();
+                if came.is_empty() {
+                    break;
+                }
+                received.extend_from_slice(came);
+            }
+            assert_eq!(received, sent);
+            sender.join().unwrap();
+        }
+    }
+}
