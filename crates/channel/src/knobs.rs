@@ -22,6 +22,9 @@ pub struct Knobs {
     pub congestion: Option<String>,
     /// `streams`: connections that carry a stream at the same time, 1 to 128.
     pub streams: u32,
+    /// `align`: where user buffers begin, and in shared memory what is written, in bytes after a line of 64; null leaves it
+    /// to the allocator.
+    pub align: Option<u32>,
 }
 
 impl Default for Knobs {
@@ -31,6 +34,7 @@ impl Default for Knobs {
             recv_buffer_bytes: None,
             congestion: None,
             streams: 1,
+            align: None,
         }
     }
 }
@@ -57,6 +61,10 @@ impl Knobs {
         ("rcvbuf", "receive buffer, as 64KiB"),
         ("congestion", "congestion control, as cubic"),
         ("streams", "connections at once, 1 to 128"),
+        (
+            "align",
+            "bytes after a line of 64 where buffers begin, 0 to 63",
+        ),
     ];
 
     /// The knobs of these names and values.
@@ -81,6 +89,7 @@ impl Knobs {
             "rcvbuf" => self.recv_buffer_bytes = Some(buffer(value)?),
             "congestion" => self.congestion = Some(value.into()),
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
+            "align" => self.align = Some(within(value, 0, 63)?),
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -145,6 +154,7 @@ mod tests {
             ("sndbuf", "0", "1 to 1073741824"),
             ("streams", "129", "from 1 to 128"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
+            ("align", "64", "from 0 to 63"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(name), "{error}");

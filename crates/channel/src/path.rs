@@ -15,14 +15,20 @@ pub enum Path {
     Tcp,
     /// Datagrams by UDP.
     Udp,
+    /// A byte stream through a UNIX socket, within one machine.
+    Unix,
+    /// Memory that two processes of one machine share.
+    Shm,
 }
 
 /// How bytes are handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// One call and one copy for each message.
+    /// One call and one copy for each message; in shared memory, messages through a ring.
     Plain,
+    /// A shared segment with a flag: each message is written where its reader wants it.
+    Segment,
 }
 
 /// A text that names nothing.
@@ -39,13 +45,15 @@ pub struct Unnamed {
 
 impl Path {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp];
+    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp, Self::Unix, Self::Shm];
 
-    /// As it is written: `tcp`, `udp`.
+    /// As it is written: `tcp`, `udp`, `unix`, `shm`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Unix => "unix",
+            Self::Shm => "shm",
         }
     }
 
@@ -54,18 +62,31 @@ impl Path {
         match self {
             Self::Tcp => &[Method::Plain],
             Self::Udp => &[Method::Plain],
+            Self::Unix => &[Method::Plain],
+            Self::Shm => &[Method::Plain, Method::Segment],
         }
+    }
+
+    /// Whether it joins processes of one machine only.
+    pub const fn is_within_machine(self) -> bool {
+        matches!(self, Self::Unix | Self::Shm)
+    }
+
+    /// Whether nothing is lost on it, so that what was sent and what was received can be held against each other.
+    pub const fn is_lossless(self) -> bool {
+        !matches!(self, Self::Udp)
     }
 }
 
 impl Method {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Plain];
+    pub const ALL: &'static [Self] = &[Self::Plain, Self::Segment];
 
-    /// As it is written: `plain`.
+    /// As it is written: `plain`, `segment`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Segment => "segment",
         }
     }
 }

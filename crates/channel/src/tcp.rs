@@ -64,6 +64,12 @@ impl Tcp {
     }
 
     fn bounded(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
+        sonde_sys::socket::set_nodelay(&fd, true)?;
+        Self::over(fd, peer, options)
+    }
+
+    /// Any connected stream socket with bounded waits: its calls are the same.
+    pub(crate) fn over(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
         let failed = |attempt| {
             move |errno| Error::Call {
                 peer,
@@ -71,7 +77,6 @@ impl Tcp {
                 errno,
             }
         };
-        sonde_sys::socket::set_nodelay(&fd, true)?;
         bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
         bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
         Ok(Self { fd, peer, options })
