@@ -7,7 +7,9 @@
 //!          clock is looked at.
 //! Checked: `tests/conversation.rs`, `stream_*`.
 
-use sonde_channel::{Channel, Datagram, Path, Tcp, Udp, payload};
+use sonde_channel::{
+    Aligned, ByteStream, Channel, Datagram, Path, Settings, Shm, Tcp, Udp, Unix, payload,
+};
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
@@ -42,13 +44,16 @@ trait Pipe {
     fn is_rated(&mut self) -> Result<bool>;
 }
 
-impl Pipe for Tcp {
+/// A byte stream.
+struct InOrder<'a, C>(&'a mut C);
+
+impl<C: ByteStream> Pipe for InOrder<'_, C> {
     fn account(&self) -> Result<Option<TcpInfo>> {
-        Ok(Some(self.info()?))
+        Ok(self.0.account()?)
     }
 
     fn is_rated(&mut self) -> Result<bool> {
-        Ok(self.recv_now(&mut [0])?.is_some())
+        Ok(self.0.recv_now(&mut [0])?.is_some())
     }
 }
 
@@ -166,16 +171,13 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         let size_bytes = terms.sizes_bytes[visit.size];
         let mut stream = Stream {
             terms,
-            message: payload::message(size_bytes as usize),
+            message: Aligned::new(payload::message(size_bytes as usize), &terms.knobs),
             interference: &mut measured.interference,
         };
         let (sent, settings) = match terms.path {
-            Path::Tcp => {
-                let mut channel = Tcp::connect(measure.peer, terms.options())?;
-                admission::hello_tcp(&mut channel, measure, visit)?;
-                let sent = stream.tcp(&mut channel)?;
-                (sent, channel.settings()?)
-            }
+            Path::Tcp => stream.through::<Tcp>(measure, visit)?,
+            Path::Unix => stream.through::<Unix>(measure, visit)?,
+            Path::Shm => stream.through::<Shm>(measure, visit)?,
             Path::Udp => {
                 let mut channel = Udp::connect(measure.peer, terms.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
@@ -198,12 +200,23 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
 
 struct Stream<'a> {
     terms: &'a Terms,
-    message: Vec<u8>,
+    message: Aligned,
     interference: &'a mut Interference,
 }
 
 impl Stream<'_> {
-    fn tcp(&mut self, channel: &mut Tcp) -> Result<Sent> {
+    fn through<C: ByteStream>(
+        &mut self,
+        measure: &Measure,
+        visit: Visit,
+    ) -> Result<(Sent, Settings)> {
+        let mut channel = C::connect(measure.peer, self.terms.options())?;
+        admission::hello_stream(&mut channel, measure, visit)?;
+        let sent = self.bytes(&mut channel)?;
+        Ok((sent, channel.settings()?))
+    }
+
+    fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
         let (mut bytes, mut messages) = (0u64, 0u64);
         'stream: loop {
@@ -215,7 +228,7 @@ impl Stream<'_> {
                 at += sent;
                 bytes += sent as u64;
                 messages += u64::from(at == self.message.len());
-                if !schedule.on_sent(bytes, channel, self.interference)? {
+                if !schedule.on_sent(bytes, &mut InOrder(channel), self.interference)? {
                     break 'stream;
                 }
             }
@@ -249,9 +262,9 @@ impl Stream<'_> {
 }
 
 /// Waits until the receiver has taken everything and closed; as long as acknowledgements come, it does.
-fn drained(channel: &mut Tcp) -> Result<()> {
+fn drained(channel: &mut impl ByteStream) -> Result<()> {
     loop {
-        let acked = channel.info()?.bytes_acked;
+        let before = acked(channel)?;
         match channel.recv_some(&mut [0; 64]) {
             Ok(0) => return Ok(()),
             // Its word that the window is over, where it was not waited for.
@@ -261,8 +274,13 @@ fn drained(channel: &mut Tcp) -> Result<()> {
                     "the receiver of a stream sent something back".into(),
                 ));
             }
-            Err(sonde_channel::Error::Timeout { .. }) if channel.info()?.bytes_acked > acked => {}
+            Err(sonde_channel::Error::Timeout { .. }) if acked(channel)? > before => {}
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+fn acked(channel: &impl ByteStream) -> Result<Option<u64>> {
+    let account = channel.account()?;
+    Ok(account.and_then(|info| info.bytes_acked))
 }
