@@ -9,6 +9,7 @@ mod again;
 mod blast;
 mod cold;
 mod delay;
+mod floor;
 mod forward;
 mod gate;
 mod hosts;
@@ -20,6 +21,7 @@ mod parity;
 mod peers;
 mod rtt;
 mod shapers;
+mod shm;
 mod svc;
 mod table;
 mod tcp;
@@ -54,7 +56,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 15] = [
+const SECTIONS: [(&str, &str, Measure); 16] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -114,6 +116,11 @@ const SECTIONS: [(&str, &str, Measure); 15] = [
         shapers::measure,
     ),
     ("load", "Queueing under load is the model's", load::measure),
+    (
+        "shm",
+        "Shared memory costs little more than its cache lines",
+        shm::measure,
+    ),
 ];
 
 /// What all sections stand on.
