@@ -2,7 +2,7 @@
 //! wrote.
 //!
 //! Model:   two threads, each bound to a CPU of its own. A line: each stores into a word of its own what it saw in the
-//!          other's, half of a round trip, the mean of a batch. A copy: one writes a piece, the other copies it into memory of
+//!          other's, half of a round trip, the median over the parts of a batch. A copy: one writes a piece, the other copies it into memory of
 //!          its own, in turns, and only the copy is timed; of the sizes of pieces the fastest counts.
 //! Units:   nanoseconds; bits a second.
 //! Checked: `floors_are_there`.
@@ -13,7 +13,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-const BATCH: u64 = 20_000;
+use crate::prove::median;
+
+/// A batch is so many parts of so many round trips: a part in which a core was taken away is not in the middle.
+const PARTS: usize = 201;
+const TRIPS: u64 = 100;
 const PIECES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20];
 const COPIED_BYTES: usize = 64 << 20;
 
@@ -60,7 +64,7 @@ fn play<T: Send>(one: impl FnOnce() -> T + Send, other: impl FnOnce() + Send) ->
     })
 }
 
-/// The way of a line from core to core: half a round trip in nanoseconds, the mean of one batch.
+/// The way of a line from core to core: half a round trip in nanoseconds, the median of one batch.
 pub fn line_ns() -> Result<f64> {
     let (ping, pong) = (Line::new(), Line::new());
     play(
@@ -71,13 +75,15 @@ pub fn line_ns() -> Result<f64> {
                     pong.wait_for(number);
                 }
             };
-            trips(1, 1_000);
-            let begin = Instant::now();
-            trips(1_001, 1_000 + BATCH);
-            begin.elapsed().as_nanos() as f64 / BATCH as f64 / 2.0
+            let parts = (0..PARTS as u64).map(|part| {
+                let begin = Instant::now();
+                trips(part * TRIPS + 1, (part + 1) * TRIPS);
+                begin.elapsed().as_nanos() as f64 / TRIPS as f64 / 2.0
+            });
+            median(parts.collect())
         },
         || {
-            for number in 1..=1_000 + BATCH {
+            for number in 1..=PARTS as u64 * TRIPS {
                 ping.wait_for(number);
                 pong.store(number);
             }
@@ -85,7 +91,7 @@ pub fn line_ns() -> Result<f64> {
     )
 }
 
-/// The fastest copy by one core of what the other wrote, over all sizes of pieces, in bits a second: the mean over many
+/// The fastest copy by one core of what the other wrote, over all sizes of pieces, in bits a second: the median over many
 /// copies of each.
 pub fn copy_bps() -> Result<f64> {
     let mut best = 0.0f64;
@@ -102,18 +108,18 @@ fn copy_of(piece: usize) -> Result<f64> {
     play(
         || {
             let mut own = vec![1u8; piece];
-            let mut ns = 0;
+            let mut times = Vec::with_capacity(turns as usize);
             for turn in 1..=turns {
                 written.wait_for(turn);
                 if let Ok(shared) = shared.lock() {
                     let begin = Instant::now();
                     own.copy_from_slice(&shared);
-                    ns += std::hint::black_box(&begin).elapsed().as_nanos();
+                    times.push(std::hint::black_box(&begin).elapsed().as_nanos() as f64);
                 }
                 std::hint::black_box(&mut own);
                 copied.store(turn);
             }
-            turns as f64 * piece as f64 * 8e9 / ns.max(1) as f64
+            piece as f64 * 8e9 / median(times).max(1.0)
         },
         || {
             for turn in 1..=turns {
