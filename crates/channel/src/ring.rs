@@ -26,7 +26,7 @@ const SLOTS: u64 = 256;
 /// The area of bulk bytes: both ends' halves of what moves stay in their second caches.
 pub(crate) const AREA_BYTES: usize = 256 << 10;
 /// Longer ones are cut, so that reader and writer copy at the same time.
-const PIECE_BYTES: usize = 16 << 10;
+const PIECE_BYTES: usize = 32 << 10;
 /// A pair of lines, which processors fetch together.
 const PAIR_BYTES: usize = 2 * LINE_BYTES;
 
