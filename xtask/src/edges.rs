@@ -51,7 +51,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
             "virtual", "lab", "fleet", "report",
         ],
     ),
-    ("xtask", &["units", "link", "stats", "virtual"]),
+    ("xtask", &["units", "link", "stats", "sys", "virtual"]),
 ];
 
 /// Rooms without a clock, a socket, a file or the machine.

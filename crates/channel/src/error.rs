@@ -76,6 +76,12 @@ pub enum Error {
     /// An option did not take, or cannot be read.
     #[error(transparent)]
     Option(#[from] sonde_sys::Error),
+    /// The other process wrote into shared memory what cannot be.
+    #[error("the other process left {what}: it is damaged, or no sonde of this version")]
+    Nonsense {
+        /// What was found.
+        what: String,
+    },
     /// TCP_NODELAY is not what it was set to when read back.
     #[error(
         "TCP_NODELAY is not what it was set to: small messages would not go when they are meant to"
@@ -100,6 +106,7 @@ impl Error {
                 "check the route to the peer: `ip route get ADDRESS`"
             }
             Self::Call { .. } => "look at what the peer reports, and at the interface's state",
+            Self::Nonsense { .. } => "give both ends the same version of sonde",
             Self::Size { .. } => "give both ends the same size",
             Self::Payload { .. } => {
                 "do not trust this network: bytes changed on the way, or another program sent them"

@@ -1,4 +1,4 @@
-//! The receiving end of a stream by TCP: every byte into this program's memory.
+//! The receiving end of a stream: every byte into this program's memory.
 //!
 //! Model:   one receive takes what there is, up to a chunk, into the same memory each time. Nothing is dropped in the kernel
 //!          (no MSG_TRUNC), whatever the sender's method is. By `uring` one receive stays and fills a few such chunks.
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use sonde_sys::uring::Inflow;
 
-use crate::{Method, Result, Tcp, Wait};
+use crate::{Aligned, ByteStream, Method, Result, Wait};
 
 /// Bytes of a call where the knob `chunk` is not set.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -26,7 +26,7 @@ pub struct Inlet {
 
 #[derive(Debug)]
 enum By {
-    Call(Vec<u8>),
+    Call(Aligned),
     Ring(Box<Inflow>),
 }
 
@@ -35,17 +35,19 @@ impl Inlet {
     ///
     /// # Errors
     /// The kernel has not what the method needs.
-    pub fn open(channel: &Tcp) -> Result<Self> {
-        if let Some(bytes) = channel.options.knobs.low_water_bytes {
-            sonde_sys::socket::set_low_water(&channel.fd, bytes)?;
+    pub fn open(channel: &mut impl ByteStream) -> Result<Self> {
+        let options = channel.options().clone();
+        let bytes = options.knobs.chunk_bytes.unwrap_or(CHUNK_BYTES);
+        let tcp = channel.as_tcp();
+        if let (Some(tcp), Some(bytes)) = (&tcp, options.knobs.low_water_bytes) {
+            sonde_sys::socket::set_low_water(&tcp.fd, bytes)?;
         }
-        let bytes = channel.options.knobs.chunk_bytes.unwrap_or(CHUNK_BYTES);
-        let by = match channel.options.method {
-            Method::Uring => {
-                let poll = channel.options.wait == Wait::Poll;
+        let by = match (options.method, tcp) {
+            (Method::Uring, Some(_)) => {
+                let poll = options.wait == Wait::Poll;
                 By::Ring(Box::new(Inflow::new(RING_BUFFERS, bytes, poll)?))
             }
-            _ => By::Call(vec![0; bytes]),
+            _ => By::Call(Aligned::new(vec![0; bytes], &options.knobs)),
         };
         Ok(Self {
             chunk_bytes: bytes,
@@ -58,15 +60,16 @@ impl Inlet {
     /// # Errors
     /// The connection is broken, or nothing came for the patience.
     #[inline]
-    pub fn recv_some(&mut self, channel: &mut Tcp) -> Result<&[u8]> {
+    pub fn recv_some(&mut self, channel: &mut impl ByteStream) -> Result<&[u8]> {
         match &mut self.by {
             By::Call(chunk) => {
                 let received = channel.recv_some(chunk)?;
                 Ok(&chunk[..received])
             }
             By::Ring(inflow) => {
-                let came = inflow.recv(&channel.fd, channel.options.patience)?;
-                came.ok_or_else(|| channel.silence(format!("{} bytes", self.chunk_bytes)))
+                let tcp = channel.as_tcp().expect("a ring is of TCP alone");
+                let came = inflow.recv(&tcp.fd, tcp.options.patience)?;
+                came.ok_or_else(|| tcp.silence(format!("{} bytes", self.chunk_bytes)))
             }
         }
     }

@@ -33,6 +33,9 @@ pub struct Knobs {
     /// `nodelay`: a small segment is sent at once (TCP_NODELAY), as every answer of a conversation must be; without it the
     /// kernel holds the last part of a send back until it has a segment full or an acknowledgement.
     pub nodelay: bool,
+    /// `align`: where user buffers begin, and in shared memory what is written, in bytes after a line of 64; null leaves it
+    /// to the allocator.
+    pub align: Option<u32>,
 }
 
 impl Default for Knobs {
@@ -47,6 +50,7 @@ impl Default for Knobs {
             low_water_bytes: None,
             connected: true,
             nodelay: true,
+            align: None,
         }
     }
 }
@@ -79,6 +83,10 @@ impl Knobs {
         ("lowat", "bytes that wake a receiver, as 128KiB"),
         ("nodelay", "TCP sends small segments at once: yes or no"),
         ("connected", "UDP by a connected socket: yes or no"),
+        (
+            "align",
+            "bytes after a line of 64 where buffers begin, 0 to 63",
+        ),
     ];
 
     /// The knobs of these names and values.
@@ -108,6 +116,7 @@ impl Knobs {
             "lowat" => self.low_water_bytes = Some(buffer(value)?),
             "nodelay" => self.nodelay = yes(value)?,
             "connected" => self.connected = yes(value)?,
+            "align" => self.align = Some(within(value, 0, 63)?),
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -192,6 +201,7 @@ mod tests {
             ("chunk", "0", "1 to 1073741824"),
             ("connected", "true", "yes or no"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
+            ("align", "64", "from 0 to 63"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(name), "{error}");

@@ -1,4 +1,4 @@
-//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets.
+//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets; within one also `unix` and `shm`.
 //!
 //! Model:   a message has an exact size that both sides know. A wait ends with the message, with the peer's end, or after
 //!          the channel's patience without progress: none is unbounded. Settings are made, then read back.
@@ -8,28 +8,39 @@
 //! Addresses are numbers: nothing here resolves names, so that it works in a static program.
 #![forbid(unsafe_code)]
 
+mod aligned;
 mod error;
 mod inlet;
 mod knobs;
+mod lookout;
 mod outlet;
 mod path;
 pub mod payload;
+mod ring;
+mod segment;
 mod settings;
+mod shm;
+mod stream;
 mod tcp;
 mod udp;
+mod unix;
 mod uring;
 mod volley;
 mod wait;
 mod zerocopy;
 
+pub use aligned::Aligned;
 pub use error::{Error, Result};
 pub use inlet::Inlet;
 pub use knobs::{BadKnob, Knobs};
 pub use outlet::Outlet;
 pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
+pub use shm::{Shm, ShmPort};
+pub use stream::{ByteStream, Listener};
 pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
+pub use unix::{Unix, UnixPort};
 pub use volley::{Catch, Volley};
 pub use wait::{Woken, readable};
 

@@ -1,4 +1,4 @@
-//! The sending end of a stream of messages by TCP, by each of its methods.
+//! The sending end of a stream of messages, by each of the methods.
 //!
 //! Model:   messages of one size, numbered from zero, back to back; where the stream is, its bytes sent, is the caller's.
 //!          `plain`: one send for a message. `zerocopy`: the same from memory that the kernel reads later, in a ring of
@@ -19,10 +19,12 @@ use crate::payload::{self, HEADER_BYTES};
 use crate::uring::Chain;
 use crate::wait::Spin;
 use crate::zerocopy::Zerocopy;
-use crate::{Error, Method, Result, Tcp, Wait};
+use crate::{Aligned, ByteStream, Error, Method, Result, Tcp, Wait};
 
 /// The most bytes of a call, so that the caller may look at the clock in between.
 pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
+
+const ONLY_TCP: &str = "opened with a method that TCP alone has";
 
 /// The sending end.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ pub struct Outlet {
 
 #[derive(Debug)]
 enum By {
-    Plain(Vec<u8>),
+    Plain(Aligned),
     Zerocopy(Zerocopy),
     Splice(Splice),
     Uring(Box<Chain>),
@@ -44,12 +46,16 @@ impl Outlet {
     ///
     /// # Errors
     /// The kernel has not what the method needs.
-    pub fn open(channel: &Tcp, size_bytes: usize) -> Result<Self> {
-        let by = match channel.options.method {
-            Method::Zerocopy => By::Zerocopy(Zerocopy::new(channel, size_bytes)?),
-            Method::Splice => By::Splice(Splice::new(channel, size_bytes)?),
-            Method::Uring => By::Uring(Box::new(Chain::new(channel, size_bytes)?)),
-            _ => By::Plain(payload::message(size_bytes)),
+    pub fn open(channel: &mut impl ByteStream, size_bytes: usize) -> Result<Self> {
+        let method = channel.options().method;
+        let by = match (method, channel.as_tcp()) {
+            (Method::Zerocopy, Some(tcp)) => By::Zerocopy(Zerocopy::new(tcp, size_bytes)?),
+            (Method::Splice, Some(tcp)) => By::Splice(Splice::new(tcp, size_bytes)?),
+            (Method::Uring, Some(tcp)) => By::Uring(Box::new(Chain::new(tcp, size_bytes)?)),
+            _ => {
+                let message = payload::message(size_bytes);
+                By::Plain(Aligned::new(message, &channel.options().knobs))
+            }
         };
         Ok(Self { size_bytes, by })
     }
@@ -59,20 +65,22 @@ impl Outlet {
     /// # Errors
     /// The peer is gone, or took nothing for the patience.
     #[inline]
-    pub fn send_some(&mut self, channel: &mut Tcp, position: u64) -> Result<usize> {
+    pub fn send_some(&mut self, channel: &mut impl ByteStream, position: u64) -> Result<usize> {
         let size = self.size_bytes as u64;
         let (sequence, at) = ((position / size) as u32, (position % size) as usize);
         let end = self.size_bytes.min(at + PIECE_BYTES_MAX);
-        match &mut self.by {
-            By::Plain(message) => {
-                if at == 0 {
-                    payload::stamp(message, sequence);
-                }
-                channel.send_some(&message[at..end])
+        if let By::Plain(message) = &mut self.by {
+            if at == 0 {
+                payload::stamp(message, sequence);
             }
-            By::Zerocopy(zerocopy) => zerocopy.send_some(channel, sequence, at..end),
-            By::Splice(splice) => splice.send_some(channel, sequence, at..end),
-            By::Uring(chain) => chain.send_some(channel, sequence, at..end),
+            return channel.send_some(&message[at..end]);
+        }
+        let tcp = channel.as_tcp().expect(ONLY_TCP);
+        match &mut self.by {
+            By::Zerocopy(zerocopy) => zerocopy.send_some(tcp, sequence, at..end),
+            By::Splice(splice) => splice.send_some(tcp, sequence, at..end),
+            By::Uring(chain) => chain.send_some(tcp, sequence, at..end),
+            By::Plain(_) => unreachable!("it was sent above"),
         }
     }
 
@@ -80,11 +88,12 @@ impl Outlet {
     ///
     /// # Errors
     /// The connection is broken, or the kernel is not done within the patience.
-    pub fn close(&mut self, channel: &mut Tcp) -> Result<()> {
+    pub fn close(&mut self, channel: &mut impl ByteStream) -> Result<()> {
+        let tcp = channel.as_tcp();
         match &mut self.by {
             By::Plain(_) | By::Uring(_) => Ok(()),
-            By::Zerocopy(zerocopy) => zerocopy.finish(channel),
-            By::Splice(splice) => splice.finish(channel),
+            By::Zerocopy(zerocopy) => zerocopy.finish(tcp.expect(ONLY_TCP)),
+            By::Splice(splice) => splice.finish(tcp.expect(ONLY_TCP)),
         }
     }
 
@@ -221,7 +230,7 @@ mod tests {
         size: usize,
         bytes: u64,
     ) -> Option<(u64, u32, BTreeMap<String, String>)> {
-        let mut outlet = match Outlet::open(&client, size) {
+        let mut outlet = match Outlet::open(&mut client, size) {
             Ok(outlet) => outlet,
             Err(error) => {
                 println!("skipped: {error}");
@@ -229,7 +238,7 @@ mod tests {
             }
         };
         let receiver = std::thread::spawn(move || {
-            let mut inlet = Inlet::open(&server).unwrap();
+            let mut inlet = Inlet::open(&mut server).unwrap();
             let mut check = StreamCheck::new(size, true);
             let mut received = 0;
             loop {
@@ -290,7 +299,7 @@ mod tests {
     fn an_early_end_is_an_error() {
         for method in Path::Tcp.methods() {
             let (mut client, server) = pair(*method, Wait::Block, Knobs::default(), 2_000);
-            let Ok(mut outlet) = Outlet::open(&client, 100_000) else {
+            let Ok(mut outlet) = Outlet::open(&mut client, 100_000) else {
                 continue;
             };
             outlet.send_some(&mut client, 0).unwrap();
@@ -314,7 +323,7 @@ mod tests {
         for method in Path::Tcp.methods() {
             for wait in [Wait::Block, Wait::Poll] {
                 let (mut client, server) = pair(*method, wait, Knobs::default(), 60);
-                let Ok(mut outlet) = Outlet::open(&client, 1 << 20) else {
+                let Ok(mut outlet) = Outlet::open(&mut client, 1 << 20) else {
                     continue;
                 };
                 let mut position = 0;

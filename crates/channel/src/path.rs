@@ -15,13 +15,17 @@ pub enum Path {
     Tcp,
     /// Datagrams by UDP.
     Udp,
+    /// A byte stream through a UNIX socket, within one machine.
+    Unix,
+    /// Memory that two processes of one machine share.
+    Shm,
 }
 
 /// How bytes are handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// One call and one copy for each message.
+    /// One call and one copy for each message; in shared memory, messages through a ring.
     Plain,
     /// The kernel reads the sender's memory when it sends (MSG_ZEROCOPY), and says when it is done.
     Zerocopy,
@@ -33,6 +37,8 @@ pub enum Method {
     Mmsg,
     /// Many datagrams in a buffer, cut below the socket (UDP_SEGMENT) and joined below it (UDP_GRO).
     Gso,
+    /// A shared segment with a flag: each message is written where its reader wants it.
+    Segment,
 }
 
 /// A text that names nothing.
@@ -49,13 +55,15 @@ pub struct Unnamed {
 
 impl Path {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp];
+    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp, Self::Unix, Self::Shm];
 
-    /// As it is written: `tcp`, `udp`.
+    /// As it is written: `tcp`, `udp`, `unix`, `shm`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Unix => "unix",
+            Self::Shm => "shm",
         }
     }
 
@@ -69,7 +77,19 @@ impl Path {
                 Method::Uring,
             ],
             Self::Udp => &[Method::Plain, Method::Mmsg, Method::Gso],
+            Self::Unix => &[Method::Plain],
+            Self::Shm => &[Method::Plain, Method::Segment],
         }
+    }
+
+    /// Whether it joins processes of one machine only.
+    pub const fn is_within_machine(self) -> bool {
+        matches!(self, Self::Unix | Self::Shm)
+    }
+
+    /// Whether nothing is lost on it, so that what was sent and what was received can be held against each other.
+    pub const fn is_lossless(self) -> bool {
+        !matches!(self, Self::Udp)
     }
 }
 
@@ -82,6 +102,7 @@ impl Method {
         Self::Uring,
         Self::Mmsg,
         Self::Gso,
+        Self::Segment,
     ];
 
     /// As it is written: `plain`, `zerocopy`.
@@ -93,6 +114,7 @@ impl Method {
             Self::Uring => "uring",
             Self::Mmsg => "mmsg",
             Self::Gso => "gso",
+            Self::Segment => "segment",
         }
     }
 }

@@ -42,6 +42,8 @@ pub struct Options {
     pub method: Method,
     /// What else is set.
     pub knobs: Knobs,
+    /// The longest message, for which shared segments have room; longer ones go in parts.
+    pub message_bytes: usize,
 }
 
 impl Options {
@@ -52,6 +54,7 @@ impl Options {
             patience: Duration::from_secs(10),
             method: Method::Plain,
             knobs: Knobs::default(),
+            message_bytes: 64 << 10,
         }
     }
 

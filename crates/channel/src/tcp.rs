@@ -68,6 +68,12 @@ impl Tcp {
     }
 
     fn bounded(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
+        sonde_sys::socket::set_nodelay(&fd, options.knobs.nodelay)?;
+        Self::over(fd, peer, options)
+    }
+
+    /// Any connected stream socket with bounded waits: its calls are the same.
+    pub(crate) fn over(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
         let failed = |attempt| {
             move |errno| Error::Call {
                 peer,
@@ -75,7 +81,6 @@ impl Tcp {
                 errno,
             }
         };
-        sonde_sys::socket::set_nodelay(&fd, options.knobs.nodelay)?;
         bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
         bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
         Ok(Self {

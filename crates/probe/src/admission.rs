@@ -1,7 +1,7 @@
 //! Who may speak on a data port: the peer with the token, and on the same terms.
 //!
-//! Model:   the measuring side says hello with token and terms; the serving side accepts or refuses with a reason. TCP
-//!          carries both as frames, UDP as control datagrams that are repeated until answered. Each size is a visit with
+//! Model:   the measuring side says hello with token and terms; the serving side accepts or refuses with a reason. Byte
+//!          streams carry both as frames, UDP as control datagrams that are repeated until answered. Each size is a visit with
 //!          a socket and a hello of its own, so that the first message of a size is as cold as that of any other. In
 //!          `startup` the hello follows the timed messages, so that nothing warms the way for them; until then an unknown
 //!          peer gets no more than its own bytes back.
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use sonde_channel::{CONTROL, Channel, Datagram, Tcp, Udp};
+use sonde_channel::{ByteStream, CONTROL, Channel, Datagram, Udp};
 
 use crate::frame::{self, FrameError};
 use crate::{Error, Measure, Probe, Result, Terms};
@@ -128,11 +128,11 @@ impl Verdict {
     }
 }
 
-pub(crate) fn send_frame(channel: &mut Tcp, message: &impl Serialize) -> Result<()> {
+pub(crate) fn send_frame(channel: &mut impl ByteStream, message: &impl Serialize) -> Result<()> {
     Ok(channel.send(&frame::encode(message)?)?)
 }
 
-pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut Tcp) -> Result<T> {
+pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut impl ByteStream) -> Result<T> {
     let mut head = [0; 4];
     channel.recv(&mut head)?;
     let length = u32::from_be_bytes(head) as usize;
@@ -152,8 +152,12 @@ fn hello(measure: &Measure, visit: Visit) -> Say {
     }
 }
 
-/// Says hello by TCP and waits to be accepted.
-pub(crate) fn hello_tcp(channel: &mut Tcp, measure: &Measure, visit: Visit) -> Result<()> {
+/// Says hello on a byte stream and waits to be accepted.
+pub(crate) fn hello_stream(
+    channel: &mut impl ByteStream,
+    measure: &Measure,
+    visit: Visit,
+) -> Result<()> {
     send_frame(channel, &hello(measure, visit))?;
     match recv_frame(channel)? {
         Reply::Accepted {} | Reply::Ended {} | Reply::Rated {} => Ok(()),

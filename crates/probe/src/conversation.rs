@@ -239,13 +239,13 @@ fn sum(all: &mut Interference, one: &Interference) {
 /// Whether what was received is what was sent.
 fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Result<()> {
     let (what, sent, received) = match (&measured.sent, terms.probe, terms.path) {
-        (Some(sent), _, Path::Tcp) => ("bytes", sent.bytes, served.bytes),
-        (Some(sent), _, Path::Udp) => (
+        (Some(sent), _, path) if path.is_lossless() => ("bytes", sent.bytes, served.bytes),
+        (Some(sent), ..) => (
             "datagrams",
             sent.messages,
             served.messages + served.lost.unwrap_or(0),
         ),
-        (None, Probe::Latency | Probe::Message, Path::Tcp) => {
+        (None, Probe::Latency | Probe::Message, path) if path.is_lossless() => {
             ("messages", measured.round_trips, served.messages)
         }
         _ => return Ok(()),
@@ -318,6 +318,8 @@ fn rated(terms: &Terms, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurem
             all.push(share(Quantity::ReorderedShare, late, received));
             all.push(share(Quantity::DuplicatedShare, again, received));
         }
+        // Within one machine nothing can be lost, and the kernel keeps no account.
+        Path::Unix | Path::Shm => {}
     }
     all
 }

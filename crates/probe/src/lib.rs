@@ -1,4 +1,4 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over `tcp` and `udp`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over every path of `channel`.
 //!
 //! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
 //!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its

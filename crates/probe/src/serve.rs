@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
-    Acceptor, CONTROL, Catch, Channel, Datagram, Inlet, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp,
-    UdpPort, Woken, readable,
+    Acceptor, Aligned, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener, Path,
+    ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
 };
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
@@ -39,6 +39,8 @@ pub(crate) enum Port {
         datagrams: Option<UdpPort>,
     },
     Udp(UdpPort),
+    Unix(UnixPort),
+    Shm(ShmPort),
 }
 
 /// Opens the data port.
@@ -53,6 +55,8 @@ pub(crate) fn open(serve: &Serve) -> Result<Port> {
             datagrams: None,
         },
         Path::Udp => Port::Udp(UdpPort::bind(local, terms.options())?),
+        Path::Unix => Port::Unix(UnixPort::bind(terms.options())?),
+        Path::Shm => Port::Shm(ShmPort::bind(terms.options())?),
     };
     startup::flush(serve.flush_neighbour.as_deref())?;
     Ok(port)
@@ -83,6 +87,8 @@ impl Port {
         match self {
             Self::Tcp { acceptor, .. } => acceptor.local().port(),
             Self::Udp(port) => port.local().port(),
+            Self::Unix(port) => port.local().port(),
+            Self::Shm(port) => port.local().port(),
         }
     }
 
@@ -92,8 +98,10 @@ impl Port {
             Self::Tcp {
                 acceptor,
                 datagrams,
-            } => tcp(acceptor, datagrams, serve, stop),
+            } => stream(acceptor, datagrams, serve, stop),
             Self::Udp(port) => udp(port, serve, stop),
+            Self::Unix(port) => stream(port, None, serve, stop),
+            Self::Shm(port) => stream(port, None, serve, stop),
         }
     }
 }
@@ -143,8 +151,8 @@ impl<'a> Door<'a> {
         }
     }
 
-    /// Judges a hello by TCP and answers: the visit and the size of its messages, `None` for a stranger.
-    fn hello(&mut self, channel: &mut Tcp) -> Result<Option<(Visit, usize)>> {
+    /// Judges a hello on a byte stream and answers: the visit and the size of its messages, `None` for a stranger.
+    fn hello(&mut self, channel: &mut impl ByteStream) -> Result<Option<(Visit, usize)>> {
         let said = admission::recv_frame::<Say>(channel);
         let Ok(Say::Hello {
             token,
@@ -171,13 +179,13 @@ impl<'a> Door<'a> {
     }
 
     /// The other connections of a visit of several streams, behind the first.
-    fn others(
+    fn others<L: Listener>(
         &mut self,
-        acceptor: &mut Acceptor,
-        first: Tcp,
+        acceptor: &mut L,
+        first: L::Stream,
         visit: Visit,
         stop: BorrowedFd<'_>,
-    ) -> Result<Vec<Tcp>> {
+    ) -> Result<Vec<L::Stream>> {
         let mut channels = vec![first];
         while channels.len() < self.serve.terms.knobs.streams as usize {
             let accepted = acceptor
@@ -203,8 +211,8 @@ impl<'a> Door<'a> {
     }
 }
 
-fn tcp(
-    mut acceptor: Acceptor,
+fn stream<L: Listener>(
+    mut acceptor: L,
     mut datagrams: Option<UdpPort>,
     serve: &Serve,
     stop: BorrowedFd<'_>,
@@ -267,8 +275,9 @@ fn tcp(
                 served.settings.extend(named);
             }
         }
-        let retransmits = channel.info()?.total_retrans.into();
-        watch.end(&mut served.interference, Some(retransmits))?;
+        let account = channel.account()?;
+        let retransmits = account.map(|info| info.total_retrans.into());
+        watch.end(&mut served.interference, retransmits)?;
         served.settings.extend(settings.named("dst_"));
         served.refused = door.refused;
         served.sizes.push(one);
@@ -282,7 +291,7 @@ fn tcp(
 /// Answers the datagrams that set up a circuit until a connection waits. Nobody gets more bytes than he sent.
 fn answer_datagrams(
     port: &mut UdpPort,
-    acceptor: &Acceptor,
+    acceptor: &impl Listener,
     serve: &Serve,
     stop: BorrowedFd<'_>,
     patience: Duration,
@@ -309,7 +318,7 @@ fn answer_datagrams(
 }
 
 /// The messages of a start-up, there and back.
-fn answer_cold(channel: &mut Tcp, serve: &Serve) -> Result<()> {
+fn answer_cold(channel: &mut impl ByteStream, serve: &Serve) -> Result<()> {
     // One size a conversation.
     let size = serve.terms.sizes_bytes[0] as usize;
     let mut message = vec![0; size];
@@ -331,8 +340,14 @@ fn check(message: &[u8], sequence: u32, serve: &Serve, peer: SocketAddr) -> Resu
 }
 
 /// Answers until the peer ends the stream.
-fn echo(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) -> Result<()> {
-    let mut message = vec![0; size];
+fn echo(
+    channel: &mut impl ByteStream,
+    serve: &Serve,
+    size: usize,
+    one: &mut SizeServed,
+) -> Result<()> {
+    // What stays in place is answered from here: the pattern of all messages.
+    let mut message = Aligned::new(payload::message(size), &serve.terms.knobs);
     let answer = serve.terms.answer_bytes(size);
     loop {
         match channel.recv(&mut message) {
@@ -347,10 +362,9 @@ fn echo(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) -> 
     }
 }
 
-/// Receives and rates a stream.
 /// Receives and rates one stream; what is to be known of how it was received.
 fn receive(
-    channel: &mut Tcp,
+    channel: &mut impl ByteStream,
     serve: &Serve,
     size: usize,
     one: &mut SizeServed,
@@ -561,7 +575,7 @@ fn steered(
 }
 
 fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
-    let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
+    let mut buffer = Aligned::new(vec![0; UDP_MESSAGE_BYTES_MAX], &serve.terms.knobs);
     let answer = serve.terms.answer_bytes(size);
     let mut one = SizeServed::default();
     loop {

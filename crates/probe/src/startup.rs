@@ -3,7 +3,7 @@
 //! Model:   forget the neighbours if asked. Whole: one time from before the socket exists to the first answer. In parts,
 //!          each step alone and in this order, so that none holds the cost of another: `neighbour`, its resolution and
 //!          nothing else; `vc`, the set-up of a circuit ([`crate::circuit`]);
-//!          `connect` (TCP), from before the socket to its return; `first` and `second` message, there and back; `idle`,
+//!          `connect` (byte streams), from before the socket to its return; `first` and `second` message, there and back; `idle`,
 //!          a message after a pause. Only then the hello. Behind a gateway it is the gateway that is resolved. One size a
 //!          conversation: the next one's neighbours are forgotten by both hosts when this one is over, and nothing of it is
 //!          still under way then.
@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use sonde_channel::{Channel, Path, Settings, Tcp, Udp, payload};
+use sonde_channel::{Aligned, ByteStream, Channel, Path, Settings, Shm, Tcp, Udp, Unix, payload};
 use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::netlink::{Netlink, Resolved};
@@ -54,8 +54,8 @@ fn lost() -> String {
 /// Buffers for one start-up, prepared before it.
 struct Messages<'a> {
     measure: &'a Measure,
-    ping: Vec<u8>,
-    pong: Vec<u8>,
+    ping: Aligned,
+    pong: Aligned,
     sequence: u32,
 }
 
@@ -63,8 +63,8 @@ impl<'a> Messages<'a> {
     fn new(measure: &'a Measure, size: usize) -> Self {
         Self {
             measure,
-            ping: payload::message(size),
-            pong: vec![0; size],
+            ping: Aligned::new(payload::message(size), &measure.terms.knobs),
+            pong: Aligned::new(vec![0; size], &measure.terms.knobs),
             sequence: 0,
         }
     }
@@ -118,7 +118,9 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         let watch = Watch::begin()?;
         flush(measure.flush_neighbour.as_deref())?;
         let settings = match terms.path {
-            Path::Tcp => cold.tcp(messages)?,
+            Path::Tcp => cold.stream::<Tcp>(messages)?,
+            Path::Unix => cold.stream::<Unix>(messages)?,
+            Path::Shm => cold.stream::<Shm>(messages)?,
             Path::Udp => cold.udp(messages)?,
         };
         watch.end(&mut measured.interference, None)?;
@@ -149,11 +151,11 @@ impl Cold<'_> {
         &self.measure.terms
     }
 
-    fn tcp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
+    fn stream<C: ByteStream>(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
         let options = self.terms().options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
-        let mut channel = Tcp::connect(self.measure.peer, options)?;
+        let mut channel = C::connect(self.measure.peer, options)?;
         if self.terms().parts {
             let connect_ns = monotonic_ns() - begin_ns;
             self.rows.push(row(Some(Step::Connect), Ok(connect_ns)));
@@ -162,7 +164,7 @@ impl Cold<'_> {
             let end_ns = messages.exchange(&mut channel)?;
             self.whole(begin_ns, end_ns);
         }
-        admission::hello_tcp(&mut channel, self.measure, self.visit)?;
+        admission::hello_stream(&mut channel, self.measure, self.visit)?;
         let settings = channel.settings()?;
         channel.end()?;
         // The peer's end comes when it has taken ours: after that only our acknowledgement is under way, for which the
@@ -199,7 +201,7 @@ impl Cold<'_> {
         }
         let neighbour = self.neighbour()?;
         self.rows.push(row(Some(Step::Neighbour), neighbour));
-        let vc = if self.terms().circuits {
+        let vc = if self.terms().circuits && !self.terms().path.is_within_machine() {
             circuit::measure(self.measure)?.map(|set_up| {
                 let peer_ns = set_up.peer_neighbour_ns.to_string();
                 self.settings.insert("peer_neighbour_ns".into(), peer_ns);

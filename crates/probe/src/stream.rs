@@ -9,7 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use sonde_channel::{Channel, Datagram, Outlet, Path, Tcp, Udp, Volley};
+use sonde_channel::{
+    ByteStream, Channel, Datagram, Outlet, Path, Settings, Shm, Tcp, Udp, Unix, Volley,
+};
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
@@ -48,13 +50,16 @@ trait Pipe {
     fn is_rated(&mut self) -> Result<bool>;
 }
 
-impl Pipe for Tcp {
+/// A byte stream.
+struct InOrder<'a, C>(&'a mut C);
+
+impl<C: ByteStream> Pipe for InOrder<'_, C> {
     fn account(&self) -> Result<Option<TcpInfo>> {
-        Ok(Some(self.info()?))
+        Ok(self.0.account()?)
     }
 
     fn is_rated(&mut self) -> Result<bool> {
-        Ok(self.recv_now(&mut [0])?.is_some())
+        Ok(self.0.recv_now(&mut [0])?.is_some())
     }
 }
 
@@ -191,12 +196,9 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         };
         let (sent, settings) = match terms.path {
             Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
-            Path::Tcp => {
-                let mut channel = Tcp::connect(measure.peer, terms.options())?;
-                admission::hello_tcp(&mut channel, measure, visit)?;
-                let sent = stream.tcp(&mut channel)?;
-                (sent, channel.settings()?)
-            }
+            Path::Tcp => stream.through::<Tcp>(measure, visit)?,
+            Path::Unix => stream.through::<Unix>(measure, visit)?,
+            Path::Shm => stream.through::<Shm>(measure, visit)?,
             Path::Udp => {
                 let mut channel = Udp::connect(measure.peer, terms.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
@@ -225,13 +227,24 @@ struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    fn tcp(&mut self, channel: &mut Tcp) -> Result<Sent> {
+    fn through<C: ByteStream>(
+        &mut self,
+        measure: &Measure,
+        visit: Visit,
+    ) -> Result<(Sent, Settings)> {
+        let mut channel = C::connect(measure.peer, self.terms.options())?;
+        admission::hello_stream(&mut channel, measure, visit)?;
+        let sent = self.bytes(&mut channel)?;
+        Ok((sent, channel.settings()?))
+    }
+
+    fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
         let mut outlet = Outlet::open(channel, self.size)?;
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
         let mut bytes = 0u64;
         loop {
             bytes += outlet.send_some(channel, bytes)? as u64;
-            if !schedule.on_sent(bytes, channel, self.interference)? {
+            if !schedule.on_sent(bytes, &mut InOrder(channel), self.interference)? {
                 break;
             }
         }
@@ -264,16 +277,16 @@ impl Stream<'_> {
 }
 
 /// Ends a stream: nothing is outstanding on either side afterwards.
-pub(crate) fn end(channel: &mut Tcp, outlet: &mut Outlet) -> Result<()> {
+pub(crate) fn end(channel: &mut impl ByteStream, outlet: &mut Outlet) -> Result<()> {
     channel.end()?;
     outlet.close(channel)?;
     drained(channel)
 }
 
 /// Waits until the receiver has taken everything and closed; as long as acknowledgements come, it does.
-fn drained(channel: &mut Tcp) -> Result<()> {
+fn drained(channel: &mut impl ByteStream) -> Result<()> {
     loop {
-        let acked = channel.info()?.bytes_acked;
+        let before = acked(channel)?;
         match channel.recv_some(&mut [0; 64]) {
             Ok(0) => return Ok(()),
             // Its word that the window is over, where it was not waited for.
@@ -283,8 +296,13 @@ fn drained(channel: &mut Tcp) -> Result<()> {
                     "the receiver of a stream sent something back".into(),
                 ));
             }
-            Err(sonde_channel::Error::Timeout { .. }) if channel.info()?.bytes_acked > acked => {}
+            Err(sonde_channel::Error::Timeout { .. }) if acked(channel)? > before => {}
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+fn acked(channel: &impl ByteStream) -> Result<Option<u64>> {
+    let account = channel.account()?;
+    Ok(account.and_then(|info| info.bytes_acked))
 }

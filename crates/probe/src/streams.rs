@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use sonde_channel::payload::StreamCheck;
-use sonde_channel::{Channel, Inlet, Outlet, Settings, Tcp};
+use sonde_channel::{ByteStream, Channel, Inlet, Outlet, Settings, Tcp};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
 use sonde_sys::socket::{TcpInfo, tcp_info};
@@ -132,7 +132,7 @@ fn joined<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Resu
 
 /// Receives, checks and rates; retransmissions of all connections.
 pub(crate) fn receive(
-    channels: Vec<Tcp>,
+    channels: Vec<impl ByteStream + Send>,
     serve: &Serve,
     size: usize,
     one: &mut SizeServed,
@@ -171,7 +171,7 @@ struct Received {
 }
 
 fn take(
-    mut channel: Tcp,
+    mut channel: impl ByteStream,
     index: usize,
     serve: &Serve,
     size: usize,
@@ -179,7 +179,7 @@ fn take(
 ) -> Result<Received> {
     let _ended = Ended(shared);
     let peer = channel.peer();
-    let mut inlet = Inlet::open(&channel)?;
+    let mut inlet = Inlet::open(&mut channel)?;
     let mut check = StreamCheck::new(size, serve.terms.verify);
     let (mut bytes, mut told) = (0u64, false);
     loop {
@@ -199,7 +199,9 @@ fn take(
     }
     Ok(Received {
         messages: check.messages().into(),
-        retransmits: channel.info()?.total_retrans.into(),
+        retransmits: channel
+            .account()?
+            .map_or(0, |info| info.total_retrans.into()),
         named: inlet.named("dst_"),
     })
 }
@@ -264,7 +266,7 @@ pub(crate) fn send(
     let mut channels = Vec::new();
     for _ in 0..terms.knobs.streams {
         let mut channel = Tcp::connect(measure.peer, terms.options())?;
-        admission::hello_tcp(&mut channel, measure, visit)?;
+        admission::hello_stream(&mut channel, measure, visit)?;
         channels.push(channel);
     }
     let settings = channels[0].settings()?;
@@ -311,7 +313,7 @@ fn pour(
     shared: &Shared,
 ) -> Result<BTreeMap<String, String>> {
     let _ended = Ended(shared);
-    let mut outlet = Outlet::open(&channel, size)?;
+    let mut outlet = Outlet::open(&mut channel, size)?;
     let (mut bytes, mut next_look_ns) = (0, 0);
     loop {
         bytes += outlet.send_some(&mut channel, bytes)? as u64;

@@ -94,7 +94,7 @@ impl Terms {
     pub fn new(probe: Probe, path: Path, wait: Wait) -> Self {
         let second = 1_000_000_000;
         let large = match path {
-            Path::Tcp => 1 << 20,
+            Path::Tcp | Path::Unix | Path::Shm => 1 << 20,
             Path::Udp => 1_472,
         };
         let (size_bytes, samples_min, samples_max, warmup, budget_ns) = match probe {
@@ -139,12 +139,7 @@ impl Terms {
         for &size_bytes in &self.sizes_bytes {
             self.check_size(size_bytes)?;
         }
-        if self.path == Path::Udp && self.knobs.congestion.is_some() {
-            return refuse(
-                "UDP has no congestion control".into(),
-                "leave the congestion control out",
-            );
-        }
+        self.check_knobs()?;
         if !self.path.methods().contains(&self.method) {
             return refuse(
                 format!("{} has no method {}", self.path, self.method),
@@ -206,6 +201,34 @@ impl Terms {
             return refuse(
                 format!("a {name} probe by {} takes whole messages", self.path),
                 "leave `chunk` and `lowat` out, which are for a stream by TCP",
+            );
+        }
+        Ok(())
+    }
+
+    fn check_knobs(&self) -> Result<()> {
+        let refuse = |what: &str, remedy| {
+            let what = what.into();
+            Err(Error::Terms { what, remedy })
+        };
+        let knobs = &self.knobs;
+        if self.path == Path::Udp && knobs.congestion.is_some() {
+            return refuse(
+                "UDP has no congestion control",
+                "leave the congestion control out",
+            );
+        }
+        if self.path.is_within_machine() && (knobs.congestion.is_some() || knobs.streams > 1) {
+            return refuse(
+                "within one machine there is one stream, without congestion control",
+                "leave the knobs `congestion` and `streams` out for unix and shm",
+            );
+        }
+        let has_buffers = knobs.send_buffer_bytes.is_some() || knobs.recv_buffer_bytes.is_some();
+        if self.path == Path::Shm && has_buffers {
+            return refuse(
+                "shared memory has no socket buffers",
+                "leave the knobs `sndbuf` and `rcvbuf` out for shm",
             );
         }
         Ok(())
@@ -309,6 +332,7 @@ impl Terms {
             patience: self.patience(),
             method: self.method,
             knobs: self.knobs.clone(),
+            message_bytes: self.sizes_bytes.iter().copied().max().unwrap_or(1) as usize,
         }
     }
 
@@ -339,7 +363,7 @@ mod tests {
             Probe::Stream,
             Probe::Message,
         ] {
-            for path in [Path::Tcp, Path::Udp] {
+            for &path in Path::ALL {
                 usual(probe, path).check().unwrap();
             }
         }
@@ -474,6 +498,12 @@ mod tests {
             bad.knobs = Knobs::parse(&[(name.into(), value.into())].into()).unwrap();
             refused(bad, said);
         }
+        let mut bad = usual(Probe::Latency, Path::Shm);
+        bad.knobs.recv_buffer_bytes = Some(4_096);
+        refused(bad, "no socket buffers");
+        let mut bad = usual(Probe::Stream, Path::Unix);
+        bad.knobs.streams = 2;
+        refused(bad, "within one machine");
         let mut bad = usual(Probe::Startup, Path::Tcp);
         (bad.parts, bad.patience_ns) = (true, bad.idle_ns);
         refused(bad, "outlasts the patience");

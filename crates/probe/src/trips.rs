@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use sonde_channel::{Channel, Losses, Path, Tcp, Udp, payload};
+use sonde_channel::{Aligned, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload};
 use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_stats::{Series, median_rank_interval};
 use sonde_sys::clock::monotonic_ns;
@@ -33,8 +33,8 @@ const CONFIDENCE: f64 = 0.95;
 /// Round trips of one size under way.
 struct Trips<'a> {
     measure: &'a Measure,
-    ping: Vec<u8>,
-    pong: Vec<u8>,
+    ping: Aligned,
+    pong: Aligned,
     sequence: u32,
 }
 
@@ -42,8 +42,11 @@ impl<'a> Trips<'a> {
     fn new(measure: &'a Measure, size: usize) -> Self {
         Self {
             measure,
-            ping: payload::message(size),
-            pong: vec![0; measure.terms.answer_bytes(size)],
+            ping: Aligned::new(payload::message(size), &measure.terms.knobs),
+            pong: Aligned::new(
+                vec![0; measure.terms.answer_bytes(size)],
+                &measure.terms.knobs,
+            ),
             sequence: 0,
         }
     }
@@ -94,8 +97,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     };
     for visit in Visit::all(&measure.terms) {
         let size = match measure.terms.path {
-            Path::Tcp => tcp(measure, visit, &mut measured)?,
+            Path::Tcp => stream::<Tcp>(measure, visit, &mut measured)?,
             Path::Udp => udp(measure, visit, &mut measured)?,
+            Path::Unix => stream::<Unix>(measure, visit, &mut measured)?,
+            Path::Shm => stream::<Shm>(measure, visit, &mut measured)?,
         };
         measured.sizes.push(size);
     }
@@ -107,18 +112,26 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     Ok(measured)
 }
 
-fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
+fn stream<C: ByteStream>(
+    measure: &Measure,
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<SizeMeasured> {
     let terms = &measure.terms;
-    let mut channel = Tcp::connect(measure.peer, terms.options())?;
-    admission::hello_tcp(&mut channel, measure, visit)?;
+    let mut channel = C::connect(measure.peer, terms.options())?;
+    admission::hello_stream(&mut channel, measure, visit)?;
     channel.use_method()?;
     let size = terms.sizes_bytes[visit.size];
     let mut trips = Trips::new(measure, size as usize);
-    let before = channel.info()?.total_retrans;
+    let retransmits = |channel: &C| -> Result<Option<u64>> {
+        Ok(channel.account()?.map(|info| info.total_retrans.into()))
+    };
+    let before = retransmits(&channel)?;
     let watch = Watch::begin()?;
     let times = trips.all(&mut channel, |_, _| Ok(()))?;
-    let retransmits = channel.info()?.total_retrans - before;
-    watch.end(&mut measured.interference, Some(retransmits.into()))?;
+    let after = retransmits(&channel)?;
+    let between = after.zip(before).map(|(after, before)| after - before);
+    watch.end(&mut measured.interference, between)?;
     measured.settings.extend(channel.settings()?.named("src_"));
     Ok(times.measured(terms, size))
 }

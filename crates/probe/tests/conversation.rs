@@ -55,6 +55,9 @@ fn startup_whole_is_one_time_for_each_size() {
         (Path::Tcp, Wait::Poll),
         (Path::Udp, Wait::Block),
         (Path::Udp, Wait::Poll),
+        (Path::Unix, Wait::Block),
+        (Path::Shm, Wait::Block),
+        (Path::Shm, Wait::Poll),
     ] {
         let outcome = have(Terms {
             sizes_bytes: vec![64, 1, 20_000],
@@ -76,7 +79,13 @@ fn startup_whole_is_one_time_for_each_size() {
 
 #[test]
 fn startup_in_parts_has_its_steps_in_order() {
-    for (path, circuits) in [(Path::Tcp, false), (Path::Tcp, true), (Path::Udp, true)] {
+    for (path, circuits) in [
+        (Path::Tcp, false),
+        (Path::Tcp, true),
+        (Path::Udp, true),
+        (Path::Unix, false),
+        (Path::Shm, false),
+    ] {
         let outcome = have(Terms {
             sizes_bytes: vec![64],
             parts: true,
@@ -92,7 +101,7 @@ fn startup_in_parts_has_its_steps_in_order() {
             .map(|row| row.step.unwrap())
             .collect();
         let mut wanted = vec![Step::Neighbour, Step::Vc];
-        wanted.extend((path == Path::Tcp).then_some(Step::Connect));
+        wanted.extend((path != Path::Udp).then_some(Step::Connect));
         wanted.extend([Step::First, Step::Second, Step::Idle]);
         assert_eq!(steps, wanted);
         let of = |step| find(size, Quantity::StartupNs, Phase::Cold, Some(step));
@@ -118,6 +127,9 @@ fn latency_is_half_a_round_trip_and_its_first_is_apart() {
         (Path::Tcp, Wait::Poll, vec![100_000]),
         (Path::Udp, Wait::Block, vec![65_507, 1, 1_472]),
         (Path::Udp, Wait::Poll, vec![1_000]),
+        (Path::Unix, Wait::Block, vec![1, 100_000]),
+        (Path::Shm, Wait::Block, vec![1, 64, 1 << 20]),
+        (Path::Shm, Wait::Poll, vec![8, 100_000]),
     ] {
         let terms = Terms {
             sizes_bytes: sizes.clone(),
@@ -196,6 +208,8 @@ fn message_has_everything_in_its_time() {
         (Path::Tcp, Wait::Block, vec![1_024, 4 << 20]),
         (Path::Tcp, Wait::Poll, vec![64 << 10]),
         (Path::Udp, Wait::Block, vec![1, 1_472, 60_000]),
+        (Path::Unix, Wait::Poll, vec![64 << 10]),
+        (Path::Shm, Wait::Block, vec![1, 4 << 20]),
     ] {
         let terms = Terms {
             sizes_bytes: sizes.clone(),
@@ -416,6 +430,66 @@ fn stream_udp_accounts_for_every_datagram() {
         assert_eq!(one(Quantity::DuplicatedShare), 0);
         one(Quantity::ReorderedShare);
         println!("udp {} B: {} millionths lost", size.size_bytes, lost);
+    }
+}
+
+#[test]
+fn segments_and_alignments_carry_every_kind() {
+    for (method, align, verify) in [
+        (Method::Segment, None, true),
+        (Method::Segment, Some(1), false),
+        (Method::Plain, Some(63), true),
+    ] {
+        for probe in [
+            Probe::Startup,
+            Probe::Latency,
+            Probe::Message,
+            Probe::Stream,
+        ] {
+            let knobs = Knobs {
+                align,
+                ..Knobs::default()
+            };
+            let sizes = match probe {
+                Probe::Stream => vec![3 << 20],
+                _ => vec![8, 48, 49, 5_000, 1 << 20],
+            };
+            let outcome = have(Terms {
+                sizes_bytes: sizes.clone(),
+                samples_min: 30,
+                samples_max: 30,
+                method,
+                knobs,
+                verify,
+                ..Terms::new(probe, Path::Shm, Wait::Block)
+            });
+            assert_eq!(outcome.sizes.len(), sizes.len());
+            let room = &outcome.settings["src_send_buffer_bytes"];
+            let is_room = room.parse::<u64>().unwrap() >= *sizes.iter().max().unwrap();
+            assert_eq!(is_room, method == Method::Segment, "{probe:?} {room}");
+            for row in outcome.sizes.iter().flat_map(|size| &size.measurements) {
+                assert!(row.series.count() > 0, "{probe:?} {row:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn streams_within_one_machine_are_rated_by_their_receiver() {
+    for (path, wait) in [
+        (Path::Unix, Wait::Block),
+        (Path::Shm, Wait::Block),
+        (Path::Shm, Wait::Poll),
+    ] {
+        let outcome = have(Terms {
+            sizes_bytes: vec![70_000],
+            verify: true,
+            ..Terms::new(Probe::Stream, path, wait)
+        });
+        let size = only(&outcome);
+        let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
+        assert!(one(Quantity::ThroughputBps) > 0 && one(Quantity::CpuDstNsPerByte) > 0);
+        assert_eq!(size.measurements.len(), 3);
     }
 }
 

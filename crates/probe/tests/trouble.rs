@@ -20,7 +20,7 @@ fn a_link_carries_one_conversation_after_another() {
         Probe::Message,
         Probe::Startup,
     ] {
-        for path in [Path::Tcp, Path::Udp] {
+        for &path in Path::ALL {
             let terms = Terms {
                 sizes_bytes: vec![1, 100],
                 probe,
@@ -49,7 +49,7 @@ fn a_link_carries_one_conversation_after_another() {
 #[test]
 fn a_wrong_token_is_refused_and_the_right_one_still_served() {
     for probe in [Probe::Startup, Probe::Latency] {
-        for path in [Path::Tcp, Path::Udp] {
+        for &path in Path::ALL {
             let (mut client, mut server) = agents();
             let terms = Terms {
                 probe,
@@ -74,7 +74,7 @@ fn a_wrong_token_is_refused_and_the_right_one_still_served() {
 
 #[test]
 fn nobody_with_the_token_is_an_error() {
-    for path in [Path::Tcp, Path::Udp] {
+    for &path in Path::ALL {
         let (mut client, mut server) = agents();
         let terms = impatient(Probe::Latency, path);
         let peer = serve(&mut server.link, &terms, "right");
@@ -94,7 +94,7 @@ fn nobody_with_the_token_is_an_error() {
 
 #[test]
 fn another_size_is_an_integrity_error() {
-    for path in [Path::Tcp, Path::Udp] {
+    for &path in Path::ALL {
         let (mut client, mut server) = agents();
         let terms = Terms {
             sizes_bytes: vec![64],
@@ -156,6 +156,9 @@ fn a_killed_server_is_reported_in_time() {
         (Path::Tcp, Wait::Block),
         (Path::Udp, Wait::Block),
         (Path::Udp, Wait::Poll),
+        (Path::Unix, Wait::Block),
+        (Path::Shm, Wait::Block),
+        (Path::Shm, Wait::Poll),
     ] {
         let (mut client, mut server) = agents();
         let terms = Terms {
@@ -194,7 +197,7 @@ fn a_killed_server_is_reported_in_time() {
 
 #[test]
 fn a_killed_client_is_reported_in_time() {
-    for path in [Path::Tcp, Path::Udp] {
+    for &path in Path::ALL {
         let (mut client, mut server) = agents();
         let terms = Terms {
             budget_ns: 60_000_000_000,

@@ -74,7 +74,32 @@ pub struct Block {
     pub estimate_ns: u64,
 }
 
+/// Why a path cannot be had between these hosts, with the remedy.
+fn apart(site: &Site, path: Path) -> Option<String> {
+    let hosts = match site.testbed {
+        Testbed::Local => return None,
+        Testbed::Lab => "the lab's hosts are apart like machines",
+        _ => "these are different machines",
+    };
+    path.is_within_machine().then(|| {
+        format!("{path} joins processes of one machine, and {hosts}: use `--testbed local`")
+    })
+}
+
 impl Block {
+    /// Leaves it out, saying why in its cells.
+    fn skip(&mut self, reason: &str) {
+        (self.launches, self.estimate_ns) = (0, 0);
+        for cell in &mut self.cells {
+            cell.skipped = Some(reason.into());
+        }
+    }
+
+    /// Why it is left out, if it is.
+    pub fn skipped(&self) -> Option<&str> {
+        self.cells.iter().find_map(|cell| cell.skipped.as_deref())
+    }
+
     /// What its rows are about.
     pub fn quantity(&self) -> Quantity {
         match self.kind {
@@ -93,6 +118,9 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     let mut all = Vec::new();
     for (index, site) in sites.iter().enumerate() {
         for probe in &plan.probes {
+            if probe.floor && site.testbed != Testbed::Local {
+                continue;
+            }
             for path in &probe.path {
                 let headers = networks::headers(site.profile.unwrap_or(Profile::MODERN));
                 let payload = site
@@ -145,6 +173,9 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         estimate_ns,
                     };
                     block.cells = cells(site, &block)?;
+                    if let Some(reason) = apart(site, *path) {
+                        block.skip(&reason);
+                    }
                     all.push(block);
                 }
             }
@@ -328,8 +359,9 @@ mod tests {
     #[test]
     fn blocks_are_the_product() {
         let blocks = blocks(&plan(Effort::Usual), &usual()).unwrap();
-        // Start-up and latency by two paths, messages and streams by TCP, streams by UDP; on six networks.
-        assert_eq!(blocks.len(), 6 * 7);
+        // Start-up and latency by two paths, messages and streams by TCP, streams by UDP; on six networks. Here, by two
+        // paths within this machine, latency by both waits and streams.
+        assert_eq!(blocks.len(), 6 * 7 + 2 * 2 + 2);
         let ids: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.cells)
@@ -350,6 +382,30 @@ mod tests {
             .filter(|block| block.mode == Some(Mode::Stream));
         assert!(streams.clone().all(|block| block.cells.len() == 1));
         assert!(streams.clone().any(|block| block.launches == 2));
+    }
+
+    #[test]
+    fn what_joins_one_machine_is_skipped_between_others() {
+        let mut plan = plan(Effort::Usual);
+        plan.probes.truncate(1);
+        plan.probes[0].path = vec![Path::Tcp, Path::Shm];
+        let blocks = blocks(&plan, &[loopback(), site("ethernet-100")]).unwrap();
+        let skipped: Vec<_> = blocks
+            .iter()
+            .map(|block| (block.site, block.path, block.skipped().is_some()))
+            .collect();
+        assert_eq!(
+            skipped,
+            [
+                (0, Path::Tcp, false),
+                (0, Path::Shm, false),
+                (1, Path::Tcp, false),
+                (1, Path::Shm, true)
+            ]
+        );
+        let reason = blocks[3].skipped().unwrap();
+        assert!(reason.contains("use `--testbed local`"), "{reason}");
+        assert!(blocks[3].launches == 0 && blocks[3].estimate_ns == 0);
     }
 
     #[test]

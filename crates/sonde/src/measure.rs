@@ -74,6 +74,7 @@ impl Task {
         for bed in beds {
             bed.fleet.stop().map_err(Failure::cannot)?;
         }
+        let nothing = all_skipped(&run);
         let trouble = match (end, kept) {
             (End::NotKept(error), _) | (_, Err(error)) => Some(error.to_string()),
             (End::Interrupted, _) => {
@@ -84,6 +85,9 @@ impl Task {
             }
             (End::Tried, Ok(())) => None,
         };
+        if let Some(reason) = nothing {
+            eprintln!("sonde: nothing could be measured: {reason}");
+        }
         self.finish(&run, trouble)
     }
 
@@ -472,7 +476,8 @@ impl Bed {
         };
         let profile = self.site.profile.unwrap_or(Profile::MODERN);
         let mut points = BTreeSet::new();
-        for block in blocks.iter().filter(|block| block.site == index) {
+        let here = |block: &&Block| block.site == index && block.skipped().is_none();
+        for block in blocks.iter().filter(here) {
             for size in &block.terms.sizes_bytes {
                 let size = (block.mode != Some(Mode::Stream)).then_some(*size);
                 points.insert((block.path, block.quantity(), size));
@@ -486,6 +491,16 @@ impl Bed {
         self.network = network;
         Ok(())
     }
+}
+
+/// Why there is nothing to measure at all, where every cell was left out.
+fn all_skipped(run: &Run) -> Option<&str> {
+    let reasons: Option<Vec<&str>> = run
+        .cells
+        .iter()
+        .map(|cell| cell.skipped.as_deref())
+        .collect();
+    reasons?.first().copied()
 }
 
 /// Where pollers outnumber the CPUs.

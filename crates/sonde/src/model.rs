@@ -24,7 +24,8 @@ const HANDSHAKE: Bytes = Bytes(60);
 /// The layer-3 frames of a message.
 pub fn frames(path: Path, size: u64, mtu: u64, headers: Headers) -> Vec<Bytes> {
     let (mut left, most, header) = match path {
-        Path::Tcp => {
+        // Within one machine there are no frames: sizes around a frame are TCP's, so that rows stand side by side.
+        Path::Tcp | Path::Unix | Path::Shm => {
             let segment = headers.segment(Bytes(mtu)).0;
             (size, segment, mtu - segment)
         }
@@ -44,7 +45,7 @@ pub fn frames(path: Path, size: u64, mtu: u64, headers: Headers) -> Vec<Bytes> {
 /// User bytes of the largest message in one frame.
 pub fn frame_payload(path: Path, mtu: u64, headers: Headers) -> u64 {
     match path {
-        Path::Tcp => headers.segment(Bytes(mtu)).0,
+        Path::Tcp | Path::Unix | Path::Shm => headers.segment(Bytes(mtu)).0,
         // The loopback's frames are larger than any datagram.
         Path::Udp => mtu
             .saturating_sub(IP + UDP)
@@ -111,7 +112,7 @@ impl Bounds<'_> {
         let message = self.one_way(path, size)? + self.one_way(path, size)?;
         Ok(question
             + match path {
-                Path::Tcp => {
+                Path::Tcp | Path::Unix | Path::Shm => {
                     let syn = first(HANDSHAKE).map_err(Failure::cannot)?;
                     syn + networks::one_way(self.spec, HANDSHAKE)? + message
                 }
@@ -145,6 +146,7 @@ impl Bounds<'_> {
                     let payload = frame_payload(path, self.spec.mtu, self.headers());
                     sonde_link::udp_max(self.spec, Bytes(payload))
                 }
+                Path::Unix | Path::Shm => None,
             },
             _ => None,
         };

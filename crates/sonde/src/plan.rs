@@ -197,6 +197,9 @@ pub struct ProbePlan {
     /// How both sides wait.
     #[serde(default = "block")]
     pub wait: Vec<Wait>,
+    /// Only within this machine, as a floor beside what is measured between hosts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub floor: bool,
     /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`.
     pub size: Vec<String>,
     /// Launches of these cells, instead of the plan's.
@@ -294,6 +297,7 @@ impl ProbePlan {
             path: path.to_vec(),
             method: Vec::new(),
             wait: block(),
+            floor: false,
             size: size.iter().map(|size| (*size).into()).collect(),
             launches: None,
             samples: None,
@@ -422,6 +426,28 @@ fn expand(
 
 const BOTH: [Path; 2] = [Path::Tcp, Path::Udp];
 
+/// What this machine's memory and kernel do without a network: by both waits, since polled memory is the least of all.
+fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
+    let paths = [Path::Unix, Path::Shm];
+    let mut latency = ProbePlan::new(ProbeKind::Latency, &paths, &["8", "4KiB", "60KiB"]);
+    latency.wait = vec![Wait::Block, Wait::Poll];
+    (latency.budget, latency.samples) = (budget, Some(3_000));
+    let mut stream = ProbePlan::new(ProbeKind::Throughput, &paths, &["64KiB"]);
+    stream.budget = Some(Span::secs(1));
+    if effort != Effort::Thorough {
+        stream.launches = Some(2);
+    }
+    let probes = match effort {
+        Effort::Quick => vec![latency],
+        _ => vec![latency, stream],
+    };
+    let floor = |probe| ProbePlan {
+        floor: true,
+        ..probe
+    };
+    probes.into_iter().map(floor).collect()
+}
+
 impl Plan {
     /// The main job on a testbed: cold, warm, single messages and streams, by TCP and UDP.
     ///
@@ -463,11 +489,14 @@ impl Plan {
             // Streams take most of the time: those of datagrams are made twice, and have no interval.
             udp.launches = Some(2);
         }
+        let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
         if !quick {
             probes.push(udp);
         }
-        let floors = testbed.kind == Kind::Lab;
+        if testbed.kind != Kind::Hosts {
+            probes.extend(within_machine(budget, effort));
+        }
         let networks = match testbed.kind {
             Kind::Lab => NETWORKS
                 .map(|name| NetworkPlan { name: name.into() })

@@ -25,6 +25,7 @@ pub mod netlink;
 pub mod packet;
 pub mod process;
 pub mod pty;
+pub mod shared;
 pub mod socket;
 pub mod sysctl;
 pub mod tap;

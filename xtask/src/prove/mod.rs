@@ -9,6 +9,7 @@ mod again;
 mod blast;
 mod cold;
 mod delay;
+mod floor;
 mod forward;
 mod gate;
 mod hosts;
@@ -20,6 +21,7 @@ mod parity;
 mod peers;
 mod rtt;
 mod shapers;
+mod shm;
 mod svc;
 mod table;
 mod tcp;
@@ -119,6 +121,11 @@ const SECTIONS: [(&str, &str, Measure); 16] = [
         "transports",
         "Every way of moving bytes, beside the tools known for it",
         transports::measure,
+    ),
+    (
+        "shm",
+        "Shared memory costs little more than its cache lines",
+        shm::measure,
     ),
 ];
 

@@ -19,7 +19,9 @@ pub enum ProbeTask {
     /// Warm: half a round trip against size.
     #[command(after_help = "Examples:
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
-  sonde probe latency --testbed hosts:a,b --wait block,poll")]
+  sonde probe latency --testbed hosts:a,b --wait block,poll
+  sonde probe latency --testbed local --path shm,unix --method plain,segment --wait poll --size 8
+  sonde probe latency --testbed local --path shm --with align=0,1 --size 64..4KiB")]
     Latency(ChannelOptions),
     /// Bits a second, of a stream or of single messages.
     #[command(after_help = "Examples:
@@ -42,14 +44,15 @@ pub enum ProbeTask {
 pub struct ChannelOptions {
     #[command(flatten)]
     pub common: Common,
-    /// By which path: tcp, udp.
+    /// By which path: tcp, udp; within one machine (`--testbed local`) also unix, shm.
     #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
     pub paths: Vec<Path>,
-    /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring.
+    /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring;
+    /// by shm segment.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
     pub methods: Vec<Method>,
     /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
-    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no).
+    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no), align.
     #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
     pub knobs: Vec<(String, Vec<String>)>,
     /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu. Without it: 1 B, and 1 MiB for
@@ -103,6 +106,7 @@ impl ChannelOptions {
             path: vec![*path],
             method: self.methods.clone(),
             wait: vec![Wait::Block],
+            floor: false,
             size: if self.sizes.is_empty() {
                 vec![usual_size(kind, *path).into()]
             } else {
@@ -143,7 +147,7 @@ impl ChannelOptions {
 
 fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
     match (kind, path) {
-        (ProbeKind::Throughput, Path::Tcp) => "1MiB",
+        (ProbeKind::Throughput, Path::Tcp | Path::Unix | Path::Shm) => "1MiB",
         (ProbeKind::Throughput, Path::Udp) => "mtu",
         _ => "1",
     }

@@ -1,0 +1,154 @@
+//! Byte streams, whatever carries them: what a conversation needs of one, and of who waits for one.
+//!
+//! Checked: `tests/conversation.rs` of `probe`, each kind over each path.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use sonde_sys::socket::TcpInfo;
+
+use crate::{Acceptor, Channel, Options, Result, Tcp};
+
+/// A channel on which messages are bytes in order, and nothing is lost.
+pub trait ByteStream: Channel + Sized {
+    /// Connects to `peer`; of what stays within one machine, its port names it.
+    ///
+    /// # Errors
+    /// The peer refuses or does not answer within the patience; an option does not take.
+    fn connect(peer: SocketAddr, options: Options) -> Result<Self>;
+
+    /// The other end.
+    fn peer(&self) -> SocketAddr;
+
+    /// Sends some of `bytes`, waiting until that is possible; returns how many.
+    ///
+    /// # Errors
+    /// The peer is gone, or took nothing for the patience.
+    fn send_some(&mut self, bytes: &[u8]) -> Result<usize>;
+
+    /// Receives what there is, waiting until there is some; zero at the end of the stream.
+    ///
+    /// # Errors
+    /// The peer is gone, or nothing came for the patience.
+    fn recv_some(&mut self, buffer: &mut [u8]) -> Result<usize>;
+
+    /// Receives what there is without waiting; `None` when there is nothing yet, zero at the end of the stream.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    fn recv_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>>;
+
+    /// Says that nothing more will be sent; what the peer sends can still be received.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    fn end(&mut self) -> Result<()>;
+
+    /// Ends both directions after the peer ended its own, so that nothing is under way any more.
+    ///
+    /// # Errors
+    /// The peer still sends, or does not end within the patience.
+    fn end_in_silence(&mut self) -> Result<()>;
+
+    /// The kernel's account of the connection, where it keeps one.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    fn account(&self) -> Result<Option<TcpInfo>>;
+
+    /// What it was asked to be.
+    fn options(&self) -> &Options;
+
+    /// The TCP connection that it is, for methods that TCP alone has.
+    fn as_tcp(&mut self) -> Option<&mut Tcp> {
+        None
+    }
+
+    /// From here on whole messages go by the channel's method, from this thread only.
+    ///
+    /// # Errors
+    /// The kernel has not what the method needs.
+    fn use_method(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Who waits for connections.
+pub trait Listener: AsFd {
+    /// What comes.
+    type Stream: ByteStream + Send;
+
+    /// The address with its port.
+    fn local(&self) -> SocketAddr;
+
+    /// Waits for the next connection; `Ok(None)` when `stop` can be read before one comes.
+    ///
+    /// # Errors
+    /// No connection within `patience`.
+    fn accept(
+        &mut self,
+        stop: Option<BorrowedFd<'_>>,
+        patience: Duration,
+    ) -> Result<Option<Self::Stream>>;
+}
+
+impl ByteStream for Tcp {
+    fn connect(peer: SocketAddr, options: Options) -> Result<Self> {
+        Self::connect(peer, options)
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer()
+    }
+
+    #[inline]
+    fn send_some(&mut self, bytes: &[u8]) -> Result<usize> {
+        self.send_some(bytes)
+    }
+
+    #[inline]
+    fn recv_some(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        self.recv_some(buffer)
+    }
+
+    fn recv_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
+        self.recv_now(buffer)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end_in_silence(&mut self) -> Result<()> {
+        self.end_in_silence()
+    }
+
+    fn account(&self) -> Result<Option<TcpInfo>> {
+        self.info().map(Some)
+    }
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn as_tcp(&mut self) -> Option<&mut Tcp> {
+        Some(self)
+    }
+
+    fn use_method(&mut self) -> Result<()> {
+        self.use_method()
+    }
+}
+
+impl Listener for Acceptor {
+    type Stream = Tcp;
+
+    fn local(&self) -> SocketAddr {
+        self.local()
+    }
+
+    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, patience: Duration) -> Result<Option<Tcp>> {
+        self.accept(stop, patience)
+    }
+}

@@ -1,0 +1,150 @@
+//! What two cores can do at best: how long a cache line takes from one to the other, and how fast one copies what the other
+//! wrote.
+//!
+//! Model:   two threads, each bound to a CPU of its own. A line: each stores into a word of its own what it saw in the
+//!          other's, half of a round trip, the median over the parts of a batch. A copy: one writes a piece, the other copies it into memory of
+//!          its own, in turns, and only the copy is timed; of the sizes of pieces the fastest counts.
+//! Units:   nanoseconds; bits a second.
+//! Checked: `floors_are_there`.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::prove::median;
+
+/// A batch is so many parts of so many round trips: a part in which a core was taken away is not in the middle.
+const PARTS: usize = 201;
+const TRIPS: u64 = 100;
+const PIECES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20];
+const COPIED_BYTES: usize = 64 << 20;
+
+/// A word in a pair of lines of its own.
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+impl Line {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn wait_for(&self, value: u64) {
+        while self.0.load(Ordering::Acquire) != value {}
+    }
+
+    fn store(&self, value: u64) {
+        self.0.store(value, Ordering::Release);
+    }
+}
+
+/// The two CPUs that sonde's own ends get on this machine.
+fn cpus() -> Result<[usize; 2]> {
+    let online = sonde_sys::cpu::online()?;
+    let dst = *online
+        .get(online.len() / 2)
+        .filter(|_| online.len() > 1)
+        .context("two cores need two CPUs: allow this process another")?;
+    Ok([online[0], dst])
+}
+
+/// Plays two parts, each on its CPU.
+fn play<T: Send>(one: impl FnOnce() -> T + Send, other: impl FnOnce() + Send) -> Result<T> {
+    let [src, dst] = cpus()?;
+    std::thread::scope(|scope| {
+        let other = scope.spawn(move || sonde_sys::cpu::pin(&[dst]).map(|()| other()));
+        let one = scope.spawn(move || sonde_sys::cpu::pin(&[src]).map(|()| one()));
+        let ended = (one.join(), other.join());
+        let (Ok(one), Ok(other)) = ended else {
+            anyhow::bail!("a part of the floor panicked");
+        };
+        other.context("binding a thread to its CPU")?;
+        one.context("binding a thread to its CPU")
+    })
+}
+
+/// The way of a line from core to core: half a round trip in nanoseconds, the median of one batch.
+pub fn line_ns() -> Result<f64> {
+    let (ping, pong) = (Line::new(), Line::new());
+    play(
+        || {
+            let trips = |from: u64, to: u64| {
+                for number in from..=to {
+                    ping.store(number);
+                    pong.wait_for(number);
+                }
+            };
+            let parts = (0..PARTS as u64).map(|part| {
+                let begin = Instant::now();
+                trips(part * TRIPS + 1, (part + 1) * TRIPS);
+                begin.elapsed().as_nanos() as f64 / TRIPS as f64 / 2.0
+            });
+            median(parts.collect())
+        },
+        || {
+            for number in 1..=PARTS as u64 * TRIPS {
+                ping.wait_for(number);
+                pong.store(number);
+            }
+        },
+    )
+}
+
+/// The fastest copy by one core of what the other wrote, over all sizes of pieces, in bits a second: the median over many
+/// copies of each.
+pub fn copy_bps() -> Result<f64> {
+    let mut best = 0.0f64;
+    for piece in PIECES {
+        best = best.max(copy_of(piece)?);
+    }
+    Ok(best)
+}
+
+fn copy_of(piece: usize) -> Result<f64> {
+    let turns = (COPIED_BYTES / piece) as u64;
+    let shared = Mutex::new(vec![0u8; piece]);
+    let (written, copied) = (Line::new(), Line::new());
+    play(
+        || {
+            let mut own = vec![1u8; piece];
+            let mut times = Vec::with_capacity(turns as usize);
+            for turn in 1..=turns {
+                written.wait_for(turn);
+                if let Ok(shared) = shared.lock() {
+                    let begin = Instant::now();
+                    own.copy_from_slice(&shared);
+                    times.push(std::hint::black_box(&begin).elapsed().as_nanos() as f64);
+                }
+                std::hint::black_box(&mut own);
+                copied.store(turn);
+            }
+            piece as f64 * 8e9 / median(times).max(1.0)
+        },
+        || {
+            for turn in 1..=turns {
+                if let Ok(mut shared) = shared.lock() {
+                    shared.fill(turn as u8);
+                }
+                written.store(turn);
+                copied.wait_for(turn);
+            }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floors_are_there() {
+        if cpus().is_err() {
+            println!("skipped: two CPUs");
+            return;
+        }
+        let (line, copy) = (line_ns().unwrap(), copy_of(64 << 10).unwrap());
+        println!("a line {line:.1} ns, a copy {:.1} Gb/s", copy / 1e9);
+        assert!(line > 1.0 && copy > 1e6);
+    }
+}
