@@ -1,4 +1,4 @@
-//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets.
+//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets, and `packet`, past its protocols.
 //!
 //! Model:   a message has an exact size that both sides know. A wait ends with the message, with the peer's end, or after
 //!          the channel's patience without progress: none is unbounded. Settings are made, then read back.
@@ -10,6 +10,7 @@
 
 mod error;
 mod knobs;
+mod packet;
 mod path;
 pub mod payload;
 mod settings;
@@ -19,6 +20,7 @@ mod wait;
 
 pub use error::{Error, Result};
 pub use knobs::{BadKnob, Knobs};
+pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role};
 pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};

@@ -15,6 +15,8 @@ pub enum Path {
     Tcp,
     /// Datagrams by UDP.
     Udp,
+    /// Whole frames by packet sockets, past TCP, UDP and IP.
+    Packet,
 }
 
 /// How bytes are handed over.
@@ -23,6 +25,8 @@ pub enum Path {
 pub enum Method {
     /// One call and one copy for each message.
     Plain,
+    /// Slots that are shared with the kernel.
+    Ring,
 }
 
 /// A text that names nothing.
@@ -39,13 +43,14 @@ pub struct Unnamed {
 
 impl Path {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp];
+    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp, Self::Packet];
 
-    /// As it is written: `tcp`, `udp`.
+    /// As it is written: `tcp`, `udp`, `packet`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
+            Self::Packet => "packet",
         }
     }
 
@@ -54,18 +59,20 @@ impl Path {
         match self {
             Self::Tcp => &[Method::Plain],
             Self::Udp => &[Method::Plain],
+            Self::Packet => &[Method::Plain, Method::Ring],
         }
     }
 }
 
 impl Method {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Plain];
+    pub const ALL: &'static [Self] = &[Self::Plain, Self::Ring];
 
-    /// As it is written: `plain`.
+    /// As it is written: `plain`, `ring`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Ring => "ring",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over `tcp` and `udp`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over `tcp`, `udp` and `packet`.
 //!
 //! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
 //!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its
@@ -18,6 +18,7 @@ mod facts;
 pub mod frame;
 mod link;
 mod meter;
+mod packet;
 mod seen;
 mod serve;
 mod startup;
@@ -35,4 +36,4 @@ pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,
 };
-pub use terms::{Probe, SAMPLES_MAX, SIZES_MAX, Terms};
+pub use terms::{NO_START, Probe, SAMPLES_MAX, SIZES_MAX, Terms};

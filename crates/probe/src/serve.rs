@@ -23,7 +23,7 @@ use crate::seen::Seen;
 use crate::talk::{Serve, Served, SizeServed};
 use crate::watch::Watch;
 use crate::{Error, Probe, Result};
-use crate::{circuit, startup};
+use crate::{circuit, packet, startup};
 
 const RECV_BUFFER_BYTES: usize = 256 << 10;
 /// How often a sender by UDP is told again that its stream has been rated.
@@ -39,6 +39,8 @@ pub(crate) enum Port {
         datagrams: Option<UdpPort>,
     },
     Udp(UdpPort),
+    /// Of frames: the connection beside them.
+    Packet(Acceptor),
 }
 
 /// Opens the data port.
@@ -53,6 +55,7 @@ pub(crate) fn open(serve: &Serve) -> Result<Port> {
             datagrams: None,
         },
         Path::Udp => Port::Udp(UdpPort::bind(local, terms.options())?),
+        Path::Packet => Port::Packet(Acceptor::bind(local, packet::beside(terms))?),
     };
     startup::flush(serve.flush_neighbour.as_deref())?;
     Ok(port)
@@ -83,6 +86,7 @@ impl Port {
         match self {
             Self::Tcp { acceptor, .. } => acceptor.local().port(),
             Self::Udp(port) => port.local().port(),
+            Self::Packet(acceptor) => acceptor.local().port(),
         }
     }
 
@@ -94,21 +98,22 @@ impl Port {
                 datagrams,
             } => tcp(acceptor, datagrams, serve, stop),
             Self::Udp(port) => udp(port, serve, stop),
+            Self::Packet(acceptor) => packet::serve(acceptor, serve, stop),
         }
     }
 }
 
 /// The wait for the peer, with those who were turned away.
-struct Door<'a> {
+pub(crate) struct Door<'a> {
     serve: &'a Serve,
     local: SocketAddr,
-    since: Instant,
-    refused: u64,
+    pub(crate) since: Instant,
+    pub(crate) refused: u64,
     last: String,
 }
 
 impl<'a> Door<'a> {
-    fn new(serve: &'a Serve, local: SocketAddr) -> Self {
+    pub(crate) fn new(serve: &'a Serve, local: SocketAddr) -> Self {
         Self {
             serve,
             local,
@@ -118,7 +123,7 @@ impl<'a> Door<'a> {
         }
     }
 
-    fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.serve
             .terms
             .patience()
@@ -131,7 +136,7 @@ impl<'a> Door<'a> {
     }
 
     /// A time-out becomes the story of the wait.
-    fn closed(&self, error: sonde_channel::Error) -> Error {
+    pub(crate) fn closed(&self, error: sonde_channel::Error) -> Error {
         match error {
             sonde_channel::Error::Timeout { .. } => Error::NoPeer {
                 local: self.local,
@@ -144,7 +149,7 @@ impl<'a> Door<'a> {
     }
 
     /// Judges a hello by TCP and answers: the visit and the size of its messages, `None` for a stranger.
-    fn hello(&mut self, channel: &mut Tcp) -> Result<Option<(Visit, usize)>> {
+    pub(crate) fn hello(&mut self, channel: &mut Tcp) -> Result<Option<(Visit, usize)>> {
         let said = admission::recv_frame::<Say>(channel);
         let Ok(Say::Hello {
             token,

@@ -120,6 +120,8 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         let settings = match terms.path {
             Path::Tcp => cold.tcp(messages)?,
             Path::Udp => cold.udp(messages)?,
+            // Refused by the terms.
+            Path::Packet => return Err(crate::Error::Integrity(crate::NO_START.into())),
         };
         watch.end(&mut measured.interference, None)?;
         measured.settings.extend(settings.named("src_"));

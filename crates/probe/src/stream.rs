@@ -17,7 +17,7 @@ use crate::admission::{self, Reply, Visit};
 use crate::meter::LEAD_IN_NS;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
-use crate::{Error, Result, Terms};
+use crate::{Error, Result, Terms, packet};
 
 const PIECE_BYTES_MAX: usize = 1 << 20;
 /// How long the stream goes on when the receiver says nothing: it stood still, or its word was lost.
@@ -35,7 +35,7 @@ struct Mark {
 }
 
 /// What a stream is sent through.
-trait Pipe {
+pub(crate) trait Pipe {
     /// The kernel's account, where there is one.
     fn account(&self) -> Result<Option<TcpInfo>>;
     /// Whether the receiver has said that its window is over.
@@ -174,17 +174,23 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
                 let mut channel = Tcp::connect(measure.peer, terms.options())?;
                 admission::hello_tcp(&mut channel, measure, visit)?;
                 let sent = stream.tcp(&mut channel)?;
-                (sent, channel.settings()?)
+                (sent, channel.settings()?.named("src_"))
             }
             Path::Udp => {
                 let mut channel = Udp::connect(measure.peer, terms.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
-                let sent = stream.udp(&mut channel)?;
+                let sent = stream.numbered(&mut channel, |channel, message| {
+                    Ok(channel.send(message)?)
+                })?;
                 admission::end_udp(&mut channel, sent.messages, terms)?;
-                (sent, channel.settings()?)
+                (sent, channel.settings()?.named("src_"))
+            }
+            Path::Packet => {
+                let (sent, settings) = packet::blast(measure, visit, &mut stream)?;
+                (sent, settings.into_iter().collect())
             }
         };
-        measured.settings.extend(settings.named("src_"));
+        measured.settings.extend(settings);
         measured.sizes.push(SizeMeasured {
             size_bytes,
             measurements: Vec::new(),
@@ -196,7 +202,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     Ok(measured)
 }
 
-struct Stream<'a> {
+pub(crate) struct Stream<'a> {
     terms: &'a Terms,
     message: Vec<u8>,
     interference: &'a mut Interference,
@@ -229,12 +235,17 @@ impl Stream<'_> {
         })
     }
 
-    fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
+    /// Messages that are numbered, each sent by `send`.
+    pub(crate) fn numbered<P: Pipe>(
+        &mut self,
+        channel: &mut P,
+        mut send: impl FnMut(&mut P, &[u8]) -> Result<()>,
+    ) -> Result<Sent> {
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
         let (mut bytes, mut messages) = (0u64, 0u64);
         loop {
             payload::stamp(&mut self.message, messages as u32);
-            channel.send(&self.message)?;
+            send(channel, &self.message)?;
             messages += 1;
             bytes += self.message.len() as u64;
             if !schedule.on_sent(bytes, channel, self.interference)? {

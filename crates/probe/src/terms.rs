@@ -48,6 +48,9 @@ impl Probe {
     }
 }
 
+/// Why frames have no start-up.
+pub const NO_START: &str = "frames have no start-up: nothing is resolved or connected before the first one";
+
 /// What both sides agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,7 +98,7 @@ impl Terms {
         let second = 1_000_000_000;
         let large = match path {
             Path::Tcp => 1 << 20,
-            Path::Udp => 1_472,
+            Path::Udp | Path::Packet => 1_472,
         };
         let (size_bytes, samples_min, samples_max, warmup, budget_ns) = match probe {
             Probe::Startup => (1, 1, 1, 0, 10 * second),
@@ -139,6 +142,9 @@ impl Terms {
         for &size_bytes in &self.sizes_bytes {
             self.check_size(size_bytes)?;
         }
+        if self.path == Path::Packet && self.probe == Probe::Startup {
+            return refuse(NO_START.into(), "ask for latency, or for the start-up of tcp or udp");
+        }
         if self.path == Path::Udp && self.knobs.congestion.is_some() {
             return refuse(
                 "UDP has no congestion control".into(),
@@ -169,7 +175,7 @@ impl Terms {
                 "ask for at most 65,507 bytes",
             );
         }
-        if self.path == Path::Udp && self.probe == Probe::Stream && size < 8 {
+        if self.path != Path::Tcp && self.probe == Probe::Stream && size < 8 {
             return refuse(
                 format!("datagrams of {size} bytes have no room for a number"),
                 "ask for at least 8 bytes",

@@ -182,11 +182,11 @@ mod tests {
         }
         let lo = Netlink::open().unwrap().index("lo").unwrap();
         let (one, two) = (
-            FrameSocket::open(lo, 1).unwrap(),
-            FrameSocket::open(lo, 2).unwrap(),
+            FrameSocket::open(lo, 21).unwrap(),
+            FrameSocket::open(lo, 22).unwrap(),
         );
         let mut buffer = [0; 100];
-        for (from, to, role) in [(&two, &one, 1), (&one, &two, 2)] {
+        for (from, to, role) in [(&two, &one, 21), (&one, &two, 22)] {
             rustix::net::send(from, &frame(role), SendFlags::empty()).unwrap();
             let (_, size) = rustix::net::recv(to, &mut buffer, RecvFlags::empty()).unwrap();
             assert_eq!((size, buffer[ROLE_AT]), (60, role));

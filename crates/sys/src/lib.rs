@@ -27,6 +27,7 @@ pub mod process;
 pub mod pty;
 pub mod ring;
 pub mod socket;
+pub mod stamps;
 pub mod sysctl;
 pub mod tap;
 pub mod tbf;

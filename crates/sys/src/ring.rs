@@ -191,8 +191,13 @@ impl Ring {
         }
         self.status(index)
             .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+        if let Err(error) = self.kick() {
+            // The kernel stays at a slot that it refused.
+            self.status(index)
+                .store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+            return Err(error);
+        }
         self.next_send = (self.next_send + 1) % self.slots;
-        self.kick()?;
         Ok(true)
     }
 
