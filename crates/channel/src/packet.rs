@@ -437,6 +437,17 @@ impl Packet {
         }
     }
 
+    /// The transmission's number of a frame that was received past this end, with its message; `None` for what is refused.
+    pub fn open_frame(&self, frame: &[u8], message: &mut [u8]) -> Option<u64> {
+        let (head, body) = Head::read(frame)?;
+        let ours = head.mark == self.mark && head.role == self.role.other() as u8;
+        if !ours || body.len() != message.len() {
+            return None;
+        }
+        message.copy_from_slice(body);
+        Some(head.sequence)
+    }
+
     /// As [`recv_message`](Self::recv_message), of a transmission later than all before: a replay is refused.
     ///
     /// # Errors

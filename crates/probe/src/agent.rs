@@ -23,7 +23,7 @@ use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, serve, startup, stream,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, serve, startup, stream,
     trips,
 };
 
@@ -325,6 +325,7 @@ fn measure(request: &Measure) -> Result<Measured> {
         Probe::Startup => startup::measure(request),
         Probe::Latency | Probe::Message => trips::measure(request),
         Probe::Stream => stream::measure(request),
+        Probe::Anatomy => anatomy::measure(request),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over `tcp`, `udp` and `packet`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message`, `anatomy` over `tcp`, `udp` and `packet`.
 //!
 //! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
 //!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its
@@ -10,6 +10,7 @@
 
 mod admission;
 pub mod agent;
+mod anatomy;
 mod circuit;
 pub mod clock;
 mod conversation;

@@ -71,7 +71,7 @@ fn mark(token: &str, visit: Visit) -> Mark {
 }
 
 /// Opens this end's frames and tells the peer where they enter.
-fn open(control: &mut Tcp, token: &str, terms: &Terms, visit: Visit, role: Role) -> Result<Packet> {
+pub(crate) fn open(control: &mut Tcp, token: &str, terms: &Terms, visit: Visit, role: Role) -> Result<Packet> {
     let peer = control.peer();
     let place = Place::towards(peer.ip())?;
     let here = Here {

@@ -23,7 +23,7 @@ use crate::seen::Seen;
 use crate::talk::{Serve, Served, SizeServed};
 use crate::watch::Watch;
 use crate::{Error, Probe, Result};
-use crate::{circuit, packet, startup};
+use crate::{anatomy, circuit, packet, startup};
 
 const RECV_BUFFER_BYTES: usize = 256 << 10;
 /// How often a sender by UDP is told again that its stream has been rated.
@@ -41,6 +41,8 @@ pub(crate) enum Port {
     Udp(UdpPort),
     /// Of frames: the connection beside them.
     Packet(Acceptor),
+    /// Of an anatomy, whatever its path: the connection beside the messages.
+    Anatomy(Acceptor),
 }
 
 /// Opens the data port.
@@ -49,6 +51,9 @@ pub(crate) fn open(serve: &Serve) -> Result<Port> {
     terms.check()?;
     let local = SocketAddr::new(serve.bind, 0);
     let port = match terms.path {
+        _ if terms.probe == Probe::Anatomy => {
+            Port::Anatomy(Acceptor::bind(local, packet::beside(terms))?)
+        }
         Path::Tcp if terms.parts && terms.circuits => open_pair(serve)?,
         Path::Tcp => Port::Tcp {
             acceptor: Acceptor::bind(local, terms.options())?,
@@ -86,7 +91,7 @@ impl Port {
         match self {
             Self::Tcp { acceptor, .. } => acceptor.local().port(),
             Self::Udp(port) => port.local().port(),
-            Self::Packet(acceptor) => acceptor.local().port(),
+            Self::Packet(acceptor) | Self::Anatomy(acceptor) => acceptor.local().port(),
         }
     }
 
@@ -99,6 +104,7 @@ impl Port {
             } => tcp(acceptor, datagrams, serve, stop),
             Self::Udp(port) => udp(port, serve, stop),
             Self::Packet(acceptor) => packet::serve(acceptor, serve, stop),
+            Self::Anatomy(acceptor) => anatomy::serve(acceptor, serve, stop),
         }
     }
 }
@@ -218,7 +224,7 @@ fn tcp(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message => echo(&mut channel, serve, size, &mut one)?,
+            Probe::Latency | Probe::Message | Probe::Anatomy => echo(&mut channel, serve, size, &mut one)?,
             Probe::Stream => receive(&mut channel, serve, size, &mut one)?,
         }
         let retransmits = channel.info()?.total_retrans.into();

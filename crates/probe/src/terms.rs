@@ -34,16 +34,19 @@ pub enum Probe {
     Stream,
     /// Single messages one way, each with everything in it, up to a short answer.
     Message,
+    /// Single messages one way, cut at the kernel's time stamps.
+    Anatomy,
 }
 
 impl Probe {
-    /// As it is written: `startup`, `latency`, `stream`, `message`.
+    /// As it is written: `startup`, `latency`, `stream`, `message`, `anatomy`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Startup => "startup",
             Self::Latency => "latency",
             Self::Stream => "stream",
             Self::Message => "message",
+            Self::Anatomy => "anatomy",
         }
     }
 }
@@ -105,6 +108,7 @@ impl Terms {
             Probe::Latency => (1, 1_000, 10_000, 100, 10 * second),
             Probe::Stream => (large, 1, 1, 0, second),
             Probe::Message => (large, 10, 1_000, 2, second),
+            Probe::Anatomy => (1, 1, 1_000, 100, second),
         };
         let precision = matches!(probe, Probe::Latency | Probe::Message).then_some(50);
         Self {
@@ -155,6 +159,12 @@ impl Terms {
             return refuse(
                 format!("{} has no method {}", self.path, self.method),
                 "`sonde doctor` lists the methods of each path",
+            );
+        }
+        if self.probe == Probe::Anatomy && self.method != Method::Plain {
+            return refuse(
+                format!("the kernel's stamps are not to be had with the method {}", self.method),
+                "cut messages of the method plain",
             );
         }
         self.check_counts()?;
