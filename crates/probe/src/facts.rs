@@ -51,6 +51,7 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
         interface: link.map(|link| link.name),
         settings: settings(),
+        absent: absent(),
     }
 }
 
@@ -58,6 +59,12 @@ fn towards(peer: IpAddr) -> Option<Link> {
     let mut netlink = Netlink::open().ok()?;
     let way = netlink.way_to(peer).ok()?;
     netlink.link(way.ifindex).ok()
+}
+
+/// Paths that cannot be had here.
+fn absent() -> BTreeMap<String, String> {
+    let packet = sonde_sys::frames::obstacle().map(|why| ("packet".to_string(), why));
+    packet.into_iter().collect()
 }
 
 fn settings() -> BTreeMap<String, String> {

@@ -58,7 +58,8 @@ impl Task {
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
-        let blocks = layout::blocks(&self.plan, &sites)?;
+        let mut blocks = layout::blocks(&self.plan, &sites)?;
+        leave_out(&mut blocks, &beds);
         warnings.extend(crowded(&blocks, &sites));
         for (index, bed) in beds.iter_mut().enumerate() {
             bed.complete(&blocks, index, &mut warnings)?;
@@ -256,6 +257,9 @@ impl Task {
             let width = width();
             if self.rows {
                 println!("{}", sonde_report::rows_table(&rows, width));
+                if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
+                    println!("\n{anatomy}");
+                }
             } else {
                 println!("{}", sonde_report::summary_table(run, width));
                 if let Some(queueing) = sonde_report::queueing_table(run, width) {
@@ -485,6 +489,20 @@ impl Bed {
         self.one_way_ns = network.row.one_way_1b_ns;
         self.network = network;
         Ok(())
+    }
+}
+
+/// Leaves out what a host has not.
+fn leave_out(blocks: &mut [Block], beds: &[Bed]) {
+    for block in blocks {
+        let hosts = beds[block.site].fleet.hosts();
+        let lacks = |host: &HostRecord| {
+            let why = host.facts.absent.get(block.path.name())?;
+            Some(format!("{}: {why}", host.name))
+        };
+        if let Some(why) = hosts.iter().find_map(lacks) {
+            block.skip(&why);
+        }
     }
 }
 
