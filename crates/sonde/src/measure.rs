@@ -259,6 +259,11 @@ impl Task {
                 println!("{}", sonde_report::rows_table(&rows, width));
                 if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
                     println!("\n{anatomy}");
+                    let mut view = View::of(run);
+                    view.findings.retain(|finding| finding.rule == "past-ip");
+                    if !view.findings.is_empty() {
+                        println!("\n{}", sonde_report::findings_text(&view, width));
+                    }
                 }
             } else {
                 println!("{}", sonde_report::summary_table(run, width));

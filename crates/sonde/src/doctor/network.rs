@@ -44,7 +44,8 @@ struct Interface {
 
 /// All checks of the network.
 pub fn checks(machine: &Machine) -> Vec<Check> {
-    let mut checks = match interfaces() {
+    let mut checks = vec![frames()];
+    checks.extend(match interfaces() {
         Ok(found) => {
             let mut checks: Vec<Check> = found.iter().map(|one| describe(machine, one)).collect();
             checks.extend(offloads(&found));
