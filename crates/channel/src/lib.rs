@@ -20,7 +20,7 @@ mod wait;
 
 pub use error::{Error, Result};
 pub use knobs::{BadKnob, Knobs};
-pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role};
+pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role, XDP_MTU_BYTES_MAX};
 pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};

@@ -6,14 +6,14 @@
 //!          known as such. An answer has the sequence of its question. A frame with another tag, conversation or version, of
 //!          a length that is not its own, or with a sequence that was there before is refused: counted, never a message.
 //!          `plain` makes one call for each frame each way; `ring` shares slots with the kernel (TPACKET_V2), where
-//!          `Wait::Poll` reads a status word and makes no call to receive.
+//!          `Wait::Poll` reads a status word and makes no call to receive. The path `xdp` is the same by AF_XDP.
 //! Source:  IEEE 802 §9.2.3 (local experimental ethertypes); packet(7); `sonde_sys::{frames, ring}`.
 //! Units:   bytes; the header is 28 bytes, little-endian.
 //! Checked: `any_bytes_are_judged`, `a_frame_is_read_back`, `a_lost_ping_is_counted_and_a_replay_refused`, `every_wait_ends`.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -21,12 +21,15 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use sonde_sys::frames::{ETHERNET_BYTES, ETHERTYPE, FrameSocket};
 use sonde_sys::netlink::Netlink;
 use sonde_sys::ring::Ring;
+use sonde_sys::xdp::{self, Xdp};
 
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
 use crate::{Channel, Error, Losses, Method, Options, Path, Result, Settings, Wait};
 
 /// sonde's header in a frame.
 pub const PACKET_HEADER_BYTES: usize = 28;
+/// The most that a frame by AF_XDP carries behind Ethernet's header.
+pub const XDP_MTU_BYTES_MAX: usize = xdp::FRAME_BYTES_MAX - ETHERNET_BYTES;
 /// Where the message begins.
 const MESSAGE_AT: usize = ETHERNET_BYTES + PACKET_HEADER_BYTES;
 const MAGIC: [u8; 2] = *b"sd";
@@ -70,6 +73,8 @@ pub struct Place {
     pub mac: [u8; 6],
     /// What a frame carries behind Ethernet's header.
     pub mtu_bytes: usize,
+    /// `packet` or `xdp`.
+    pub path: Path,
 }
 
 impl Place {
@@ -77,7 +82,7 @@ impl Place {
     ///
     /// # Errors
     /// There is no way, it leads over a router, or the interface has no Ethernet addresses.
-    pub fn towards(peer: IpAddr) -> Result<Self> {
+    pub fn towards(peer: IpAddr, path: Path) -> Result<Self> {
         let refuse = |why: String| Error::NoFrames { peer, why };
         let mut netlink = Netlink::open()?;
         let way = netlink.way_to(peer)?;
@@ -94,7 +99,11 @@ impl Place {
             interface: link.index,
             name: link.name,
             mac: link.mac,
-            mtu_bytes: link.mtu_bytes as usize,
+            mtu_bytes: match path {
+                Path::Xdp => (link.mtu_bytes as usize).min(XDP_MTU_BYTES_MAX),
+                _ => link.mtu_bytes as usize,
+            },
+            path,
         })
     }
 
@@ -153,6 +162,7 @@ impl Head {
 enum Device {
     Plain(FrameSocket),
     Ring(Box<Ring>),
+    Xdp(Box<Xdp>),
 }
 
 /// What came.
@@ -199,11 +209,6 @@ impl Packet {
         mark: Mark,
         options: Options,
     ) -> Result<Self> {
-        let socket = FrameSocket::open(place.interface, role.other() as u8)?;
-        socket.set_buffers(
-            options.knobs.send_buffer_bytes,
-            options.knobs.recv_buffer_bytes,
-        )?;
         let failed = |attempt| {
             move |errno| Error::Call {
                 peer,
@@ -211,11 +216,21 @@ impl Packet {
                 errno,
             }
         };
-        bound_send(&socket, options.patience).map_err(failed("bound sends"))?;
         let frame_bytes = place.mtu_bytes + ETHERNET_BYTES;
-        let device = match options.method {
-            Method::Ring => Device::Ring(Box::new(Ring::new(socket, frame_bytes)?)),
-            _ => Device::Plain(socket),
+        let theirs = role.other() as u8;
+        let device = if place.path == Path::Xdp {
+            Device::Xdp(Box::new(Xdp::open(place.interface, theirs)?))
+        } else {
+            let socket = FrameSocket::open(place.interface, theirs)?;
+            socket.set_buffers(
+                options.knobs.send_buffer_bytes,
+                options.knobs.recv_buffer_bytes,
+            )?;
+            bound_send(&socket, options.patience).map_err(failed("bound sends"))?;
+            match options.method {
+                Method::Ring => Device::Ring(Box::new(Ring::new(socket, frame_bytes)?)),
+                _ => Device::Plain(socket),
+            }
         };
         let mut head = [0; MESSAGE_AT];
         head[..6].copy_from_slice(&peer_mac);
@@ -266,8 +281,12 @@ impl Packet {
     ///
     /// # Errors
     /// It refuses to tell.
-    pub fn drops(&self) -> Result<u64> {
-        Ok(self.socket().drops()?)
+    pub fn drops(&self) -> Result<Option<u64>> {
+        Ok(match &self.device {
+            Device::Plain(socket) => Some(socket.drops()?),
+            Device::Ring(ring) => Some(ring.socket().drops()?),
+            Device::Xdp(_) => None,
+        })
     }
 
     /// The other end.
@@ -280,19 +299,30 @@ impl Packet {
         &self.place
     }
 
-    /// The slots of each ring and their bytes; `None` without rings.
-    pub fn ring(&self) -> Option<(usize, usize)> {
+    /// What the device is, beyond a plain socket: its rings, or how its program is attached.
+    pub fn device(&self) -> Option<(&'static str, String)> {
         match &self.device {
             Device::Plain(_) => None,
-            Device::Ring(ring) => Some(ring.shape()),
+            Device::Ring(ring) => {
+                let (slots, bytes) = ring.shape();
+                Some(("ring", format!("{slots} slots of {bytes} bytes each way")))
+            }
+            Device::Xdp(xdp) => {
+                let mode = xdp.mode().name();
+                Some((
+                    "xdp",
+                    format!("{mode}, by copies, past the queueing discipline"),
+                ))
+            }
         }
     }
 
     /// The socket below.
-    pub fn socket(&self) -> &FrameSocket {
+    pub fn fd(&self) -> BorrowedFd<'_> {
         match &self.device {
-            Device::Plain(socket) => socket,
-            Device::Ring(ring) => ring.socket(),
+            Device::Plain(socket) => socket.as_fd(),
+            Device::Ring(ring) => ring.as_fd(),
+            Device::Xdp(xdp) => xdp.as_fd(),
         }
     }
 
@@ -358,6 +388,11 @@ impl Packet {
                         Err(errno) => errno,
                     }
                 }
+                Device::Xdp(xdp) => match xdp.send(&[&self.head, message]) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => Errno::AGAIN,
+                    Err(error) => return Err(error.into()),
+                },
                 Device::Ring(ring) => match ring.send(&[&self.head, message]) {
                     Ok(true) => return Ok(()),
                     Ok(false) => Errno::AGAIN,
@@ -385,6 +420,7 @@ impl Packet {
     #[inline]
     pub fn recv_message(&mut self, message: &mut [u8]) -> Result<Came> {
         let mut spin = Spin::new(self.within);
+        let mut flooded: Option<Instant> = None;
         loop {
             let (mark, role) = (self.mark, self.role.other() as u8);
             let judge = |frame: &[u8], message: &mut [u8]| {
@@ -397,6 +433,7 @@ impl Packet {
             };
             let judged = match &mut self.device {
                 Device::Ring(ring) => ring.take(|frame| judge(frame, message)),
+                Device::Xdp(xdp) => xdp.take(|frame| judge(frame, message)),
                 Device::Plain(socket) => {
                     let flags = match self.options.wait {
                         Wait::Poll => RecvFlags::DONTWAIT,
@@ -417,12 +454,16 @@ impl Packet {
                 Some(Some(sequence)) => return Ok(Came::Message { sequence }),
                 Some(None) => {
                     self.refused += 1;
+                    // Whoever floods this end does not hold it for ever.
+                    if flooded.get_or_insert_with(Instant::now).elapsed() >= self.within {
+                        return Ok(Came::Silence);
+                    }
                     continue;
                 }
                 None => {}
             }
             if self.options.wait == Wait::Block {
-                let woken = readable(&[self.socket().as_fd()], self.within).map_err(|error| {
+                let woken = readable(&[self.fd()], self.within).map_err(|error| {
                     self.failed(
                         "wait for a frame",
                         Errno::from_io_error(&error).unwrap_or(Errno::IO),
@@ -529,7 +570,7 @@ impl Channel for Packet {
     }
 
     fn settings(&self) -> Result<Settings> {
-        Settings::read(self.socket(), &self.options, Path::Packet)
+        Settings::read(self.fd(), &self.options, self.place.path)
     }
 }
 
@@ -588,7 +629,7 @@ mod tests {
 
     fn end(role: Role, mark: Mark, options: Options) -> Packet {
         let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
-        let place = Place::towards(peer.ip()).unwrap();
+        let place = Place::towards(peer.ip(), Path::Packet).unwrap();
         Packet::open(place, peer, [0; 6], role, mark, options).unwrap()
     }
 
@@ -630,11 +671,7 @@ mod tests {
         }
         each(|method, wait, mark| {
             let mut client = end(Role::Measuring, mark, options(method, wait, 20_000));
-            let mut server = end(
-                Role::Serving,
-                mark,
-                options(method, Wait::Block, 20_000),
-            );
+            let mut server = end(Role::Serving, mark, options(method, Wait::Block, 20_000));
             client.set_within(Duration::from_millis(20)).unwrap();
             server.set_within(Duration::from_secs(10)).unwrap();
             let mut stranger = end(
@@ -687,7 +724,10 @@ mod tests {
             let mut client = end(Role::Measuring, mark, options(method, wait, 60));
             client.set_within(Duration::from_millis(10)).unwrap();
             let error = client.exchange(&[0; 64], &mut [0; 64]).unwrap_err();
-            assert!(error.to_string().contains("for the answer to 64"), "{error}");
+            assert!(
+                error.to_string().contains("for the answer to 64"),
+                "{error}"
+            );
             let error = client.recv(&mut [0; 64]).unwrap_err();
             assert!(error.to_string().contains("for a message of 64"), "{error}");
             let most = client.place().message_bytes_max();
@@ -699,7 +739,7 @@ mod tests {
 
     #[test]
     fn frames_do_not_pass_routers() {
-        let place = Place::towards("127.0.0.1".parse().unwrap()).unwrap();
+        let place = Place::towards("127.0.0.1".parse().unwrap(), Path::Packet).unwrap();
         assert_eq!((place.name.as_str(), place.mac), ("lo", [0; 6]));
         assert_eq!(place.message_bytes_max(), place.mtu_bytes - 28);
     }

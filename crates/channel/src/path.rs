@@ -17,6 +17,8 @@ pub enum Path {
     Udp,
     /// Whole frames by packet sockets, past TCP, UDP and IP.
     Packet,
+    /// Whole frames by AF_XDP, before the kernel's protocols.
+    Xdp,
 }
 
 /// How bytes are handed over.
@@ -42,15 +44,21 @@ pub struct Unnamed {
 }
 
 impl Path {
-    /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp, Self::Packet];
+    /// Whether messages are frames of their own, past TCP, UDP and IP.
+    pub const fn is_frames(self) -> bool {
+        matches!(self, Self::Packet | Self::Xdp)
+    }
 
-    /// As it is written: `tcp`, `udp`, `packet`.
+    /// All, in the order of help texts.
+    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp, Self::Packet, Self::Xdp];
+
+    /// As it is written: `tcp`, `udp`, `packet`, `xdp`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::Packet => "packet",
+            Self::Xdp => "xdp",
         }
     }
 
@@ -60,6 +68,7 @@ impl Path {
             Self::Tcp => &[Method::Plain],
             Self::Udp => &[Method::Plain],
             Self::Packet => &[Method::Plain, Method::Ring],
+            Self::Xdp => &[Method::Plain],
         }
     }
 }

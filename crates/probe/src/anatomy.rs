@@ -85,7 +85,7 @@ impl Line {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Udp(socket) => socket.as_fd(),
-            Self::Packet(packet) => packet.socket().as_fd(),
+            Self::Packet(packet) => packet.fd(),
         }
     }
 
@@ -143,7 +143,7 @@ fn attempt(
             Ok(found.filter(|arrival| arrival.bytes == message.len()))
         }
         Line::Packet(packet) => {
-            let Some(arrival) = stamps::recv(packet.socket(), frame, wait)? else {
+            let Some(arrival) = stamps::recv(packet.fd(), frame, wait)? else {
                 return Ok(None);
             };
             let bytes = arrival.bytes.min(frame.len());
@@ -171,7 +171,11 @@ impl There {
     }
 
     fn read(bytes: &[u8; ARRIVAL_BYTES]) -> Self {
-        let time = |at: usize| bytes[at..].first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        let time = |at: usize| {
+            bytes[at..]
+                .first_chunk()
+                .map_or(0, |b| u64::from_le_bytes(*b))
+        };
         Self {
             index: bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b)),
             stamped_ns: time(4),
@@ -197,7 +201,6 @@ struct Offset {
     offset_ns: i64,
     error_ns: u64,
 }
-
 
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let mut measured = Measured {
@@ -275,13 +278,17 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
         hear_here(control)
     };
     Ok(match terms.path {
-        Path::Packet => {
+        Path::Packet | Path::Xdp => {
             let packet = packet::open(control, &measure.token, terms, visit, Role::Measuring)?;
             let (same, _) = here(control, 0)?;
             (Line::Packet(Box::new(packet)), same)
         }
         Path::Udp => {
-            let any: IpAddr = if peer.is_ipv4() { [0; 4].into() } else { [0u16; 8].into() };
+            let any: IpAddr = if peer.is_ipv4() {
+                [0; 4].into()
+            } else {
+                [0u16; 8].into()
+            };
             let one = UdpSocket::bind((any, 0)).map_err(socket("open a UDP socket"))?;
             let own = one.local_addr().map_err(socket("read an address"))?;
             let (same, port) = here(control, own.port())?;
@@ -293,7 +300,9 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
             let peer = SocketAddr::new(peer, port);
             let mut stream = TcpStream::connect_timeout(&peer, terms.patience())
                 .map_err(socket("join by TCP"))?;
-            stream.set_nodelay(true).map_err(socket("set TCP_NODELAY"))?;
+            stream
+                .set_nodelay(true)
+                .map_err(socket("set TCP_NODELAY"))?;
             stream
                 .write_all(measure.token.as_bytes())
                 .map_err(socket("say the token"))?;
@@ -331,7 +340,10 @@ fn offset(control: &mut Tcp) -> Result<Offset> {
         let error_ns = after.saturating_sub(before).div_ceil(2);
         let offset_ns = (i128::from(there) - i128::from(before) - i128::from(error_ns)) as i64;
         if best.is_none_or(|best| error_ns < best.error_ns) {
-            best = Some(Offset { offset_ns, error_ns });
+            best = Some(Offset {
+                offset_ns,
+                error_ns,
+            });
         }
     }
     best.ok_or_else(|| Error::Integrity("no exchange of the time was made".into()))
@@ -440,14 +452,15 @@ impl Trips<'_> {
             };
             if began.elapsed() >= patience {
                 return match self.line {
-                    Line::Tcp(_) => Err(Error::Integrity("a message by TCP was not answered".into())),
+                    Line::Tcp(_) => {
+                        Err(Error::Integrity("a message by TCP was not answered".into()))
+                    }
                     _ => Ok(false),
                 };
             }
         }
     }
 }
-
 
 /// The serving side.
 pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
@@ -518,7 +531,7 @@ fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> 
         admission::send_frame(control, &Tell::Here { boot, port })
     };
     match terms.path {
-        Path::Packet => {
+        Path::Packet | Path::Xdp => {
             let packet = packet::open(control, &serve.token, terms, visit, Role::Serving)?;
             hear_here(control)?;
             tell(control, 0)?;
@@ -651,7 +664,6 @@ impl Ear<'_> {
     }
 }
 
-
 /// The parts of messages, one series each; all have the same messages.
 struct Cut {
     one_way: Vec<u64>,
@@ -689,13 +701,20 @@ impl Cut {
         let mut all: Vec<(Moments, Option<u64>)> = Vec::with_capacity(sent.len());
         let mut place = 0;
         for here in sent {
-            while arrivals.get(place).is_some_and(|there| there.index != here.index) {
+            while arrivals
+                .get(place)
+                .is_some_and(|there| there.index != here.index)
+            {
                 place += 1;
             }
             let Some(there) = arrivals.get(place) else {
                 break;
             };
-            all.push((moments(here, there, clock), here.acknowledged_ns.map(|at| at.saturating_sub(here.called_ns))));
+            all.push((
+                moments(here, there, clock),
+                here.acknowledged_ns
+                    .map(|at| at.saturating_sub(here.called_ns)),
+            ));
         }
         // A stamp that most messages lack is not had.
         let had: Vec<bool> = (0..6)
@@ -731,7 +750,10 @@ impl Cut {
             let missing = [from, to].into_iter().find(|at| !had[*at]);
             let found = match missing {
                 Some(at) => Err(format!("{} was not to be had here", NAMES[at])),
-                None => Ok(kept.iter().map(|of| part(of, from, to)).collect::<Vec<u64>>()),
+                None => Ok(kept
+                    .iter()
+                    .map(|of| part(of, from, to))
+                    .collect::<Vec<u64>>()),
             };
             let found = found.and_then(|values| told(values, to == THERE, clock.error_ns));
             cut.parts.push((*quantity, found));
@@ -742,9 +764,10 @@ impl Cut {
     fn measurements(self, path: Path) -> Vec<Measurement> {
         let warm = |quantity, found: std::result::Result<Vec<u64>, String>| {
             let (values, reason) = match found {
-                Ok(values) if values.is_empty() => {
-                    (values, Some("no message had all its moments in order".to_string()))
-                }
+                Ok(values) if values.is_empty() => (
+                    values,
+                    Some("no message had all its moments in order".to_string()),
+                ),
                 Ok(values) => (values, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
@@ -757,7 +780,11 @@ impl Cut {
             }
         };
         let mut all = vec![warm(Quantity::OneWayNs, Ok(self.one_way))];
-        all.extend(self.parts.into_iter().map(|(quantity, found)| warm(quantity, found)));
+        all.extend(
+            self.parts
+                .into_iter()
+                .map(|(quantity, found)| warm(quantity, found)),
+        );
         if path == Path::Tcp {
             let found = match self.acknowledged.is_empty() {
                 true => Err("no acknowledgement came before the answer".into()),
@@ -770,7 +797,11 @@ impl Cut {
 }
 
 /// A part between two clocks is told only where it is larger than their error.
-fn told(values: Vec<u64>, two_clocks: bool, error_ns: u64) -> std::result::Result<Vec<u64>, String> {
+fn told(
+    values: Vec<u64>,
+    two_clocks: bool,
+    error_ns: u64,
+) -> std::result::Result<Vec<u64>, String> {
     if !two_clocks || error_ns == 0 {
         return Ok(values);
     }
@@ -827,14 +858,24 @@ mod tests {
     }
 
     fn values(cut: &Cut) -> Vec<Vec<u64>> {
-        cut.parts.iter().map(|(_, found)| found.clone().unwrap_or_default()).collect()
+        cut.parts
+            .iter()
+            .map(|(_, found)| found.clone().unwrap_or_default())
+            .collect()
     }
 
     #[test]
     fn parts_add_up() {
-        let (sent, mut arrivals): (Vec<_>, Vec<_>) = (0..100).map(|n| message(n, 1_000 * u64::from(n))).unzip();
+        let (sent, mut arrivals): (Vec<_>, Vec<_>) =
+            (0..100).map(|n| message(n, 1_000 * u64::from(n))).unzip();
         // One whose answer was lost: it arrived, and was not sent as far as the sender kept it.
-        arrivals.insert(5, There { index: 1_000, ..arrivals[0] });
+        arrivals.insert(
+            5,
+            There {
+                index: 1_000,
+                ..arrivals[0]
+            },
+        );
         let cut = Cut::of(&sent, &arrivals, ONE_CLOCK);
         assert_eq!(cut.one_way.len(), 100);
         for (at, one_way) in cut.one_way.iter().enumerate() {
@@ -858,9 +899,15 @@ mod tests {
         let missing: Vec<bool> = cut.parts.iter().map(|(_, found)| found.is_err()).collect();
         assert_eq!(missing, [false, true, true, false, false]);
         let rows = cut.measurements(Path::Tcp);
-        let wire = rows.iter().find(|one| one.quantity == Quantity::WireNs).unwrap();
+        let wire = rows
+            .iter()
+            .find(|one| one.quantity == Quantity::WireNs)
+            .unwrap();
         assert!(wire.series.is_empty() && wire.reason.as_deref().unwrap().contains("TX_SOFTWARE"));
-        let one_way = rows.iter().find(|one| one.quantity == Quantity::OneWayNs).unwrap();
+        let one_way = rows
+            .iter()
+            .find(|one| one.quantity == Quantity::OneWayNs)
+            .unwrap();
         assert_eq!(one_way.series.count(), 10);
         // A message that lacks what the others have is left out.
         let (mut sent, arrivals): (Vec<_>, Vec<_>) = (0..10).map(|n| message(n, 1_000)).unzip();
@@ -876,14 +923,38 @@ mod tests {
             one.ready_ns += 5_000;
             one.returned_ns += 5_000;
         }
-        let clock = |error_ns| Offset { offset_ns: 5_000, error_ns };
+        let clock = |error_ns| Offset {
+            offset_ns: 5_000,
+            error_ns,
+        };
         let near = Cut::of(&sent, &arrivals, clock(7));
         assert_eq!(near.parts[2].1, Ok(vec![40; 10]));
         let far = Cut::of(&sent, &arrivals, clock(40));
-        assert!(far.parts[2].1.as_ref().unwrap_err().contains("within 40 ns"));
+        assert!(
+            far.parts[2]
+                .1
+                .as_ref()
+                .unwrap_err()
+                .contains("within 40 ns")
+        );
         assert!(far.parts[0].1.is_ok() && far.parts[4].1.is_ok());
-        let moved = joined(Offset { offset_ns: 10, error_ns: 3 }, Offset { offset_ns: 20, error_ns: 4 });
-        assert_eq!(moved, Offset { offset_ns: 15, error_ns: 9 });
+        let moved = joined(
+            Offset {
+                offset_ns: 10,
+                error_ns: 3,
+            },
+            Offset {
+                offset_ns: 20,
+                error_ns: 4,
+            },
+        );
+        assert_eq!(
+            moved,
+            Offset {
+                offset_ns: 15,
+                error_ns: 9
+            }
+        );
     }
 
     #[test]

@@ -240,7 +240,7 @@ fn sum(all: &mut Interference, one: &Interference) {
 fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Result<()> {
     let (what, sent, received) = match (&measured.sent, terms.probe, terms.path) {
         (Some(sent), _, Path::Tcp) => ("bytes", sent.bytes, served.bytes),
-        (Some(sent), _, Path::Udp | Path::Packet) => (
+        (Some(sent), _, Path::Udp | Path::Packet | Path::Xdp) => (
             "datagrams",
             sent.messages,
             served.messages + served.lost.unwrap_or(0),
@@ -310,7 +310,7 @@ fn rated(terms: &Terms, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurem
                 window.retransmits.ok_or_else(untold),
             ));
         }
-        Path::Udp | Path::Packet => {
+        Path::Udp | Path::Packet | Path::Xdp => {
             let (lost, again) = (served.lost.unwrap_or(0), served.duplicated.unwrap_or(0));
             let late = served.reordered.unwrap_or(0);
             let received = served.messages + again;

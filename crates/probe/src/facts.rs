@@ -64,7 +64,8 @@ fn towards(peer: IpAddr) -> Option<Link> {
 /// Paths that cannot be had here.
 fn absent() -> BTreeMap<String, String> {
     let packet = sonde_sys::frames::obstacle().map(|why| ("packet".to_string(), why));
-    packet.into_iter().collect()
+    let xdp = sonde_sys::xdp::obstacle().map(|why| ("xdp".to_string(), why));
+    packet.into_iter().chain(xdp).collect()
 }
 
 fn settings() -> BTreeMap<String, String> {

@@ -37,4 +37,4 @@ pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,
 };
-pub use terms::{NO_START, Probe, SAMPLES_MAX, SIZES_MAX, Terms};
+pub use terms::{NO_STAMPS, NO_START, Probe, SAMPLES_MAX, SIZES_MAX, Terms};

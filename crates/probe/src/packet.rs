@@ -1,4 +1,4 @@
-//! Conversations by whole frames: the path `packet`, both sides.
+//! Conversations by whole frames: the paths `packet` and `xdp`, both sides.
 //!
 //! Model:   a TCP connection beside the frames carries the hello, the interfaces' addresses and the end, so that no frame of
 //!          the conversation steers it and no neighbour has to be asked for; it is silent meanwhile. Each size is a visit
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sonde_channel::payload;
 use sonde_channel::{
-    Acceptor, Came, Channel, Knobs, Losses, Mark, Method, Options, Packet, Place, Role, Tcp, Wait, Woken,
-    readable,
+    Acceptor, Came, Channel, Knobs, Losses, Mark, Method, Options, Packet, Place, Role, Tcp, Wait,
+    Woken, readable,
 };
 use sonde_record::Quantity;
 use sonde_sys::clock::monotonic_ns;
@@ -63,7 +63,9 @@ fn mark(token: &str, visit: Visit) -> Mark {
     hash.update(token.as_bytes());
     hash.update((visit.size as u64).to_le_bytes());
     let digest: [u8; 32] = hash.finalize().into();
-    let (tag, _) = digest.split_first_chunk().expect("32 bytes are more than 8");
+    let (tag, _) = digest
+        .split_first_chunk()
+        .expect("32 bytes are more than 8");
     Mark {
         tag: u64::from_le_bytes(*tag),
         conversation: visit.size as u32,
@@ -71,9 +73,15 @@ fn mark(token: &str, visit: Visit) -> Mark {
 }
 
 /// Opens this end's frames and tells the peer where they enter.
-pub(crate) fn open(control: &mut Tcp, token: &str, terms: &Terms, visit: Visit, role: Role) -> Result<Packet> {
+pub(crate) fn open(
+    control: &mut Tcp,
+    token: &str,
+    terms: &Terms,
+    visit: Visit,
+    role: Role,
+) -> Result<Packet> {
     let peer = control.peer();
-    let place = Place::towards(peer.ip())?;
+    let place = Place::towards(peer.ip(), terms.path)?;
     let here = Here {
         mac: place.mac,
         mtu_bytes: place.mtu_bytes,
@@ -115,11 +123,13 @@ fn settings(channel: &Packet, prefix: &str) -> Result<Vec<(String, String)>> {
     let mut all: Vec<(String, String)> = channel.settings()?.named(prefix).into_iter().collect();
     let mut add = |name: &str, value: String| all.push((format!("{prefix}{name}"), value));
     add("interface", channel.place().name.clone());
-    if let Some((slots, bytes)) = channel.ring() {
-        add("ring", format!("{slots} slots of {bytes} bytes each way"));
+    if let Some((name, value)) = channel.device() {
+        add(name, value);
     }
     add("frames_refused", channel.refused().to_string());
-    add("frames_without_room", channel.drops()?.to_string());
+    if let Some(drops) = channel.drops()? {
+        add("frames_without_room", drops.to_string());
+    }
     Ok(all)
 }
 
@@ -127,13 +137,7 @@ fn connect(measure: &Measure, visit: Visit) -> Result<(Tcp, Packet)> {
     let terms = &measure.terms;
     let mut control = Tcp::connect(measure.peer, beside(terms))?;
     admission::hello_tcp(&mut control, measure, visit)?;
-    let channel = open(
-        &mut control,
-        &measure.token,
-        terms,
-        visit,
-        Role::Measuring,
-    )?;
+    let channel = open(&mut control, &measure.token, terms, visit, Role::Measuring)?;
     Ok((control, channel))
 }
 
@@ -155,7 +159,11 @@ fn end(control: &mut Tcp, messages: u64) -> Result<()> {
 }
 
 /// Round trips, the measuring side.
-pub(crate) fn trips(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
+pub(crate) fn trips(
+    measure: &Measure,
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<SizeMeasured> {
     let terms = &measure.terms;
     let (mut control, mut channel) = connect(measure, visit)?;
     let size = terms.sizes_bytes[visit.size];
@@ -206,7 +214,9 @@ pub(crate) fn blast(
 ) -> Result<(Sent, Vec<(String, String)>)> {
     let (control, channel) = connect(measure, visit)?;
     let mut blast = Blast { control, channel };
-    let sent = stream.numbered(&mut blast, |blast, message| Ok(blast.channel.send(message)?))?;
+    let sent = stream.numbered(&mut blast, |blast, message| {
+        Ok(blast.channel.send(message)?)
+    })?;
     end(&mut blast.control, sent.messages)?;
     Ok((sent, settings(&blast.channel, "src_")?))
 }
@@ -238,9 +248,7 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
             _ => visited.echo()?,
         };
         watch.end(&mut served.interference, None)?;
-        served
-            .settings
-            .extend(settings(&visited.channel, "dst_")?);
+        served.settings.extend(settings(&visited.channel, "dst_")?);
         admission::send_frame(&mut visited.control, &Reply::Ended {})?;
         served.refused = door.refused;
         served.sizes.push(one);

@@ -60,7 +60,7 @@ pub(crate) fn open(serve: &Serve) -> Result<Port> {
             datagrams: None,
         },
         Path::Udp => Port::Udp(UdpPort::bind(local, terms.options())?),
-        Path::Packet => Port::Packet(Acceptor::bind(local, packet::beside(terms))?),
+        Path::Packet | Path::Xdp => Port::Packet(Acceptor::bind(local, packet::beside(terms))?),
     };
     startup::flush(serve.flush_neighbour.as_deref())?;
     Ok(port)
@@ -224,7 +224,9 @@ fn tcp(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message | Probe::Anatomy => echo(&mut channel, serve, size, &mut one)?,
+            Probe::Latency | Probe::Message | Probe::Anatomy => {
+                echo(&mut channel, serve, size, &mut one)?
+            }
             Probe::Stream => receive(&mut channel, serve, size, &mut one)?,
         }
         let retransmits = channel.info()?.total_retrans.into();

@@ -121,7 +121,9 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             Path::Tcp => cold.tcp(messages)?,
             Path::Udp => cold.udp(messages)?,
             // Refused by the terms.
-            Path::Packet => return Err(crate::Error::Integrity(crate::NO_START.into())),
+            Path::Packet | Path::Xdp => {
+                return Err(crate::Error::Integrity(crate::NO_START.into()));
+            }
         };
         watch.end(&mut measured.interference, None)?;
         measured.settings.extend(settings.named("src_"));

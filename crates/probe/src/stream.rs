@@ -179,13 +179,12 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             Path::Udp => {
                 let mut channel = Udp::connect(measure.peer, terms.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
-                let sent = stream.numbered(&mut channel, |channel, message| {
-                    Ok(channel.send(message)?)
-                })?;
+                let sent =
+                    stream.numbered(&mut channel, |channel, message| Ok(channel.send(message)?))?;
                 admission::end_udp(&mut channel, sent.messages, terms)?;
                 (sent, channel.settings()?.named("src_"))
             }
-            Path::Packet => {
+            Path::Packet | Path::Xdp => {
                 let (sent, settings) = packet::blast(measure, visit, &mut stream)?;
                 (sent, settings.into_iter().collect())
             }

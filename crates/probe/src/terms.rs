@@ -52,7 +52,11 @@ impl Probe {
 }
 
 /// Why frames have no start-up.
-pub const NO_START: &str = "frames have no start-up: nothing is resolved or connected before the first one";
+pub const NO_START: &str =
+    "frames have no start-up: nothing is resolved or connected before the first one";
+
+/// Why frames by AF_XDP cannot be cut.
+pub const NO_STAMPS: &str = "frames by AF_XDP pass by the kernel's time stamps";
 
 /// What both sides agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +105,7 @@ impl Terms {
         let second = 1_000_000_000;
         let large = match path {
             Path::Tcp => 1 << 20,
-            Path::Udp | Path::Packet => 1_472,
+            Path::Udp | Path::Packet | Path::Xdp => 1_472,
         };
         let (size_bytes, samples_min, samples_max, warmup, budget_ns) = match probe {
             Probe::Startup => (1, 1, 1, 0, 10 * second),
@@ -146,8 +150,11 @@ impl Terms {
         for &size_bytes in &self.sizes_bytes {
             self.check_size(size_bytes)?;
         }
-        if self.path == Path::Packet && self.probe == Probe::Startup {
-            return refuse(NO_START.into(), "ask for latency, or for the start-up of tcp or udp");
+        if self.path.is_frames() && self.probe == Probe::Startup {
+            return refuse(
+                NO_START.into(),
+                "ask for latency, or for the start-up of tcp or udp",
+            );
         }
         if self.path == Path::Udp && self.knobs.congestion.is_some() {
             return refuse(
@@ -161,9 +168,15 @@ impl Terms {
                 "`sonde doctor` lists the methods of each path",
             );
         }
+        if self.probe == Probe::Anatomy && self.path == Path::Xdp {
+            return refuse(NO_STAMPS.into(), "cut messages of tcp, udp or packet");
+        }
         if self.probe == Probe::Anatomy && self.method != Method::Plain {
             return refuse(
-                format!("the kernel's stamps are not to be had with the method {}", self.method),
+                format!(
+                    "the kernel's stamps are not to be had with the method {}",
+                    self.method
+                ),
                 "cut messages of the method plain",
             );
         }

@@ -96,7 +96,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         let size = match measure.terms.path {
             Path::Tcp => tcp(measure, visit, &mut measured)?,
             Path::Udp => udp(measure, visit, &mut measured)?,
-            Path::Packet => packet::trips(measure, visit, &mut measured)?,
+            Path::Packet | Path::Xdp => packet::trips(measure, visit, &mut measured)?,
         };
         measured.sizes.push(size);
     }

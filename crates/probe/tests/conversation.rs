@@ -457,7 +457,10 @@ fn packet_round_trips_and_messages_by_each_method() {
                         _ => Quantity::ThroughputBps,
                     };
                     assert_eq!(warm(size, quantity).first.len(), 30);
-                    assert_eq!(sample(find(size, Quantity::LostShare, Phase::Warm, None)), 0);
+                    assert_eq!(
+                        sample(find(size, Quantity::LostShare, Phase::Warm, None)),
+                        0
+                    );
                 }
                 assert_eq!(outcome.settings["src_interface"], "lo");
                 let has_ring = outcome.settings.contains_key("dst_ring");
@@ -482,7 +485,10 @@ fn packet_stream_accounts_for_every_frame() {
         assert!(sample(find(size, Quantity::ThroughputBps, Phase::Warm, None)) > 0);
         let lost = sample(find(size, Quantity::LostShare, Phase::Warm, None));
         assert!(lost < 1_000_000, "{lost}");
-        assert_eq!(sample(find(size, Quantity::DuplicatedShare, Phase::Warm, None)), 0);
+        assert_eq!(
+            sample(find(size, Quantity::DuplicatedShare, Phase::Warm, None)),
+            0
+        );
     }
 }
 
@@ -498,7 +504,10 @@ fn packet_refuses_what_fits_in_no_frame_and_start_ups() {
     };
     let error = conversation(large).run(&mut client.link, &mut server.link);
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("66000 bytes fits in no frame here"), "{error}");
+    assert!(
+        error.contains("66000 bytes fits in no frame here"),
+        "{error}"
+    );
     let start = Terms::new(Probe::Startup, Path::Packet, Wait::Block);
     let error = start.check().unwrap_err().to_string();
     assert!(error.contains("frames have no start-up"), "{error}");

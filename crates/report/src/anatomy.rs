@@ -94,7 +94,9 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<AnatomyRow> {
         let sum: Option<u64> = launches.iter().map(of).sum();
         sum.and_then(|sum| sum.checked_div(count))
     };
-    let parts: Vec<Option<u64>> = (0..5).map(|at| mean(&|one: &Middle| one.parts_ns[at])).collect();
+    let parts: Vec<Option<u64>> = (0..5)
+        .map(|at| mean(&|one: &Middle| one.parts_ns[at]))
+        .collect();
     let known: u64 = parts.iter().flatten().sum();
     let whole = mean(&|one: &Middle| Some(one.one_way_ns))?;
     // Rounding alone leaves no rest.
@@ -155,13 +157,17 @@ mod tests {
 
     /// Messages of 100, 110 … ns; parts of 10, 20, 30 and the rest of it, and 5 for the last.
     fn run(missing: Option<Quantity>) -> Vec<AnatomyRow> {
-        let whole: Vec<u64> = (0..40).map(|n| if n == 7 { 4_000_000 } else { 100 + 10 * n }).collect();
+        let whole: Vec<u64> = (0..40)
+            .map(|n| if n == 7 { 4_000_000 } else { 100 + 10 * n })
+            .collect();
         let part = |at: usize| -> Vec<u64> {
             let fixed = [10, 20, 30, 0, 5];
             let of = |whole: &u64| if at == 3 { whole - 65 } else { fixed[at] };
             whole.iter().map(of).collect()
         };
-        let mut runs = Runs::new().network(net("lan")).anatomy("lan", "udp", 64, &whole);
+        let mut runs = Runs::new()
+            .network(net("lan"))
+            .anatomy("lan", "udp", 64, &whole);
         for (at, (quantity, _)) in PARTS.iter().enumerate() {
             if Some(*quantity) != missing {
                 runs = runs.beside_each(*quantity, &part(at));
@@ -178,7 +184,10 @@ mod tests {
         assert_eq!((row.rest_ns, row.one_way_ns), (0, sum));
         // The one that was put aside for 4 ms is not among them.
         assert!((200..=400).contains(&row.one_way_ns), "{row:?}");
-        assert_eq!((row.send_call_ns, row.queue_ns, row.wire_ns), (Some(10), Some(20), Some(30)));
+        assert_eq!(
+            (row.send_call_ns, row.queue_ns, row.wire_ns),
+            (Some(10), Some(20), Some(30))
+        );
         assert_eq!(row.messages % 20, 0);
     }
 

@@ -128,10 +128,9 @@ impl<'a> Campaign<'a> {
     }
 
     fn wanted(&self, block: &Block, index: u64) -> bool {
-        let missing =
-            |cell: &sonde_record::CellRecord| {
-                cell.skipped.is_none() && !self.done.contains(&(cell.id.clone(), index))
-            };
+        let missing = |cell: &sonde_record::CellRecord| {
+            cell.skipped.is_none() && !self.done.contains(&(cell.id.clone(), index))
+        };
         block.cells.iter().any(missing)
     }
 

@@ -12,7 +12,7 @@ use sonde_channel::{Knobs, Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
-use sonde_probe::{NO_START, Probe, Terms};
+use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
 use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
@@ -207,15 +207,18 @@ fn fitting(
     payload: Option<u64>,
 ) -> (Vec<u64>, Vec<(u64, String)>) {
     let why = |size: u64| match (path, payload) {
-        (Path::Packet, _) if kind == ProbeKind::Startup => Some(NO_START.to_string()),
-        (Path::Packet, Some(most)) if size > most => Some(format!(
+        (Path::Packet | Path::Xdp, _) if kind == ProbeKind::Startup => Some(NO_START.to_string()),
+        (Path::Packet | Path::Xdp, Some(most)) if size > most => Some(format!(
             "{size} bytes fit in no frame here: {most} do; udp has fragments"
         )),
+        (Path::Xdp, _) if kind == ProbeKind::Anatomy => Some(NO_STAMPS.to_string()),
         _ => None,
     };
     let (beyond, fitting): (Vec<u64>, Vec<u64>) =
         sizes.into_iter().partition(|size| why(*size).is_some());
-    let beyond = beyond.into_iter().map(|size| (size, why(size).unwrap_or_default()));
+    let beyond = beyond
+        .into_iter()
+        .map(|size| (size, why(size).unwrap_or_default()));
     (fitting, beyond.collect())
 }
 
@@ -234,7 +237,7 @@ fn cells(site: &Site, block: &Block, beyond: &[(u64, String)]) -> Result<Vec<Cel
             probe: block.kind.name().into(),
             mode: block.mode.map(|mode| mode.name().into()),
             layer: match block.path {
-                Path::Packet => Layer::Wire,
+                Path::Packet | Path::Xdp => Layer::Wire,
                 _ => Layer::Transport,
             },
             path: block.path.name().into(),
@@ -286,7 +289,9 @@ fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
             }
             // The window of TCP opens over some round trips.
             Probe::Message => terms.budget_ns.max(4 * trip),
-            Probe::Anatomy => (terms.samples_max * 2 * trip).min(terms.budget_ns).max(4 * trip),
+            Probe::Anatomy => (terms.samples_max * 2 * trip)
+                .min(terms.budget_ns)
+                .max(4 * trip),
             Probe::Stream => terms.budget_ns + STREAM_BESIDE_NS + 2 * trip,
         };
     }

@@ -32,7 +32,7 @@ pub fn frames(path: Path, size: u64, mtu: u64, headers: Headers) -> Vec<Bytes> {
         }
         Path::Udp => (size + UDP, (mtu - IP) / 8 * 8, IP),
         // Never more than one.
-        Path::Packet => return vec![Bytes(size + FRAME)],
+        Path::Packet | Path::Xdp => return vec![Bytes(size + FRAME)],
     };
     let mut frames = Vec::with_capacity(left.div_ceil(most) as usize);
     // The last fragment may fill the frame.
@@ -54,6 +54,9 @@ pub fn frame_payload(path: Path, mtu: u64, headers: Headers) -> u64 {
             .saturating_sub(IP + UDP)
             .min(UDP_MESSAGE_BYTES_MAX as u64),
         Path::Packet => mtu.saturating_sub(FRAME),
+        Path::Xdp => mtu
+            .min(sonde_channel::XDP_MTU_BYTES_MAX as u64)
+            .saturating_sub(FRAME),
     }
 }
 
@@ -120,7 +123,7 @@ impl Bounds<'_> {
                     let syn = first(HANDSHAKE).map_err(Failure::cannot)?;
                     syn + networks::one_way(self.spec, HANDSHAKE)? + message
                 }
-                Path::Udp | Path::Packet => {
+                Path::Udp | Path::Packet | Path::Xdp => {
                     // The circuit is paid by the first frame; the rest of the message is as when warm.
                     let byte = Bytes(IP + UDP + 1);
                     let circuit = first(byte).map_err(Failure::cannot)?;
@@ -147,7 +150,7 @@ impl Bounds<'_> {
             (Quantity::ThroughputBps, None) => match path {
                 Path::Tcp => sonde_link::tcp_max(self.spec, self.headers()),
                 // Frames carry as much beside their message as datagrams do.
-                Path::Udp | Path::Packet => {
+                Path::Udp | Path::Packet | Path::Xdp => {
                     let payload = frame_payload(path, self.spec.mtu, self.headers());
                     sonde_link::udp_max(self.spec, Bytes(payload))
                 }

@@ -31,5 +31,6 @@ pub mod stamps;
 pub mod sysctl;
 pub mod tap;
 pub mod tbf;
+pub mod xdp;
 
 pub use error::{Error, Result};

@@ -92,8 +92,10 @@ impl Ring {
             )
         };
         if map == libc::MAP_FAILED {
-            return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOMEM))
-                .attempt(|| format!("map the rings of a packet socket ({map_bytes} bytes)"));
+            return Err(
+                Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::NOMEM)
+            )
+            .attempt(|| format!("map the rings of a packet socket ({map_bytes} bytes)"));
         }
         Ok(Self {
             socket,

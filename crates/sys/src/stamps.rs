@@ -296,7 +296,9 @@ mod tests {
         for _ in 0..20_000 {
             let mut bytes = Vec::new();
             for _ in 0..state % 12 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 let word = match state >> 61 {
                     0 => 16 + (state >> 40) % 64,
                     1 => (37u64 << 32) | 1,
@@ -308,7 +310,9 @@ mod tests {
             bytes.truncate(bytes.len().saturating_sub((state >> 33) as usize % 9));
             arrival(&bytes);
             sent(&bytes);
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(7);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(7);
         }
         assert_eq!(sent(&[]), None);
     }

@@ -25,7 +25,12 @@ pub(super) fn past_ip(index: &Index<'_>) -> Vec<Finding> {
             let same = |row: &&AnatomyRow| {
                 row.path == "udp"
                     && (&row.network, &row.wait, &row.load, row.size_bytes)
-                        == (&packet.network, &packet.wait, &packet.load, packet.size_bytes)
+                        == (
+                            &packet.network,
+                            &packet.wait,
+                            &packet.load,
+                            packet.size_bytes,
+                        )
             };
             Some(compared(packet, rows.iter().find(same)?))
         })
@@ -39,8 +44,14 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
     let of = format!(
         "messages of {}{}{}",
         bytes(packet.size_bytes),
-        packet.wait.as_ref().map_or(String::new(), |wait| format!(" ({wait})")),
-        packet.load.as_ref().map_or(String::new(), |load| format!(" at a load of {load}")),
+        packet
+            .wait
+            .as_ref()
+            .map_or(String::new(), |wait| format!(" ({wait})")),
+        packet
+            .load
+            .as_ref()
+            .map_or(String::new(), |load| format!(" at a load of {load}")),
     );
     let mut parts: Vec<(f64, &str)> = PARTS
         .iter()
@@ -54,19 +65,32 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
     };
     let (sentence, remedy) = if gain.abs() < SAME * longer {
         (
-            format!("On {} passing by TCP/IP changes little for {of}: {} by packet, {} by UDP.", packet.network,
-                time(packet.one_way_ns as f64), time(udp.one_way_ns as f64)),
+            format!(
+                "On {} passing by TCP/IP changes little for {of}: {} by packet, {} by UDP.",
+                packet.network,
+                time(packet.one_way_ns as f64),
+                time(udp.one_way_ns as f64)
+            ),
             "use udp: it needs no privilege",
         )
     } else {
         let (verb, remedy) = match gain > 0.0 {
-            true => ("saves", "a program that may open packet sockets can have this"),
+            true => (
+                "saves",
+                "a program that may open packet sockets can have this",
+            ),
             false => ("costs", "use udp"),
         };
-        let most = parts.first().map_or(String::new(), |part| format!(", most of it in: {}", word(part)));
+        let most = parts.first().map_or(String::new(), |part| {
+            format!(", most of it in: {}", word(part))
+        });
         (
-            format!("On {} passing by TCP/IP {verb} {} ({}) of the one-way time of {of}{most}.", packet.network,
-                time(gain.abs()), share(gain.abs() / longer)),
+            format!(
+                "On {} passing by TCP/IP {verb} {} ({}) of the one-way time of {of}{most}.",
+                packet.network,
+                time(gain.abs()),
+                share(gain.abs() / longer)
+            ),
             remedy,
         )
     };
@@ -106,18 +130,44 @@ mod tests {
 
     #[test]
     fn the_part_that_makes_the_difference_is_named() {
-        let all = found([1_000, 500, 4_000, 2_000, 300], [3_000, 500, 4_100, 2_000, 500]);
+        let all = found(
+            [1_000, 500, 4_000, 2_000, 300],
+            [3_000, 500, 4_100, 2_000, 500],
+        );
         let text = &all[0].sentence;
-        assert!(text.contains("saves 2.3") && text.contains("most of it in: send call 2"), "{text}");
-        let slower = found([3_000, 500, 4_000, 2_000, 300], [1_000, 500, 4_000, 2_000, 300]);
-        assert!(slower[0].sentence.contains("costs 2"), "{}", slower[0].sentence);
-        assert!(slower[0].arithmetic.as_deref().unwrap().contains("send call 2"));
+        assert!(
+            text.contains("saves 2.3") && text.contains("most of it in: send call 2"),
+            "{text}"
+        );
+        let slower = found(
+            [3_000, 500, 4_000, 2_000, 300],
+            [1_000, 500, 4_000, 2_000, 300],
+        );
+        assert!(
+            slower[0].sentence.contains("costs 2"),
+            "{}",
+            slower[0].sentence
+        );
+        assert!(
+            slower[0]
+                .arithmetic
+                .as_deref()
+                .unwrap()
+                .contains("send call 2")
+        );
     }
 
     #[test]
     fn small_differences_are_none() {
-        let all = found([1_000, 500, 4_000, 2_000, 300], [1_100, 500, 4_100, 2_000, 300]);
-        assert!(all[0].sentence.contains("changes little"), "{}", all[0].sentence);
+        let all = found(
+            [1_000, 500, 4_000, 2_000, 300],
+            [1_100, 500, 4_100, 2_000, 300],
+        );
+        assert!(
+            all[0].sentence.contains("changes little"),
+            "{}",
+            all[0].sentence
+        );
     }
 
     #[test]

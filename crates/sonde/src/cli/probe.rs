@@ -47,7 +47,7 @@ pub enum ProbeTask {
 pub struct ChannelOptions {
     #[command(flatten)]
     pub common: Common,
-    /// By which path: tcp, udp, packet.
+    /// By which path: tcp, udp, packet, xdp.
     #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
     pub paths: Vec<Path>,
     /// How bytes are handed over: plain; packet also: ring.
@@ -149,7 +149,7 @@ impl ChannelOptions {
 fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
     match (kind, path) {
         (ProbeKind::Throughput, Path::Tcp) => "1MiB",
-        (ProbeKind::Throughput, Path::Udp | Path::Packet) => "mtu",
+        (ProbeKind::Throughput, Path::Udp | Path::Packet | Path::Xdp) => "mtu",
         _ => "1",
     }
 }
