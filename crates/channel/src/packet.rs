@@ -743,4 +743,82 @@ mod tests {
         assert_eq!((place.name.as_str(), place.mac), ("lo", [0; 6]));
         assert_eq!(place.message_bytes_max(), place.mtu_bytes - 28);
     }
+
+    /// Both ends of a veth pair in a network namespace of this thread's own; `None` says what is missing.
+    fn veth() -> Option<[Place; 2]> {
+        use sonde_sys::namespace::{Kind, Namespaces, unshare};
+        use sonde_sys::netlink::{LinkChange, VethEnd};
+        if let Some(why) = xdp::obstacle() {
+            println!("skipped: {why}");
+            return None;
+        }
+        if let Err(error) = unshare(Namespaces::of(&[Kind::Net])) {
+            println!("skipped: {error}");
+            return None;
+        }
+        let mut netlink = Netlink::open().unwrap();
+        let end = |name| VethEnd {
+            name,
+            mtu_bytes: 1_500,
+            mac: None,
+            netns: None,
+        };
+        netlink.add_veth(&end("one"), &end("two")).unwrap();
+        let mut place = |name: &str| {
+            let interface = netlink.index(name).unwrap();
+            let up = LinkChange {
+                up: Some(true),
+                ..LinkChange::default()
+            };
+            netlink.set_link(interface, &up).unwrap();
+            Place {
+                interface,
+                name: name.into(),
+                mac: netlink.link(interface).unwrap().mac,
+                mtu_bytes: 1_500,
+                path: Path::Xdp,
+            }
+        };
+        let places = [place("one"), place("two")];
+        for place in &places {
+            netlink.wait_running(place.interface, 5_000_000_000).unwrap();
+        }
+        Some(places)
+    }
+
+    #[test]
+    fn xdp_carries_messages_of_both_ends() {
+        let Some([one, two]) = veth() else {
+            return;
+        };
+        let peer: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        for wait in [Wait::Block, Wait::Poll] {
+            let open = |here: &Place, there: &Place, role| {
+                let options = options(Method::Plain, wait, 20_000);
+                Packet::open(here.clone(), peer, there.mac, role, MARK, options).unwrap()
+            };
+            let mut client = open(&one, &two, Role::Measuring);
+            let mut server = open(&two, &one, Role::Serving);
+            let serving = std::thread::spawn(move || {
+                let mut message = [0; 1_472];
+                for _ in 0..1_000 {
+                    let Came::Message { sequence } = server.recv_fresh(&mut message).unwrap()
+                    else {
+                        panic!("silence");
+                    };
+                    server.send_as(sequence, &message).unwrap();
+                }
+            });
+            let mut ping = payload::message(1_472);
+            let mut pong = vec![0; 1_472];
+            for number in 0..1_000 {
+                payload::stamp(&mut ping, number);
+                client.exchange(&ping, &mut pong).unwrap();
+                assert_eq!(payload::verify(&pong, number), Ok(()));
+            }
+            serving.join().unwrap();
+            assert_eq!(client.device().unwrap().0, "xdp");
+            assert!(client.send(&vec![0; 1_473]).is_err());
+        }
+    }
 }

@@ -17,7 +17,7 @@ const PARTS: [Part, string, string][] = [
     ['wire_ns', 'wire', 'var(--step-neighbour)'],
     ['wake_ns', 'wake-up', 'var(--step-connect)'],
     ['receive_ns', 'receive call', 'var(--beside)'],
-    ['rest_ns', 'not told apart', 'var(--hover)'],
+    ['rest_ns', 'not told apart', 'var(--faint)'],
 ]
 
 /** The section; null when no message was cut. */
