@@ -781,7 +781,9 @@ mod tests {
         };
         let places = [place("one"), place("two")];
         for place in &places {
-            netlink.wait_running(place.interface, 5_000_000_000).unwrap();
+            netlink
+                .wait_running(place.interface, 5_000_000_000)
+                .unwrap();
         }
         Some(places)
     }
