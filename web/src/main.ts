@@ -5,6 +5,7 @@ import { h } from './dom'
 import { filters } from './legend'
 import { Model } from './model'
 import { held } from './read'
+import { anatomy } from './sections/anatomy'
 import { coldstart } from './sections/coldstart'
 import { conditions } from './sections/conditions'
 import { cost } from './sections/cost'
@@ -22,7 +23,7 @@ import { Tooltip } from './tooltip'
 import type { View } from './view'
 
 const SHORT: Record<string, string> = {
-    findings: 'Findings', latency: 'Latency', throughput: 'Throughput', coldstart: 'Cold start', overhead: 'Overhead', distributions: 'Distributions',
+    findings: 'Findings', latency: 'Latency', anatomy: 'Anatomy', throughput: 'Throughput', coldstart: 'Cold start', overhead: 'Overhead', distributions: 'Distributions',
     steadiness: 'Steadiness', cost: 'Cost', conditions: 'Conditions', rows: 'Rows',
 }
 const page = document.getElementById('page') ?? document.body
@@ -47,7 +48,7 @@ function show(view: View): void {
     const selection = new Selection(model.series)
     const context = new Context(model, selection, new Tooltip())
     document.title = `sonde: ${model.networks.join(', ') || view.run.id}`
-    const plots = [latency, throughput, coldstart, overhead, distributions, steadiness, cost].map((section) => section(context)).filter((section) => section !== null)
+    const plots = [latency, anatomy, throughput, coldstart, overhead, distributions, steadiness, cost].map((section) => section(context)).filter((section) => section !== null)
     const found = findings(context)
     const last = [conditions(context), rows(context)]
     page.replaceChildren(

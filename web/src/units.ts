@@ -87,6 +87,13 @@ const NAMES: Record<Quantity, string> = {
     rwnd_limited_share: 'limited by receive window',
     sndbuf_limited_share: 'limited by send buffer',
     retransmits: 'retransmits',
+    one_way_ns: 'one way',
+    send_call_ns: 'send call',
+    queue_ns: 'queue',
+    wire_ns: 'wire',
+    wake_ns: 'wake-up',
+    receive_ns: 'receive call',
+    ack_ns: 'acknowledged',
 }
 
 /** A quantity's name in words. */

@@ -19,6 +19,13 @@ export type Quantity =
     | 'rwnd_limited_share'
     | 'sndbuf_limited_share'
     | 'retransmits'
+    | 'one_way_ns'
+    | 'send_call_ns'
+    | 'queue_ns'
+    | 'wire_ns'
+    | 'wake_ns'
+    | 'receive_ns'
+    | 'ack_ns'
 
 export interface RunHead {
     id: string
@@ -44,6 +51,8 @@ export interface HostFacts {
     mtu_bytes: number | null
     line_bps: number | null
     settings: Record<string, string>
+    /** Paths that it has not, with the reason. */
+    absent?: Record<string, string>
 }
 
 export interface HostRecord {
@@ -186,6 +195,24 @@ export interface Queueing {
     model_loaded_ns: number | null
 }
 
+/** Where the time of a cell's messages goes; null where a stamp was not to be had. */
+export interface Anatomy {
+    cell: string
+    network: string
+    path: string
+    wait: string | null
+    load: string | null
+    size_bytes: number
+    messages: number
+    one_way_ns: number
+    send_call_ns: number | null
+    queue_ns: number | null
+    wire_ns: number | null
+    wake_ns: number | null
+    receive_ns: number | null
+    rest_ns: number
+}
+
 export type Severity = 'note' | 'advice' | 'warning'
 
 export interface Finding {
@@ -236,6 +263,8 @@ export interface View {
     fits: Fit[]
     /** Absent where it was written before there were loads. */
     queueing?: Queueing[]
+    /** Absent where it was written before messages were cut. */
+    anatomy?: Anatomy[]
     findings: Finding[]
     conditions: [string, string][]
     interference: InterferenceRow[]

@@ -10,7 +10,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { View } from '../src/view'
-import { embed, loadedView, packed, sampleView } from './sample'
+import { cutView, embed, loadedView, packed, sampleView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -125,6 +125,28 @@ browserTest('nothing is logged and no request leaves, in light and dark, at any 
             }
         }
     }
+})
+
+browserTest('the anatomy of messages adds up', async () => {
+    const view = cutView()
+    const { page, troubles } = await open(file('cut', view))
+    const bars = await page.$$eval('#anatomy .track', (tracks) => tracks.map((track) => ({
+        share: [...track.querySelectorAll<HTMLElement>('.segment')].reduce((sum, piece) => sum + Number.parseFloat(piece.style.width), 0),
+        said: track.getAttribute('aria-label') ?? '',
+    })))
+    const rows = view.anatomy ?? []
+    const most = Math.max(...rows.map((row) => row.one_way_ns))
+    assert.equal(bars.length, rows.length)
+    const wanted = rows.map((row) => (100 * row.one_way_ns) / most).sort((a, b) => a - b)
+    bars.map(({ share }) => share).sort((a, b) => a - b).forEach((share, at) => assert.ok(Math.abs(share - (wanted[at] ?? 0)) < 0.01, `${share} of ${wanted[at]}`))
+    assert.equal(bars.filter(({ said }) => said.includes('not told apart')).length, 2)
+    assert.equal(bars.filter(({ said }) => said.includes('wire')).length, 2)
+    // Idle and loaded of one size stand beside each other.
+    assert.ok(bars[0]?.said.includes('1\u202fB') && bars[1]?.said.includes('1\u202fB'), JSON.stringify(bars))
+    await page.locator('#anatomy').screenshot({ path: join(SHOTS, 'anatomy.png') })
+    assert.deepEqual(troubles, [])
+    const without = await open(sample())
+    assert.equal(await without.page.$('#anatomy'), null)
 })
 
 browserTest('packed rows give the same page', async () => {

@@ -346,3 +346,20 @@ export function loadedView(): View {
     view.interference.push({ network: 'ethernet-100', path: 'tcp', probe: 'latency', load: '0.9', involuntary_switches: 12, steal_ns: null, retransmits: 0, cpu_busy_share: 0.7 })
     return view
 }
+
+/** The same run with messages cut at the kernel's stamps, idle and at a load, one of them without a stamp of the wire. */
+export function cutView(): View {
+    const view = sampleView()
+    const row = view.results.find((one) => one.network === 'ethernet-100' && one.path === 'udp' && one.quantity === 'latency_ns' && one.p50 !== null)
+    if (!row) throw new Error('the sample has no latency by UDP')
+    for (const [load, queue] of [[null, 900], ['0.6', 42000]] as const) {
+        for (const size of [1, 1024]) {
+            const parts = { send_call_ns: 2100, queue_ns: queue, wire_ns: size === 1 ? 30000 : null, wake_ns: 8000 + size, receive_ns: 700, rest_ns: size === 1 ? 0 : 110000 }
+            const sum = Object.values(parts).reduce<number>((all, one) => all + (one ?? 0), 0)
+            const cell = `anatomy-${load ?? 'idle'}-${size}`
+            view.anatomy = [...(view.anatomy ?? []), { cell, network: row.network, path: row.path, wait: row.wait, load, size_bytes: size, messages: 3000, one_way_ns: sum, ...parts }]
+            view.results.push({ ...row, probe: 'anatomy', cell, quantity: 'one_way_ns', load, size_bytes: size, p50: sum, min: sum, max: sum, mean: sum, p90: sum, p99: null, p999: null, ci95_low: null, ci95_high: null })
+        }
+    }
+    return view
+}

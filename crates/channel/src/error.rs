@@ -73,6 +73,14 @@ pub enum Error {
         /// The kernel's reason.
         errno: Errno,
     },
+    /// Frames cannot be had, or not of this size.
+    #[error("frames cannot reach {peer}: {why}")]
+    NoFrames {
+        /// The other end.
+        peer: std::net::IpAddr,
+        /// What is in the way.
+        why: String,
+    },
     /// An option did not take, or cannot be read.
     #[error(transparent)]
     Option(#[from] sonde_sys::Error),
@@ -112,6 +120,9 @@ impl Error {
                 "do not trust this network: bytes changed on the way, or another program sent them"
             }
             Self::Local { .. } => "check that the address is one of this host's: `ip addr`",
+            Self::NoFrames { .. } => {
+                "use udp on this way, and messages of at most the interface's MTU less 28 bytes"
+            }
             Self::Option(_) | Self::NoDelayNotTaken => {
                 "leave the option out, or use a kernel that has it"
             }

@@ -1,4 +1,5 @@
-//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets; within one also `unix` and `shm`.
+//! Moving bytes between two hosts: `tcp` and `udp`, through the kernel's sockets, `packet` and `xdp`, past its protocols; within
+//! one host also `unix` and `shm`.
 //!
 //! Model:   a message has an exact size that both sides know. A wait ends with the message, with the peer's end, or after
 //!          the channel's patience without progress: none is unbounded. Settings are made, then read back.
@@ -14,6 +15,7 @@ mod inlet;
 mod knobs;
 mod lookout;
 mod outlet;
+mod packet;
 mod path;
 pub mod payload;
 mod ring;
@@ -34,6 +36,7 @@ pub use error::{Error, Result};
 pub use inlet::Inlet;
 pub use knobs::{BadKnob, Knobs};
 pub use outlet::Outlet;
+pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role, XDP_MTU_BYTES_MAX};
 pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use shm::{Shm, ShmPort};

@@ -19,6 +19,10 @@ pub enum Path {
     Unix,
     /// Memory that two processes of one machine share.
     Shm,
+    /// Whole frames by packet sockets, past TCP, UDP and IP.
+    Packet,
+    /// Whole frames by AF_XDP, before the kernel's protocols.
+    Xdp,
 }
 
 /// How bytes are handed over.
@@ -39,6 +43,8 @@ pub enum Method {
     Gso,
     /// A shared segment with a flag: each message is written where its reader wants it.
     Segment,
+    /// Slots that are shared with the kernel.
+    Ring,
 }
 
 /// A text that names nothing.
@@ -55,15 +61,29 @@ pub struct Unnamed {
 
 impl Path {
     /// All, in the order of help texts.
-    pub const ALL: &'static [Self] = &[Self::Tcp, Self::Udp, Self::Unix, Self::Shm];
+    pub const ALL: &'static [Self] = &[
+        Self::Tcp,
+        Self::Udp,
+        Self::Unix,
+        Self::Shm,
+        Self::Packet,
+        Self::Xdp,
+    ];
 
-    /// As it is written: `tcp`, `udp`, `unix`, `shm`.
+    /// Whether messages are frames of their own, past TCP, UDP and IP.
+    pub const fn is_frames(self) -> bool {
+        matches!(self, Self::Packet | Self::Xdp)
+    }
+
+    /// As it is written: `tcp`, `udp`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
             Self::Udp => "udp",
             Self::Unix => "unix",
             Self::Shm => "shm",
+            Self::Packet => "packet",
+            Self::Xdp => "xdp",
         }
     }
 
@@ -77,8 +97,9 @@ impl Path {
                 Method::Uring,
             ],
             Self::Udp => &[Method::Plain, Method::Mmsg, Method::Gso],
-            Self::Unix => &[Method::Plain],
+            Self::Unix | Self::Xdp => &[Method::Plain],
             Self::Shm => &[Method::Plain, Method::Segment],
+            Self::Packet => &[Method::Plain, Method::Ring],
         }
     }
 
@@ -89,7 +110,7 @@ impl Path {
 
     /// Whether nothing is lost on it, so that what was sent and what was received can be held against each other.
     pub const fn is_lossless(self) -> bool {
-        !matches!(self, Self::Udp)
+        !matches!(self, Self::Udp | Self::Packet | Self::Xdp)
     }
 }
 
@@ -103,6 +124,7 @@ impl Method {
         Self::Mmsg,
         Self::Gso,
         Self::Segment,
+        Self::Ring,
     ];
 
     /// As it is written: `plain`, `zerocopy`.
@@ -115,6 +137,7 @@ impl Method {
             Self::Mmsg => "mmsg",
             Self::Gso => "gso",
             Self::Segment => "segment",
+            Self::Ring => "ring",
         }
     }
 }

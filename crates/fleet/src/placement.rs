@@ -43,7 +43,7 @@ impl Cpus {
     /// Where measuring and answering agent run.
     pub(crate) fn placements(&self, terms: &Terms) -> [Placement; 2] {
         match (terms.wait, terms.probe) {
-            (Wait::Block, Probe::Startup | Probe::Latency) => [Placement::One; 2],
+            (Wait::Block, Probe::Startup | Probe::Latency | Probe::Anatomy) => [Placement::One; 2],
             (Wait::Block, _) if self.has_switch => [Placement::Split; 2],
             _ => [Placement::Src, Placement::Dst],
         }

@@ -310,7 +310,7 @@ fn rated(terms: &Terms, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurem
                 window.retransmits.ok_or_else(untold),
             ));
         }
-        Path::Udp => {
+        Path::Udp | Path::Packet | Path::Xdp => {
             let (lost, again) = (served.lost.unwrap_or(0), served.duplicated.unwrap_or(0));
             let late = served.reordered.unwrap_or(0);
             let received = served.messages + again;

@@ -51,6 +51,7 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
         interface: link.map(|link| link.name),
         settings: settings(),
+        absent: absent(),
     }
 }
 
@@ -58,6 +59,13 @@ fn towards(peer: IpAddr) -> Option<Link> {
     let mut netlink = Netlink::open().ok()?;
     let way = netlink.way_to(peer).ok()?;
     netlink.link(way.ifindex).ok()
+}
+
+/// Paths that cannot be had here.
+fn absent() -> BTreeMap<String, String> {
+    let packet = sonde_sys::frames::obstacle().map(|why| ("packet".to_string(), why));
+    let xdp = sonde_sys::xdp::obstacle().map(|why| ("xdp".to_string(), why));
+    packet.into_iter().chain(xdp).collect()
 }
 
 fn settings() -> BTreeMap<String, String> {

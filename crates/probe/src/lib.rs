@@ -1,4 +1,5 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over every path of `channel`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message`, `anatomy` over the paths of
+//! `channel`.
 //!
 //! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
 //!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its
@@ -10,6 +11,7 @@
 
 mod admission;
 pub mod agent;
+mod anatomy;
 mod circuit;
 pub mod clock;
 mod conversation;
@@ -18,6 +20,7 @@ mod facts;
 pub mod frame;
 mod link;
 mod meter;
+mod packet;
 mod seen;
 mod serve;
 mod startup;
@@ -36,4 +39,4 @@ pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,
 };
-pub use terms::{Probe, SAMPLES_MAX, SIZES_MAX, Terms};
+pub use terms::{NO_STAMPS, NO_START, Probe, SAMPLES_MAX, SIZES_MAX, Terms};

@@ -24,7 +24,7 @@ use crate::seen::Seen;
 use crate::talk::{Serve, Served, SizeServed};
 use crate::watch::Watch;
 use crate::{Error, Probe, Result};
-use crate::{circuit, startup, streams};
+use crate::{anatomy, circuit, packet, startup, streams};
 
 /// How often a sender by UDP is told again that its stream has been rated.
 const RATED_AGAIN_NS: u64 = 20_000_000;
@@ -41,6 +41,10 @@ pub(crate) enum Port {
     Udp(UdpPort),
     Unix(UnixPort),
     Shm(ShmPort),
+    /// Of frames: the connection beside them.
+    Packet(Acceptor),
+    /// Of an anatomy, whatever its path: the connection beside the messages.
+    Anatomy(Acceptor),
 }
 
 /// Opens the data port.
@@ -49,6 +53,9 @@ pub(crate) fn open(serve: &Serve) -> Result<Port> {
     terms.check()?;
     let local = SocketAddr::new(serve.bind, 0);
     let port = match terms.path {
+        _ if terms.probe == Probe::Anatomy => {
+            Port::Anatomy(Acceptor::bind(local, packet::beside(terms))?)
+        }
         Path::Tcp if terms.parts && terms.circuits => open_pair(serve)?,
         Path::Tcp => Port::Tcp {
             acceptor: Acceptor::bind(local, terms.options())?,
@@ -57,6 +64,7 @@ pub(crate) fn open(serve: &Serve) -> Result<Port> {
         Path::Udp => Port::Udp(UdpPort::bind(local, terms.options())?),
         Path::Unix => Port::Unix(UnixPort::bind(terms.options())?),
         Path::Shm => Port::Shm(ShmPort::bind(terms.options())?),
+        Path::Packet | Path::Xdp => Port::Packet(Acceptor::bind(local, packet::beside(terms))?),
     };
     startup::flush(serve.flush_neighbour.as_deref())?;
     Ok(port)
@@ -89,6 +97,7 @@ impl Port {
             Self::Udp(port) => port.local().port(),
             Self::Unix(port) => port.local().port(),
             Self::Shm(port) => port.local().port(),
+            Self::Packet(acceptor) | Self::Anatomy(acceptor) => acceptor.local().port(),
         }
     }
 
@@ -102,21 +111,23 @@ impl Port {
             Self::Udp(port) => udp(port, serve, stop),
             Self::Unix(port) => stream(port, None, serve, stop),
             Self::Shm(port) => stream(port, None, serve, stop),
+            Self::Packet(acceptor) => packet::serve(acceptor, serve, stop),
+            Self::Anatomy(acceptor) => anatomy::serve(acceptor, serve, stop),
         }
     }
 }
 
 /// The wait for the peer, with those who were turned away.
-struct Door<'a> {
+pub(crate) struct Door<'a> {
     serve: &'a Serve,
     local: SocketAddr,
-    since: Instant,
-    refused: u64,
+    pub(crate) since: Instant,
+    pub(crate) refused: u64,
     last: String,
 }
 
 impl<'a> Door<'a> {
-    fn new(serve: &'a Serve, local: SocketAddr) -> Self {
+    pub(crate) fn new(serve: &'a Serve, local: SocketAddr) -> Self {
         Self {
             serve,
             local,
@@ -126,7 +137,7 @@ impl<'a> Door<'a> {
         }
     }
 
-    fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.serve
             .terms
             .patience()
@@ -139,7 +150,7 @@ impl<'a> Door<'a> {
     }
 
     /// A time-out becomes the story of the wait.
-    fn closed(&self, error: sonde_channel::Error) -> Error {
+    pub(crate) fn closed(&self, error: sonde_channel::Error) -> Error {
         match error {
             sonde_channel::Error::Timeout { .. } => Error::NoPeer {
                 local: self.local,
@@ -152,7 +163,10 @@ impl<'a> Door<'a> {
     }
 
     /// Judges a hello on a byte stream and answers: the visit and the size of its messages, `None` for a stranger.
-    fn hello(&mut self, channel: &mut impl ByteStream) -> Result<Option<(Visit, usize)>> {
+    pub(crate) fn hello(
+        &mut self,
+        channel: &mut impl ByteStream,
+    ) -> Result<Option<(Visit, usize)>> {
         let said = admission::recv_frame::<Say>(channel);
         let Ok(Say::Hello {
             token,
@@ -252,7 +266,7 @@ fn stream<L: Listener>(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message => {
+            Probe::Latency | Probe::Message | Probe::Anatomy => {
                 channel.use_method()?;
                 echo(&mut channel, serve, size, &mut one)?;
             }

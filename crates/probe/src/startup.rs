@@ -122,6 +122,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             Path::Unix => cold.stream::<Unix>(messages)?,
             Path::Shm => cold.stream::<Shm>(messages)?,
             Path::Udp => cold.udp(messages)?,
+            // Refused by the terms.
+            Path::Packet | Path::Xdp => {
+                return Err(crate::Error::Integrity(crate::NO_START.into()));
+            }
         };
         watch.end(&mut measured.interference, None)?;
         measured.settings.extend(settings.named("src_"));

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use sonde_channel::{
-    ByteStream, Channel, Datagram, Outlet, Path, Settings, Shm, Tcp, Udp, Unix, Volley,
+    ByteStream, Channel, Datagram, Outlet, Path, Shm, Tcp, Udp, Unix, Volley, payload,
 };
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
@@ -22,7 +22,7 @@ use crate::meter::LEAD_IN_NS;
 use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
-use crate::{Error, Result, Terms};
+use crate::{Error, Result, Terms, packet};
 
 /// How long the stream goes on when the receiver says nothing: it stood still, or its word was lost.
 pub(crate) const DEAF_NS: u64 = 2_000_000_000;
@@ -43,7 +43,7 @@ struct Mark {
 }
 
 /// What a stream is sent through.
-trait Pipe {
+pub(crate) trait Pipe {
     /// The kernel's account, where there is one.
     fn account(&self) -> Result<Option<TcpInfo>>;
     /// Whether the receiver has said that its window is over.
@@ -195,7 +195,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             settings: &mut measured.settings,
         };
         let (sent, settings) = match terms.path {
-            Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
+            Path::Tcp if terms.knobs.streams > 1 => {
+                let (sent, settings) = streams::send(measure, visit, &mut measured)?;
+                (sent, settings.named("src_"))
+            }
             Path::Tcp => stream.through::<Tcp>(measure, visit)?,
             Path::Unix => stream.through::<Unix>(measure, visit)?,
             Path::Shm => stream.through::<Shm>(measure, visit)?,
@@ -204,10 +207,14 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
                 admission::hello_udp(&mut channel, measure, visit)?;
                 let sent = stream.udp(&mut channel)?;
                 admission::end_udp(&mut channel, sent.messages, terms)?;
-                (sent, channel.settings()?)
+                (sent, channel.settings()?.named("src_"))
+            }
+            Path::Packet | Path::Xdp => {
+                let (sent, settings) = packet::blast(measure, visit, &mut stream)?;
+                (sent, settings.into_iter().collect())
             }
         };
-        measured.settings.extend(settings.named("src_"));
+        measured.settings.extend(settings);
         measured.sizes.push(SizeMeasured {
             size_bytes,
             measurements: Vec::new(),
@@ -219,7 +226,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     Ok(measured)
 }
 
-struct Stream<'a> {
+pub(crate) struct Stream<'a> {
     terms: &'a Terms,
     size: usize,
     interference: &'a mut Interference,
@@ -231,11 +238,11 @@ impl Stream<'_> {
         &mut self,
         measure: &Measure,
         visit: Visit,
-    ) -> Result<(Sent, Settings)> {
+    ) -> Result<(Sent, BTreeMap<String, String>)> {
         let mut channel = C::connect(measure.peer, self.terms.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         let sent = self.bytes(&mut channel)?;
-        Ok((sent, channel.settings()?))
+        Ok((sent, channel.settings()?.named("src_")))
     }
 
     fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
@@ -259,13 +266,39 @@ impl Stream<'_> {
 
     fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
         let mut volley = Volley::open(channel, self.size);
+        let sent = self.volleys(channel, |channel, messages| {
+            Ok(volley.send_some(channel, messages)? as u64)
+        })?;
+        self.settings.extend(volley.named("src_"));
+        Ok(sent)
+    }
+
+    /// Messages that are numbered, each sent by `send`.
+    pub(crate) fn numbered<P: Pipe>(
+        &mut self,
+        channel: &mut P,
+        mut send: impl FnMut(&mut P, &[u8]) -> Result<()>,
+    ) -> Result<Sent> {
+        let mut message = payload::message(self.size);
+        self.volleys(channel, |channel, messages| {
+            payload::stamp(&mut message, messages as u32);
+            send(channel, &message)?;
+            Ok(1)
+        })
+    }
+
+    /// Messages of which `send` sends some at a time, told how many have gone before.
+    fn volleys<P: Pipe>(
+        &mut self,
+        channel: &mut P,
+        mut send: impl FnMut(&mut P, u64) -> Result<u64>,
+    ) -> Result<Sent> {
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
         let mut messages = 0u64;
         loop {
-            messages += volley.send_some(channel, messages)? as u64;
+            messages += send(channel, messages)?;
             let bytes = messages * self.size as u64;
             if !schedule.on_sent(bytes, channel, self.interference)? {
-                self.settings.extend(volley.named("src_"));
                 return Ok(Sent {
                     bytes,
                     messages,

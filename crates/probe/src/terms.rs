@@ -34,19 +34,29 @@ pub enum Probe {
     Stream,
     /// Single messages one way, each with everything in it, up to a short answer.
     Message,
+    /// Single messages one way, cut at the kernel's time stamps.
+    Anatomy,
 }
 
 impl Probe {
-    /// As it is written: `startup`, `latency`, `stream`, `message`.
+    /// As it is written: `startup`, `latency`, `stream`, `message`, `anatomy`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Startup => "startup",
             Self::Latency => "latency",
             Self::Stream => "stream",
             Self::Message => "message",
+            Self::Anatomy => "anatomy",
         }
     }
 }
+
+/// Why frames have no start-up.
+pub const NO_START: &str =
+    "frames have no start-up: nothing is resolved or connected before the first one";
+
+/// Why frames by AF_XDP cannot be cut.
+pub const NO_STAMPS: &str = "frames by AF_XDP pass by the kernel's time stamps";
 
 /// What both sides agree on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,13 +105,14 @@ impl Terms {
         let second = 1_000_000_000;
         let large = match path {
             Path::Tcp | Path::Unix | Path::Shm => 1 << 20,
-            Path::Udp => 1_472,
+            Path::Udp | Path::Packet | Path::Xdp => 1_472,
         };
         let (size_bytes, samples_min, samples_max, warmup, budget_ns) = match probe {
             Probe::Startup => (1, 1, 1, 0, 10 * second),
             Probe::Latency => (1, 1_000, 10_000, 100, 10 * second),
             Probe::Stream => (large, 1, 1, 0, second),
             Probe::Message => (large, 10, 1_000, 2, second),
+            Probe::Anatomy => (1, 1, 1_000, 100, second),
         };
         let precision = matches!(probe, Probe::Latency | Probe::Message).then_some(50);
         Self {
@@ -140,10 +151,28 @@ impl Terms {
             self.check_size(size_bytes)?;
         }
         self.check_knobs()?;
+        if self.path.is_frames() && self.probe == Probe::Startup {
+            return refuse(
+                NO_START.into(),
+                "ask for latency, or for the start-up of tcp or udp",
+            );
+        }
         if !self.path.methods().contains(&self.method) {
             return refuse(
                 format!("{} has no method {}", self.path, self.method),
                 "`sonde doctor` lists the methods of each path",
+            );
+        }
+        if self.probe == Probe::Anatomy && self.path == Path::Xdp {
+            return refuse(NO_STAMPS.into(), "cut messages of tcp, udp or packet");
+        }
+        if self.probe == Probe::Anatomy && self.method != Method::Plain {
+            return refuse(
+                format!(
+                    "the kernel's stamps are not to be had with the method {}",
+                    self.method
+                ),
+                "cut messages of the method plain",
             );
         }
         self.check_method()?;
@@ -248,7 +277,7 @@ impl Terms {
                 "ask for at most 65,507 bytes",
             );
         }
-        if self.path == Path::Udp && self.probe == Probe::Stream && size < 8 {
+        if self.path != Path::Tcp && self.probe == Probe::Stream && size < 8 {
             return refuse(
                 format!("datagrams of {size} bytes have no room for a number"),
                 "ask for at least 8 bytes",

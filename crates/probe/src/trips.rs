@@ -22,16 +22,16 @@ use sonde_sys::clock::monotonic_ns;
 use crate::admission::{self, Visit};
 use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
 use crate::watch::Watch;
-use crate::{Probe, Result, Terms};
+use crate::{Probe, Result, Terms, packet};
 
 /// A ping is sent again after this many times the slowest round trip of the warm-up…
-const RESEND_ROUND_TRIPS: u64 = 10;
+pub(crate) const RESEND_ROUND_TRIPS: u64 = 10;
 /// …but not before this time.
-const RESEND_AFTER_NS_MIN: u64 = 50_000_000;
+pub(crate) const RESEND_AFTER_NS_MIN: u64 = 50_000_000;
 const CONFIDENCE: f64 = 0.95;
 
 /// Round trips of one size under way.
-struct Trips<'a> {
+pub(crate) struct Trips<'a> {
     measure: &'a Measure,
     ping: Aligned,
     pong: Aligned,
@@ -39,7 +39,7 @@ struct Trips<'a> {
 }
 
 impl<'a> Trips<'a> {
-    fn new(measure: &'a Measure, size: usize) -> Self {
+    pub(crate) fn new(measure: &'a Measure, size: usize) -> Self {
         Self {
             measure,
             ping: Aligned::new(payload::message(size), &measure.terms.knobs),
@@ -80,13 +80,13 @@ impl<'a> Trips<'a> {
 }
 
 /// The times of one size.
-struct Times {
+pub(crate) struct Times {
     /// `None` when it was lost.
     first_ns: Option<u64>,
-    warm_ns: Vec<u64>,
+    pub(crate) warm_ns: Vec<u64>,
     ended_by: EndedBy,
     /// All round trips, those discarded and those lost included.
-    count: u64,
+    pub(crate) count: u64,
 }
 
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
@@ -101,6 +101,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             Path::Udp => udp(measure, visit, &mut measured)?,
             Path::Unix => stream::<Unix>(measure, visit, &mut measured)?,
             Path::Shm => stream::<Shm>(measure, visit, &mut measured)?,
+            Path::Packet | Path::Xdp => packet::trips(measure, visit, &mut measured)?,
         };
         measured.sizes.push(size);
     }
@@ -165,7 +166,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
 
 impl Trips<'_> {
     /// The first, the warm-up, the samples; `warmed` hears the slowest round trip so far, when there was one.
-    fn all<C: Channel>(
+    pub(crate) fn all<C: Channel>(
         &mut self,
         channel: &mut C,
         warmed: impl FnOnce(&mut C, u64) -> Result<()>,
@@ -250,7 +251,7 @@ fn is_known(samples: &[u64], precision_per_mille: Option<u64>) -> bool {
 }
 
 impl Times {
-    fn measured(self, terms: &Terms, size_bytes: u64) -> SizeMeasured {
+    pub(crate) fn measured(self, terms: &Terms, size_bytes: u64) -> SizeMeasured {
         let quantity = match terms.probe {
             Probe::Message => Quantity::ThroughputBps,
             _ => Quantity::LatencyNs,

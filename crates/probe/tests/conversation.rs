@@ -633,3 +633,91 @@ fn neighbours_are_forgotten_on_request() {
         .to_string();
     assert!(error.contains("nosuch0"), "{error}");
 }
+
+/// Whether frames can be had here.
+fn frames() -> bool {
+    let obstacle = sonde_sys::frames::obstacle();
+    if let Some(why) = &obstacle {
+        println!("skipped: {why}");
+    }
+    obstacle.is_none()
+}
+
+#[test]
+fn packet_round_trips_and_messages_by_each_method() {
+    if !frames() {
+        return;
+    }
+    for method in [Method::Plain, Method::Ring] {
+        for wait in [Wait::Block, Wait::Poll] {
+            for probe in [Probe::Latency, Probe::Message] {
+                let outcome = have(Terms {
+                    sizes_bytes: vec![1, 1_400],
+                    method,
+                    wait,
+                    probe,
+                    verify: true,
+                    ..samples(Path::Packet, 30)
+                });
+                assert_eq!(outcome.sizes.len(), 2);
+                for size in &outcome.sizes {
+                    let quantity = match probe {
+                        Probe::Latency => Quantity::LatencyNs,
+                        _ => Quantity::ThroughputBps,
+                    };
+                    assert_eq!(warm(size, quantity).first.len(), 30);
+                    assert_eq!(
+                        sample(find(size, Quantity::LostShare, Phase::Warm, None)),
+                        0
+                    );
+                }
+                assert_eq!(outcome.settings["src_interface"], "lo");
+                let has_ring = outcome.settings.contains_key("dst_ring");
+                assert_eq!(has_ring, method == Method::Ring);
+            }
+        }
+    }
+}
+
+#[test]
+fn packet_stream_accounts_for_every_frame() {
+    if !frames() {
+        return;
+    }
+    for method in [Method::Plain, Method::Ring] {
+        let outcome = have(Terms {
+            sizes_bytes: vec![1_400],
+            method,
+            ..Terms::new(Probe::Stream, Path::Packet, Wait::Block)
+        });
+        let size = only(&outcome);
+        assert!(sample(find(size, Quantity::ThroughputBps, Phase::Warm, None)) > 0);
+        let lost = sample(find(size, Quantity::LostShare, Phase::Warm, None));
+        assert!(lost < 1_000_000, "{lost}");
+        assert_eq!(
+            sample(find(size, Quantity::DuplicatedShare, Phase::Warm, None)),
+            0
+        );
+    }
+}
+
+#[test]
+fn packet_refuses_what_fits_in_no_frame_and_start_ups() {
+    if !frames() {
+        return;
+    }
+    let (mut client, mut server) = agents();
+    let large = Terms {
+        sizes_bytes: vec![66_000],
+        ..Terms::new(Probe::Latency, Path::Packet, Wait::Block)
+    };
+    let error = conversation(large).run(&mut client.link, &mut server.link);
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("66000 bytes fits in no frame here"),
+        "{error}"
+    );
+    let start = Terms::new(Probe::Startup, Path::Packet, Wait::Block);
+    let error = start.check().unwrap_err().to_string();
+    assert!(error.contains("frames have no start-up"), "{error}");
+}

@@ -114,6 +114,20 @@ pub enum Quantity {
     SndbufLimitedShare,
     /// Segments sent again in the timed window.
     Retransmits,
+    /// Of one message: from the call that sends to the return of the call that receives; the sum of the five that follow.
+    OneWayNs,
+    /// From the call that sends until the packet scheduler has the message.
+    SendCallNs,
+    /// From there until the driver has it.
+    QueueNs,
+    /// From there until the peer's kernel took it from its driver.
+    WireNs,
+    /// From there until the reader runs: the protocols of the receiving kernel, and the waking of a reader that sleeps.
+    WakeNs,
+    /// The call that receives, from there to its return.
+    ReceiveNs,
+    /// From the call that sends until the sending kernel has the peer's acknowledgement.
+    AckNs,
 }
 
 impl Quantity {
@@ -125,7 +139,14 @@ impl Quantity {
             | Self::RttNs
             | Self::StartupNs
             | Self::ThroughputBps
-            | Self::Retransmits => 1,
+            | Self::Retransmits
+            | Self::OneWayNs
+            | Self::SendCallNs
+            | Self::QueueNs
+            | Self::WireNs
+            | Self::WakeNs
+            | Self::ReceiveNs
+            | Self::AckNs => 1,
             Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,
             Self::LostShare
             | Self::ReorderedShare

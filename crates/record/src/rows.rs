@@ -28,6 +28,7 @@ impl Factors {
         match self.probe.as_str() {
             "startup" => (Quantity::StartupNs, Phase::Cold),
             "throughput" => (Quantity::ThroughputBps, Phase::Warm),
+            "anatomy" => (Quantity::OneWayNs, Phase::Warm),
             _ => (Quantity::LatencyNs, Phase::Warm),
         }
     }

@@ -113,6 +113,9 @@ pub struct HostFacts {
     pub line_bps: Option<u64>,
     /// Settings of its TCP: the sysctl's name below `net.`, and its value.
     pub settings: BTreeMap<String, String>,
+    /// Paths that it has not, by name, with the reason and what to do.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<String, String>,
 }
 
 /// A clock against another: theirs minus ours.

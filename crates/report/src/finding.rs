@@ -5,6 +5,7 @@
 //!          first; then come those of one rule together, in the order of the lines.
 //! Checked: each rule has a run that triggers it and one that does not; `warnings_come_first`.
 
+mod anatomy;
 mod ceiling;
 mod cold;
 mod cpu;
@@ -125,6 +126,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     }
     all.extend(ceiling::near(index));
     all.extend(load::queueing(index));
+    all.extend(anatomy::past_ip(index));
     let mut rules: Vec<String> = Vec::new();
     for finding in &all {
         if !rules.contains(&finding.rule) {

@@ -6,6 +6,7 @@
 //! Checked: the tests of each module.
 #![forbid(unsafe_code)]
 
+mod anatomy;
 mod finding;
 mod fit;
 mod format;
@@ -17,10 +18,11 @@ mod table;
 mod testing;
 mod view;
 
+pub use anatomy::AnatomyRow;
 pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
-pub use table::{findings_text, queueing_table, rows_table, summary_table};
+pub use table::{anatomy_table, findings_text, queueing_table, rows_table, summary_table};
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -11,6 +11,7 @@ use std::fmt::Write;
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use sonde_record::{Number, Phase, Quantity, ResultRow, Run, Status, Step, VerdictStatus};
 
+use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
 use crate::format::{bytes, percent, plain, significant};
@@ -248,11 +249,70 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::RwndLimitedShare => ("window-limited %", 0.01),
         Quantity::SndbufLimitedShare => ("buffer-limited %", 0.01),
         Quantity::Retransmits => ("sent again", 1.0),
+        Quantity::OneWayNs => ("one way µs", 1e3),
+        Quantity::SendCallNs => ("send call µs", 1e3),
+        Quantity::QueueNs => ("queue µs", 1e3),
+        Quantity::WireNs => ("wire µs", 1e3),
+        Quantity::WakeNs => ("wake-up µs", 1e3),
+        Quantity::ReceiveNs => ("receive call µs", 1e3),
+        Quantity::AckNs => ("acknowledged µs", 1e3),
     }
 }
 
 /// A factor's name, and how it is read off a row.
 type Factor = (&'static str, fn(&ResultRow) -> String);
+
+/// Where the time of messages goes, a line a cell; `None` where none were cut.
+pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
+    let rows = crate::anatomy::anatomies(&Index::new(run));
+    let first = rows.first()?;
+    let line = |row: &AnatomyRow| {
+        let mut line = vec![
+            plain(&row.network),
+            plain(&row.path),
+            plain(row.wait.as_deref().unwrap_or(DASH)),
+            plain(row.load.as_deref().unwrap_or(DASH)),
+            significant(row.size_bytes as f64, 1),
+            micros(Some(row.one_way_ns as f64)),
+        ];
+        line.extend(row.parts().map(|part| micros(part.map(|ns| ns as f64))));
+        line.push(micros(Some(row.rest_ns as f64).filter(|rest| *rest > 0.0)));
+        line
+    };
+    let mut sheet = Sheet {
+        heads: ANATOMY.map(Into::into).to_vec(),
+        lines: rows.iter().map(line).collect(),
+        keys: 5,
+        first: 3,
+        words: 4,
+    };
+    if rows.iter().all(|row| row.wait == first.wait) {
+        sheet.leave_out(WAIT);
+    }
+    let legend = "Where a message's time goes, by the kernel's stamps: the mean of the middle half of each launch's messages, so \
+                  that the parts add up. Send call: to the packet scheduler; queue: to the driver; wire: to the peer's kernel; \
+                  wake-up: until the reader runs; receive call: until it has the message; rest: not told apart.";
+    Some(format!(
+        "{}\n\n{}",
+        sheet.text(width),
+        wrapped(legend, width, "")
+    ))
+}
+
+const ANATOMY: [&str; 12] = [
+    "network",
+    "path",
+    "wait",
+    "load",
+    "size\nB",
+    "one way\nµs",
+    "send call\nµs",
+    "queue\nµs",
+    "wire\nµs",
+    "wake-up\nµs",
+    "receive\nµs",
+    "rest\nµs",
+];
 
 /// What load adds to latency, a line a cell; `None` where nothing was measured both loaded and idle.
 pub fn queueing_table(run: &Run, width: usize) -> Option<String> {

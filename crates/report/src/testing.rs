@@ -293,6 +293,31 @@ impl Runs {
         self.measured(&Of::rate("message", network, path, size), &[bps; 20])
     }
 
+    /// Messages that were cut: their one-way times.
+    pub fn anatomy(self, network: &str, path: &str, size: u64, one_way_ns: &[u64]) -> Self {
+        let of = Of {
+            probe: "anatomy",
+            quantity: Quantity::OneWayNs,
+            ..Of::latency(network, path, size)
+        };
+        self.spread(0.0).measured(&of, one_way_ns)
+    }
+
+    /// Another quantity of the last cell, of each of its messages.
+    pub fn beside_each(mut self, quantity: Quantity, values: &[u64]) -> Self {
+        let last = self.last.clone();
+        for launch in self.run.launches.iter_mut().filter(|one| one.cell == last) {
+            launch.series.push(Measurement {
+                quantity,
+                phase: Phase::Warm,
+                step: None,
+                series: Series::from_iter(values.iter().copied()),
+                reason: None,
+            });
+        }
+        self
+    }
+
     /// Another quantity of the last cell, as the integer that a series holds.
     pub fn beside(mut self, quantity: Quantity, value: u64) -> Self {
         let last = self.last.clone();

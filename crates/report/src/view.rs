@@ -16,6 +16,7 @@ use sonde_record::{
 };
 use sonde_stats::Series;
 
+use crate::anatomy::{AnatomyRow, anatomies};
 use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
@@ -63,6 +64,9 @@ pub struct View {
     /// What load adds to latency.
     #[serde(default)]
     pub queueing: Vec<QueueingRow>,
+    /// Where the time of messages goes.
+    #[serde(default)]
+    pub anatomy: Vec<AnatomyRow>,
     /// What a person can act on, warnings first.
     pub findings: Vec<Finding>,
     /// Name and value of what held for the whole run.
@@ -146,6 +150,7 @@ impl View {
             launch_medians,
             fits: fits(&index),
             queueing: queueing(&index),
+            anatomy: anatomies(&index),
             verdict: verdict(&index, &findings),
             findings,
             conditions: conditions(&index),

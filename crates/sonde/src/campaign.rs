@@ -128,8 +128,9 @@ impl<'a> Campaign<'a> {
     }
 
     fn wanted(&self, block: &Block, index: u64) -> bool {
-        let missing =
-            |cell: &sonde_record::CellRecord| !self.done.contains(&(cell.id.clone(), index));
+        let missing = |cell: &sonde_record::CellRecord| {
+            cell.skipped.is_none() && !self.done.contains(&(cell.id.clone(), index))
+        };
         block.cells.iter().any(missing)
     }
 
@@ -437,7 +438,8 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
         }
         record
     };
-    block.cells.iter().map(record).collect()
+    let wanted = block.cells.iter().filter(|cell| cell.skipped.is_none());
+    wanted.map(record).collect()
 }
 
 /// The load that was reached, and what the switch took of a CPU for it and all else.

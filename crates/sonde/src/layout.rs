@@ -12,7 +12,7 @@ use sonde_channel::{Knobs, Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
-use sonde_probe::{Probe, Terms};
+use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
 use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
@@ -88,10 +88,10 @@ fn apart(site: &Site, path: Path) -> Option<String> {
 
 impl Block {
     /// Leaves it out, saying why in its cells.
-    fn skip(&mut self, reason: &str) {
+    pub fn skip(&mut self, reason: &str) {
         (self.launches, self.estimate_ns) = (0, 0);
         for cell in &mut self.cells {
-            cell.skipped = Some(reason.into());
+            cell.skipped.get_or_insert_with(|| reason.into());
         }
     }
 
@@ -106,6 +106,7 @@ impl Block {
             ProbeKind::Startup => Quantity::StartupNs,
             ProbeKind::Latency => Quantity::LatencyNs,
             ProbeKind::Throughput => Quantity::ThroughputBps,
+            ProbeKind::Anatomy => Quantity::OneWayNs,
         }
     }
 }
@@ -128,7 +129,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     .map(|mtu| model::frame_payload(*path, mtu, headers));
                 let mut sizes = probe.sizes(*path, payload)?;
                 let mode = probe.mode();
-                if mode == Some(Mode::Stream) && *path == Path::Udp {
+                if mode == Some(Mode::Stream) && *path != Path::Tcp {
                     // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
                     sizes = sizes
                         .iter()
@@ -150,6 +151,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     .into_iter()
                     .filter(|load| yields || load.is_none())
                     .collect();
+                let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
                     let mut terms = terms(plan, probe, *path, wait, sizes.clone());
                     terms.method = method;
@@ -172,7 +174,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         cells: Vec::new(),
                         estimate_ns,
                     };
-                    block.cells = cells(site, &block)?;
+                    block.cells = cells(site, &block, &beyond)?;
                     if let Some(reason) = apart(site, *path) {
                         block.skip(&reason);
                     }
@@ -201,6 +203,7 @@ fn terms(
         (ProbeKind::Latency, _) => Probe::Latency,
         (ProbeKind::Throughput, Some(Mode::Message)) => Probe::Message,
         (ProbeKind::Throughput, _) => Probe::Stream,
+        (ProbeKind::Anatomy, _) => Probe::Anatomy,
     };
     let mut terms = Terms::new(kind, path, wait);
     terms.sizes_bytes = sizes;
@@ -216,6 +219,10 @@ fn terms(
             terms.precision_per_mille =
                 (plan.repeat.precision_per_mille > 0).then_some(plan.repeat.precision_per_mille);
         }
+        Probe::Anatomy => {
+            terms.budget_ns = probe.budget.unwrap_or(Span::millis(500)).as_nanos();
+            terms.samples_max = probe.samples.unwrap_or(u64::MAX).min(terms.samples_max);
+        }
         Probe::Stream => {
             terms.budget_ns = probe
                 .budget
@@ -226,12 +233,38 @@ fn terms(
     terms
 }
 
-fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
-    let cell = |size_bytes: &u64| {
+/// Sizes that `path` can carry in this kind of measurement, and those that it cannot, with the reason.
+fn fitting(
+    path: Path,
+    kind: ProbeKind,
+    sizes: Vec<u64>,
+    payload: Option<u64>,
+) -> (Vec<u64>, Vec<(u64, String)>) {
+    let why = |size: u64| match (path, payload) {
+        (Path::Packet | Path::Xdp, _) if kind == ProbeKind::Startup => Some(NO_START.to_string()),
+        (Path::Packet | Path::Xdp, Some(most)) if size > most => Some(format!(
+            "{size} bytes fit in no frame here: {most} do; udp has fragments"
+        )),
+        (Path::Xdp, _) if kind == ProbeKind::Anatomy => Some(NO_STAMPS.to_string()),
+        _ => None,
+    };
+    let (beyond, fitting): (Vec<u64>, Vec<u64>) =
+        sizes.into_iter().partition(|size| why(*size).is_some());
+    let beyond = beyond
+        .into_iter()
+        .map(|size| (size, why(size).unwrap_or_default()));
+    (fitting, beyond.collect())
+}
+
+fn cells(site: &Site, block: &Block, beyond: &[(u64, String)]) -> Result<Vec<CellRecord>, Failure> {
+    let cell = |(size_bytes, skipped): (&u64, Option<String>)| {
         let factors = Factors {
             probe: block.kind.name().into(),
             mode: block.mode.map(|mode| mode.name().into()),
-            layer: Layer::Transport,
+            layer: match block.path {
+                Path::Packet | Path::Xdp => Layer::Wire,
+                _ => Layer::Transport,
+            },
             path: block.path.name().into(),
             method: Some(block.method.name().into()),
             knobs: block.knobs.clone(),
@@ -251,10 +284,12 @@ fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
             id: factors.cell().map_err(Failure::cannot)?,
             factors,
             launches: block.launches,
-            skipped: None,
+            skipped,
         })
     };
-    block.terms.sizes_bytes.iter().map(cell).collect()
+    let sizes = block.terms.sizes_bytes.iter().map(|size| (size, None));
+    let beyond = beyond.iter().map(|(size, why)| (size, Some(why.clone())));
+    sizes.chain(beyond).map(cell).collect()
 }
 
 /// The time of a launch, by the model where there is one.
@@ -279,6 +314,9 @@ fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
             }
             // The window of TCP opens over some round trips.
             Probe::Message => terms.budget_ns.max(4 * trip),
+            Probe::Anatomy => (terms.samples_max * 2 * trip)
+                .min(terms.budget_ns)
+                .max(4 * trip),
             Probe::Stream => terms.budget_ns + STREAM_BESIDE_NS + 2 * trip,
         };
     }

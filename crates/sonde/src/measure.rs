@@ -58,7 +58,8 @@ impl Task {
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
-        let blocks = layout::blocks(&self.plan, &sites)?;
+        let mut blocks = layout::blocks(&self.plan, &sites)?;
+        leave_out(&mut blocks, &beds);
         warnings.extend(crowded(&blocks, &sites));
         for (index, bed) in beds.iter_mut().enumerate() {
             bed.complete(&blocks, index, &mut warnings)?;
@@ -260,6 +261,14 @@ impl Task {
             let width = width();
             if self.rows {
                 println!("{}", sonde_report::rows_table(&rows, width));
+                if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
+                    println!("\n{anatomy}");
+                    let mut view = View::of(run);
+                    view.findings.retain(|finding| finding.rule == "past-ip");
+                    if !view.findings.is_empty() {
+                        println!("\n{}", sonde_report::findings_text(&view, width));
+                    }
+                }
             } else {
                 println!("{}", sonde_report::summary_table(run, width));
                 if let Some(queueing) = sonde_report::queueing_table(run, width) {
@@ -501,6 +510,26 @@ fn all_skipped(run: &Run) -> Option<&str> {
         .map(|cell| cell.skipped.as_deref())
         .collect();
     reasons?.first().copied()
+}
+
+/// Leaves out what a host has not.
+fn leave_out(blocks: &mut [Block], beds: &[Bed]) {
+    for block in blocks {
+        let bed = &beds[block.site];
+        if bed.site.testbed == Testbed::Local && block.path == Route::Xdp {
+            block.skip(
+                "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts",
+            );
+        }
+        let hosts = bed.fleet.hosts();
+        let lacks = |host: &HostRecord| {
+            let why = host.facts.absent.get(block.path.name())?;
+            Some(format!("{}: {why}", host.name))
+        };
+        if let Some(why) = hosts.iter().find_map(lacks) {
+            block.skip(&why);
+        }
+    }
 }
 
 /// Where pollers outnumber the CPUs.

@@ -18,6 +18,8 @@ use sonde_units::{Bytes, Span};
 
 const IP: u64 = 20;
 const UDP: u64 = 8;
+/// sonde's own header in a frame past IP, which is as long as those of IP and UDP.
+const FRAME: u64 = sonde_channel::PACKET_HEADER_BYTES as u64;
 /// A handshake's segment: headers and the options of the first one.
 const HANDSHAKE: Bytes = Bytes(60);
 
@@ -30,6 +32,8 @@ pub fn frames(path: Path, size: u64, mtu: u64, headers: Headers) -> Vec<Bytes> {
             (size, segment, mtu - segment)
         }
         Path::Udp => (size + UDP, (mtu - IP) / 8 * 8, IP),
+        // Never more than one.
+        Path::Packet | Path::Xdp => return vec![Bytes(size + FRAME)],
     };
     let mut frames = Vec::with_capacity(left.div_ceil(most) as usize);
     // The last fragment may fill the frame.
@@ -50,6 +54,10 @@ pub fn frame_payload(path: Path, mtu: u64, headers: Headers) -> u64 {
         Path::Udp => mtu
             .saturating_sub(IP + UDP)
             .min(UDP_MESSAGE_BYTES_MAX as u64),
+        Path::Packet => mtu.saturating_sub(FRAME),
+        Path::Xdp => mtu
+            .min(sonde_channel::XDP_MTU_BYTES_MAX as u64)
+            .saturating_sub(FRAME),
     }
 }
 
@@ -116,7 +124,7 @@ impl Bounds<'_> {
                     let syn = first(HANDSHAKE).map_err(Failure::cannot)?;
                     syn + networks::one_way(self.spec, HANDSHAKE)? + message
                 }
-                Path::Udp => {
+                Path::Udp | Path::Packet | Path::Xdp => {
                     // The circuit is paid by the first frame; the rest of the message is as when warm.
                     let byte = Bytes(IP + UDP + 1);
                     let circuit = first(byte).map_err(Failure::cannot)?;
@@ -142,7 +150,8 @@ impl Bounds<'_> {
             (Quantity::ThroughputBps, Some(size)) => self.message_bps(path, size)?,
             (Quantity::ThroughputBps, None) => match path {
                 Path::Tcp => sonde_link::tcp_max(self.spec, self.headers()),
-                Path::Udp => {
+                // Frames carry as much beside their message as datagrams do.
+                Path::Udp | Path::Packet | Path::Xdp => {
                     let payload = frame_payload(path, self.spec.mtu, self.headers());
                     sonde_link::udp_max(self.spec, Bytes(payload))
                 }

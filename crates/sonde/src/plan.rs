@@ -145,6 +145,8 @@ pub enum ProbeKind {
     Latency,
     /// Bits a second, of a stream or of single messages.
     Throughput,
+    /// Where the time of a message goes, by the kernel's stamps.
+    Anatomy,
 }
 
 impl ProbeKind {
@@ -154,6 +156,7 @@ impl ProbeKind {
             Self::Startup => "startup",
             Self::Latency => "latency",
             Self::Throughput => "throughput",
+            Self::Anatomy => "anatomy",
         }
     }
 }
@@ -322,10 +325,10 @@ impl ProbePlan {
         }
         if path == Path::Udp {
             sizes.retain(|size| *size <= UDP_MESSAGE_BYTES_MAX as u64);
-            if self.kind == ProbeKind::Throughput {
-                // A datagram of a stream has a number of 8 bytes in it.
-                sizes.retain(|size| *size >= 8);
-            }
+        }
+        if path != Path::Tcp && self.kind == ProbeKind::Throughput {
+            // A datagram of a stream has a number of 8 bytes in it.
+            sizes.retain(|size| *size >= 8);
         }
         Ok(sizes.into_iter().collect())
     }

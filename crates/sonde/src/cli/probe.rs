@@ -19,6 +19,7 @@ pub enum ProbeTask {
     /// Warm: half a round trip against size.
     #[command(after_help = "Examples:
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
+  sonde probe latency --network ethernet-1g --path udp,packet --method plain,ring
   sonde probe latency --testbed hosts:a,b --wait block,poll
   sonde probe latency --testbed local --path shm,unix --method plain,segment --wait poll --size 8
   sonde probe latency --testbed local --path shm --with align=0,1 --size 64..4KiB")]
@@ -37,6 +38,12 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// Where the time of a message goes: the call, queueing, the wire, waking, by the kernel's time stamps.
+    #[command(after_help = "Examples:
+  sonde probe anatomy --network ethernet-1g --path udp,tcp,packet --size 1..1KiB
+  sonde probe anatomy --network ethernet-100 --path udp --load 0,0.6 --wait block,poll
+  sonde probe anatomy --testbed hosts:a,b --path tcp")]
+    Anatomy(ChannelOptions),
 }
 
 /// What all measurements between two hosts take.
@@ -44,11 +51,11 @@ pub enum ProbeTask {
 pub struct ChannelOptions {
     #[command(flatten)]
     pub common: Common,
-    /// By which path: tcp, udp; within one machine (`--testbed local`) also unix, shm.
+    /// By which path: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm.
     #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
     pub paths: Vec<Path>,
     /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring;
-    /// by shm segment.
+    /// by shm segment; by packet ring.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
     pub methods: Vec<Method>,
     /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
@@ -80,6 +87,7 @@ impl ProbeTask {
         match self {
             Self::Startup(options) => options.run(ProbeKind::Startup, None),
             Self::Latency(options) => options.run(ProbeKind::Latency, None),
+            Self::Anatomy(options) => options.run(ProbeKind::Anatomy, None),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
         }
     }
@@ -148,7 +156,7 @@ impl ChannelOptions {
 fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
     match (kind, path) {
         (ProbeKind::Throughput, Path::Tcp | Path::Unix | Path::Shm) => "1MiB",
-        (ProbeKind::Throughput, Path::Udp) => "mtu",
+        (ProbeKind::Throughput, Path::Udp | Path::Packet | Path::Xdp) => "mtu",
         _ => "1",
     }
 }

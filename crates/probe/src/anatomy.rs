@@ -1,0 +1,967 @@
+//! Where a message's time goes: its way cut at the kernel's own time stamps.
+//!
+//! Model:   one message is under way at a time; it is answered by one byte, of which nothing is cut. Moments, all on
+//!          CLOCK_REALTIME, which is the clock of the kernel's software stamps: the call that sends begins, the packet
+//!          scheduler has the message, the driver has it, the peer's kernel took it from its driver, the reader runs (poll(2)
+//!          has returned, or the attempt that found the message begins), the call that receives has returned. Between
+//!          them lie `send_call`, `queue`, `wire`, `wake` and `receive`; their sum is `one_way` of the same message, by
+//!          construction. `wake` is the receiving kernel's protocols and, where the reader sleeps, its waking: the same with
+//!          `wait = poll` is the protocols alone. Of a message of several segments the stamps are those of the last.
+//!          Hosts with the same boot id have one clock. For others the offset is found by exchanges over the connection
+//!          beside, before and after; half of the shortest, and what it moved by, is the error. A part between two clocks that
+//!          is smaller than the error is not told. A stamp that most messages lack is not had: the parts that it bounds
+//!          are null, with the reason.
+//! Source:  Documentation/networking/timestamping.rst. Stamps cost some microseconds a message themselves.
+//! Units:   nanoseconds.
+//! Checked: `parts_add_up`, `a_missing_stamp_leaves_its_parts_out`, `a_clock_that_is_far_off_is_told`;
+//!          `tests/conversation.rs`, `anatomy_*`.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use sonde_channel::payload;
+use sonde_channel::{Acceptor, Channel, Packet, Path, Role, Tcp, Wait, Woken, readable};
+use sonde_record::{Measurement, Phase, Quantity};
+use sonde_stats::Series;
+use sonde_sys::clock::{monotonic_ns, realtime_ns};
+use sonde_sys::stamps::{self, Arrival, Sent};
+
+use crate::admission::{self, Visit};
+use crate::serve::Door;
+use crate::talk::{EndedBy, Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
+use crate::watch::Watch;
+use crate::{Error, Result, Terms, packet};
+
+/// How often the serving side looks for the end while no message comes.
+const LOOK: Duration = Duration::from_millis(20);
+/// Exchanges of the time of day, before and after.
+const EXCHANGES: u32 = 32;
+/// An answer that did not come by now is lost.
+const LOST_AFTER: Duration = Duration::from_secs(1);
+/// An arrival as it is told.
+const ARRIVAL_BYTES: usize = 28;
+
+/// What the two ends say to each other beside the messages.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Tell {
+    /// Who I am, and where my messages come from or go to.
+    Here { boot: String, port: u16 },
+    /// What time is it?
+    Time {},
+    /// That.
+    Now { realtime_ns: u64 },
+    /// Messages follow.
+    Begin {},
+    /// No more messages; the arrivals follow the answer.
+    End { messages: u64 },
+    /// All is said.
+    Done {},
+}
+
+/// What carries the messages.
+enum Line {
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+    Packet(Box<Packet>),
+}
+
+fn socket(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::Control {
+        what: what.into(),
+        source,
+    }
+}
+
+fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+impl Line {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Udp(socket) => socket.as_fd(),
+            Self::Packet(packet) => packet.fd(),
+        }
+    }
+
+    /// Bounds the receives that sleep; poll(2) would be woken by the stamps too.
+    fn bound(&mut self) -> Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(Some(LOOK)),
+            Self::Udp(one) => one.set_read_timeout(Some(LOOK)),
+            Self::Packet(packet) => return Ok(packet.set_within(LOOK)?),
+        }
+        .map_err(socket("bound receives"))
+    }
+
+    fn send(&mut self, message: &[u8]) -> Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(message).map_err(socket("send a message")),
+            Self::Udp(one) => one
+                .send(message)
+                .map(|_| ())
+                .map_err(socket("send a message")),
+            Self::Packet(packet) => Ok(packet.send(message)?),
+        }
+    }
+
+    /// The number that the kernel gives to message `index` of `size` bytes.
+    fn number(&self, index: u64, size: usize) -> u32 {
+        match self {
+            Self::Tcp(_) => ((index + 1) * size as u64).wrapping_sub(1) as u32,
+            _ => index as u32,
+        }
+    }
+}
+
+/// One attempt to receive a message of `message.len()` bytes, of which `got` are there; it sleeps where it is to `wait`.
+fn attempt(
+    line: &mut Line,
+    message: &mut [u8],
+    got: &mut usize,
+    frame: &mut [u8],
+    wait: bool,
+) -> Result<Option<Arrival>> {
+    match line {
+        Line::Tcp(stream) => {
+            let Some(arrival) = stamps::recv(&*stream, &mut message[*got..], wait)? else {
+                return Ok(None);
+            };
+            if arrival.bytes == 0 {
+                return Err(Error::Abandoned);
+            }
+            *got += arrival.bytes;
+            Ok((*got == message.len()).then_some(arrival))
+        }
+        Line::Udp(socket) => {
+            let found = stamps::recv(&*socket, message, wait)?;
+            Ok(found.filter(|arrival| arrival.bytes == message.len()))
+        }
+        Line::Packet(packet) => {
+            let Some(arrival) = stamps::recv(packet.fd(), frame, wait)? else {
+                return Ok(None);
+            };
+            let bytes = arrival.bytes.min(frame.len());
+            Ok(packet.open_frame(&frame[..bytes], message).map(|_| arrival))
+        }
+    }
+}
+
+/// An arrival at the serving side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct There {
+    index: u32,
+    /// By the kernel; 0 for none.
+    stamped_ns: u64,
+    ready_ns: u64,
+    returned_ns: u64,
+}
+
+impl There {
+    fn write(&self, to: &mut Vec<u8>) {
+        to.extend(self.index.to_le_bytes());
+        for time in [self.stamped_ns, self.ready_ns, self.returned_ns] {
+            to.extend(time.to_le_bytes());
+        }
+    }
+
+    fn read(bytes: &[u8; ARRIVAL_BYTES]) -> Self {
+        let time = |at: usize| {
+            bytes[at..]
+                .first_chunk()
+                .map_or(0, |b| u64::from_le_bytes(*b))
+        };
+        Self {
+            index: bytes.first_chunk().map_or(0, |b| u32::from_le_bytes(*b)),
+            stamped_ns: time(4),
+            ready_ns: time(12),
+            returned_ns: time(20),
+        }
+    }
+}
+
+/// A message as the measuring side saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Here {
+    index: u32,
+    called_ns: u64,
+    scheduled_ns: Option<u64>,
+    left_ns: Option<u64>,
+    acknowledged_ns: Option<u64>,
+}
+
+/// The peer's clock less ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Offset {
+    offset_ns: i64,
+    error_ns: u64,
+}
+
+pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
+    let mut measured = Measured {
+        sizes: Vec::new(),
+        settings: Default::default(),
+        interference: Default::default(),
+    };
+    for visit in Visit::all(&measure.terms) {
+        let size = visit_of(measure, visit, &mut measured)?;
+        measured.sizes.push(size);
+    }
+    Ok(measured)
+}
+
+fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
+    let terms = &measure.terms;
+    let size = terms.sizes_bytes[visit.size];
+    let mut control = Tcp::connect(measure.peer, packet::beside(terms))?;
+    admission::hello_stream(&mut control, measure, visit)?;
+    let (mut line, one_clock) = open_measuring(&mut control, measure, visit)?;
+    line.bound()?;
+    stamps::stamp_sent(line.fd(), terms.path == Path::Tcp)?;
+    let before = match one_clock {
+        true => None,
+        false => Some(offset(&mut control)?),
+    };
+    admission::send_frame(&mut control, &Tell::Begin {})?;
+    let mut trips = Trips {
+        terms,
+        line,
+        message: payload::message(size as usize),
+        count: 0,
+        lost: 0,
+    };
+    let watch = Watch::begin()?;
+    let (sent, ended_by) = trips.all()?;
+    watch.end(&mut measured.interference, None)?;
+    let messages = trips.count;
+    admission::send_frame(&mut control, &Tell::End { messages })?;
+    let arrivals = arrivals(&mut control)?;
+    let clock = match before {
+        None => Offset {
+            offset_ns: 0,
+            error_ns: 0,
+        },
+        Some(before) => joined(before, offset(&mut control)?),
+    };
+    admission::send_frame(&mut control, &Tell::Done {})?;
+    let cut = Cut::of(&sent, &arrivals, clock);
+    let mut set = |name: &str, value: String| {
+        measured
+            .settings
+            .insert(format!("anatomy.{name}.{size}"), value);
+    };
+    set("clock_error_ns", clock.error_ns.to_string());
+    set("lost", trips.lost.to_string());
+    set("out_of_order", cut.out_of_order.to_string());
+    Ok(SizeMeasured {
+        size_bytes: size,
+        measurements: cut.measurements(terms.path),
+        round_trips: messages,
+        ended_by: Some(ended_by),
+        sent: None,
+    })
+}
+
+/// Opens the line and says whether both ends have one clock.
+fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<(Line, bool)> {
+    let terms = &measure.terms;
+    let peer = control.peer().ip();
+    let boot = boot_id();
+    let here = |control: &mut Tcp, port: u16| -> Result<(bool, u16)> {
+        let boot = boot.clone();
+        admission::send_frame(control, &Tell::Here { boot, port })?;
+        hear_here(control)
+    };
+    Ok(match terms.path {
+        Path::Packet | Path::Xdp => {
+            let packet = packet::open(control, &measure.token, terms, visit, Role::Measuring)?;
+            let (same, _) = here(control, 0)?;
+            (Line::Packet(Box::new(packet)), same)
+        }
+        Path::Udp => {
+            let any: IpAddr = if peer.is_ipv4() {
+                [0; 4].into()
+            } else {
+                [0u16; 8].into()
+            };
+            let one = UdpSocket::bind((any, 0)).map_err(socket("open a UDP socket"))?;
+            let own = one.local_addr().map_err(socket("read an address"))?;
+            let (same, port) = here(control, own.port())?;
+            one.connect((peer, port)).map_err(socket("join by UDP"))?;
+            (Line::Udp(one), same)
+        }
+        _ => {
+            let (same, port) = here(control, 0)?;
+            let peer = SocketAddr::new(peer, port);
+            let mut stream = TcpStream::connect_timeout(&peer, terms.patience())
+                .map_err(socket("join by TCP"))?;
+            stream
+                .set_nodelay(true)
+                .map_err(socket("set TCP_NODELAY"))?;
+            stream
+                .write_all(measure.token.as_bytes())
+                .map_err(socket("say the token"))?;
+            // The stamps count bytes from here.
+            stream
+                .read_exact(&mut [0])
+                .map_err(socket("be admitted by TCP"))?;
+            (Line::Tcp(stream), same)
+        }
+    })
+}
+
+fn hear_here(control: &mut Tcp) -> Result<(bool, u16)> {
+    match admission::recv_frame(control)? {
+        Tell::Here { boot, port } => Ok((!boot.is_empty() && boot == boot_id(), port)),
+        other => Err(out_of_turn(&other)),
+    }
+}
+
+fn out_of_turn(said: &Tell) -> Error {
+    Error::Integrity(format!("the peer said {said:?} out of turn"))
+}
+
+/// The peer's time of day less ours, by the shortest of some exchanges.
+fn offset(control: &mut Tcp) -> Result<Offset> {
+    let mut best: Option<Offset> = None;
+    for _ in 0..EXCHANGES {
+        let before = realtime_ns();
+        admission::send_frame(control, &Tell::Time {})?;
+        let there = match admission::recv_frame(control)? {
+            Tell::Now { realtime_ns } => realtime_ns,
+            other => return Err(out_of_turn(&other)),
+        };
+        let after = realtime_ns();
+        let error_ns = after.saturating_sub(before).div_ceil(2);
+        let offset_ns = (i128::from(there) - i128::from(before) - i128::from(error_ns)) as i64;
+        if best.is_none_or(|best| error_ns < best.error_ns) {
+            best = Some(Offset {
+                offset_ns,
+                error_ns,
+            });
+        }
+    }
+    best.ok_or_else(|| Error::Integrity("no exchange of the time was made".into()))
+}
+
+fn joined(before: Offset, after: Offset) -> Offset {
+    let moved_ns = after.offset_ns.abs_diff(before.offset_ns);
+    Offset {
+        offset_ns: before.offset_ns.midpoint(after.offset_ns),
+        error_ns: before.error_ns.max(after.error_ns) + moved_ns.div_ceil(2),
+    }
+}
+
+fn arrivals(control: &mut Tcp) -> Result<Vec<There>> {
+    let count = match admission::recv_frame(control)? {
+        Tell::End { messages } => messages,
+        other => return Err(out_of_turn(&other)),
+    };
+    if count > crate::SAMPLES_MAX {
+        return Err(Error::Integrity(format!("{count} arrivals were announced")));
+    }
+    let mut all = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let mut bytes = [0; ARRIVAL_BYTES];
+        control.recv(&mut bytes)?;
+        all.push(There::read(&bytes));
+    }
+    Ok(all)
+}
+
+/// Messages of one size.
+struct Trips<'a> {
+    terms: &'a Terms,
+    line: Line,
+    message: Vec<u8>,
+    count: u64,
+    lost: u64,
+}
+
+impl Trips<'_> {
+    fn all(&mut self) -> Result<(Vec<Here>, EndedBy)> {
+        let terms = self.terms;
+        for _ in 0..terms.warmup {
+            self.one()?;
+        }
+        let mut sent = Vec::with_capacity(terms.samples_max as usize);
+        let deadline_ns = monotonic_ns() + terms.budget_ns;
+        while (sent.len() as u64) < terms.samples_max {
+            sent.extend(self.one()?);
+            if monotonic_ns() >= deadline_ns {
+                return Ok((sent, EndedBy::Budget));
+            }
+        }
+        Ok((sent, EndedBy::Samples))
+    }
+
+    /// One message and its answer; `None` when either was lost.
+    fn one(&mut self) -> Result<Option<Here>> {
+        let index = self.count;
+        self.count += 1;
+        payload::stamp(&mut self.message, index as u32);
+        let called_ns = realtime_ns();
+        self.line.send(&self.message)?;
+        if !self.answered(index)? {
+            self.lost += 1;
+            return Ok(None);
+        }
+        let mut here = Here {
+            index: index as u32,
+            called_ns,
+            scheduled_ns: None,
+            left_ns: None,
+            acknowledged_ns: None,
+        };
+        let number = self.line.number(index, self.message.len());
+        while let Some(stamp) = stamps::next_sent(self.line.fd())? {
+            let of = match stamp.what {
+                _ if stamp.number != number => continue,
+                Sent::Scheduled => &mut here.scheduled_ns,
+                Sent::Left => &mut here.left_ns,
+                Sent::Acknowledged => &mut here.acknowledged_ns,
+            };
+            // The first of several: of a message that was sent again, what first left.
+            *of = of.or(stamp.software_ns);
+        }
+        Ok(Some(here))
+    }
+
+    /// Waits for the answer to message `index`, one byte.
+    fn answered(&mut self, index: u64) -> Result<bool> {
+        let began = Instant::now();
+        let mut frame = [0; 256];
+        loop {
+            let mut answer = [0];
+            let mut got = 0;
+            let sleeps = self.terms.wait == Wait::Block;
+            if attempt(&mut self.line, &mut answer, &mut got, &mut frame, sleeps)?.is_some() {
+                if answer[0] == index as u8 {
+                    return Ok(true);
+                }
+                continue; // A late one.
+            }
+            let patience = match self.line {
+                Line::Tcp(_) => self.terms.patience(),
+                _ => LOST_AFTER.min(self.terms.patience()),
+            };
+            if began.elapsed() >= patience {
+                return match self.line {
+                    Line::Tcp(_) => {
+                        Err(Error::Integrity("a message by TCP was not answered".into()))
+                    }
+                    _ => Ok(false),
+                };
+            }
+        }
+    }
+}
+
+/// The serving side.
+pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
+    let mut door = Door::new(serve, acceptor.local());
+    let mut served = Served::default();
+    loop {
+        let accepted = acceptor
+            .accept(Some(stop), door.left())
+            .map_err(|error| door.closed(error))?;
+        let mut control = accepted.ok_or(Error::Abandoned)?;
+        let Some((visit, size)) = door.hello(&mut control)? else {
+            continue;
+        };
+        let line = open_serving(&mut control, serve, visit)?;
+        stamps::stamp_received(line.fd())?;
+        tell_time(&mut control, false)?;
+        let watch = Watch::begin()?;
+        let mut ear = Ear {
+            serve,
+            control,
+            line,
+            message: vec![0; size],
+            frame: vec![0; size + 256],
+            last: None,
+            arrivals: Vec::new(),
+        };
+        ear.listen()?;
+        watch.end(&mut served.interference, None)?;
+        let messages = ear.arrivals.len() as u64;
+        admission::send_frame(&mut ear.control, &Tell::End { messages })?;
+        let mut bytes = Vec::with_capacity(ear.arrivals.len() * ARRIVAL_BYTES);
+        ear.arrivals.iter().for_each(|one| one.write(&mut bytes));
+        ear.control.send(&bytes)?;
+        tell_time(&mut ear.control, true)?;
+        served.refused = door.refused;
+        served.sizes.push(SizeServed {
+            bytes: messages * size as u64,
+            messages,
+            ..SizeServed::default()
+        });
+        if visit.last {
+            return Ok(served);
+        }
+        door.since = Instant::now();
+    }
+}
+
+/// Tells the time of day until messages begin, or all is done.
+fn tell_time(control: &mut Tcp, to_the_end: bool) -> Result<()> {
+    loop {
+        match admission::recv_frame(control)? {
+            Tell::Time {} => {
+                let realtime_ns = realtime_ns();
+                admission::send_frame(control, &Tell::Now { realtime_ns })?;
+            }
+            Tell::Begin {} if !to_the_end => return Ok(()),
+            Tell::Done {} if to_the_end => return Ok(()),
+            other => return Err(out_of_turn(&other)),
+        }
+    }
+}
+
+fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> {
+    let terms = &serve.terms;
+    let peer = control.peer().ip();
+    let tell = |control: &mut Tcp, port: u16| {
+        let boot = boot_id();
+        admission::send_frame(control, &Tell::Here { boot, port })
+    };
+    match terms.path {
+        Path::Packet | Path::Xdp => {
+            let packet = packet::open(control, &serve.token, terms, visit, Role::Serving)?;
+            hear_here(control)?;
+            tell(control, 0)?;
+            Ok(Line::Packet(Box::new(packet)))
+        }
+        Path::Udp => {
+            let one = UdpSocket::bind((serve.bind, 0)).map_err(socket("open a UDP socket"))?;
+            let own = one.local_addr().map_err(socket("read an address"))?;
+            let (_, port) = hear_here(control)?;
+            // From here on with this peer only.
+            one.connect((peer, port)).map_err(socket("join by UDP"))?;
+            tell(control, own.port())?;
+            Ok(Line::Udp(one))
+        }
+        _ => {
+            let listener = TcpListener::bind((serve.bind, 0)).map_err(socket("listen by TCP"))?;
+            let own = listener.local_addr().map_err(socket("read an address"))?;
+            hear_here(control)?;
+            tell(control, own.port())?;
+            admitted(&listener, serve)
+        }
+    }
+}
+
+/// The connection that says the token; others are turned away.
+fn admitted(listener: &TcpListener, serve: &Serve) -> Result<Line> {
+    let began = Instant::now();
+    loop {
+        let left = serve.terms.patience().saturating_sub(began.elapsed());
+        let woken = readable(&[listener.as_fd()], left).map_err(socket("wait for the peer"))?;
+        if woken == Woken::Silence {
+            return Err(Error::Abandoned);
+        }
+        let (mut stream, _) = listener.accept().map_err(socket("accept the peer"))?;
+        let mut token = vec![0; serve.token.len()];
+        let timed = stream
+            .set_read_timeout(Some(Duration::from_secs(1)))
+            .and_then(|()| stream.set_nodelay(true));
+        timed.map_err(socket("bound receives"))?;
+        if stream.read_exact(&mut token).is_ok() && token == serve.token.as_bytes() {
+            stream.write_all(&[0]).map_err(socket("admit the peer"))?;
+            return Ok(Line::Tcp(stream));
+        }
+    }
+}
+
+/// Who hears the messages.
+struct Ear<'a> {
+    serve: &'a Serve,
+    control: Tcp,
+    line: Line,
+    message: Vec<u8>,
+    frame: Vec<u8>,
+    last: Option<u32>,
+    arrivals: Vec<There>,
+}
+
+impl Ear<'_> {
+    fn listen(&mut self) -> Result<()> {
+        let polls = self.serve.terms.wait == Wait::Poll;
+        let (mut got, mut heard) = (0, Instant::now());
+        let mut looked = heard;
+        let most = (self.serve.terms.samples_max + self.serve.terms.warmup) as usize * 2;
+        loop {
+            if !polls {
+                let fds = [self.line.fd(), self.control.as_fd()];
+                let woken = readable(&fds, LOOK).map_err(socket("wait for a message"))?;
+                if woken == Woken::Readable(1) && self.ended()? {
+                    return Ok(());
+                }
+            }
+            let ready_ns = realtime_ns();
+            let (line, message) = (&mut self.line, &mut self.message);
+            match attempt(line, message, &mut got, &mut self.frame, false)? {
+                Some(arrival) => {
+                    let returned_ns = realtime_ns();
+                    got = 0;
+                    if self.arrivals.len() < most {
+                        self.arrived(arrival, ready_ns, returned_ns)?;
+                    }
+                    let answer = self.message[0];
+                    self.line.send(&[answer])?;
+                    heard = Instant::now();
+                }
+                None if looked.elapsed() >= LOOK => {
+                    looked = Instant::now();
+                    let fds = [self.control.as_fd()];
+                    let woken = readable(&fds, Duration::ZERO).map_err(socket("look"))?;
+                    if woken == Woken::Readable(0) && self.ended()? {
+                        return Ok(());
+                    }
+                    if heard.elapsed() >= self.serve.terms.patience() {
+                        return Err(Error::Abandoned);
+                    }
+                }
+                None => std::hint::spin_loop(),
+            }
+        }
+    }
+
+    fn ended(&mut self) -> Result<bool> {
+        match admission::recv_frame(&mut self.control)? {
+            Tell::End { .. } => Ok(true),
+            other => Err(out_of_turn(&other)),
+        }
+    }
+
+    /// Keeps an arrival; its whole number follows from the last one's and its own lowest byte.
+    fn arrived(&mut self, arrival: Arrival, ready_ns: u64, returned_ns: u64) -> Result<()> {
+        let low = self.message[0];
+        let index = match self.last {
+            None => u32::from(low),
+            Some(last) => last.wrapping_add(low.wrapping_sub(last as u8).into()),
+        };
+        let again = self.last == Some(index);
+        self.last = Some(index);
+        payload::check(&self.message, index).map_err(|mismatch| {
+            let peer = self.control.peer();
+            sonde_channel::Error::Payload { peer, mismatch }
+        })?;
+        if !again {
+            self.arrivals.push(There {
+                index,
+                stamped_ns: arrival.software_ns.unwrap_or(0),
+                ready_ns,
+                returned_ns,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The parts of messages, one series each; all have the same messages.
+struct Cut {
+    one_way: Vec<u64>,
+    parts: Vec<(Quantity, std::result::Result<Vec<u64>, String>)>,
+    acknowledged: Vec<u64>,
+    /// Messages whose moments were not in their order, by one clock: left out.
+    out_of_order: u64,
+}
+
+/// The moments of one message, on the measuring side's clock: called, scheduled, left, arrived, ready, returned.
+type Moments = [Option<i64>; 6];
+
+/// What lies between each two of them.
+const PARTS: [Quantity; 5] = [
+    Quantity::SendCallNs,
+    Quantity::QueueNs,
+    Quantity::WireNs,
+    Quantity::WakeNs,
+    Quantity::ReceiveNs,
+];
+/// The stamps among them, in words.
+const NAMES: [&str; 6] = [
+    "",
+    "the packet scheduler's stamp (TX_SCHED)",
+    "the driver's stamp of what was sent (TX_SOFTWARE)",
+    "the peer's stamp of what was received (RX_SOFTWARE)",
+    "",
+    "",
+];
+/// The place among the moments from which on they are the peer's.
+const THERE: usize = 3;
+
+impl Cut {
+    fn of(sent: &[Here], arrivals: &[There], clock: Offset) -> Self {
+        let mut all: Vec<(Moments, Option<u64>)> = Vec::with_capacity(sent.len());
+        let mut place = 0;
+        for here in sent {
+            while arrivals
+                .get(place)
+                .is_some_and(|there| there.index != here.index)
+            {
+                place += 1;
+            }
+            let Some(there) = arrivals.get(place) else {
+                break;
+            };
+            all.push((
+                moments(here, there, clock),
+                here.acknowledged_ns
+                    .map(|at| at.saturating_sub(here.called_ns)),
+            ));
+        }
+        // A stamp that most messages lack is not had.
+        let had: Vec<bool> = (0..6)
+            .map(|at| 2 * all.iter().filter(|(of, _)| of[at].is_some()).count() > all.len())
+            .collect();
+        let mut cut = Self {
+            one_way: Vec::new(),
+            parts: Vec::new(),
+            acknowledged: Vec::new(),
+            out_of_order: 0,
+        };
+        let mut kept: Vec<Moments> = Vec::new();
+        for (of, acknowledged) in all {
+            let whole = (0..6).all(|at| !had[at] || of[at].is_some());
+            let mut known = (0..6).filter(|at| had[*at]).filter_map(|at| of[at]);
+            let ordered = clock.error_ns > 0 || known.by_ref().is_sorted();
+            match (whole, ordered) {
+                (true, true) => {
+                    kept.push(of);
+                    cut.acknowledged.extend(acknowledged);
+                }
+                (true, false) => cut.out_of_order += 1,
+                _ => {}
+            }
+        }
+        let part = |of: &Moments, from: usize, to: usize| {
+            let span = of[to].unwrap_or(0) - of[from].unwrap_or(0);
+            u64::try_from(span).unwrap_or(0)
+        };
+        cut.one_way = kept.iter().map(|of| part(of, 0, 5)).collect();
+        for (place, quantity) in PARTS.iter().enumerate() {
+            let (from, to) = (place, place + 1);
+            let missing = [from, to].into_iter().find(|at| !had[*at]);
+            let found = match missing {
+                Some(at) => Err(format!("{} was not to be had here", NAMES[at])),
+                None => Ok(kept
+                    .iter()
+                    .map(|of| part(of, from, to))
+                    .collect::<Vec<u64>>()),
+            };
+            let found = found.and_then(|values| told(values, to == THERE, clock.error_ns));
+            cut.parts.push((*quantity, found));
+        }
+        cut
+    }
+
+    fn measurements(self, path: Path) -> Vec<Measurement> {
+        let warm = |quantity, found: std::result::Result<Vec<u64>, String>| {
+            let (values, reason) = match found {
+                Ok(values) if values.is_empty() => (
+                    values,
+                    Some("no message had all its moments in order".to_string()),
+                ),
+                Ok(values) => (values, None),
+                Err(reason) => (Vec::new(), Some(reason)),
+            };
+            Measurement {
+                quantity,
+                phase: Phase::Warm,
+                step: None,
+                series: Series::from_iter(values),
+                reason,
+            }
+        };
+        let mut all = vec![warm(Quantity::OneWayNs, Ok(self.one_way))];
+        all.extend(
+            self.parts
+                .into_iter()
+                .map(|(quantity, found)| warm(quantity, found)),
+        );
+        if path == Path::Tcp {
+            let found = match self.acknowledged.is_empty() {
+                true => Err("no acknowledgement came before the answer".into()),
+                false => Ok(self.acknowledged),
+            };
+            all.push(warm(Quantity::AckNs, found));
+        }
+        all
+    }
+}
+
+/// A part between two clocks is told only where it is larger than their error.
+fn told(
+    values: Vec<u64>,
+    two_clocks: bool,
+    error_ns: u64,
+) -> std::result::Result<Vec<u64>, String> {
+    if !two_clocks || error_ns == 0 {
+        return Ok(values);
+    }
+    let mut sorted = values.clone();
+    sorted.sort_unstable();
+    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    if median > error_ns {
+        return Ok(values);
+    }
+    Err(format!(
+        "the hosts' clocks agree within {error_ns} ns only, and this part is {median} ns by them"
+    ))
+}
+
+fn moments(here: &Here, there: &There, clock: Offset) -> Moments {
+    let near = |at: u64| Some(at as i64);
+    let far = |at: u64| Some(at as i64 - clock.offset_ns);
+    // An attempt that began before the message was there found it on its way.
+    let ready_ns = there.ready_ns.max(there.stamped_ns).min(there.returned_ns);
+    [
+        near(here.called_ns),
+        here.scheduled_ns.and_then(near),
+        here.left_ns.and_then(near),
+        Some(there.stamped_ns).filter(|at| *at > 0).and_then(far),
+        far(ready_ns),
+        far(there.returned_ns),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE_CLOCK: Offset = Offset {
+        offset_ns: 0,
+        error_ns: 0,
+    };
+
+    fn message(index: u32, at: u64) -> (Here, There) {
+        let here = Here {
+            index,
+            called_ns: at,
+            scheduled_ns: Some(at + 10),
+            left_ns: Some(at + 30),
+            acknowledged_ns: None,
+        };
+        let there = There {
+            index,
+            stamped_ns: at + 70,
+            ready_ns: at + 150,
+            returned_ns: at + 151 + u64::from(index),
+        };
+        (here, there)
+    }
+
+    fn values(cut: &Cut) -> Vec<Vec<u64>> {
+        cut.parts
+            .iter()
+            .map(|(_, found)| found.clone().unwrap_or_default())
+            .collect()
+    }
+
+    #[test]
+    fn parts_add_up() {
+        let (sent, mut arrivals): (Vec<_>, Vec<_>) =
+            (0..100).map(|n| message(n, 1_000 * u64::from(n))).unzip();
+        // One whose answer was lost: it arrived, and was not sent as far as the sender kept it.
+        arrivals.insert(
+            5,
+            There {
+                index: 1_000,
+                ..arrivals[0]
+            },
+        );
+        let cut = Cut::of(&sent, &arrivals, ONE_CLOCK);
+        assert_eq!(cut.one_way.len(), 100);
+        for (at, one_way) in cut.one_way.iter().enumerate() {
+            let sum: u64 = values(&cut).iter().map(|part| part[at]).sum();
+            assert_eq!((sum, *one_way), (151 + at as u64, 151 + at as u64));
+        }
+        let first: Vec<u64> = values(&cut).iter().map(|part| part[0]).collect();
+        assert_eq!(first, [10, 20, 40, 80, 1]);
+        // By one clock no message arrives before it left.
+        let mut wrong = arrivals;
+        wrong[0].stamped_ns = 5;
+        let cut = Cut::of(&sent, &wrong, ONE_CLOCK);
+        assert_eq!((cut.one_way.len(), cut.out_of_order), (99, 1));
+    }
+
+    #[test]
+    fn a_missing_stamp_leaves_its_parts_out() {
+        let (mut sent, arrivals): (Vec<_>, Vec<_>) = (0..10).map(|n| message(n, 1_000)).unzip();
+        sent.iter_mut().for_each(|one| one.left_ns = None);
+        let cut = Cut::of(&sent, &arrivals, ONE_CLOCK);
+        let missing: Vec<bool> = cut.parts.iter().map(|(_, found)| found.is_err()).collect();
+        assert_eq!(missing, [false, true, true, false, false]);
+        let rows = cut.measurements(Path::Tcp);
+        let wire = rows
+            .iter()
+            .find(|one| one.quantity == Quantity::WireNs)
+            .unwrap();
+        assert!(wire.series.is_empty() && wire.reason.as_deref().unwrap().contains("TX_SOFTWARE"));
+        let one_way = rows
+            .iter()
+            .find(|one| one.quantity == Quantity::OneWayNs)
+            .unwrap();
+        assert_eq!(one_way.series.count(), 10);
+        // A message that lacks what the others have is left out.
+        let (mut sent, arrivals): (Vec<_>, Vec<_>) = (0..10).map(|n| message(n, 1_000)).unzip();
+        sent[3].scheduled_ns = None;
+        assert_eq!(Cut::of(&sent, &arrivals, ONE_CLOCK).one_way.len(), 9);
+    }
+
+    #[test]
+    fn a_clock_that_is_far_off_is_told() {
+        let (sent, mut arrivals): (Vec<_>, Vec<_>) = (0..10).map(|n| message(n, 1_000)).unzip();
+        for one in &mut arrivals {
+            one.stamped_ns += 5_000;
+            one.ready_ns += 5_000;
+            one.returned_ns += 5_000;
+        }
+        let clock = |error_ns| Offset {
+            offset_ns: 5_000,
+            error_ns,
+        };
+        let near = Cut::of(&sent, &arrivals, clock(7));
+        assert_eq!(near.parts[2].1, Ok(vec![40; 10]));
+        let far = Cut::of(&sent, &arrivals, clock(40));
+        assert!(
+            far.parts[2]
+                .1
+                .as_ref()
+                .unwrap_err()
+                .contains("within 40 ns")
+        );
+        assert!(far.parts[0].1.is_ok() && far.parts[4].1.is_ok());
+        let moved = joined(
+            Offset {
+                offset_ns: 10,
+                error_ns: 3,
+            },
+            Offset {
+                offset_ns: 20,
+                error_ns: 4,
+            },
+        );
+        assert_eq!(
+            moved,
+            Offset {
+                offset_ns: 15,
+                error_ns: 9
+            }
+        );
+    }
+
+    #[test]
+    fn arrivals_are_read_back() {
+        let (_, there) = message(9, 1 << 60);
+        let mut bytes = Vec::new();
+        there.write(&mut bytes);
+        assert_eq!(There::read(bytes.first_chunk().unwrap()), there);
+    }
+}

@@ -1,0 +1,63 @@
+// Where a message's time goes: one bar a size, idle beside loaded, cut at the kernel's stamps.
+//
+// Model:   parts are those of the middle half of each launch's messages, so that they add up to the bar. What a missing stamp
+//          leaves untold is its last piece. Bars of one network share a scale from zero.
+// Checked: `the anatomy of messages adds up`.
+import type { Context } from '../context'
+import { h, section } from '../dom'
+import type { Model, Series } from '../model'
+import { size, time } from '../units'
+import type { Anatomy } from '../view'
+
+type Part = 'send_call_ns' | 'queue_ns' | 'wire_ns' | 'wake_ns' | 'receive_ns' | 'rest_ns'
+
+const PARTS: [Part, string, string][] = [
+    ['send_call_ns', 'send call', 'var(--step-first)'],
+    ['queue_ns', 'queue', 'var(--step-vc)'],
+    ['wire_ns', 'wire', 'var(--step-neighbour)'],
+    ['wake_ns', 'wake-up', 'var(--step-connect)'],
+    ['receive_ns', 'receive call', 'var(--beside)'],
+    ['rest_ns', 'not told apart', 'var(--faint)'],
+]
+
+/** The section; null when no message was cut. */
+export function anatomy(context: Context): HTMLElement | null {
+    const { model, selection } = context
+    const all = model.view.anatomy ?? []
+    if (!all.length) return null
+    const place = h('div', { class: 'grid wide' })
+    const draw = (): void => {
+        const panels = model.networks.map((network) => panel(model, network, selection.visible, all))
+        place.replaceChildren(...panels.filter((one) => one !== null))
+        if (!place.childElementCount) place.append(h('p', { class: 'nothing' }, 'Nothing is selected.'))
+    }
+    selection.onChange(draw)
+    draw()
+    const present = PARTS.filter(([part]) => all.some((row) => row[part]))
+    const key = h('ul', { class: 'line-key plain' }, present.map(([, name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
+    return section('anatomy', 'Where a message’s time goes', 'One way, from the call that sends to the return of the call that receives, cut at the kernels’ time stamps. Each panel has its own scale, from zero.', key, place)
+}
+
+function panel(model: Model, network: string, visible: Series[], all: Anatomy[]): HTMLElement | null {
+    const of = (series: Series): Anatomy[] => all.filter((row) => row.network === series.network && row.path === series.path && row.wait === series.wait && row.load === series.load)
+    const own = visible.filter((series) => series.network === network && of(series).length)
+    if (!own.length) return null
+    const most = Math.max(1, ...own.flatMap(of).map((row) => row.one_way_ns))
+    // Sizes first, so that idle and loaded stand beside each other.
+    const bars = own.flatMap((series) => of(series).map((row) => ({ series, row })))
+        .sort((a, b) => a.series.path.localeCompare(b.series.path) || a.row.size_bytes - b.row.size_bytes || a.series.index - b.series.index)
+    return h('div', { class: 'card panel' },
+        h('h3', {}, h('i', { class: 'swatch', '--colour': model.colour(network) }), network),
+        h('div', { class: 'bars anatomy' }, bars.map(({ series, row }) => bar(series, row, most))))
+}
+
+function bar(series: Series, row: Anatomy, most: number): Node[] {
+    const pieces = PARTS.map(([part, name, colour]) => ({ name, colour, ns: row[part] ?? 0 })).filter(({ ns }) => ns > 0)
+    const label = `${series.short}, ${size(row.size_bytes)}`
+    return [
+        h('span', { class: 'bars-name' }, label),
+        h('div', { class: 'track', role: 'img', 'aria-label': `${label}: ${pieces.map(({ name, ns }) => `${name} ${time(ns)}`).join(', ')}` },
+            pieces.map(({ name, colour, ns }) => h('i', { class: 'segment', 'width-share': `${(100 * ns) / most}%`, '--colour': colour, 'data-tip': `${name}: ${time(ns)} of ${time(row.one_way_ns)}` }))),
+        h('span', { class: 'bars-value strong' }, time(row.one_way_ns)),
+    ]
+}
