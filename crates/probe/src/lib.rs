@@ -30,7 +30,7 @@ mod watch;
 pub use conversation::{Conversation, Outcome, SizeOutcome};
 pub use error::{Error, Result};
 pub use link::AgentLink;
-pub use meter::Window;
+pub use meter::{Slots, Window};
 pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,

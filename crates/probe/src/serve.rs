@@ -320,7 +320,7 @@ fn receive(channel: &mut Tcp, serve: &Serve, size: usize, one: &mut SizeServed) 
     one.bytes = meter.bytes();
     one.messages = stream.messages().into();
     one.window = Some(meter.window()?);
-    one.bytes_per_100ms = meter.into_slots();
+    one.slots = meter.into_slots();
     Ok(())
 }
 
@@ -549,6 +549,6 @@ fn count(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
         reordered: Some(seen.reordered),
         duplicated: Some(seen.duplicated),
         window: Some(meter.window()?),
-        bytes_per_100ms: meter.into_slots(),
+        slots: meter.into_slots(),
     })
 }

@@ -13,8 +13,9 @@ use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
 use crate::{Error, Result};
 
-/// The most samples of one size in one launch; all of them are kept in memory until it ends.
-pub const SAMPLES_MAX: u64 = 1_000_000;
+/// The most samples of one size in one launch: more than an hour holds. They are counted in a histogram, whose memory does not
+/// grow with them.
+pub const SAMPLES_MAX: u64 = 1_000_000_000_000;
 /// The most sizes of one conversation.
 pub const SIZES_MAX: usize = 256;
 const SIZE_BYTES_MAX: u64 = 1 << 30;
@@ -183,10 +184,10 @@ impl Terms {
         if low == 0 || low > high || high > SAMPLES_MAX || self.warmup > SAMPLES_MAX {
             return Err(Error::Terms {
                 what: format!(
-                    "{low} to {high} samples after {} discarded cannot be kept",
+                    "{low} to {high} samples after {} discarded cannot be taken",
                     self.warmup
                 ),
-                remedy: "ask for 1 to 1,000,000, the least first, and use several launches for more",
+                remedy: "ask for 1 to 1,000,000,000,000, the least first",
             });
         }
         Ok(())

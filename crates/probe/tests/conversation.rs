@@ -251,7 +251,7 @@ fn stream_tcp_is_rated_by_its_receiver() {
     }
     one(Quantity::Retransmits);
     // The stream lasted at least its first second and its window.
-    assert!(size.bytes_per_100ms.len() >= 20);
+    assert!(size.slots.bytes.len() >= 20);
     assert_eq!(size.measurements.len(), 7);
     let buffer = &outcome.settings["src_send_buffer_bytes"];
     assert!(buffer.starts_with("200000"), "{buffer}");

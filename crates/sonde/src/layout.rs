@@ -240,7 +240,7 @@ fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
             // Whole: three trips. In steps: neighbour, circuit, handshake, and three messages.
             Probe::Startup => 2 * LAUNCH_NS + 10 * trip + terms.idle_ns,
             Probe::Latency => {
-                let samples = terms.samples_max * trip;
+                let samples = terms.samples_max.saturating_mul(trip);
                 (terms.warmup + 1).min(4) * trip + samples.min(terms.budget_ns).max(trip)
             }
             // The window of TCP opens over some round trips.

@@ -202,7 +202,7 @@ fn normal(sorted: &[(u64, bool)], n: usize, far: u64) -> f64 {
 }
 
 /// The probability that a standard normal variable is farther than `z` ≥ 0 from zero, within 1.5·10⁻⁷.
-fn both_tails(z: f64) -> f64 {
+pub(crate) fn both_tails(z: f64) -> f64 {
     let x = z / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
     let terms = [

@@ -57,7 +57,7 @@ pub struct ChannelOptions {
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub budget: Span,
     /// The most samples of a launch, for each size.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=sonde_probe::SAMPLES_MAX))]
     pub samples: u64,
 }
 
