@@ -87,6 +87,10 @@ const NAMES: Record<Quantity, string> = {
     rwnd_limited_share: 'limited by receive window',
     sndbuf_limited_share: 'limited by send buffer',
     retransmits: 'retransmits',
+    response_ns: 'response, from the time it was due',
+    service_ns: 'service, from the send',
+    rate_per_s: 'messages a second',
+    late_share: 'sent late',
 }
 
 /** A quantity's name in words. */

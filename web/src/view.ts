@@ -19,6 +19,10 @@ export type Quantity =
     | 'rwnd_limited_share'
     | 'sndbuf_limited_share'
     | 'retransmits'
+    | 'response_ns'
+    | 'service_ns'
+    | 'rate_per_s'
+    | 'late_share'
 
 export interface RunHead {
     id: string

@@ -23,7 +23,7 @@ pub use path::{Method, Path, Unnamed};
 pub use settings::{Buffer, Options, Settings, Wait};
 pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
-pub use wait::{Woken, readable};
+pub use wait::{Woken, readable, ready};
 
 /// One end of a conversation between two hosts.
 pub trait Channel {

@@ -8,6 +8,7 @@
 //! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`; `tests/conversation.rs`.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -133,15 +134,62 @@ pub(crate) fn send_frame(channel: &mut Tcp, message: &impl Serialize) -> Result<
 }
 
 pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut Tcp) -> Result<T> {
+    recv_frame_within(channel, None)
+}
+
+/// A frame that is complete within so long, whatever the pieces in which it comes.
+pub(crate) fn recv_frame_within<T: DeserializeOwned>(
+    channel: &mut Tcp,
+    limit: Option<Duration>,
+) -> Result<T> {
+    let until = limit.map(|limit| (Instant::now() + limit, limit));
     let mut head = [0; 4];
-    channel.recv(&mut head)?;
+    fill(channel, &mut head, until)?;
     let length = u32::from_be_bytes(head) as usize;
     if length > CONTROL_BYTES_MAX {
         return Err(FrameError::TooLong(length as u64).into());
     }
     let mut body = vec![0; length];
-    channel.recv(&mut body)?;
+    fill(channel, &mut body, until)?;
     Ok(frame::parse(&body)?)
+}
+
+fn fill(channel: &mut Tcp, bytes: &mut [u8], until: Option<(Instant, Duration)>) -> Result<()> {
+    let Some((until, waited)) = until else {
+        return Ok(channel.recv(bytes)?);
+    };
+    let peer = channel.peer();
+    let mut at = 0;
+    while at < bytes.len() {
+        let left = until.saturating_duration_since(Instant::now());
+        let woken = sonde_channel::readable(&[channel.as_fd()], left);
+        let woken = woken.map_err(|source| Error::Control {
+            what: "wait for a hello".into(),
+            source,
+        })?;
+        if woken == sonde_channel::Woken::Silence {
+            let awaited = format!("a whole hello, of which {at} of {} bytes came", bytes.len());
+            return Err(sonde_channel::Error::Timeout {
+                peer,
+                awaited,
+                waited,
+            }
+            .into());
+        }
+        match channel.recv_now(&mut bytes[at..])? {
+            Some(0) => {
+                return Err(sonde_channel::Error::Closed {
+                    peer,
+                    awaited: "a hello",
+                    received: at,
+                    wanted: bytes.len(),
+                }
+                .into());
+            }
+            received => at += received.unwrap_or(0),
+        }
+    }
+    Ok(())
 }
 
 fn hello(measure: &Measure, visit: Visit) -> Say {

@@ -23,8 +23,8 @@ use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, serve, startup, stream,
-    trips,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, rate, serve, startup,
+    stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -325,6 +325,7 @@ fn measure(request: &Measure) -> Result<Measured> {
         Probe::Startup => startup::measure(request),
         Probe::Latency | Probe::Message => trips::measure(request),
         Probe::Stream => stream::measure(request),
+        Probe::Rate => rate::measure(request),
     }
 }
 

@@ -245,7 +245,7 @@ fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Resul
             sent.messages,
             served.messages + served.lost.unwrap_or(0),
         ),
-        (None, Probe::Latency | Probe::Message, Path::Tcp) => {
+        (None, Probe::Latency | Probe::Message | Probe::Rate, Path::Tcp) => {
             ("messages", measured.round_trips, served.messages)
         }
         _ => return Ok(()),

@@ -1,4 +1,4 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message` over `tcp` and `udp`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message`, `rate` over `tcp` and `udp`.
 //!
 //! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
 //!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its
@@ -18,6 +18,8 @@ mod facts;
 pub mod frame;
 mod link;
 mod meter;
+mod pace;
+mod rate;
 mod seen;
 mod serve;
 mod startup;
@@ -31,6 +33,7 @@ pub use conversation::{Conversation, Outcome, SizeOutcome};
 pub use error::{Error, Result};
 pub use link::AgentLink;
 pub use meter::{Slots, Window};
+pub use pace::{Pace, RATE_MAX, Spacing};
 pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,

@@ -219,7 +219,11 @@ mod tests {
         assert!(slots.bytes.len() <= SLOTS_MAX && slots.bytes.len() > SLOTS_MAX / 2);
         assert_eq!(slots.bytes.iter().sum::<u64>(), hours * 1_000);
         let last = slots.bytes.len() - 1;
-        assert!(slots.bytes[..last].iter().all(|bytes| [12_000, 13_000].contains(bytes)));
+        assert!(
+            slots.bytes[..last]
+                .iter()
+                .all(|bytes| [12_000, 13_000].contains(bytes))
+        );
     }
 
     #[test]

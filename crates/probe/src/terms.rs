@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
+use crate::pace::{Pace, RATE_MAX, Spacing};
 use crate::{Error, Result};
 
 /// The most samples of one size in one launch: more than an hour holds. They are counted in a histogram, whose memory does not
@@ -35,16 +36,19 @@ pub enum Probe {
     Stream,
     /// Single messages one way, each with everything in it, up to a short answer.
     Message,
+    /// Messages there and back at a rate, whatever became of those before.
+    Rate,
 }
 
 impl Probe {
-    /// As it is written: `startup`, `latency`, `stream`, `message`.
+    /// As it is written: `startup`, `latency`, `stream`, `message`, `rate`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Startup => "startup",
             Self::Latency => "latency",
             Self::Stream => "stream",
             Self::Message => "message",
+            Self::Rate => "rate",
         }
     }
 }
@@ -84,6 +88,8 @@ pub struct Terms {
     pub method: Method,
     /// What else is set of the channel.
     pub knobs: Knobs,
+    /// Rate: how often messages are sent.
+    pub pace: Option<Pace>,
     /// Check every byte, not only each message's header. It takes time within what is timed of a stream.
     pub verify: bool,
 }
@@ -91,7 +97,7 @@ pub struct Terms {
 impl Terms {
     /// The usual terms of a probe. Start-up: 1 byte, whole. Latency: 1 byte, 1,000 to 10,000 samples after 100 discarded,
     /// within 5 % and 10 s. Stream: 1 MiB (UDP: 1,472 bytes, a full Ethernet frame) rated for 1 s. Message: 1 MiB (UDP:
-    /// 1,472 bytes), 10 to 1,000 samples after 2 discarded, within 5 % and 1 s.
+    /// 1,472 bytes), 10 to 1,000 samples after 2 discarded, within 5 % and 1 s. Rate: 64 bytes, 1,000 a second for 1 s.
     pub fn new(probe: Probe, path: Path, wait: Wait) -> Self {
         let second = 1_000_000_000;
         let large = match path {
@@ -103,6 +109,7 @@ impl Terms {
             Probe::Latency => (1, 1_000, 10_000, 100, 10 * second),
             Probe::Stream => (large, 1, 1, 0, second),
             Probe::Message => (large, 10, 1_000, 2, second),
+            Probe::Rate => (64, 1, SAMPLES_MAX, 100, second),
         };
         let precision = matches!(probe, Probe::Latency | Probe::Message).then_some(50);
         Self {
@@ -121,6 +128,11 @@ impl Terms {
             circuits: false,
             method: Method::Plain,
             knobs: Knobs::default(),
+            pace: (probe == Probe::Rate).then_some(Pace {
+                rate_per_s: 1_000,
+                law: Spacing::Constant,
+                seed: 1,
+            }),
             verify: false,
         }
     }
@@ -152,6 +164,7 @@ impl Terms {
                 "`sonde doctor` lists the methods of each path",
             );
         }
+        self.check_pace()?;
         self.check_counts()?;
         self.check_times()
     }
@@ -170,13 +183,32 @@ impl Terms {
                 "ask for at most 65,507 bytes",
             );
         }
-        if self.path == Path::Udp && self.probe == Probe::Stream && size < 8 {
+        if self.path == Path::Udp && matches!(self.probe, Probe::Stream | Probe::Rate) && size < 8 {
             return refuse(
                 format!("datagrams of {size} bytes have no room for a number"),
                 "ask for at least 8 bytes",
             );
         }
         Ok(())
+    }
+
+    fn check_pace(&self) -> Result<()> {
+        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
+        match (self.probe, self.pace) {
+            (Probe::Rate, None) => refuse(
+                "messages at a rate have no rate".into(),
+                "give one: `--rate 1000`",
+            ),
+            (Probe::Rate, Some(pace)) if !(1..=RATE_MAX).contains(&pace.rate_per_s) => refuse(
+                format!("{} messages a second cannot be sent", pace.rate_per_s),
+                "ask for 1 to 10,000,000",
+            ),
+            (Probe::Rate, Some(_)) | (_, None) => Ok(()),
+            (probe, Some(_)) => refuse(
+                format!("{} has no rate of its own", probe.name()),
+                "leave the rate out, or measure `sonde probe rate`",
+            ),
+        }
     }
 
     fn check_counts(&self) -> Result<()> {
@@ -283,6 +315,7 @@ mod tests {
             Probe::Latency,
             Probe::Stream,
             Probe::Message,
+            Probe::Rate,
         ] {
             for path in [Path::Tcp, Path::Udp] {
                 usual(probe, path).check().unwrap();
@@ -322,6 +355,12 @@ mod tests {
             (bad.samples_min, bad.samples_max) = (low, high);
             refused(bad, &format!("{low} to {high} samples"));
         }
+        let mut bad = usual(Probe::Rate, Path::Udp);
+        bad.pace = None;
+        refused(bad, "have no rate");
+        let mut bad = latency();
+        bad.pace = usual(Probe::Rate, Path::Udp).pace;
+        refused(bad, "latency has no rate");
         let mut bad = latency();
         bad.patience_ns = 0;
         refused(bad, "patience of 0 ns");

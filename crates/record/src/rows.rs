@@ -28,6 +28,7 @@ impl Factors {
         match self.probe.as_str() {
             "startup" => (Quantity::StartupNs, Phase::Cold),
             "throughput" => (Quantity::ThroughputBps, Phase::Warm),
+            "rate" => (Quantity::ResponseNs, Phase::Warm),
             _ => (Quantity::LatencyNs, Phase::Warm),
         }
     }

@@ -8,6 +8,7 @@
 mod ceiling;
 mod cold;
 mod cpu;
+mod drift;
 mod fidelity;
 mod load;
 mod loss;
@@ -106,6 +107,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(ceiling::above(index));
     all.extend(pairs::apart(index));
     all.extend(noise::stolen(index));
+    all.extend(drift::drifting(index));
     for load in index.loads() {
         all.extend(cpu::host_exhausted(index, load));
     }

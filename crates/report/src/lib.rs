@@ -6,6 +6,7 @@
 //! Checked: the tests of each module.
 #![forbid(unsafe_code)]
 
+mod compare;
 mod finding;
 mod fit;
 mod format;
@@ -17,6 +18,7 @@ mod table;
 mod testing;
 mod view;
 
+pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
 pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};

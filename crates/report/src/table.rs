@@ -248,6 +248,10 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::RwndLimitedShare => ("window-limited %", 0.01),
         Quantity::SndbufLimitedShare => ("buffer-limited %", 0.01),
         Quantity::Retransmits => ("sent again", 1.0),
+        Quantity::ResponseNs => ("response µs", 1e3),
+        Quantity::ServiceNs => ("service µs", 1e3),
+        Quantity::RatePerS => ("messages/s", 1.0),
+        Quantity::LateShare => ("sent late %", 0.01),
     }
 }
 

@@ -58,7 +58,8 @@ impl Task {
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
-        let blocks = layout::blocks(&self.plan, &sites)?;
+        let mut blocks = layout::blocks(&self.plan, &sites)?;
+        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         warnings.extend(crowded(&blocks, &sites));
         for (index, bed) in beds.iter_mut().enumerate() {
             bed.complete(&blocks, index, &mut warnings)?;
@@ -301,14 +302,20 @@ impl Task {
     fn print_plan(&self) -> Result<i32, Failure> {
         self.plan.check()?;
         let sites = self.planned_sites()?;
-        let blocks = layout::blocks(&self.plan, &sites)?;
+        let mut blocks = layout::blocks(&self.plan, &sites)?;
+        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         let mut lines = Vec::new();
         let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
         for block in &blocks {
             let sizes: Vec<String> = block.terms.sizes_bytes.iter().map(u64::to_string).collect();
+            let kind = if block.reference {
+                "reference"
+            } else {
+                block.kind.name()
+            };
             lines.push(vec![
                 sites[block.site].name.clone(),
-                block.kind.name().into(),
+                kind.into(),
                 block.mode.map_or("-", Mode::name).into(),
                 block.path.name().into(),
                 block.wait.name().into(),

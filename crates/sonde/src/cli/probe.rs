@@ -6,6 +6,7 @@ use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, R
 use crate::testbed;
 use clap::{Args, Subcommand};
 use sonde_channel::{Method, Path, Wait};
+use sonde_probe::Spacing;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -33,6 +34,20 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// Under load: what messages at a rate take, each from the time at which it was due.
+    #[command(after_help = "Examples:
+  sonde probe rate --network ethernet-1g --rate 1000,10000 --path udp
+  sonde probe rate --testbed hosts:a,b --rate 5000 --law constant,poisson --budget 10s")]
+    Rate {
+        /// Messages a second; with several, each of them.
+        #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=sonde_probe::RATE_MAX))]
+        rate: Vec<u64>,
+        /// How they are spread in time: constant, poisson.
+        #[arg(long, value_delimiter = ',', default_value = "constant")]
+        law: Vec<Spacing>,
+        #[command(flatten)]
+        options: ChannelOptions,
+    },
 }
 
 /// What all measurements between two hosts take.
@@ -56,9 +71,9 @@ pub struct ChannelOptions {
     /// The longest that a launch samples each size; of a stream, what is rated.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub budget: Span,
-    /// The most samples of a launch, for each size.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=sonde_probe::SAMPLES_MAX))]
-    pub samples: u64,
+    /// The most samples of a launch, for each size; without it 10000, and at a rate whatever the budget holds.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=sonde_probe::SAMPLES_MAX))]
+    pub samples: Option<u64>,
 }
 
 fn knob(text: &str) -> Result<(String, Vec<String>), String> {
@@ -75,6 +90,18 @@ impl ProbeTask {
             Self::Startup(options) => options.run(ProbeKind::Startup, None),
             Self::Latency(options) => options.run(ProbeKind::Latency, None),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
+            Self::Rate {
+                rate,
+                law,
+                mut options,
+            } => {
+                let rates = rate.iter().map(u64::to_string).collect();
+                let laws = law.iter().map(|law| law.name().into()).collect();
+                options
+                    .knobs
+                    .extend([("rate".into(), rates), ("law".into(), laws)]);
+                options.run(ProbeKind::Rate, None)
+            }
         }
     }
 }
@@ -106,7 +133,7 @@ impl ChannelOptions {
                 self.sizes.clone()
             },
             launches: None,
-            samples: Some(self.samples),
+            samples: self.samples.or((kind != ProbeKind::Rate).then_some(10_000)),
             budget: Some(self.budget),
             knobs: knobs.clone(),
         };
@@ -142,6 +169,7 @@ fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
     match (kind, path) {
         (ProbeKind::Throughput, Path::Tcp) => "1MiB",
         (ProbeKind::Throughput, Path::Udp) => "mtu",
+        (ProbeKind::Rate, _) => "64",
         _ => "1",
     }
 }
