@@ -129,6 +129,25 @@ impl Verdict {
     }
 }
 
+/// Whether these bytes are a hello that a data port with this token and any terms would hear: the body of a frame by TCP, or a
+/// control datagram. For tests of what strangers may send; nothing is answered.
+pub fn admits(token: &str, bytes: &[u8]) -> bool {
+    let framed = frame::parse::<Say>(bytes).map_err(Error::from);
+    let said = control::<Say>(bytes).unwrap_or(framed);
+    match said {
+        Ok(Say::Hello {
+            token: said,
+            terms,
+            visit,
+        }) => {
+            let verdict = judge(token, &terms, &said, &terms);
+            visit.size_bytes(&terms);
+            matches!(verdict, Verdict::Accept)
+        }
+        _ => false,
+    }
+}
+
 pub(crate) fn send_frame(channel: &mut Tcp, message: &impl Serialize) -> Result<()> {
     Ok(channel.send(&frame::encode(message)?)?)
 }

@@ -29,6 +29,7 @@ mod terms;
 mod trips;
 mod watch;
 
+pub use admission::admits;
 pub use conversation::{Conversation, Outcome, SizeOutcome};
 pub use error::{Error, Result};
 pub use link::AgentLink;

@@ -58,7 +58,10 @@ const BY_TCP: [(&str, Stranger); 10] = [
         stream.write_all(&framed(&hello("wrong", terms))).unwrap();
         let mut said = Vec::new();
         stream.read_to_end(&mut said).unwrap();
-        assert!(String::from_utf8_lossy(&said).contains("refused"), "{said:?}");
+        assert!(
+            String::from_utf8_lossy(&said).contains("refused"),
+            "{said:?}"
+        );
         vec![]
     }),
     ("the hello of another conversation", |peer, terms| {
@@ -93,7 +96,9 @@ const BY_TCP: [(&str, Stranger); 10] = [
     }),
     ("a request of the web", |peer, _| {
         let mut stream = connect(peer);
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: sonde\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: sonde\r\n\r\n")
+            .unwrap();
         vec![stream]
     }),
     ("a frame of zeros", |peer, _| {
@@ -101,7 +106,9 @@ const BY_TCP: [(&str, Stranger); 10] = [
         stream.write_all(&framed(&[0; 10_000])).unwrap();
         vec![stream]
     }),
-    ("silence, with the connection open", |peer, _| vec![connect(peer)]),
+    ("silence, with the connection open", |peer, _| {
+        vec![connect(peer)]
+    }),
     ("one byte each 100 ms", |peer, terms| {
         let stream = connect(peer);
         let mut slow = stream.try_clone().unwrap();
@@ -124,12 +131,21 @@ fn by_udp(terms: &Terms) -> Vec<(&'static str, Vec<u8>)> {
         ("a wrong token", datagram(&hello("wrong", terms))),
         (
             "the hello of another conversation",
-            datagram(&hello(&"0".repeat(32), &Terms { sizes_bytes: vec![1], ..terms.clone() })),
+            datagram(&hello(
+                &"0".repeat(32),
+                &Terms {
+                    sizes_bytes: vec![1],
+                    ..terms.clone()
+                },
+            )),
         ),
         ("nothing", Vec::new()),
         ("one byte", vec![0]),
         ("a message of the size that is measured", vec![0; 64]),
-        ("an end without a hello", datagram(br#"{"end":{"messages":1}}"#)),
+        (
+            "an end without a hello",
+            datagram(br#"{"end":{"messages":1}}"#),
+        ),
         ("a control datagram of nonsense", datagram(b"}{")),
         ("a control datagram without a word", datagram(b"")),
         ("a hello cut off", datagram(&hello("wrong", terms)[..100])),
@@ -139,7 +155,13 @@ fn by_udp(terms: &Terms) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Measures as the peer with the token, and checks that nothing is missing.
-fn measured(client: &mut Agent, server: &mut Agent, terms: &Terms, peer: SocketAddr, what: &str) -> Served {
+fn measured(
+    client: &mut Agent,
+    server: &mut Agent,
+    terms: &Terms,
+    peer: SocketAddr,
+    what: &str,
+) -> Served {
     let answer = measure(&mut client.link, terms, peer, "right")
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let Answer::Measured(Measured { sizes, .. }) = answer else {
@@ -147,15 +169,20 @@ fn measured(client: &mut Agent, server: &mut Agent, terms: &Terms, peer: SocketA
     };
     assert_eq!(sizes.len(), 2, "{what}");
     for size in &sizes {
-        let warm = size.measurements.iter().find(|one| {
-            one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm
-        });
+        let warm = size
+            .measurements
+            .iter()
+            .find(|one| one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm);
         assert_eq!(warm.unwrap().series.count(), SAMPLES, "{what}");
     }
     match server.link.answer("its report", SOON).unwrap() {
         Answer::Served(served) => {
             for (size, one) in sizes.iter().zip(&served.sizes) {
-                assert_eq!((one.messages, one.bytes), (size.round_trips, size.round_trips * size.size_bytes), "{what}");
+                assert_eq!(
+                    (one.messages, one.bytes),
+                    (size.round_trips, size.round_trips * size.size_bytes),
+                    "{what}"
+                );
             }
             served
         }
@@ -210,7 +237,12 @@ fn strangers_by_udp_change_nothing() {
 }
 
 /// Sends all kinds of datagrams and opens connections until it is told to stop.
-fn flood(peer: SocketAddr, path: Path, terms: &Terms, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<u64> {
+fn flood(
+    peer: SocketAddr,
+    path: Path,
+    terms: &Terms,
+    stop: &Arc<AtomicBool>,
+) -> std::thread::JoinHandle<u64> {
     let (stop, terms) = (Arc::clone(stop), terms.clone());
     std::thread::spawn(move || {
         let mut sent = 0;
@@ -250,7 +282,11 @@ fn strangers_who_go_on_all_the_while_change_nothing() {
         let served = measured(&mut client, &mut server, &terms, peer, path.name());
         stop.store(true, Ordering::Relaxed);
         let sent = flood.join().unwrap();
-        assert!(served.refused > 0 && served.refused <= sent, "{} {sent}", served.refused);
+        assert!(
+            served.refused > 0 && served.refused <= sent,
+            "{} {sent}",
+            served.refused
+        );
     }
 }
 
@@ -264,7 +300,9 @@ fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
     };
     let peer = serve(&mut server.link, &terms, "right");
     let stranger = UdpSocket::bind(("127.0.0.2", 0)).unwrap();
-    stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    stranger
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
     for size in [0, 1, 7, 8, 9, 1_000] {
         stranger.send_to(&vec![7; size], peer).unwrap();
         let mut answer = [0; 2_000];

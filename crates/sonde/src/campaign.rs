@@ -6,7 +6,7 @@
 //!          the store before the next begins. A host that is lost is left out, and its launches are told as failed.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, §5 for shuffled launches. Deviations: blocks of launches, so that an
 //!          interrupted run has all cells.
-//! Checked: `pairs_rotate_over_all_hosts`; the end-to-end tests of interrupts, lost hosts and resumption.
+//! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
 use crate::failure::Failure;
 use crate::layout::{Block, Site};
@@ -533,6 +533,23 @@ fn shuffle<T>(items: &mut [T], random: &mut Pcg64Mcg) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_are_drawn_evenly() {
+        // A shuffle that swaps each place with any other one gives some orders too often.
+        let mut random = Pcg64Mcg::seed_from_u64(24);
+        let mut counts: BTreeMap<[u8; 4], u32> = BTreeMap::new();
+        for _ in 0..24_000 {
+            let mut items = [0, 1, 2, 3];
+            shuffle(&mut items, &mut random);
+            *counts.entry(items).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        let square = |count: &u32| (f64::from(*count) - 1_000.0).powi(2) / 1_000.0;
+        let sum: f64 = counts.values().map(square).sum();
+        // 23 degrees of freedom: one in a thousand is above 49.7.
+        assert!(sum < 49.7, "{sum}");
+    }
 
     #[test]
     fn pairs_rotate_over_all_hosts() {

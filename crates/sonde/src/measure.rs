@@ -247,6 +247,10 @@ impl Task {
             .collect();
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
         document.warnings.extend(wide.clone());
+        if self.json {
+            // The tables say it beside the figures.
+            document.warnings.extend(too_few(&rows));
+        }
         document.warnings.extend(unmet.iter().cloned());
         if self.json {
             println!(
@@ -519,15 +523,33 @@ fn crowded(blocks: &[Block], sites: &[Site]) -> Vec<String> {
     warnings.into_iter().collect()
 }
 
+/// How many medians have no interval, if any.
+fn too_few(rows: &[ResultRow]) -> Option<String> {
+    let medians = || rows.iter().filter(|row| row.p50.is_some());
+    let without = medians().filter(|row| row.ci95_low.is_none()).count();
+    (without > 0).then(|| {
+        format!(
+            "{without} of {} medians come from few launches: below six there is no interval",
+            medians().count()
+        )
+    })
+}
+
 /// The warning of intervals that are wider than asked for, if any is.
 fn too_wide(rows: &[ResultRow], per_mille: u64) -> Option<String> {
+    if per_mille == 0 {
+        return None; // None was asked for: all samples were taken.
+    }
     let mut worst: Option<(f64, &ResultRow)> = None;
     let (mut wide, mut all) = (0, 0);
     let main = |row: &&ResultRow| {
         row.step.is_none()
             && matches!(
                 row.quantity,
-                Quantity::LatencyNs | Quantity::StartupNs | Quantity::ThroughputBps
+                Quantity::LatencyNs
+                    | Quantity::StartupNs
+                    | Quantity::ThroughputBps
+                    | Quantity::ResponseNs
             )
     };
     for row in rows.iter().filter(main) {

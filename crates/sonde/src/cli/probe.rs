@@ -20,7 +20,8 @@ pub enum ProbeTask {
     /// Warm: half a round trip against size.
     #[command(after_help = "Examples:
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
-  sonde probe latency --testbed hosts:a,b --wait block,poll")]
+  sonde probe latency --testbed hosts:a,b --wait block,poll
+  sonde probe latency --testbed hosts:a,b --budget 1h --samples 1000000000000 --precision 0 --launches 1")]
     Latency(ChannelOptions),
     /// Bits a second, of a stream or of single messages.
     #[command(after_help = "Examples:
@@ -71,6 +72,10 @@ pub struct ChannelOptions {
     /// The longest that a launch samples each size; of a stream, what is rated.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub budget: Span,
+    /// A size is sampled no further when the interval of its median is within so many thousandths of it; 0 goes on until the
+    /// budget or the samples end.
+    #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    pub precision: u64,
     /// The most samples of a launch, for each size; without it 10000, and at a rate whatever the budget holds.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=sonde_probe::SAMPLES_MAX))]
     pub samples: Option<u64>,
@@ -158,6 +163,7 @@ impl ChannelOptions {
             repeat: Repeat {
                 launches,
                 max: if launches == 10 { 20 } else { launches },
+                precision_per_mille: self.precision,
                 ..Repeat::default()
             },
             requirements: Vec::new(),
