@@ -1,10 +1,10 @@
 //! Two runs, cell by cell: what differs, by how much, and what cannot be told yet.
 //!
 //! Model:   a cell of one run is compared with the same cell of the other: with the same factors, save those that may differ.
-//!          The unit is a launch's median. They differ where the rank sum of the launches says so at 5 % and the ratio of
-//!          the medians is at least the threshold away from one; its interval is from the bootstrap over launches. Nothing
-//!          that differs without that is told as a difference (`~`). Where even launches that lie wholly apart could not
-//!          have been told apart, or a change of the size asked for would be missed more often than once in ten, the number
+//!          The unit is a launch's median. They differ where the rank sum of the launches says so at 5 %, one is not
+//!          in the interval of the medians' ratio (from the bootstrap over launches), and the ratio is at least the
+//!          threshold away from one. Nothing that differs without that is told as a difference (`~`). Where there are fewer
+//!          than six launches, or a change of the size asked for would be missed more often than once in ten, the number
 //!          of launches that are needed stands beside it. One cell in twenty differs by chance alone; no correction is made
 //!          for many cells.
 //! Source:  Hoefler & Belli, SC'15, rule 5; Mann & Whitney 1947; Noether 1987.
@@ -18,11 +18,12 @@ use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::{CellRecord, Factors, Number, Quantity, Run};
-use sonde_stats::{launches_wanted, rank_sum, ratio};
+use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 use crate::format::{plain, significant};
 use crate::table::quantity_name;
 
+/// What differs by chance at most.
 const SIGNIFICANCE: f64 = 0.05;
 /// The bootstrap draws the same each time.
 const SEED: u64 = 1;
@@ -279,14 +280,12 @@ fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Lim
     let (middle_a, middle_b) = (middle(a), middle(b));
     let quotient = middle_b / middle_a.max(1.0);
     let is_far = (quotient - 1.0).abs() * 1_000.0 >= limits.threshold_per_mille as f64;
-    let change = if smallest_p(a.len(), b.len()) >= SIGNIFICANCE {
-        Change::Unsure
-    } else if p >= SIGNIFICANCE || !is_far {
-        Change::Same
-    } else if (quotient > 1.0) == higher_is_better(quantity) {
-        Change::Better
-    } else {
-        Change::Worse
+    let change = match is_apart(b, a, SEED) {
+        None => Change::Unsure,
+        Some(false) => Change::Same,
+        Some(true) if !is_far => Change::Same,
+        Some(true) if (quotient > 1.0) == higher_is_better(quantity) => Change::Better,
+        Some(true) => Change::Worse,
     };
     let per_unit = quantity.per_unit() as f64;
     let factors = &cell.factors;
@@ -310,17 +309,9 @@ fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Lim
         ratio_high: estimate.map(|one| number(one.high)),
         p: number(p),
         change,
-        launches_wanted: wanted,
+        // What was found needs no more.
+        launches_wanted: wanted.filter(|_| matches!(change, Change::Same | Change::Unsure)),
     }
-}
-
-/// What the rank sum gives for launches that lie wholly apart.
-fn smallest_p(a: usize, b: usize) -> f64 {
-    let (low, high): (Vec<u64>, Vec<u64>) = (
-        (0..a as u64).collect(),
-        (0..b as u64).map(|n| a as u64 + n).collect(),
-    );
-    rank_sum(&low, &high).map_or(1.0, |test| test.p)
 }
 
 fn middle(values: &[u64]) -> f64 {
@@ -426,11 +417,7 @@ fn line(row: &CompareRow) -> Vec<String> {
         ratio(row.ratio),
         interval,
         significant(row.p.0, 2),
-        // What was found needs no more launches.
-        match row.change {
-            Change::Better | Change::Worse => word.into(),
-            Change::Same | Change::Unsure => format!("{word}{}", more.unwrap_or_default()),
-        },
+        format!("{word}{}", more.unwrap_or_default()),
     ]
 }
 

@@ -220,7 +220,10 @@ fn a_mean_as_headline() {
         let shown = String::from_utf8(sonde(&words).stdout).unwrap();
         let mut words = shown.split(|letter: char| !letter.is_alphabetic());
         assert!(!shown.is_empty());
-        assert!(!words.any(|word| word == "mean" || word == "average"), "{shown}");
+        assert!(
+            !words.any(|word| word == "mean" || word == "average"),
+            "{shown}"
+        );
     }
 }
 

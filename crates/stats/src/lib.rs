@@ -18,7 +18,9 @@ mod series;
 mod summary;
 mod trend;
 
-pub use comparison::{Difference, RankSum, Ratio, difference, launches_wanted, rank_sum, ratio};
+pub use comparison::{
+    Difference, RankSum, Ratio, difference, is_apart, launches_wanted, rank_sum, ratio,
+};
 pub use fit::{Fit, FitPoint, fit};
 pub use half_size::half_size;
 pub use interval::{Interval, median_rank_interval};

@@ -6,7 +6,7 @@
 //!          intervals apart.
 //!          Power: 40 launches on a network with a delay of 100 µs and 40 with one that makes the median 5 % larger; ten
 //!          of each, by lot, say how many are needed ([`launches_wanted`]), and of 100 draws of so many from both sets, with
-//!          replacement, at least 84 must be told apart by the rank sum. A/A: the same with both draws from one set.
+//!          replacement, at least 84 must be told apart ([`is_apart`]). A/A: the same with both draws from one set.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, for launches as the unit.
 //! Checked: `groups_are_dealt`.
 
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use sonde_stats::{Interval, launches_wanted, median_rank_interval, rank_sum};
+use sonde_stats::{Interval, is_apart, launches_wanted, median_rank_interval};
 
 use crate::prove::own::{Sought, sonde};
 use crate::prove::table::{Table, verdict};
@@ -133,8 +133,20 @@ fn delayed(ground: &Ground, delay: &str) -> Result<Vec<u64>> {
     let network = format!("wire:delay={delay}");
     let launches = POWER_LAUNCHES.to_string();
     let words = [
-        "probe", "latency", "--size", "8", "--budget", "20ms", "--samples", "200", "--hosts", "2",
-        "--launches", &launches, "--network", &network,
+        "probe",
+        "latency",
+        "--size",
+        "8",
+        "--budget",
+        "20ms",
+        "--samples",
+        "200",
+        "--hosts",
+        "2",
+        "--launches",
+        &launches,
+        "--network",
+        &network,
     ];
     sonde(ground, &words)?.p50(Sought::warm("latency", "latency_ns"))?;
     medians(ground)
@@ -166,7 +178,7 @@ fn power(ground: &Ground, table: &mut Table, unmet: &mut Vec<String>) -> Result<
     ] {
         let apart = (0..100).filter(|_| {
             let (a, b) = (draw(&base, wanted), draw(other, wanted));
-            rank_sum(&a, &b).is_some_and(|test| test.p < 0.05)
+            is_apart(&a, &b, 1) == Some(true)
         });
         let apart = apart.count();
         let is_met = allowed.contains(&apart);
