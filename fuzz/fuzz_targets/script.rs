@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sonde_link::Script;
-use sonde_link::ledger::Command;
+use sonde_link::Command;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {

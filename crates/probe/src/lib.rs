@@ -19,6 +19,7 @@ pub mod frame;
 mod link;
 mod meter;
 mod pace;
+mod placed;
 mod rate;
 mod seen;
 mod serve;

@@ -637,8 +637,7 @@ mod tests {
         fn recv_now(&mut self, _: impl FnMut(u32)) -> Result<bool> {
             Ok(false)
         }
-        fn wait(&self, room: bool, patience: Duration) -> Result<()> {
-            assert!(room);
+        fn wait(&self, _: bool, patience: Duration) -> Result<()> {
             std::thread::sleep(patience);
             Ok(())
         }

@@ -20,6 +20,7 @@ use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Visit};
+use crate::placed::placed;
 use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
 use crate::watch::Watch;
 use crate::{Probe, Result, Terms};
@@ -122,6 +123,7 @@ fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let retransmits = channel.info()?.total_retrans - before;
     watch.end(&mut measured.interference, Some(retransmits.into()))?;
     measured.settings.extend(channel.settings()?.named("src_"));
+    measured.settings.extend(placed("src_", &channel));
     Ok(times.measured(terms, size))
 }
 
@@ -141,6 +143,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     })?;
     watch.end(&mut measured.interference, None)?;
     measured.settings.extend(channel.settings()?.named("src_"));
+    measured.settings.extend(placed("src_", &channel));
     let losses = channel.losses();
     admission::end_udp(&mut channel, times.count, terms)?;
     let late = losses.late - warm.late;
