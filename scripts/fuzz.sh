@@ -3,7 +3,7 @@
 #
 # Stable Rust will do: the coverage that libFuzzer needs comes from flags of the code generator, and no sanitizer is used, since
 # what is fuzzed is safe code: what counts is panics, overflows (checked), time and memory (both bounded below).
-# A crash stays in fuzz/artifacts/TARGET; `fuzz/target/release/TARGET FILE` shows it again. What was found interesting stays in
+# A crash stays in fuzz/artifacts/TARGET; `fuzz/target/TRIPLE/release/TARGET FILE` shows it again. What was found interesting stays in
 # fuzz/corpus/TARGET and is where the next time begins.
 set -eu
 cd "$(dirname "$0")/.."
