@@ -29,7 +29,7 @@ pub(crate) enum Say {
     /// May I speak?
     Hello {
         token: String,
-        terms: Terms,
+        terms: Box<Terms>,
         visit: Visit,
     },
     /// UDP: all is sent.
@@ -214,7 +214,7 @@ fn fill(channel: &mut Tcp, bytes: &mut [u8], until: Option<(Instant, Duration)>)
 fn hello(measure: &Measure, visit: Visit) -> Say {
     Say::Hello {
         token: measure.token.clone(),
-        terms: measure.terms.clone(),
+        terms: Box::new(measure.terms.clone()),
         visit,
     }
 }

@@ -218,8 +218,10 @@ fn a_mean_as_headline() {
         vec!["report", "show", "--rows", "--out", out],
     ] {
         let shown = String::from_utf8(sonde(&words).stdout).unwrap();
-        let mut words = shown.split(|letter: char| !letter.is_alphabetic());
         assert!(!shown.is_empty());
+        // A finding may advise against it.
+        let shown = shown.replace("not by its mean", "");
+        let mut words = shown.split(|letter: char| !letter.is_alphabetic());
         assert!(
             !words.any(|word| word == "mean" || word == "average"),
             "{shown}"
