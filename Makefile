@@ -1,6 +1,6 @@
 # The outer commands. `make` alone prints them; the work is in scripts/, which also run on their own.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test assess bench clean
+.PHONY: help setup build test assess bench fuzz clean
 
 help:
 	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name)'
@@ -8,6 +8,7 @@ help:
 	@echo 'make test     format, lints, tidy, licences, build, every test; last line: N passed, N failed, N skipped'
 	@echo 'make assess   set up, build, then: sonde assess $$(ARGS)     e.g. make assess ARGS="--testbed lab --quick"'
 	@echo 'make bench    the benchmarks: ratios within one run, not absolute times'
+	@echo 'make fuzz     every parser of bytes from outside, a minute each    e.g. make fuzz ARGS="600 plan network"'
 	@echo 'make clean    remove what was built; measured runs (sonde-runs/) stay'
 
 setup:
@@ -27,6 +28,9 @@ assess:
 
 bench: setup
 	@scripts/bench.sh $(ARGS)
+
+fuzz:
+	@scripts/fuzz.sh $(ARGS)
 
 clean:
 	rm -rf target

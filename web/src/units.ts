@@ -94,6 +94,10 @@ const NAMES: Record<Quantity, string> = {
     wake_ns: 'wake-up',
     receive_ns: 'receive call',
     ack_ns: 'acknowledged',
+    response_ns: 'response, from the time it was due',
+    service_ns: 'service, from the send',
+    rate_per_s: 'messages a second',
+    late_share: 'sent late',
 }
 
 /** A quantity's name in words. */

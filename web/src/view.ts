@@ -26,6 +26,10 @@ export type Quantity =
     | 'wake_ns'
     | 'receive_ns'
     | 'ack_ns'
+    | 'response_ns'
+    | 'service_ns'
+    | 'rate_per_s'
+    | 'late_share'
 
 export interface RunHead {
     id: string

@@ -45,7 +45,7 @@ pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
 pub use unix::{Unix, UnixPort};
 pub use volley::{Catch, Volley};
-pub use wait::{Woken, readable};
+pub use wait::{Woken, readable, ready};
 
 /// One end of a conversation between two hosts.
 pub trait Channel {

@@ -187,6 +187,23 @@ impl Tcp {
         }
     }
 
+    /// Sends what the kernel takes at once; `None` when it takes nothing now.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    #[inline]
+    pub fn send_now(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
+        match rustix::net::send(&self.fd, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+            Ok(sent) => Ok(Some(sent)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(errno) => Err(Error::Call {
+                peer: self.peer,
+                attempt: "send",
+                errno,
+            }),
+        }
+    }
+
     #[cold]
     pub(crate) fn silence(&self, awaited: String) -> Error {
         Error::Timeout {

@@ -200,6 +200,20 @@ impl Udp {
         }
     }
 
+    /// Sends without waiting; `false` when the kernel does not take it now.
+    ///
+    /// # Errors
+    /// The peer's port is closed, or another failure of the socket.
+    #[inline]
+    pub fn send_now(&mut self, message: &[u8]) -> Result<bool> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match rustix::net::send(&self.socket, message, flags) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Ok(false),
+            Err(errno) => Err(self.failed("send", errno)),
+        }
+    }
+
     /// From here on with anybody again; the port stays where it was bound to an address.
     ///
     /// # Errors
@@ -512,6 +526,12 @@ fn bind_for_good(local: SocketAddr) -> std::io::Result<UdpSocket> {
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse && tries < BIND_TRIES => {}
             bound => return bound,
         }
+    }
+}
+
+impl AsFd for Udp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -56,6 +56,26 @@ impl Spin {
     }
 }
 
+/// Waits until the descriptor can be read, or also written where `room` is asked for, or for this long at most.
+///
+/// # Errors
+/// poll(2) fails, for example for lack of memory.
+pub fn ready(fd: impl AsFd, room: bool, patience: Duration) -> std::io::Result<()> {
+    let wanted = if room {
+        PollFlags::IN | PollFlags::OUT
+    } else {
+        PollFlags::IN
+    };
+    let left = Timespec {
+        tv_sec: patience.as_secs() as _,
+        tv_nsec: patience.subsec_nanos() as _,
+    };
+    match poll(&mut [PollFd::new(&fd, wanted)], Some(&left)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// How a wait for several descriptors ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {

@@ -172,7 +172,7 @@ mod tests {
                 size_bytes,
                 measurements: vec![measurement],
                 ended_by: None,
-                bytes_per_100ms: Vec::new(),
+                slots: Default::default(),
             }],
             refused: 1,
             settings: BTreeMap::from([(format!("{step:?}"), "on".into())]),

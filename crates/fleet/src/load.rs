@@ -111,7 +111,13 @@ impl FromStr for Load {
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (numerator, denominator) = self.rho.parts();
-        write!(f, "{}", numerator as f64 / denominator as f64)?;
+        let decimal = (numerator as f64 / denominator as f64).to_string();
+        // A third has no decimals that are it.
+        if decimal.parse() == Ok(self.rho) {
+            write!(f, "{decimal}")?;
+        } else {
+            write!(f, "{numerator}/{denominator}")?;
+        }
         if self.law != Law::Poisson {
             write!(f, ":law={}", self.law)?;
         }
@@ -131,6 +137,7 @@ mod tests {
         for text in [
             "0",
             "0.6",
+            "1/3",
             "0.9:law=constant",
             "0.25:law=geometric:size=1500",
             "0.5:law=on-off:20:size=60",

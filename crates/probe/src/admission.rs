@@ -8,6 +8,7 @@
 //! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`; `tests/conversation.rs`.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -34,6 +35,9 @@ pub(crate) enum Say {
     /// UDP: all is sent.
     End { messages: u64 },
 }
+
+/// Between two looks for a hello.
+const LOOK: Duration = Duration::from_micros(50);
 
 /// One size of a conversation, on a socket of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,20 +132,100 @@ impl Verdict {
     }
 }
 
+/// Whether these bytes are a hello that a data port with this token and any terms would hear: the body of a frame by TCP, or a
+/// control datagram. For tests of what strangers may send; nothing is answered.
+pub fn admits(token: &str, bytes: &[u8]) -> bool {
+    let framed = frame::parse::<Say>(bytes).map_err(Error::from);
+    let said = control::<Say>(bytes).unwrap_or(framed);
+    match said {
+        Ok(Say::Hello {
+            token: said,
+            terms,
+            visit,
+        }) => {
+            let verdict = judge(token, &terms, &said, &terms);
+            visit.size_bytes(&terms);
+            matches!(verdict, Verdict::Accept)
+        }
+        _ => false,
+    }
+}
+
 pub(crate) fn send_frame(channel: &mut impl ByteStream, message: &impl Serialize) -> Result<()> {
     Ok(channel.send(&frame::encode(message)?)?)
 }
 
 pub(crate) fn recv_frame<T: DeserializeOwned>(channel: &mut impl ByteStream) -> Result<T> {
+    recv_frame_within(channel, None)
+}
+
+/// A frame that is complete within so long, whatever the pieces in which it comes.
+pub(crate) fn recv_frame_within<T: DeserializeOwned>(
+    channel: &mut impl ByteStream,
+    limit: Option<Duration>,
+) -> Result<T> {
+    let until = limit.map(|limit| (Instant::now() + limit, limit));
     let mut head = [0; 4];
-    channel.recv(&mut head)?;
+    fill(channel, &mut head, until)?;
     let length = u32::from_be_bytes(head) as usize;
     if length > CONTROL_BYTES_MAX {
         return Err(FrameError::TooLong(length as u64).into());
     }
     let mut body = vec![0; length];
-    channel.recv(&mut body)?;
+    fill(channel, &mut body, until)?;
     Ok(frame::parse(&body)?)
+}
+
+fn fill(
+    channel: &mut impl ByteStream,
+    bytes: &mut [u8],
+    until: Option<(Instant, Duration)>,
+) -> Result<()> {
+    let Some((until, waited)) = until else {
+        return Ok(channel.recv(bytes)?);
+    };
+    let peer = channel.peer();
+    let mut at = 0;
+    while at < bytes.len() {
+        let left = until.saturating_duration_since(Instant::now());
+        let silent = match channel.as_tcp() {
+            Some(tcp) => {
+                let woken = sonde_channel::readable(&[tcp.as_fd()], left);
+                let woken = woken.map_err(|source| Error::Control {
+                    what: "wait for a hello".into(),
+                    source,
+                })?;
+                woken == sonde_channel::Woken::Silence
+            }
+            // Nothing tells of shared memory: it is looked at now and then.
+            None => {
+                std::thread::sleep(LOOK.min(left));
+                left.is_zero()
+            }
+        };
+        if silent {
+            let awaited = format!("a whole hello, of which {at} of {} bytes came", bytes.len());
+            return Err(sonde_channel::Error::Timeout {
+                peer,
+                awaited,
+                waited,
+            }
+            .into());
+        }
+        match channel.recv_now(&mut bytes[at..])? {
+            Some(0) => {
+                return Err(sonde_channel::Error::Closed {
+                    peer,
+                    awaited: "a hello",
+                    received: at,
+                    wanted: bytes.len(),
+                }
+                .into());
+            }
+            received => at += received.unwrap_or(0),
+        }
+    }
+    Ok(())
 }
 
 fn hello(measure: &Measure, visit: Visit) -> Say {

@@ -23,7 +23,7 @@ use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, serve,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, rate, serve,
     startup, stream, trips,
 };
 
@@ -326,6 +326,7 @@ fn measure(request: &Measure) -> Result<Measured> {
         Probe::Latency | Probe::Message => trips::measure(request),
         Probe::Stream => stream::measure(request),
         Probe::Anatomy => anatomy::measure(request),
+        Probe::Rate => rate::measure(request),
     }
 }
 

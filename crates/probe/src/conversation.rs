@@ -17,7 +17,7 @@ use crate::talk::{SizeMeasured, SizeServed};
 use crate::trips::share;
 use crate::{
     AgentLink, Answer, EndedBy, Error, Measure, Measured, Probe, Request, Result, Serve, Served,
-    Terms,
+    Slots, Terms,
 };
 
 /// What an answer may take longer than the agent's own waits.
@@ -61,8 +61,8 @@ pub struct SizeOutcome {
     pub measurements: Vec<Measurement>,
     /// Latency, message: why no further sample was taken.
     pub ended_by: Option<EndedBy>,
-    /// Stream: bytes in each 100 ms since the first arrival.
-    pub bytes_per_100ms: Vec<u64>,
+    /// Stream: bytes in each part of its time.
+    pub slots: Slots,
 }
 
 impl Conversation {
@@ -205,7 +205,7 @@ impl Outcome {
                 size_bytes: measured.size_bytes,
                 measurements,
                 ended_by: measured.ended_by,
-                bytes_per_100ms: served.bytes_per_100ms,
+                slots: served.slots,
             });
         }
         self.settings.extend(measured.settings);
@@ -245,7 +245,7 @@ fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Resul
             sent.messages,
             served.messages + served.lost.unwrap_or(0),
         ),
-        (None, Probe::Latency | Probe::Message, path) if path.is_lossless() => {
+        (None, Probe::Latency | Probe::Message | Probe::Rate, path) if path.is_lossless() => {
             ("messages", measured.round_trips, served.messages)
         }
         _ => return Ok(()),

@@ -49,8 +49,8 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         clock_resolution_ns: Some(worth.resolution_ns),
         mtu_bytes: link.as_ref().map(|link| link.mtu_bytes.into()),
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
+        settings: settings(link.as_ref().map(|link| link.name.as_str())),
         interface: link.map(|link| link.name),
-        settings: settings(),
         absent: absent(),
     }
 }
@@ -68,12 +68,20 @@ fn absent() -> BTreeMap<String, String> {
     packet.into_iter().chain(xdp).collect()
 }
 
-fn settings() -> BTreeMap<String, String> {
+fn settings(interface: Option<&str>) -> BTreeMap<String, String> {
     let read = |name: &&str| {
         let value = sysctl::read(&format!("net/{name}")).ok()?;
         Some((name.replace('/', "."), value))
     };
-    SETTINGS.iter().filter_map(read).collect()
+    let mut all: BTreeMap<String, String> = SETTINGS.iter().filter_map(read).collect();
+    // The memory that the network card is next to; -1 where there is one only, nothing where there is no card.
+    let node = interface.and_then(|name| {
+        std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).ok()
+    });
+    if let Some(node) = node {
+        all.insert("interface.numa_node".into(), node.trim().into());
+    }
+    all
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message`, `anatomy` over the paths of
-//! `channel`.
+//! Measurement conversations between two hosts: `startup`, `latency`, `stream`, `message`, `anatomy`, `rate` over the paths
+//! of `channel`.
 //!
 //! Model:   an agent runs on each host and obeys one orchestrator over its stdio. One agent serves, the other measures,
 //!          each by a fresh worker process; the data port exists for one conversation and for the peer that holds its
@@ -20,7 +20,10 @@ mod facts;
 pub mod frame;
 mod link;
 mod meter;
+mod pace;
 mod packet;
+mod placed;
+mod rate;
 mod seen;
 mod serve;
 mod startup;
@@ -31,10 +34,12 @@ mod terms;
 mod trips;
 mod watch;
 
+pub use admission::admits;
 pub use conversation::{Conversation, Outcome, SizeOutcome};
 pub use error::{Error, Result};
 pub use link::AgentLink;
-pub use meter::Window;
+pub use meter::{Slots, Window};
+pub use pace::{Pace, RATE_MAX, Spacing};
 pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,

@@ -4,8 +4,10 @@
 //!          arrival at least the budget later, so that a pause across the end is within it. The bytes of the arrival that
 //!          begins the window are not counted, those of the one that ends it are. A stream that ends earlier is rated to
 //!          its last arrival, over one second at least.
+//!          Beside the rate stand the bytes of each slot of time: of 100 ms, and whenever [`SLOTS_MAX`] are full, of twice
+//!          the time, so that memory is bounded whatever the duration.
 //! Units:   nanoseconds; bits a second, rounded down.
-//! Checked: `a_steady_stream_has_its_rate`, `a_slow_begin_does_not_count`, `a_pause_at_the_end_counts`, `short_streams_are_refused`.
+//! Checked: `slots_grow_and_memory_does_not`, `a_steady_stream_has_its_rate`, `a_slow_begin_does_not_count`, `a_pause_at_the_end_counts`, `short_streams_are_refused`.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +18,64 @@ pub(crate) const LEAD_IN_NS: u64 = 1_000_000_000;
 /// The shortest window.
 pub(crate) const WINDOW_NS_MIN: u64 = 1_000_000_000;
 pub(crate) const SLOT_NS: u64 = 100_000_000;
+/// Six minutes and more of the shortest.
+const SLOTS_MAX: usize = 4_096;
+
+/// Bytes that came in each of equal parts of a stream's time, since its first arrival.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slots {
+    /// The length of a part: 100 ms, doubled as often as it took.
+    pub slot_ns: u64,
+    /// User bytes in each; at most 4,096.
+    pub bytes: Vec<u64>,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            slot_ns: SLOT_NS,
+            bytes: Vec::new(),
+        }
+    }
+}
+
+impl Slots {
+    /// Of parts of 100 ms, made longer where there are too many.
+    pub(crate) fn of(bytes: Vec<u64>) -> Self {
+        let mut slots = Self {
+            bytes,
+            ..Self::default()
+        };
+        while slots.bytes.len() > SLOTS_MAX {
+            slots.coarsen();
+        }
+        slots
+    }
+
+    #[inline]
+    fn on_arrival(&mut self, since_ns: u64, bytes: u64) {
+        while since_ns / self.slot_ns >= SLOTS_MAX as u64 {
+            self.coarsen();
+        }
+        let slot = (since_ns / self.slot_ns) as usize;
+        if slot >= self.bytes.len() {
+            self.bytes.resize(slot + 1, 0);
+        }
+        self.bytes[slot] += bytes;
+    }
+
+    /// Every two neighbours become one.
+    #[cold]
+    fn coarsen(&mut self) {
+        let pairs = self.bytes.len().div_ceil(2);
+        for pair in 0..pairs {
+            let second = self.bytes.get(2 * pair + 1).copied().unwrap_or(0);
+            self.bytes[pair] = self.bytes[2 * pair] + second;
+        }
+        self.bytes.truncate(pairs);
+        self.slot_ns *= 2;
+    }
+}
 
 /// What was rated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,12 +106,16 @@ pub(crate) struct Meter {
     end: Option<Mark>,
     last_ns: u64,
     bytes: u64,
-    slots: Vec<u64>,
+    slots: Slots,
 }
 
 impl Meter {
     pub(crate) fn new(budget_ns: u64) -> Self {
-        let slots = Vec::with_capacity(((LEAD_IN_NS + 2 * budget_ns) / SLOT_NS) as usize);
+        let parts = (LEAD_IN_NS + 2 * budget_ns) / SLOT_NS;
+        let slots = Slots {
+            bytes: Vec::with_capacity(SLOTS_MAX.min(parts as usize)),
+            ..Slots::default()
+        };
         Self {
             budget_ns,
             first_ns: None,
@@ -69,11 +133,7 @@ impl Meter {
         let first_ns = *self.first_ns.get_or_insert(now_ns);
         self.bytes += bytes;
         self.last_ns = now_ns;
-        let slot = ((now_ns - first_ns) / SLOT_NS) as usize;
-        if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, 0);
-        }
-        self.slots[slot] += bytes;
+        self.slots.on_arrival(now_ns - first_ns, bytes);
         let mark = |cpu_ns: u64| {
             Some(Mark {
                 at_ns: now_ns,
@@ -100,7 +160,7 @@ impl Meter {
         self.bytes
     }
 
-    pub(crate) fn into_slots(self) -> Vec<u64> {
+    pub(crate) fn into_slots(self) -> Slots {
         self.slots
     }
 
@@ -159,7 +219,23 @@ mod tests {
         assert_eq!(window.cpu_ns, Some(20_000));
         assert!(meter.is_over());
         assert_eq!(meter.bytes(), 4_000_000);
-        assert_eq!(meter.into_slots(), vec![100_000; 40]);
+        assert_eq!(meter.into_slots().bytes, vec![100_000; 40]);
+    }
+
+    #[test]
+    fn slots_grow_and_memory_does_not() {
+        // Ten hours with an arrival each second.
+        let hours = 36_000;
+        let slots = meter(1_000, (0..hours).map(|second| second * 1_000)).into_slots();
+        assert_eq!(slots.slot_ns, 128 * SLOT_NS);
+        assert!(slots.bytes.len() <= SLOTS_MAX && slots.bytes.len() > SLOTS_MAX / 2);
+        assert_eq!(slots.bytes.iter().sum::<u64>(), hours * 1_000);
+        let last = slots.bytes.len() - 1;
+        assert!(
+            slots.bytes[..last]
+                .iter()
+                .all(|bytes| [12_000, 13_000].contains(bytes))
+        );
     }
 
     #[test]

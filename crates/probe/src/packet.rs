@@ -181,7 +181,7 @@ pub(crate) fn trips(
     let losses = channel.losses();
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
-    let sent = times.warm_ns.len() as u64 + losses.resent - warm.resent;
+    let sent = times.warm.count() + losses.resent - warm.resent;
     let mut size = times.measured(terms, size);
     size.measurements
         .push(share(Quantity::LostShare, lost, sent));
@@ -383,7 +383,7 @@ impl Visited<'_> {
             reordered: Some(seen.reordered),
             duplicated: Some(seen.duplicated + foreign),
             window: Some(meter.window()?),
-            bytes_per_100ms: meter.into_slots(),
+            slots: meter.into_slots(),
         })
     }
 }

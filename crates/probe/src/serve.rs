@@ -28,6 +28,8 @@ use crate::{anatomy, circuit, packet, startup, streams};
 
 /// How often a sender by UDP is told again that its stream has been rated.
 const RATED_AGAIN_NS: u64 = 20_000_000;
+/// A hello has this part of the patience.
+const HELLO_PART: u32 = 8;
 /// Attempts at a port number that is free for TCP and UDP.
 const PAIR_TRIES: u32 = 16;
 
@@ -167,7 +169,9 @@ impl<'a> Door<'a> {
         &mut self,
         channel: &mut impl ByteStream,
     ) -> Result<Option<(Visit, usize)>> {
-        let said = admission::recv_frame::<Say>(channel);
+        // Who does not finish his hello keeps others waiting for so long only.
+        let limit = self.serve.terms.patience() / HELLO_PART;
+        let said = admission::recv_frame_within::<Say>(channel, Some(limit));
         let Ok(Say::Hello {
             token,
             terms,
@@ -266,7 +270,7 @@ fn stream<L: Listener>(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message | Probe::Anatomy => {
+            Probe::Latency | Probe::Message | Probe::Rate | Probe::Anatomy => {
                 channel.use_method()?;
                 echo(&mut channel, serve, size, &mut one)?;
             }
@@ -405,7 +409,7 @@ fn receive(
     one.bytes = meter.bytes();
     one.messages = stream.messages().into();
     one.window = Some(meter.window()?);
-    one.bytes_per_100ms = meter.into_slots();
+    one.slots = meter.into_slots();
     Ok(inlet.named("dst_"))
 }
 
@@ -421,17 +425,21 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
             // Here, so that the peer's first message does not wait for it.
             watch = Watch::begin()?;
         }
-        let accepted = Verdict::Accept.reply();
-        port.send_to(&admission::datagram(&accepted)?, hello.from)?;
+        let accepted = admission::datagram(&Verdict::Accept.reply())?;
         served.refused = door.refused;
         served.settings = port.settings()?.named("dst_");
         if serve.terms.probe == Probe::Startup {
+            port.send_to(&accepted, hello.from)?;
             watch.end(&mut served.interference, None)?;
             served.sizes.push(cold);
             return Ok(served);
         }
         let mut channel = port.join(hello.from)?;
         let size = door.size(hello.visit)?;
+        // What others sent before stays in the socket's queue and would pass for the peer's, who is silent until he is
+        // accepted.
+        while channel.recv_now(&mut [0; 1])? != Datagram::Silence {}
+        channel.send(&accepted)?;
         let one = visited(&mut channel, serve, size, &mut served.settings);
         // In this order: the next visit comes from another socket as soon as its peer heard that this one has ended.
         port = channel.leave()?;
@@ -662,6 +670,6 @@ fn count(
         reordered: Some(seen.reordered),
         duplicated: Some(seen.duplicated),
         window: Some(meter.window()?),
-        bytes_per_100ms: meter.into_slots(),
+        slots: meter.into_slots(),
     })
 }

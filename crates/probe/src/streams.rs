@@ -20,7 +20,7 @@ use sonde_sys::cpu::process_cpu_ns;
 use sonde_sys::socket::{TcpInfo, tcp_info};
 
 use crate::admission::{self, Visit};
-use crate::meter::{LEAD_IN_NS, SLOT_NS, WINDOW_NS_MIN, Window};
+use crate::meter::{LEAD_IN_NS, SLOT_NS, Slots, WINDOW_NS_MIN, Window};
 use crate::stream::{self, DEAF_NS, LOOK_NS};
 use crate::talk::{Measure, Measured, SenderWindow, Sent, Serve, SizeServed};
 use crate::watch::Watch;
@@ -155,7 +155,7 @@ pub(crate) fn receive(
     one.bytes = shared.bytes().iter().sum();
     one.messages = received.iter().map(|stream| stream.messages).sum();
     one.window = Some(rated.window);
-    one.bytes_per_100ms = rated.slots;
+    one.slots = Slots::of(rated.slots);
     for stream in &received {
         settings.extend(stream.named.clone());
     }

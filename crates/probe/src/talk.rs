@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sonde_record::{HostFacts, Interference, Measurement};
 
 use crate::Terms;
-use crate::meter::Window;
+use crate::meter::{Slots, Window};
 
 /// Serve one conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,8 +126,8 @@ pub struct SizeServed {
     pub messages: u64,
     /// Stream: what was rated.
     pub window: Option<Window>,
-    /// Stream: bytes in each 100 ms since the first arrival.
-    pub bytes_per_100ms: Vec<u64>,
+    /// Stream: bytes in each part of its time.
+    pub slots: Slots,
     /// Stream by UDP: messages sent and never received.
     pub lost: Option<u64>,
     /// Stream by UDP: messages that came after a later one.

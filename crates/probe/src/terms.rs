@@ -11,10 +11,12 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Volley, Wait};
 
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
+use crate::pace::{Pace, RATE_MAX, Spacing};
 use crate::{Error, Result};
 
-/// The most samples of one size in one launch; all of them are kept in memory until it ends.
-pub const SAMPLES_MAX: u64 = 1_000_000;
+/// The most samples of one size in one launch: more than an hour holds. They are counted in a histogram, whose memory does not
+/// grow with them.
+pub const SAMPLES_MAX: u64 = 1_000_000_000_000;
 /// The most sizes of one conversation.
 pub const SIZES_MAX: usize = 256;
 const SIZE_BYTES_MAX: u64 = 1 << 30;
@@ -36,10 +38,12 @@ pub enum Probe {
     Message,
     /// Single messages one way, cut at the kernel's time stamps.
     Anatomy,
+    /// Messages there and back at a rate, whatever became of those before.
+    Rate,
 }
 
 impl Probe {
-    /// As it is written: `startup`, `latency`, `stream`, `message`, `anatomy`.
+    /// As it is written: `startup`, `latency`, `stream`, `message`, `anatomy`, `rate`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -47,6 +51,7 @@ impl Probe {
             Self::Stream => "stream",
             Self::Message => "message",
             Self::Anatomy => "anatomy",
+            Self::Rate => "rate",
         }
     }
 }
@@ -93,6 +98,8 @@ pub struct Terms {
     pub method: Method,
     /// What else is set of the channel.
     pub knobs: Knobs,
+    /// Rate: how often messages are sent.
+    pub pace: Option<Pace>,
     /// Check every byte, not only each message's header. It takes time within what is timed of a stream.
     pub verify: bool,
 }
@@ -100,7 +107,7 @@ pub struct Terms {
 impl Terms {
     /// The usual terms of a probe. Start-up: 1 byte, whole. Latency: 1 byte, 1,000 to 10,000 samples after 100 discarded,
     /// within 5 % and 10 s. Stream: 1 MiB (UDP: 1,472 bytes, a full Ethernet frame) rated for 1 s. Message: 1 MiB (UDP:
-    /// 1,472 bytes), 10 to 1,000 samples after 2 discarded, within 5 % and 1 s.
+    /// 1,472 bytes), 10 to 1,000 samples after 2 discarded, within 5 % and 1 s. Rate: 64 bytes, 1,000 a second for 1 s.
     pub fn new(probe: Probe, path: Path, wait: Wait) -> Self {
         let second = 1_000_000_000;
         let large = match path {
@@ -113,6 +120,7 @@ impl Terms {
             Probe::Stream => (large, 1, 1, 0, second),
             Probe::Message => (large, 10, 1_000, 2, second),
             Probe::Anatomy => (1, 1, 1_000, 100, second),
+            Probe::Rate => (64, 1, SAMPLES_MAX, 100, second),
         };
         let precision = matches!(probe, Probe::Latency | Probe::Message).then_some(50);
         Self {
@@ -131,6 +139,11 @@ impl Terms {
             circuits: false,
             method: Method::Plain,
             knobs: Knobs::default(),
+            pace: (probe == Probe::Rate).then_some(Pace {
+                rate_per_s: 1_000,
+                law: Spacing::Constant,
+                seed: 1,
+            }),
             verify: false,
         }
     }
@@ -175,7 +188,14 @@ impl Terms {
                 "cut messages of the method plain",
             );
         }
+        if self.probe == Probe::Rate && !matches!(self.path, Path::Tcp | Path::Udp) {
+            return refuse(
+                format!("messages at a rate do not go by {}", self.path),
+                "ask for tcp or udp",
+            );
+        }
         self.check_method()?;
+        self.check_pace()?;
         self.check_counts()?;
         self.check_times()
     }
@@ -277,7 +297,8 @@ impl Terms {
                 "ask for at most 65,507 bytes",
             );
         }
-        if self.path != Path::Tcp && self.probe == Probe::Stream && size < 8 {
+        let is_numbered = matches!(self.probe, Probe::Stream | Probe::Rate);
+        if !self.path.is_lossless() && is_numbered && size < 8 {
             return refuse(
                 format!("datagrams of {size} bytes have no room for a number"),
                 "ask for at least 8 bytes",
@@ -286,15 +307,34 @@ impl Terms {
         Ok(())
     }
 
+    fn check_pace(&self) -> Result<()> {
+        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
+        match (self.probe, self.pace) {
+            (Probe::Rate, None) => refuse(
+                "messages at a rate have no rate".into(),
+                "give one: `--rate 1000`",
+            ),
+            (Probe::Rate, Some(pace)) if !(1..=RATE_MAX).contains(&pace.rate_per_s) => refuse(
+                format!("{} messages a second cannot be sent", pace.rate_per_s),
+                "ask for 1 to 10,000,000",
+            ),
+            (Probe::Rate, Some(_)) | (_, None) => Ok(()),
+            (probe, Some(_)) => refuse(
+                format!("{} has no rate of its own", probe.name()),
+                "leave the rate out, or measure `sonde probe rate`",
+            ),
+        }
+    }
+
     fn check_counts(&self) -> Result<()> {
         let (low, high) = (self.samples_min, self.samples_max);
         if low == 0 || low > high || high > SAMPLES_MAX || self.warmup > SAMPLES_MAX {
             return Err(Error::Terms {
                 what: format!(
-                    "{low} to {high} samples after {} discarded cannot be kept",
+                    "{low} to {high} samples after {} discarded cannot be taken",
                     self.warmup
                 ),
-                remedy: "ask for 1 to 1,000,000, the least first, and use several launches for more",
+                remedy: "ask for 1 to 1,000,000,000,000, the least first",
             });
         }
         Ok(())
@@ -391,6 +431,7 @@ mod tests {
             Probe::Latency,
             Probe::Stream,
             Probe::Message,
+            Probe::Rate,
         ] {
             for &path in Path::ALL {
                 usual(probe, path).check().unwrap();
@@ -430,6 +471,12 @@ mod tests {
             (bad.samples_min, bad.samples_max) = (low, high);
             refused(bad, &format!("{low} to {high} samples"));
         }
+        let mut bad = usual(Probe::Rate, Path::Udp);
+        bad.pace = None;
+        refused(bad, "have no rate");
+        let mut bad = latency();
+        bad.pace = usual(Probe::Rate, Path::Udp).pace;
+        refused(bad, "latency has no rate");
         let mut bad = latency();
         bad.patience_ns = 0;
         refused(bad, "patience of 0 ns");

@@ -2,7 +2,7 @@
 //!
 //! Model:   every size has a socket of its own. Its first round trip is a row by itself (cold, first); then `warmup` round
 //!          trips are discarded, and then each is a sample until there are enough, the median is known well enough, or the
-//!          budget is used up. Between the two readings of the clock there is one send and one receive; stamping, checking
+//!          budget is used up. Samples go into a histogram as they come, so that memory does not grow with them. Between the two readings of the clock there is one send and one receive; stamping, checking
 //!          and storing lie outside. Closed loop: this is no load test.
 //!          A ping-pong's answer has the size of its ping, and half of the round trip is the latency. A message's answer is
 //!          its first byte alone, sent when the whole message is in the peer's memory: the rate is the size over the time
@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use sonde_channel::{Aligned, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload};
 use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
-use sonde_stats::{Series, median_rank_interval};
+use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Visit};
+use crate::placed::placed;
 use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
 use crate::watch::Watch;
 use crate::{Probe, Result, Terms, packet};
@@ -29,6 +30,8 @@ pub(crate) const RESEND_ROUND_TRIPS: u64 = 10;
 /// …but not before this time.
 pub(crate) const RESEND_AFTER_NS_MIN: u64 = 50_000_000;
 const CONFIDENCE: f64 = 0.95;
+/// Up to this a sample finds its bucket there: 17 minutes, or a terabit a second.
+const ROOM: u64 = 1 << 40;
 
 /// Round trips of one size under way.
 pub(crate) struct Trips<'a> {
@@ -83,7 +86,8 @@ impl<'a> Trips<'a> {
 pub(crate) struct Times {
     /// `None` when it was lost.
     first_ns: Option<u64>,
-    pub(crate) warm_ns: Vec<u64>,
+    /// In the unit of the quantity.
+    pub(crate) warm: Series,
     ended_by: EndedBy,
     /// All round trips, those discarded and those lost included.
     pub(crate) count: u64,
@@ -134,6 +138,9 @@ fn stream<C: ByteStream>(
     let between = after.zip(before).map(|(after, before)| after - before);
     watch.end(&mut measured.interference, between)?;
     measured.settings.extend(channel.settings()?.named("src_"));
+    if let Some(tcp) = channel.as_tcp() {
+        measured.settings.extend(placed("src_", tcp));
+    }
     Ok(times.measured(terms, size))
 }
 
@@ -153,11 +160,12 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     })?;
     watch.end(&mut measured.interference, None)?;
     measured.settings.extend(channel.settings()?.named("src_"));
+    measured.settings.extend(placed("src_", &channel));
     let losses = channel.losses();
     admission::end_udp(&mut channel, times.count, terms)?;
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
-    let sent = times.warm_ns.len() as u64 + losses.resent - warm.resent;
+    let sent = times.warm.count() + losses.resent - warm.resent;
     let mut size = times.measured(terms, size);
     size.measurements
         .push(share(Quantity::LostShare, lost, sent));
@@ -191,19 +199,20 @@ impl Trips<'_> {
         if slowest_ns > 0 {
             warmed(channel, slowest_ns)?;
         }
-        let mut warm_ns = Vec::with_capacity(terms.samples_max as usize);
-        let ended_by = self.samples(channel, &mut warm_ns)?;
+        let mut warm = Series::up_to(ROOM);
+        let ended_by = self.samples(channel, &mut warm)?;
         Ok(Times {
             first_ns,
-            warm_ns,
+            warm,
             ended_by,
             count: self.sequence.into(),
         })
     }
 
-    fn samples(&mut self, channel: &mut impl Channel, warm_ns: &mut Vec<u64>) -> Result<EndedBy> {
+    fn samples(&mut self, channel: &mut impl Channel, warm: &mut Series) -> Result<EndedBy> {
         let terms = &self.measure.terms;
-        let (low, high) = (terms.samples_min as usize, terms.samples_max as usize);
+        let size_bytes = self.ping.len() as u64;
+        let (low, high) = (terms.samples_min, terms.samples_max);
         let deadline_ns = monotonic_ns() + terms.budget_ns;
         let mut look_at = terms.precision_per_mille.map_or(high, |_| low);
         let mut tries = 0;
@@ -212,8 +221,8 @@ impl Trips<'_> {
                 tries += 1;
                 let end_ns = match self.one(channel)? {
                     Some((begin_ns, end_ns)) => {
-                        // Within the capacity: nothing is allocated.
-                        warm_ns.push(end_ns - begin_ns);
+                        // Within its room: nothing is allocated.
+                        warm.record(value(terms.probe, size_bytes, end_ns - begin_ns));
                         end_ns
                     }
                     None => monotonic_ns(),
@@ -225,29 +234,36 @@ impl Trips<'_> {
             if tries >= high {
                 return Ok(EndedBy::Samples);
             }
-            if is_known(warm_ns, terms.precision_per_mille) {
+            if is_known(warm, terms.precision_per_mille) {
                 return Ok(EndedBy::Precision);
             }
-            // Looking costs a sort: not after every sample.
+            // Looking goes through all buckets: not after every sample.
             look_at = (look_at + look_at.div_ceil(4)).min(high);
         }
     }
 }
 
 /// Whether the interval of the median is narrow enough.
-fn is_known(samples: &[u64], precision_per_mille: Option<u64>) -> bool {
-    let (Some(wanted), Some(interval)) = (
+fn is_known(samples: &Series, precision_per_mille: Option<u64>) -> bool {
+    let (Some(wanted), Some(interval), Some(median)) = (
         precision_per_mille,
-        median_rank_interval(samples, CONFIDENCE),
+        samples.median_interval(CONFIDENCE),
+        samples.median(),
     ) else {
         return false;
     };
-    let mut samples = samples.to_vec();
-    let middle = (samples.len() - 1) / 2;
-    let (_, median, _) = samples.select_nth_unstable(middle);
     interval
-        .half_width_per_mille(*median)
+        .half_width_per_mille(median)
         .is_none_or(|width| width <= wanted)
+}
+
+/// What a round trip of this time is a sample of.
+#[inline]
+fn value(probe: Probe, size_bytes: u64, ns: u64) -> u64 {
+    match probe {
+        Probe::Message => bps(size_bytes, ns),
+        _ => ns / 2,
+    }
 }
 
 impl Times {
@@ -256,10 +272,7 @@ impl Times {
             Probe::Message => Quantity::ThroughputBps,
             _ => Quantity::LatencyNs,
         };
-        let value = |ns: u64| match quantity {
-            Quantity::LatencyNs => ns / 2,
-            _ => bps(size_bytes, ns),
-        };
+        let value = |ns| value(terms.probe, size_bytes, ns);
         let lost = "the message or its answer was lost, and sent again".to_string();
         let first = Measurement {
             quantity,
@@ -276,8 +289,8 @@ impl Times {
             quantity,
             phase: Phase::Warm,
             step: None,
-            reason: self.warm_ns.is_empty().then(none),
-            series: self.warm_ns.into_iter().map(value).collect(),
+            reason: self.warm.is_empty().then(none),
+            series: self.warm,
         };
         SizeMeasured {
             size_bytes,
@@ -313,12 +326,15 @@ mod tests {
 
     #[test]
     fn the_median_ends_a_size() {
-        let steady: Vec<u64> = (0..100).map(|n| 1_000 + n % 10).collect();
+        let steady: Series = (0..100).map(|n| 1_000 + n % 10).collect();
         assert!(is_known(&steady, Some(50)) && !is_known(&steady, None));
-        let wild: Vec<u64> = (0..100).map(|n| 1_000 + n * 30).collect();
+        let wild: Series = (0..100).map(|n| 1_000 + n * 30).collect();
         assert!(!is_known(&wild, Some(50)));
         // Too few for an interval.
-        assert!(!is_known(&steady[..5], Some(1_000)));
+        assert!(!is_known(&(0..5).collect(), Some(1_000)));
+        // More than are kept: out of the buckets.
+        let many: Series = (0..100_000).map(|n| 1_000 + n % 1_000).collect();
+        assert!(is_known(&many, Some(50)) && !is_known(&many, Some(0)));
     }
 
     #[test]

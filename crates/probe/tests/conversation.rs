@@ -270,7 +270,7 @@ fn stream_tcp_is_rated_by_its_receiver() {
     }
     one(Quantity::Retransmits);
     // The stream lasted at least its first second and its window.
-    assert!(size.bytes_per_100ms.len() >= 20);
+    assert!(size.slots.bytes.len() >= 20);
     assert_eq!(size.measurements.len(), 7);
     let buffer = &outcome.settings["src_send_buffer_bytes"];
     assert!(buffer.starts_with("200000"), "{buffer}");
@@ -364,7 +364,7 @@ fn several_streams_share_a_window() {
         assert!(one(Quantity::ThroughputBps) > 0);
         assert!(one(Quantity::CpuSrcNsPerByte) > 0 && one(Quantity::CpuDstNsPerByte) > 0);
         assert!(one(Quantity::BusyShare) <= 1_000_000);
-        assert!(size.bytes_per_100ms.len() >= 20);
+        assert!(size.slots.bytes.len() >= 20);
         for side in ["src", "dst"] {
             let shares = &outcome.settings[&format!("{side}_stream_shares.{}", size.size_bytes)];
             let shares: Vec<f64> = shares

@@ -1,6 +1,7 @@
 //! What goes wrong in conversations between two agents that are processes, and that nothing of it stays.
 
 mod agents;
+mod processes;
 
 use std::io::Write;
 use std::net::UdpSocket;
@@ -8,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agents::{Agent, HERE, SOON, agent, agents, conversation, impatient, measure, samples, serve};
+use processes::{children, signal, soon};
 use sonde_channel::{CONTROL, Path, Wait};
 use sonde_probe::{Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
 
@@ -207,7 +209,7 @@ fn a_killed_client_is_reported_in_time() {
         let pid = client.child.id();
         let killer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
-            kill(pid);
+            signal("-9", pid);
         });
         let begin = Instant::now();
         let error = conversation
@@ -227,34 +229,6 @@ fn a_killed_client_is_reported_in_time() {
             .run(&mut other.link, &mut server.link)
             .unwrap();
     }
-}
-
-/// The processes whose parent is `parent`.
-fn children(parent: u32) -> Vec<u32> {
-    let numbers = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-        let pid: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // After the name, which may hold anything: state, then parent.
-        let (_, rest) = stat.rsplit_once(')')?;
-        let mut words = rest.split_whitespace();
-        let (state, found) = (words.next()?, words.next()?);
-        (state != "Z" && found == parent.to_string()).then_some(pid)
-    });
-    numbers.collect()
-}
-
-/// Asks again until it is so.
-fn soon(what: &str, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < SOON, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn kill(pid: u32) {
-    let status = Command::new("kill").args(["-9", &pid.to_string()]).status();
-    assert!(status.unwrap().success());
 }
 
 #[test]
@@ -292,7 +266,7 @@ fn a_killed_worker_is_named_and_its_agent_goes_on() {
             soon("no worker starts", || !children(victim).is_empty());
             std::thread::sleep(Duration::from_millis(200));
             let worker = children(victim)[0];
-            kill(worker);
+            signal("-9", worker);
             worker
         });
         let error = conversation
@@ -333,7 +307,7 @@ fn a_lost_agent_is_told_from_one_that_failed_and_leaves_no_worker() {
             soon("no worker starts", || !children(victim).is_empty());
             std::thread::sleep(Duration::from_millis(200));
             let worker = children(victim)[0];
-            kill(victim);
+            signal("-9", victim);
             worker
         });
         let error = conversation(long)

@@ -128,6 +128,14 @@ pub enum Quantity {
     ReceiveNs,
     /// From the call that sends until the sending kernel has the peer's acknowledgement.
     AckNs,
+    /// Messages at a rate: from the time at which a message was due to its answer.
+    ResponseNs,
+    /// Messages at a rate: from the call that sent a message to its answer.
+    ServiceNs,
+    /// Messages at a rate: how many were sent in a second.
+    RatePerS,
+    /// Messages at a rate: those sent only when the next was due already, of all.
+    LateShare,
 }
 
 impl Quantity {
@@ -146,14 +154,17 @@ impl Quantity {
             | Self::WireNs
             | Self::WakeNs
             | Self::ReceiveNs
-            | Self::AckNs => 1,
-            Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,
+            | Self::AckNs
+            | Self::ResponseNs
+            | Self::ServiceNs => 1,
+            Self::RatePerS | Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,
             Self::LostShare
             | Self::ReorderedShare
             | Self::DuplicatedShare
             | Self::BusyShare
             | Self::RwndLimitedShare
-            | Self::SndbufLimitedShare => 1_000_000,
+            | Self::SndbufLimitedShare
+            | Self::LateShare => 1_000_000,
         }
     }
 }

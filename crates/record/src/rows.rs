@@ -29,6 +29,7 @@ impl Factors {
             "startup" => (Quantity::StartupNs, Phase::Cold),
             "throughput" => (Quantity::ThroughputBps, Phase::Warm),
             "anatomy" => (Quantity::OneWayNs, Phase::Warm),
+            "rate" => (Quantity::ResponseNs, Phase::Warm),
             _ => (Quantity::LatencyNs, Phase::Warm),
         }
     }

@@ -9,6 +9,7 @@ mod anatomy;
 mod ceiling;
 mod cold;
 mod cpu;
+mod drift;
 mod fidelity;
 mod load;
 mod loss;
@@ -107,6 +108,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(ceiling::above(index));
     all.extend(pairs::apart(index));
     all.extend(noise::stolen(index));
+    all.extend(drift::drifting(index));
     for load in index.loads() {
         all.extend(cpu::host_exhausted(index, load));
     }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod anatomy;
+mod compare;
 mod finding;
 mod fit;
 mod format;
@@ -19,6 +20,7 @@ mod testing;
 mod view;
 
 pub use anatomy::AnatomyRow;
+pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
 pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};

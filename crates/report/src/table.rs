@@ -256,6 +256,10 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::WakeNs => ("wake-up µs", 1e3),
         Quantity::ReceiveNs => ("receive call µs", 1e3),
         Quantity::AckNs => ("acknowledged µs", 1e3),
+        Quantity::ResponseNs => ("response µs", 1e3),
+        Quantity::ServiceNs => ("service µs", 1e3),
+        Quantity::RatePerS => ("messages/s", 1.0),
+        Quantity::LateShare => ("sent late %", 0.01),
     }
 }
 
@@ -381,10 +385,12 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
     if rows.is_empty() {
         return "Nothing was measured.".into();
     }
-    let factors: [Factor; 8] = [
+    let factors: [Factor; 10] = [
         ("probe", probe),
         ("network", |row| plain(&row.network)),
         ("path", |row| plain(&row.path)),
+        ("method", |row| plain(row.method.as_deref().unwrap_or(DASH))),
+        ("with", with),
         ("wait", |row| plain(row.wait.as_deref().unwrap_or(DASH))),
         ("load", |row| plain(row.load.as_deref().unwrap_or(DASH))),
         ("from", |row| plain(row.src.as_deref().unwrap_or(DASH))),
@@ -420,6 +426,20 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
         let _ = write!(text, "\n{}", wrapped(&reason, width, ""));
     }
     text.trim_start().to_string()
+}
+
+/// What else was set, as `law=constant rate=1000`.
+fn with(row: &ResultRow) -> String {
+    let knobs: Vec<String> = row
+        .knobs
+        .iter()
+        .map(|(name, value)| format!("{}={}", plain(name), plain(value)))
+        .collect();
+    if knobs.is_empty() {
+        DASH.into()
+    } else {
+        knobs.join(" ")
+    }
 }
 
 fn probe(row: &ResultRow) -> String {

@@ -6,7 +6,7 @@
 //!          the store before the next begins. A host that is lost is left out, and its launches are told as failed.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, §5 for shuffled launches. Deviations: blocks of launches, so that an
 //!          interrupted run has all cells.
-//! Checked: `pairs_rotate_over_all_hosts`; the end-to-end tests of interrupts, lost hosts and resumption.
+//! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
 use crate::failure::Failure;
 use crate::layout::{Block, Site};
@@ -52,6 +52,8 @@ pub struct Campaign<'a> {
     random: Pcg64Mcg,
     /// Launches that gave what they should.
     done: BTreeSet<(String, u64)>,
+    /// Launches at each site, for its reference.
+    made: BTreeMap<usize, u64>,
     /// What the model has for loaded cells.
     models: BTreeMap<String, Vec<(String, String)>>,
     bar: ProgressBar,
@@ -110,6 +112,7 @@ impl<'a> Campaign<'a> {
             repeat,
             random,
             done,
+            made: BTreeMap::new(),
             models: BTreeMap::new(),
             bar: ProgressBar::hidden(),
             began: Instant::now(),
@@ -149,6 +152,7 @@ impl<'a> Campaign<'a> {
     fn rounds(&mut self, interrupted: &AtomicBool) -> Result<End, StoreError> {
         for index in 0..self.repeat.max.max(self.most_launches()) {
             let mut round: Vec<usize> = (0..self.blocks.len())
+                .filter(|number| !self.blocks[*number].reference)
                 .filter(|number| self.due(&self.blocks[*number], index))
                 .collect();
             shuffle(&mut round, &mut self.random);
@@ -164,10 +168,42 @@ impl<'a> Campaign<'a> {
                     )?;
                     return Ok(End::Tried);
                 }
+                self.refer(self.blocks[number].site, false)?;
                 self.launch(number, index)?;
             }
         }
+        for site in 0..self.beds.len() {
+            self.refer(site, true)?;
+        }
         Ok(End::Tried)
+    }
+
+    /// Before a launch at a site: the site's reference, whenever so many others were made; at the end those that are left.
+    fn refer(&mut self, site: usize, all: bool) -> Result<(), StoreError> {
+        let is_here = |block: &Block| block.reference && block.site == site;
+        let Some(number) = self.blocks.iter().position(is_here) else {
+            return Ok(());
+        };
+        let made = self.made.entry(site).or_default();
+        *made += 1;
+        let due = all || *made % self.repeat.reference.max(1) == 1 || self.repeat.reference == 1;
+        let left = (0..self.blocks[number].launches).find(|index| {
+            let block = &self.blocks[number];
+            self.wanted(block, *index)
+        });
+        match left.filter(|_| due) {
+            Some(index) => {
+                self.launch(number, index)?;
+                // One that failed is not tried again and again.
+                let missing = self.wanted(&self.blocks[number], index);
+                if all && !missing {
+                    self.refer(site, true)
+                } else {
+                    Ok(())
+                }
+            }
+            None => Ok(()),
+        }
     }
 
     /// What the model has for a cell's half round trip under its load and without; worked out once a cell, as soon as the
@@ -226,6 +262,7 @@ impl<'a> Campaign<'a> {
     fn most_launches(&self) -> u64 {
         self.blocks
             .iter()
+            .filter(|block| !block.reference)
             .map(|block| block.launches)
             .max()
             .unwrap_or(0)
@@ -498,6 +535,23 @@ fn shuffle<T>(items: &mut [T], random: &mut Pcg64Mcg) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_are_drawn_evenly() {
+        // A shuffle that swaps each place with any other one gives some orders too often.
+        let mut random = Pcg64Mcg::seed_from_u64(24);
+        let mut counts: BTreeMap<[u8; 4], u32> = BTreeMap::new();
+        for _ in 0..24_000 {
+            let mut items = [0, 1, 2, 3];
+            shuffle(&mut items, &mut random);
+            *counts.entry(items).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        let square = |count: &u32| (f64::from(*count) - 1_000.0).powi(2) / 1_000.0;
+        let sum: f64 = counts.values().map(square).sum();
+        // 23 degrees of freedom: one in a thousand is above 49.7.
+        assert!(sum < 49.7, "{sum}");
+    }
 
     #[test]
     fn pairs_rotate_over_all_hosts() {

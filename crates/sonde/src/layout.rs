@@ -2,13 +2,13 @@
 //!
 //! Model:   a block is one (network, path, probe, wait, load); a launch of it measures all its sizes, each of which is a cell.
 //! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
-//! Checked: `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
+//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
 
 use crate::failure::Failure;
 use crate::model;
 use crate::networks;
 use crate::plan::{Mode, Plan, ProbeKind};
-use sonde_channel::{Knobs, Method, Path, Wait};
+use sonde_channel::{Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
@@ -72,6 +72,8 @@ pub struct Block {
     pub cells: Vec<CellRecord>,
     /// A guess at the time of a launch.
     pub estimate_ns: u64,
+    /// Repeated among the others to see drift, and none of what the plan asks for.
+    pub reference: bool,
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
@@ -107,6 +109,7 @@ impl Block {
             ProbeKind::Latency => Quantity::LatencyNs,
             ProbeKind::Throughput => Quantity::ThroughputBps,
             ProbeKind::Anatomy => Quantity::OneWayNs,
+            ProbeKind::Rate => Quantity::ResponseNs,
         }
     }
 }
@@ -155,7 +158,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
                     let mut terms = terms(plan, probe, *path, wait, sizes.clone());
                     terms.method = method;
-                    terms.knobs = Knobs::parse(&knobs).map_err(Failure::usage)?;
+                    (terms.knobs, terms.pace) = probe.knobs(&knobs, plan.repeat.seed)?;
                     terms
                         .check()
                         .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
@@ -173,6 +176,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         terms,
                         cells: Vec::new(),
                         estimate_ns,
+                        reference: false,
                     };
                     block.cells = cells(site, &block, &beyond)?;
                     if let Some(reason) = apart(site, *path) {
@@ -191,6 +195,49 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     Ok(all)
 }
 
+/// The longest that a reference measures.
+const REFERENCE_NS: u64 = 10 * MILLI_NS;
+
+/// The block of each site that is repeated to see drift: a short ping-pong of the first path that has one, of its smallest size,
+/// idle. None where the plan wants none, or a site measures no latency.
+///
+/// # Errors
+/// Its cell cannot be named.
+pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<Block>, Failure> {
+    let Some(every) = std::num::NonZeroU64::new(plan.repeat.reference) else {
+        return Ok(Vec::new());
+    };
+    let mut all = Vec::new();
+    for (index, site) in sites.iter().enumerate() {
+        let here = || blocks.iter().filter(|block| block.site == index);
+        let Some(first) = here().find(|block| block.kind == ProbeKind::Latency) else {
+            continue;
+        };
+        let mut terms = first.terms.clone();
+        terms.sizes_bytes.truncate(1);
+        terms.budget_ns = terms.budget_ns.min(REFERENCE_NS);
+        terms.warmup = terms.warmup.min(20);
+        (terms.samples_min, terms.samples_max) = (1, 1_000);
+        terms.precision_per_mille = None;
+        let launches: u64 = here().map(|block| block.launches).sum();
+        let mut knobs = first.knobs.clone();
+        knobs.insert("reference".into(), "idle".into());
+        let mut block = Block {
+            knobs,
+            load: None,
+            launches: launches.div_ceil(every.get()),
+            estimate_ns: estimate_ns(site, &terms)?,
+            terms,
+            cells: Vec::new(),
+            reference: true,
+            ..first.clone()
+        };
+        block.cells = cells(site, &block, &[])?;
+        all.push(block);
+    }
+    Ok(all)
+}
+
 fn terms(
     plan: &Plan,
     probe: &crate::plan::ProbePlan,
@@ -204,6 +251,7 @@ fn terms(
         (ProbeKind::Throughput, Some(Mode::Message)) => Probe::Message,
         (ProbeKind::Throughput, _) => Probe::Stream,
         (ProbeKind::Anatomy, _) => Probe::Anatomy,
+        (ProbeKind::Rate, _) => Probe::Rate,
     };
     let mut terms = Terms::new(kind, path, wait);
     terms.sizes_bytes = sizes;
@@ -222,6 +270,10 @@ fn terms(
         Probe::Anatomy => {
             terms.budget_ns = probe.budget.unwrap_or(Span::millis(500)).as_nanos();
             terms.samples_max = probe.samples.unwrap_or(u64::MAX).min(terms.samples_max);
+        }
+        Probe::Rate => {
+            terms.budget_ns = probe.budget.unwrap_or(Span::secs(1)).as_nanos();
+            terms.samples_max = probe.samples.unwrap_or(terms.samples_max);
         }
         Probe::Stream => {
             terms.budget_ns = probe
@@ -309,7 +361,7 @@ fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
             // Whole: three trips. In steps: neighbour, circuit, handshake, and three messages.
             Probe::Startup => 2 * LAUNCH_NS + 10 * trip + terms.idle_ns,
             Probe::Latency => {
-                let samples = terms.samples_max * trip;
+                let samples = terms.samples_max.saturating_mul(trip);
                 (terms.warmup + 1).min(4) * trip + samples.min(terms.budget_ns).max(trip)
             }
             // The window of TCP opens over some round trips.
@@ -317,6 +369,7 @@ fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
             Probe::Anatomy => (terms.samples_max * 2 * trip)
                 .min(terms.budget_ns)
                 .max(4 * trip),
+            Probe::Rate => terms.budget_ns + 4 * trip,
             Probe::Stream => terms.budget_ns + STREAM_BESIDE_NS + 2 * trip,
         };
     }
@@ -392,6 +445,39 @@ mod tests {
             "{}",
             seconds(Effort::Quick)
         );
+    }
+
+    #[test]
+    fn references_take_little_of_the_time() {
+        for effort in [Effort::Quick, Effort::Usual, Effort::Thorough] {
+            let plan = plan(effort);
+            let blocks = blocks(&plan, &usual()).unwrap();
+            let references = references(&plan, &usual(), &blocks).unwrap();
+            assert_eq!(references.len(), 6, "one a site");
+            let sum = |all: &[Block]| -> u64 {
+                all.iter()
+                    .map(|block| block.launches * block.estimate_ns)
+                    .sum()
+            };
+            let share = sum(&references) as f64 / sum(&blocks) as f64;
+            assert!(share < 0.02, "{effort:?}: {share}");
+            let ids = |all: &[Block]| -> BTreeSet<String> {
+                let cells = all.iter().flat_map(|block| &block.cells);
+                cells.map(|cell| cell.id.clone()).collect()
+            };
+            assert!(ids(&references).is_disjoint(&ids(&blocks)));
+            for reference in &references {
+                assert_eq!((reference.cells.len(), reference.load), (1, None));
+                assert_eq!(reference.cells[0].factors.knobs["reference"], "idle");
+            }
+            let mut without = plan;
+            without.repeat.reference = 0;
+            assert!(
+                super::references(&without, &usual(), &blocks)
+                    .unwrap()
+                    .is_empty()
+            );
+        }
     }
 
     #[test]

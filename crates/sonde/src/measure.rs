@@ -60,6 +60,7 @@ impl Task {
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
         let mut blocks = layout::blocks(&self.plan, &sites)?;
         leave_out(&mut blocks, &beds);
+        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         warnings.extend(crowded(&blocks, &sites));
         for (index, bed) in beds.iter_mut().enumerate() {
             bed.complete(&blocks, index, &mut warnings)?;
@@ -251,6 +252,10 @@ impl Task {
             .collect();
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
         document.warnings.extend(wide.clone());
+        if self.json {
+            // The tables say it beside the figures.
+            document.warnings.extend(too_few(&rows));
+        }
         document.warnings.extend(unmet.iter().cloned());
         if self.json {
             println!(
@@ -314,14 +319,20 @@ impl Task {
     fn print_plan(&self) -> Result<i32, Failure> {
         self.plan.check()?;
         let sites = self.planned_sites()?;
-        let blocks = layout::blocks(&self.plan, &sites)?;
+        let mut blocks = layout::blocks(&self.plan, &sites)?;
+        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         let mut lines = Vec::new();
         let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
         for block in &blocks {
             let sizes: Vec<String> = block.terms.sizes_bytes.iter().map(u64::to_string).collect();
+            let kind = if block.reference {
+                "reference"
+            } else {
+                block.kind.name()
+            };
             lines.push(vec![
                 sites[block.site].name.clone(),
-                block.kind.name().into(),
+                kind.into(),
                 block.mode.map_or("-", Mode::name).into(),
                 block.path.name().into(),
                 block.wait.name().into(),
@@ -556,15 +567,33 @@ fn crowded(blocks: &[Block], sites: &[Site]) -> Vec<String> {
     warnings.into_iter().collect()
 }
 
+/// How many medians have no interval, if any.
+fn too_few(rows: &[ResultRow]) -> Option<String> {
+    let medians = || rows.iter().filter(|row| row.p50.is_some());
+    let without = medians().filter(|row| row.ci95_low.is_none()).count();
+    (without > 0).then(|| {
+        format!(
+            "{without} of {} medians come from few launches: below six there is no interval",
+            medians().count()
+        )
+    })
+}
+
 /// The warning of intervals that are wider than asked for, if any is.
 fn too_wide(rows: &[ResultRow], per_mille: u64) -> Option<String> {
+    if per_mille == 0 {
+        return None; // None was asked for: all samples were taken.
+    }
     let mut worst: Option<(f64, &ResultRow)> = None;
     let (mut wide, mut all) = (0, 0);
     let main = |row: &&ResultRow| {
         row.step.is_none()
             && matches!(
                 row.quantity,
-                Quantity::LatencyNs | Quantity::StartupNs | Quantity::ThroughputBps
+                Quantity::LatencyNs
+                    | Quantity::StartupNs
+                    | Quantity::ThroughputBps
+                    | Quantity::ResponseNs
             )
     };
     for row in rows.iter().filter(main) {

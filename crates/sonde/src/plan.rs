@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Method, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 use sonde_fleet::Load;
 use sonde_lab::{Attachment, Profile};
+use sonde_probe::Pace;
 use sonde_units::{Bytes, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -147,6 +148,8 @@ pub enum ProbeKind {
     Throughput,
     /// Where the time of a message goes, by the kernel's stamps.
     Anatomy,
+    /// What messages at a rate take, from the time at which each was due. Its knobs `rate` and `law` say when that is.
+    Rate,
 }
 
 impl ProbeKind {
@@ -157,6 +160,7 @@ impl ProbeKind {
             Self::Latency => "latency",
             Self::Throughput => "throughput",
             Self::Anatomy => "anatomy",
+            Self::Rate => "rate",
         }
     }
 }
@@ -238,6 +242,13 @@ pub struct Repeat {
     pub budget: Option<Span>,
     /// Where random draws begin.
     pub seed: u64,
+    /// A short ping-pong on the idle network is repeated after so many launches, to see drift; none where it is 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reference: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Default for Repeat {
@@ -248,6 +259,7 @@ impl Default for Repeat {
             precision_per_mille: 50,
             budget: None,
             seed: 1,
+            reference: 0,
         }
     }
 }
@@ -326,7 +338,7 @@ impl ProbePlan {
         if path == Path::Udp {
             sizes.retain(|size| *size <= UDP_MESSAGE_BYTES_MAX as u64);
         }
-        if path != Path::Tcp && self.kind == ProbeKind::Throughput {
+        if !path.is_lossless() && matches!(self.kind, ProbeKind::Throughput | ProbeKind::Rate) {
             // A datagram of a stream has a number of 8 bytes in it.
             sizes.retain(|size| *size >= 8);
         }
@@ -359,6 +371,29 @@ impl ProbePlan {
             }
         }
         all
+    }
+
+    /// What knobs set: of the channel, and for a probe of kind rate when messages are due.
+    ///
+    /// # Errors
+    /// A name that is none, a value that it does not take; a rate that is missing or has no place.
+    pub fn knobs(
+        &self,
+        values: &BTreeMap<String, String>,
+        seed: u64,
+    ) -> Result<(Knobs, Option<Pace>), Failure> {
+        let mut values = values.clone();
+        let pace = if self.kind == ProbeKind::Rate {
+            let pace = Pace::take(&mut values, seed).map_err(Failure::usage)?;
+            Some(pace.ok_or_else(|| {
+                Failure::usage(
+                    "a probe of kind rate needs one: `rate` in [probe.with], or --rate 1000",
+                )
+            })?)
+        } else {
+            None
+        };
+        Ok((Knobs::parse(&values).map_err(Failure::usage)?, pace))
     }
 
     /// Every combination of the knobs' values; one empty one where there are no knobs.
@@ -516,6 +551,7 @@ impl Plan {
                 launches,
                 max: if thorough { 20 } else { launches },
                 budget: thorough.then(|| Span::secs(1_800)),
+                reference: 4,
                 ..Repeat::default()
             },
             requirements: Vec::new(),
@@ -597,7 +633,7 @@ impl Plan {
                 }
             }
             for knobs in probe.settings() {
-                Knobs::parse(&knobs).map_err(Failure::usage)?;
+                probe.knobs(&knobs, self.repeat.seed)?;
             }
         }
         let loads = self.loads()?;

@@ -7,7 +7,7 @@ use crate::measure::{width, write_report};
 use crate::networks::table;
 use clap::{Args, Subcommand};
 use sonde_record::{Run, RunState, Store};
-use sonde_report::View;
+use sonde_report::{Limits, View};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -43,6 +43,34 @@ pub enum ReportTask {
         /// Print the results as `sonde assess --json` does.
         #[arg(long, conflicts_with = "rows")]
         json: bool,
+    },
+    /// Two runs, cell by cell: what became better or worse, and where more launches are needed to tell.
+    #[command(
+        after_help = "Examples:\n  sonde report compare 20261121T043302Z-1f09c3\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 50\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
+    )]
+    Compare {
+        /// The run to compare with: the baseline.
+        baseline: String,
+        /// The run; the latest one where it is left out.
+        run: Option<String>,
+        /// The folder of the store.
+        #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
+        out: PathBuf,
+        /// A change below this does not matter, in thousandths.
+        #[arg(long, value_name = "PER MILLE", default_value_t = 20)]
+        threshold: u64,
+        /// The change for which the launches needed are worked out, in thousandths.
+        #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+        detect: u64,
+        /// Factors in which the runs may differ: network, hosts, profile, method, wait, attachment, testbed, or a knob.
+        #[arg(long, value_name = "FACTOR,...", value_delimiter = ',')]
+        ignore: Vec<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Exit with 1 where a cell became worse, and with 2 where the runs have none in common.
+        #[arg(long)]
+        fail_on_regression: bool,
     },
     /// The report of a run as one HTML file.
     #[command(after_help = "Example:\n  sonde report html --to /tmp/cluster.html")]
@@ -119,6 +147,45 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 println!("{}", sonde_report::findings_text(&View::of(&run), width));
             }
             Ok(0)
+        }
+        ReportTask::Compare {
+            baseline,
+            run,
+            out,
+            threshold,
+            detect,
+            ignore,
+            json,
+            fail_on_regression,
+        } => {
+            let load = |run| {
+                let out = out.clone();
+                From { run, out }.load()
+            };
+            let limits = Limits {
+                threshold_per_mille: threshold,
+                detect_per_mille: detect,
+                ignore: ignore.into_iter().collect(),
+            };
+            let (a, b) = (load(Some(baseline))?, load(run)?);
+            let comparison = sonde_report::compare(&a, &b, &limits).map_err(Failure::usage)?;
+            if json {
+                let text = serde_json::to_string_pretty(&comparison);
+                println!("{}", text.map_err(Failure::cannot)?);
+            } else {
+                println!("{}", sonde_report::compare_table(&comparison));
+            }
+            Ok(if comparison.rows.is_empty() {
+                eprintln!(
+                    "sonde: the runs {} and {} have no measured cell in common: nothing was compared; `--ignore` names factors that may differ",
+                    a.head.id, b.head.id
+                );
+                failure::FAILED
+            } else if fail_on_regression && comparison.is_worse() {
+                failure::UNMET
+            } else {
+                0
+            })
         }
         ReportTask::Html { from, to } => {
             let run = from.load()?;

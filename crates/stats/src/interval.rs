@@ -3,9 +3,15 @@
 //! Model:   of n independent samples the number below the median is binomial (n, 1/2). The interval from the sample of
 //!          rank l to that of rank n+1-l misses the median with probability 2·P(B < l); l is the largest rank for which
 //!          that is at most one minus the confidence. Six samples are the fewest that reach 95 % (1 - 2/2⁶ = 96.9 %).
-//! Source:  David & Nagaraja, Order Statistics, §7.1; Le Boudec, Performance Evaluation, §2.2. Deviations: none.
+//! Source:  David & Nagaraja, Order Statistics, §7.1; Le Boudec, Performance Evaluation, §2.2. Deviations: beyond
+//!          [`COUNTED_MAX`] samples the binomial law is taken as normal, with the correction for continuity.
 //! Units:   the samples' own.
-//! Checked: `known_ranks`, `none_below_six`, `coverage_is_what_it_says`.
+//! Checked: `known_ranks`, `none_below_six`, `coverage_is_what_it_says`, `normal_ranks_join_the_counted_ones`.
+
+/// With more samples the normal law is used.
+const COUNTED_MAX: u64 = 20_000;
+
+use crate::comparison::both_tails;
 
 /// Where a median lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +47,8 @@ pub fn median_rank_interval(samples: &[u64], confidence: f64) -> Option<Interval
         confidence > 0.0 && confidence < 1.0,
         "{confidence} is no confidence"
     );
-    let (rank, coverage) = lower_rank(samples.len(), confidence)?;
+    let (rank, coverage) = lower_rank(samples.len() as u64, confidence)?;
+    let rank = rank as usize;
     let mut sorted = samples.to_vec();
     sorted.sort_unstable();
     Some(Interval {
@@ -52,7 +59,10 @@ pub fn median_rank_interval(samples: &[u64], confidence: f64) -> Option<Interval
 }
 
 /// The largest rank l, from one, with 2·P(B < l) within one minus the confidence, and the coverage it gives.
-fn lower_rank(count: usize, confidence: f64) -> Option<(usize, f64)> {
+pub(crate) fn lower_rank(count: u64, confidence: f64) -> Option<(u64, f64)> {
+    if count > COUNTED_MAX {
+        return Some(normal_rank(count, confidence));
+    }
     let n = count as f64;
     // In logarithms, since 2⁻ⁿ underflows beyond n = 1074.
     let mut log_probability = -n * std::f64::consts::LN_2;
@@ -71,11 +81,44 @@ fn lower_rank(count: usize, confidence: f64) -> Option<(usize, f64)> {
     found
 }
 
+/// The same by the normal law: B is near its mean n/2 with standard deviation √n/2, and B < l is B ≤ l - 1/2.
+fn normal_rank(count: u64, confidence: f64) -> (u64, f64) {
+    let (mut low, mut high) = (0.0, 9.0);
+    // Bisection: 50 halvings leave nothing that a double could show.
+    for _ in 0..50 {
+        let z = f64::midpoint(low, high);
+        if both_tails(z) > 1.0 - confidence {
+            low = z;
+        } else {
+            high = z;
+        }
+    }
+    let n = count as f64;
+    let rank = ((n - high * n.sqrt()) / 2.0 + 0.5).floor().max(1.0);
+    let coverage = 1.0 - both_tails((n + 1.0 - 2.0 * rank) / n.sqrt());
+    (rank as u64, coverage)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use rand_core::Rng;
     use rand_pcg::Pcg64;
+
+    #[test]
+    fn normal_ranks_join_the_counted_ones() {
+        for count in [10_000, 19_999, COUNTED_MAX] {
+            for confidence in [0.5, 0.9, 0.95, 0.99] {
+                let (counted, _) = lower_rank(count, confidence).unwrap();
+                let (normal, coverage) = normal_rank(count, confidence);
+                assert!(counted.abs_diff(normal) <= 1, "{count}: {counted} {normal}");
+                assert!((coverage - confidence).abs() < 0.01 && coverage >= confidence - 1e-6);
+            }
+        }
+        // A thousand million samples: their median is known to 31,000 ranks, and finding them takes no time.
+        let (rank, _) = lower_rank(1_000_000_000, 0.95).unwrap();
+        assert!((500_000_000 - rank).abs_diff(30_990) <= 2, "{rank}");
+    }
 
     #[test]
     fn known_ranks() {

@@ -16,8 +16,11 @@ mod launches;
 mod precision;
 mod series;
 mod summary;
+mod trend;
 
-pub use comparison::{Difference, RankSum, Ratio, difference, rank_sum, ratio};
+pub use comparison::{
+    Difference, RankSum, Ratio, difference, is_apart, launches_wanted, rank_sum, ratio,
+};
 pub use fit::{Fit, FitPoint, fit};
 pub use half_size::half_size;
 pub use interval::{Interval, median_rank_interval};
@@ -25,3 +28,4 @@ pub use launches::{Pooled, pool};
 pub use precision::{Precision, precision};
 pub use series::{Damaged, FIRST_MAX, Parts, Series};
 pub use summary::{SAMPLES_FOR_P99, SAMPLES_FOR_P999, Samples, Summary};
+pub use trend::{Trend, trend};

@@ -7,12 +7,14 @@
 //! Source:  Tene, HdrHistogram. Deviations: none.
 //! Units:   the caller's: nanoseconds, bits a second, parts of a million.
 //! Checked: `extremes_are_samples`, `exact_while_all_are_kept`, `three_digits_beyond`, `merging_is_counting_together`,
-//!          `nothing_is_lost_on_the_way`, `damaged_parts_are_refused`.
+//!          `nothing_is_lost_on_the_way`, `damaged_parts_are_refused`, `room_is_made_beforehand`,
+//!          `the_median_s_interval_is_the_samples_own`.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::{SAMPLES_FOR_P99, SAMPLES_FOR_P999, Summary};
+use crate::interval::lower_rank;
+use crate::{Interval, SAMPLES_FOR_P99, SAMPLES_FOR_P999, Summary};
 
 /// How many samples are kept as they came.
 pub const FIRST_MAX: usize = 1_000;
@@ -141,6 +143,18 @@ impl Series {
         }
     }
 
+    /// No samples yet, with room for values up to `largest`: recording one of them allocates nothing. It takes 8 KiB for each
+    /// power of two, 450 KiB at most.
+    pub fn up_to(largest: u64) -> Self {
+        let mut open = Histogram::new_with_bounds(1, largest.max(2), DIGITS)
+            .expect("two and more are above one, and three digits are allowed");
+        open.auto(true);
+        Self {
+            counts: Counts::Open(open),
+            ..Self::new()
+        }
+    }
+
     /// Takes a sample.
     #[inline]
     pub fn record(&mut self, sample: u64) {
@@ -243,6 +257,18 @@ impl Series {
     /// The median, which is the sample of rank ⌈n/2⌉.
     pub fn median(&self) -> Option<u64> {
         self.quantile(1, 2)
+    }
+
+    /// The interval of the median by ranks, as [`median_rank_interval`](crate::median_rank_interval) has it; its ends are as
+    /// exact as [quantiles](Self::quantile) are. `None` where so few samples cannot reach the `confidence`.
+    pub fn median_interval(&self, confidence: f64) -> Option<Interval> {
+        let (rank, coverage) = lower_rank(self.count, confidence)?;
+        let [low, high] = self.of_ranks([rank, self.count + 1 - rank])?;
+        Some(Interval {
+            low,
+            high,
+            coverage,
+        })
     }
 
     /// The sample of rank ⌈n·`numerator`/`denominator`⌉: exact while [all are kept](Self::is_whole), else the largest value
@@ -417,6 +443,59 @@ mod tests {
 
     fn back(series: &Series) -> Series {
         Series::try_from(Parts::from(series.clone())).unwrap()
+    }
+
+    #[test]
+    fn room_is_made_beforehand() {
+        let buckets = |series: &Series| match &series.counts {
+            Counts::Open(open) => open.distinct_values(),
+            Counts::Closed(_) => panic!("closed"),
+        };
+        let (mut roomy, mut plain) = (Series::up_to(u64::MAX), Series::new());
+        let room = buckets(&roomy);
+        for sample in [0, 1, 2_047, 2_048, 1 << 40, u64::MAX, 17] {
+            roomy.record(sample);
+            plain.record(sample);
+        }
+        assert!(buckets(&roomy) == room && roomy == plain);
+        // Beyond the room it grows.
+        let mut small = Series::up_to(1_000);
+        small.record(1 << 50);
+        assert_eq!(small.max(), Some(1 << 50));
+    }
+
+    #[test]
+    fn the_median_s_interval_is_the_samples_own() {
+        let samples: Vec<u64> = (0..900).map(|n| 5_000 + (n * 7_919) % 3_001).collect();
+        let series: Series = samples.iter().copied().collect();
+        let exact = crate::median_rank_interval(&samples, 0.95);
+        assert_eq!(series.median_interval(0.95), exact);
+        assert_eq!(
+            series.first()[..5]
+                .iter()
+                .copied()
+                .collect::<Series>()
+                .median_interval(0.95),
+            None
+        );
+        // Out of buckets: within a thousandth.
+        let many: Vec<u64> = (0..50_000)
+            .map(|n| 500_000 + (n * 7_919) % 300_001)
+            .collect();
+        let (exact, found) = (
+            crate::median_rank_interval(&many, 0.95).unwrap(),
+            many.iter()
+                .copied()
+                .collect::<Series>()
+                .median_interval(0.95)
+                .unwrap(),
+        );
+        for (exact, found) in [(exact.low, found.low), (exact.high, found.high)] {
+            assert!(
+                found >= exact && found - exact <= exact / 1_000,
+                "{exact} {found}"
+            );
+        }
     }
 
     #[test]

@@ -72,6 +72,11 @@ fn bind(pid: Option<Pid>, cpus: &[usize]) -> Result<()> {
     })
 }
 
+/// The CPU that the calling thread runs on at this moment.
+pub fn current() -> usize {
+    rustix::thread::sched_getcpu()
+}
+
 /// CPU time used by the calling thread.
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);

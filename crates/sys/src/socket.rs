@@ -128,6 +128,13 @@ pub fn set_congestion(socket: impl AsFd, name: &str) -> Result<()> {
     })
 }
 
+/// The CPU that worked on the last packet received for a socket (SO_INCOMING_CPU); `None` before there was one.
+pub fn incoming_cpu(socket: impl AsFd) -> Option<usize> {
+    let number = rustix::net::sockopt::socket_incoming_cpu(socket).ok()?;
+    // -1 before the first packet.
+    (number != u32::MAX).then_some(number as usize)
+}
+
 /// Sends small segments at once (TCP_NODELAY).
 pub fn set_nodelay(socket: impl AsFd, on: bool) -> Result<()> {
     sockopt::set_tcp_nodelay(socket, on).attempt(|| format!("set TCP_NODELAY to {on}"))

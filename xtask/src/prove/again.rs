@@ -4,6 +4,9 @@
 //!          number of launches. Group i and group i + 50 are one comparison. The median of all 600 stands for the true one;
 //!          coverage is the share of the groups whose interval holds it. A comparison that finds a difference is wrong:
 //!          intervals apart.
+//!          Power: 40 launches on a network with a delay of 100 µs and 40 with one that makes the median 5 % larger; ten
+//!          of each, by lot, say how many are needed ([`launches_wanted`]), and of 100 draws of so many from both sets, with
+//!          replacement, at least 84 must be told apart ([`is_apart`]). A/A: the same with both draws from one set.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, for launches as the unit.
 //! Checked: `groups_are_dealt`.
 
@@ -11,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use sonde_stats::{Interval, median_rank_interval};
+use sonde_stats::{Interval, is_apart, launches_wanted, median_rank_interval};
 
 use crate::prove::own::{Sought, sonde};
 use crate::prove::table::{Table, verdict};
@@ -19,6 +22,9 @@ use crate::prove::{Ground, Proof};
 
 const GROUPS: usize = 100;
 const LAUNCHES: usize = 6;
+/// Launches of each network whose difference is to be found, and of these a first look.
+const POWER_LAUNCHES: usize = 40;
+const PILOT: usize = 10;
 const COVERAGE: std::ops::RangeInclusive<f64> = 0.88..=0.99;
 
 pub fn measure(ground: &Ground) -> Result<Proof> {
@@ -39,6 +45,19 @@ pub fn measure(ground: &Ground) -> Result<Proof> {
             unmet.push(format!("{network}: {error:#}"));
         }
     }
+    let mut told = Table::new(&[
+        "compared",
+        "medians, µs",
+        "launches asked for",
+        "told apart, of 100",
+        "allowed",
+        "verdict",
+    ]);
+    eprintln!("prove again: power");
+    if let Err(error) = power(ground, &mut told, &mut unmet) {
+        told.broken(&["power"], &error);
+        unmet.push(format!("power: {error:#}"));
+    }
     Ok(Proof {
         command: Ground::retry("again"),
         note: format!(
@@ -47,7 +66,7 @@ pub fn measure(ground: &Ground) -> Result<Proof> {
             100.0 * COVERAGE.start(),
             100.0 * COVERAGE.end()
         ),
-        tables: vec![table],
+        tables: vec![table, told],
         unmet,
     })
 }
@@ -109,6 +128,84 @@ fn row(ground: &Ground, network: &str, table: &mut Table, unmet: &mut Vec<String
     Ok(())
 }
 
+/// Launches of a network whose one-way delay is this.
+fn delayed(ground: &Ground, delay: &str) -> Result<Vec<u64>> {
+    let network = format!("wire:delay={delay}");
+    let launches = POWER_LAUNCHES.to_string();
+    let words = [
+        "probe",
+        "latency",
+        "--size",
+        "8",
+        "--budget",
+        "20ms",
+        "--samples",
+        "200",
+        "--hosts",
+        "2",
+        "--launches",
+        &launches,
+        "--network",
+        &network,
+    ];
+    sonde(ground, &words)?.p50(Sought::warm("latency", "latency_ns"))?;
+    medians(ground)
+}
+
+/// How often a change of 5 % is found with the launches that are asked for, and how often none is.
+fn power(ground: &Ground, table: &mut Table, unmet: &mut Vec<String>) -> Result<()> {
+    let base = delayed(ground, "100us")?;
+    // What the network adds to the hosts' own time, so that the sum is 5 % more.
+    let more_ns = middle(&base) / 20;
+    let longer = delayed(ground, &format!("{}ns", 100_000 + more_ns))?;
+    ensure!(
+        base.len().min(longer.len()) >= POWER_LAUNCHES - 2,
+        "{} and {} of {POWER_LAUNCHES} launches were made",
+        base.len(),
+        longer.len()
+    );
+    let mut state = 84_u64;
+    let mut draw = |set: &[u64], count: usize| -> Vec<u64> {
+        let one = |_| set[below(&mut state, set.len())];
+        (0..count).map(one).collect()
+    };
+    let (pilot_a, pilot_b) = (draw(&base, PILOT), draw(&longer, PILOT));
+    let wanted = launches_wanted(&[&pilot_a, &pilot_b], 50)
+        .context("ten launches do not say how many are needed")? as usize;
+    for (name, other, allowed) in [
+        ("100 µs, and 5 % more", &longer, 84..=100),
+        ("100 µs with itself", &base, 0..=10),
+    ] {
+        let apart = (0..100).filter(|_| {
+            let (a, b) = (draw(&base, wanted), draw(other, wanted));
+            is_apart(&a, &b, 1) == Some(true)
+        });
+        let apart = apart.count();
+        let is_met = allowed.contains(&apart);
+        let micros = |set: &[u64]| format!("{:.2}", middle(set) as f64 / 1e3);
+        table.row(vec![
+            name.into(),
+            format!("{}, {}", micros(&base), micros(other)),
+            wanted.to_string(),
+            apart.to_string(),
+            format!("{} to {}", allowed.start(), allowed.end()),
+            verdict(is_met),
+        ]);
+        if !is_met {
+            unmet.push(format!("{name}: {apart} of 100 were told apart"));
+        }
+    }
+    Ok(())
+}
+
+/// A number below `count`, by Knuth's MMIX generator, whose upper bits are the good ones.
+fn below(state: &mut u64, count: usize) -> usize {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    ((*state >> 33) % count as u64) as usize
+}
+
 /// The median of each launch of the latest run, in their order.
 fn medians(ground: &Ground) -> Result<Vec<u64>> {
     let output = Command::new(&ground.sonde)
@@ -154,11 +251,7 @@ fn deal(values: &[u64]) -> Vec<Vec<u64>> {
     let mut cards = values.to_vec();
     let mut state = 1_u64;
     for last in (1..cards.len()).rev() {
-        // Knuth's MMIX constants; the upper bits are the good ones.
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        cards.swap(last, ((state >> 33) % (last as u64 + 1)) as usize);
+        cards.swap(last, below(&mut state, last + 1));
     }
     let mut groups = vec![Vec::new(); GROUPS];
     for (index, value) in cards.iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, R
 use crate::testbed;
 use clap::{Args, Subcommand};
 use sonde_channel::{Method, Path, Wait};
+use sonde_probe::Spacing;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub enum ProbeTask {
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde probe latency --network ethernet-1g --path udp,packet --method plain,ring
   sonde probe latency --testbed hosts:a,b --wait block,poll
+  sonde probe latency --testbed hosts:a,b --budget 1h --samples 1000000000000 --precision 0 --launches 1
   sonde probe latency --testbed local --path shm,unix --method plain,segment --wait poll --size 8
   sonde probe latency --testbed local --path shm --with align=0,1 --size 64..4KiB")]
     Latency(ChannelOptions),
@@ -44,6 +46,20 @@ pub enum ProbeTask {
   sonde probe anatomy --network ethernet-100 --path udp --load 0,0.6 --wait block,poll
   sonde probe anatomy --testbed hosts:a,b --path tcp")]
     Anatomy(ChannelOptions),
+    /// Under load: what messages at a rate take, each from the time at which it was due.
+    #[command(after_help = "Examples:
+  sonde probe rate --network ethernet-1g --rate 1000,10000 --path udp
+  sonde probe rate --testbed hosts:a,b --rate 5000 --law constant,poisson --budget 10s")]
+    Rate {
+        /// Messages a second; with several, each of them.
+        #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=sonde_probe::RATE_MAX))]
+        rate: Vec<u64>,
+        /// How they are spread in time: constant, poisson.
+        #[arg(long, value_delimiter = ',', default_value = "constant")]
+        law: Vec<Spacing>,
+        #[command(flatten)]
+        options: ChannelOptions,
+    },
 }
 
 /// What all measurements between two hosts take.
@@ -69,9 +85,13 @@ pub struct ChannelOptions {
     /// The longest that a launch samples each size; of a stream, what is rated.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub budget: Span,
-    /// The most samples of a launch, for each size.
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    pub samples: u64,
+    /// A size is sampled no further when the interval of its median is within so many thousandths of it; 0 goes on until the
+    /// budget or the samples end.
+    #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    pub precision: u64,
+    /// The most samples of a launch, for each size; without it 10000, and at a rate whatever the budget holds.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=sonde_probe::SAMPLES_MAX))]
+    pub samples: Option<u64>,
 }
 
 fn knob(text: &str) -> Result<(String, Vec<String>), String> {
@@ -89,6 +109,18 @@ impl ProbeTask {
             Self::Latency(options) => options.run(ProbeKind::Latency, None),
             Self::Anatomy(options) => options.run(ProbeKind::Anatomy, None),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
+            Self::Rate {
+                rate,
+                law,
+                mut options,
+            } => {
+                let rates = rate.iter().map(u64::to_string).collect();
+                let laws = law.iter().map(|law| law.name().into()).collect();
+                options
+                    .knobs
+                    .extend([("rate".into(), rates), ("law".into(), laws)]);
+                options.run(ProbeKind::Rate, None)
+            }
         }
     }
 }
@@ -121,7 +153,7 @@ impl ChannelOptions {
                 self.sizes.clone()
             },
             launches: None,
-            samples: Some(self.samples),
+            samples: self.samples.or((kind != ProbeKind::Rate).then_some(10_000)),
             budget: Some(self.budget),
             knobs: knobs.clone(),
         };
@@ -146,6 +178,7 @@ impl ChannelOptions {
             repeat: Repeat {
                 launches,
                 max: if launches == 10 { 20 } else { launches },
+                precision_per_mille: self.precision,
                 ..Repeat::default()
             },
             requirements: Vec::new(),
@@ -157,6 +190,7 @@ fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
     match (kind, path) {
         (ProbeKind::Throughput, Path::Tcp | Path::Unix | Path::Shm) => "1MiB",
         (ProbeKind::Throughput, Path::Udp | Path::Packet | Path::Xdp) => "mtu",
+        (ProbeKind::Rate, _) => "64",
         _ => "1",
     }
 }

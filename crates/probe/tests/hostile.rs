@@ -1,0 +1,319 @@
+//! Hostile peers of a running data port: whatever strangers do, the conversation of the peer that holds the token gives all its
+//! samples, and those who were turned away are counted.
+//!
+//! Each attack is made alone, so that what it changes is seen; then all at once.
+
+#[expect(dead_code, reason = "others of the agents' tests use the rest")]
+mod agents;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use agents::{Agent, SOON, measure, samples, serve};
+use sonde_channel::{CONTROL, Path};
+use sonde_probe::{Answer, Measured, Probe, Served, Terms};
+use sonde_record::{Phase, Quantity};
+
+const SAMPLES: u64 = 300;
+
+/// The terms under attack: two sizes, so that strangers have a pause between two visits too.
+fn terms(path: Path) -> Terms {
+    Terms {
+        sizes_bytes: vec![64, 1_000],
+        verify: true,
+        patience_ns: 8_000_000_000,
+        ..samples(path, SAMPLES)
+    }
+}
+
+fn hello(token: &str, terms: &Terms) -> Vec<u8> {
+    let hello = serde_json::json!({"hello": {"token": token, "terms": terms, "visit": {"size": 0, "last": true}}});
+    hello.to_string().into_bytes()
+}
+
+fn framed(body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_be_bytes(), body].concat()
+}
+
+fn datagram(body: &[u8]) -> Vec<u8> {
+    [CONTROL.as_slice(), body].concat()
+}
+
+fn connect(peer: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(peer).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    stream
+}
+
+/// A stranger by TCP; what it returns is kept open while the peer measures.
+type Stranger = fn(SocketAddr, &Terms) -> Vec<TcpStream>;
+
+/// What strangers do by TCP, by name, and whether each is one that is turned away for sure before the peer comes.
+const BY_TCP: [(&str, Stranger); 10] = [
+    ("a wrong token", |peer, terms| {
+        let mut stream = connect(peer);
+        stream.write_all(&framed(&hello("wrong", terms))).unwrap();
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).unwrap();
+        assert!(
+            String::from_utf8_lossy(&said).contains("refused"),
+            "{said:?}"
+        );
+        vec![]
+    }),
+    ("the hello of another conversation", |peer, terms| {
+        // What was overheard elsewhere: another token, and other terms.
+        let other = Terms {
+            sizes_bytes: vec![1],
+            ..terms.clone()
+        };
+        let mut stream = connect(peer);
+        stream
+            .write_all(&framed(&hello(&"0".repeat(32), &other)))
+            .unwrap();
+        vec![stream]
+    }),
+    ("an end at once", |peer, _| {
+        drop(connect(peer));
+        vec![]
+    }),
+    ("half a length, then an end", |peer, _| {
+        connect(peer).write_all(&[0, 0]).unwrap();
+        vec![]
+    }),
+    ("half a hello, then an end", |peer, terms| {
+        let whole = framed(&hello("wrong", terms));
+        connect(peer).write_all(&whole[..whole.len() / 2]).unwrap();
+        vec![]
+    }),
+    ("the greatest length", |peer, _| {
+        let mut stream = connect(peer);
+        stream.write_all(&[0xff; 4]).unwrap();
+        vec![stream]
+    }),
+    ("a request of the web", |peer, _| {
+        let mut stream = connect(peer);
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: sonde\r\n\r\n")
+            .unwrap();
+        vec![stream]
+    }),
+    ("a frame of zeros", |peer, _| {
+        let mut stream = connect(peer);
+        stream.write_all(&framed(&[0; 10_000])).unwrap();
+        vec![stream]
+    }),
+    ("silence, with the connection open", |peer, _| {
+        vec![connect(peer)]
+    }),
+    ("one byte each 100 ms", |peer, terms| {
+        let stream = connect(peer);
+        let mut slow = stream.try_clone().unwrap();
+        let whole = framed(&hello("wrong", terms));
+        std::thread::spawn(move || {
+            for byte in whole {
+                if slow.write_all(&[byte]).is_err() {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        vec![stream]
+    }),
+];
+
+/// What strangers send by UDP.
+fn by_udp(terms: &Terms) -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("a wrong token", datagram(&hello("wrong", terms))),
+        (
+            "the hello of another conversation",
+            datagram(&hello(
+                &"0".repeat(32),
+                &Terms {
+                    sizes_bytes: vec![1],
+                    ..terms.clone()
+                },
+            )),
+        ),
+        ("nothing", Vec::new()),
+        ("one byte", vec![0]),
+        ("a message of the size that is measured", vec![0; 64]),
+        (
+            "an end without a hello",
+            datagram(br#"{"end":{"messages":1}}"#),
+        ),
+        ("a control datagram of nonsense", datagram(b"}{")),
+        ("a control datagram without a word", datagram(b"")),
+        ("a hello cut off", datagram(&hello("wrong", terms)[..100])),
+        ("the longest datagram", vec![0x5a; 65_507]),
+        ("deep nesting", datagram(&[b'['; 10_000])),
+    ]
+}
+
+/// Measures as the peer with the token, and checks that nothing is missing.
+fn measured(
+    client: &mut Agent,
+    server: &mut Agent,
+    terms: &Terms,
+    peer: SocketAddr,
+    what: &str,
+) -> Served {
+    let answer = measure(&mut client.link, terms, peer, "right")
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let Answer::Measured(Measured { sizes, .. }) = answer else {
+        panic!("{what}: {answer:?}");
+    };
+    assert_eq!(sizes.len(), 2, "{what}");
+    for size in &sizes {
+        let warm = size
+            .measurements
+            .iter()
+            .find(|one| one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm);
+        assert_eq!(warm.unwrap().series.count(), SAMPLES, "{what}");
+    }
+    match server.link.answer("its report", SOON).unwrap() {
+        Answer::Served(served) => {
+            for (size, one) in sizes.iter().zip(&served.sizes) {
+                assert_eq!(
+                    (one.messages, one.bytes),
+                    (size.round_trips, size.round_trips * size.size_bytes),
+                    "{what}"
+                );
+            }
+            served
+        }
+        other => panic!("{what}: {other:?}"),
+    }
+}
+
+#[test]
+fn strangers_by_tcp_change_nothing() {
+    let (mut client, mut server) = agents::agents();
+    let terms = terms(Path::Tcp);
+    for (what, stranger) in BY_TCP {
+        let peer = serve(&mut server.link, &terms, "right");
+        let kept = stranger(peer, &terms);
+        let served = measured(&mut client, &mut server, &terms, peer, what);
+        assert_eq!(served.refused, 1, "{what}");
+        drop(kept);
+    }
+    // One after the other at the same port.
+    let peer = serve(&mut server.link, &terms, "right");
+    let kept: Vec<TcpStream> = BY_TCP
+        .iter()
+        .flat_map(|(_, stranger)| stranger(peer, &terms))
+        .collect();
+    let served = measured(&mut client, &mut server, &terms, peer, "all");
+    assert_eq!(served.refused, BY_TCP.len() as u64);
+    drop(kept);
+}
+
+#[test]
+fn strangers_by_udp_change_nothing() {
+    let (mut client, mut server) = agents::agents();
+    let terms = terms(Path::Udp);
+    let attacks = by_udp(&terms);
+    for (what, bytes) in &attacks {
+        let peer = serve(&mut server.link, &terms, "right");
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        socket.send_to(bytes, peer).unwrap();
+        let served = measured(&mut client, &mut server, &terms, peer, what);
+        assert_eq!(served.refused, 1, "{what}");
+    }
+    let peer = serve(&mut server.link, &terms, "right");
+    for (_, bytes) in &attacks {
+        // Another address of this host, too.
+        for from in ["127.0.0.1", "127.0.0.2"] {
+            let socket = UdpSocket::bind((from, 0)).unwrap();
+            socket.send_to(bytes, peer).unwrap();
+        }
+    }
+    let served = measured(&mut client, &mut server, &terms, peer, "all");
+    assert_eq!(served.refused, 2 * attacks.len() as u64);
+}
+
+/// Sends all kinds of datagrams and opens connections until it is told to stop.
+fn flood(
+    peer: SocketAddr,
+    path: Path,
+    terms: &Terms,
+    stop: &Arc<AtomicBool>,
+) -> std::thread::JoinHandle<u64> {
+    let (stop, terms) = (Arc::clone(stop), terms.clone());
+    std::thread::spawn(move || {
+        let mut sent = 0;
+        let socket = UdpSocket::bind(("127.0.0.2", 0)).unwrap();
+        let attacks = by_udp(&terms);
+        while !stop.load(Ordering::Relaxed) {
+            match path {
+                Path::Udp => {
+                    for (_, bytes) in &attacks {
+                        // The kernel may tell of a port that is closed by now.
+                        sent += u64::from(socket.send_to(bytes, peer).is_ok());
+                    }
+                }
+                _ => {
+                    let stranger = TcpStream::connect_timeout(&peer, Duration::from_millis(50));
+                    if let Ok(mut stranger) = stranger {
+                        sent += u64::from(stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").is_ok());
+                    }
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        sent
+    })
+}
+
+#[test]
+fn strangers_who_go_on_all_the_while_change_nothing() {
+    for path in [Path::Tcp, Path::Udp] {
+        let (mut client, mut server) = agents::agents();
+        let terms = terms(path);
+        let peer = serve(&mut server.link, &terms, "right");
+        let stop = Arc::new(AtomicBool::new(false));
+        let flood = flood(peer, path, &terms, &stop);
+        // Some are there before the peer is.
+        std::thread::sleep(Duration::from_millis(50));
+        let served = measured(&mut client, &mut server, &terms, peer, path.name());
+        stop.store(true, Ordering::Relaxed);
+        let sent = flood.join().unwrap();
+        assert!(
+            served.refused > 0 && served.refused <= sent,
+            "{} {sent}",
+            served.refused
+        );
+    }
+}
+
+#[test]
+fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
+    let (mut client, mut server) = agents::agents();
+    let terms = Terms {
+        sizes_bytes: vec![8],
+        patience_ns: 4_000_000_000,
+        ..Terms::new(Probe::Startup, Path::Udp, sonde_channel::Wait::Block)
+    };
+    let peer = serve(&mut server.link, &terms, "right");
+    let stranger = UdpSocket::bind(("127.0.0.2", 0)).unwrap();
+    stranger
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
+    for size in [0, 1, 7, 8, 9, 1_000] {
+        stranger.send_to(&vec![7; size], peer).unwrap();
+        let mut answer = [0; 2_000];
+        if let Ok((received, _)) = stranger.recv_from(&mut answer) {
+            assert_eq!((size, received), (8, 8), "an answer to {size} bytes");
+        }
+    }
+    let begin = Instant::now();
+    measure(&mut client.link, &terms, peer, "right").unwrap();
+    let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
+        panic!("no report after {:?}", begin.elapsed());
+    };
+    assert_eq!(served.refused, 5);
+}

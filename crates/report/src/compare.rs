@@ -1,0 +1,552 @@
+//! Two runs, cell by cell: what differs, by how much, and what cannot be told yet.
+//!
+//! Model:   a cell of one run is compared with the same cell of the other: with the same factors, save those that may differ.
+//!          The unit is a launch's median. They differ where the rank sum of the launches says so at 5 %, one is not
+//!          in the interval of the medians' ratio (from the bootstrap over launches), and the ratio is at least the
+//!          threshold away from one. Nothing that differs without that is told as a difference (`~`). Where there are fewer
+//!          than six launches, or a change of the size asked for would be missed more often than once in ten, the number
+//!          of launches that are needed stands beside it. One cell in twenty differs by chance alone; no correction is made
+//!          for many cells.
+//! Source:  Hoefler & Belli, SC'15, rule 5; Mann & Whitney 1947; Noether 1987.
+//! Units:   ratios; thousandths.
+//! Checked: `a_change_is_found`, `the_same_is_the_same`, `few_launches_ask_for_more`, `higher_is_better_for_rates`,
+//!          `cells_of_one_run_only_are_named`, `what_may_differ_does`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use comfy_table::{CellAlignment, Table, presets};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_record::{CellRecord, Factors, Number, Quantity, Run};
+use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
+
+use crate::format::{plain, significant};
+use crate::table::quantity_name;
+
+/// What differs by chance at most.
+const SIGNIFICANCE: f64 = 0.05;
+/// The bootstrap draws the same each time.
+const SEED: u64 = 1;
+
+/// What counts as a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// A ratio nearer to one than this is none, in thousandths.
+    pub threshold_per_mille: u64,
+    /// The change that is to be found, in thousandths, for the number of launches needed.
+    pub detect_per_mille: u64,
+    /// Factors in which the two may differ: names of [`Factors`], or of knobs.
+    pub ignore: BTreeSet<String>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            threshold_per_mille: 20,
+            detect_per_mille: 50,
+            ignore: BTreeSet::new(),
+        }
+    }
+}
+
+/// How a cell of the second run is to that of the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Lower latency or cost, or higher rate.
+    Better,
+    /// Higher latency or cost, or lower rate.
+    Worse,
+    /// No difference was found.
+    Same,
+    /// There are too few launches to find any.
+    Unsure,
+}
+
+/// One cell of both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompareRow {
+    /// The cell in the first run.
+    pub cell_a: String,
+    /// The cell in the second run; the same unless some factors may differ.
+    pub cell_b: String,
+    /// What is compared.
+    pub quantity: Quantity,
+    /// The factors of the first cell, as in a row.
+    pub probe: String,
+    /// Of throughput.
+    pub mode: Option<String>,
+    /// Of the first cell.
+    pub network: String,
+    /// The channel.
+    pub path: String,
+    /// Background traffic.
+    pub load: Option<String>,
+    /// User bytes in a message.
+    pub size_bytes: u64,
+    /// What else was set.
+    pub knobs: BTreeMap<String, String>,
+    /// Launches of the first run.
+    pub launches_a: u64,
+    /// Launches of the second run.
+    pub launches_b: u64,
+    /// The median of the launches' medians, in the quantity's unit.
+    pub p50_a: Number,
+    /// The same of the second run.
+    pub p50_b: Number,
+    /// The second over the first; null below six launches.
+    pub ratio: Option<Number>,
+    /// Lower end of its interval at 95 %.
+    pub ratio_low: Option<Number>,
+    /// Upper end of its interval at 95 %.
+    pub ratio_high: Option<Number>,
+    /// Of the rank sum.
+    pub p: Number,
+    /// What follows.
+    pub change: Change,
+    /// Launches of each run that would find the change asked for nine times in ten, where there are fewer.
+    pub launches_wanted: Option<u64>,
+}
+
+/// Two runs, compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// The first run.
+    pub run_a: String,
+    /// The second run.
+    pub run_b: String,
+    /// What both have, in the order of the first.
+    pub rows: Vec<CompareRow>,
+    /// Cells that only the first has a measurement of.
+    pub only_a: Vec<String>,
+    /// Cells that only the second has a measurement of.
+    pub only_b: Vec<String>,
+}
+
+/// Runs that cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// A name that is no factor.
+    #[error(
+        "`{name}` is no factor in which runs can differ: write one of {known}, or a knob of the run"
+    )]
+    Unknown {
+        /// What was written.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Two cells of one run are the same but for what may differ.
+    #[error(
+        "cells {one} and {other} of run {run} differ only in what is to be ignored: ignore less"
+    )]
+    Ambiguous {
+        /// The run.
+        run: String,
+        /// A cell.
+        one: String,
+        /// Another.
+        other: String,
+    },
+}
+
+const FACTORS: [&str; 7] = [
+    "attachment",
+    "hosts",
+    "method",
+    "network",
+    "profile",
+    "testbed",
+    "wait",
+];
+
+/// Compares `b` with `a`.
+///
+/// # Errors
+/// A factor to ignore that is none; cells of one run that become the same.
+pub fn compare(a: &Run, b: &Run, limits: &Limits) -> Result<Comparison, CompareError> {
+    check(limits, [a, b])?;
+    let (of_a, of_b) = (keyed(a, limits)?, keyed(b, limits)?);
+    let mut rows = Vec::new();
+    let mut only_a = Vec::new();
+    for cell in a.cells.iter().filter(|cell| is_result(cell)) {
+        let known = of_b.get(&key(&cell.factors, limits));
+        let medians_a = medians(a, cell);
+        let pair = known.map(|other| (*other, medians(b, other)));
+        match pair.filter(|(_, medians_b)| !medians_b.is_empty() && !medians_a.is_empty()) {
+            Some((other, medians_b)) => rows.push(row(cell, other, &medians_a, &medians_b, limits)),
+            None if !medians_a.is_empty() => only_a.push(cell.id.clone()),
+            None => {}
+        }
+    }
+    let in_b = b.cells.iter().filter(|cell| is_result(cell));
+    let only_b = in_b
+        .filter(|cell| {
+            let other = of_a.get(&key(&cell.factors, limits));
+            other.is_none_or(|other| medians(a, other).is_empty()) && !medians(b, cell).is_empty()
+        })
+        .map(|cell| cell.id.clone())
+        .collect();
+    Ok(Comparison {
+        run_a: a.head.id.clone(),
+        run_b: b.head.id.clone(),
+        rows,
+        only_a,
+        only_b,
+    })
+}
+
+fn is_result(cell: &CellRecord) -> bool {
+    !cell.factors.knobs.contains_key("reference")
+}
+
+fn check(limits: &Limits, runs: [&Run; 2]) -> Result<(), CompareError> {
+    let cells = || runs.iter().flat_map(|run| &run.cells);
+    let is_knob = |name: &String| cells().any(|cell| cell.factors.knobs.contains_key(name));
+    let bad = limits
+        .ignore
+        .iter()
+        .find(|name| !FACTORS.contains(&name.as_str()) && !is_knob(name));
+    match bad {
+        None => Ok(()),
+        Some(name) => Err(CompareError::Unknown {
+            name: name.clone(),
+            known: FACTORS.join(", "),
+        }),
+    }
+}
+
+/// A cell's factors without those that may differ, as text.
+fn key(factors: &Factors, limits: &Limits) -> String {
+    let mut value = serde_json::to_value(factors).unwrap_or_default();
+    for name in &limits.ignore {
+        if let Some(members) = value.as_object_mut() {
+            members.remove(name);
+        }
+        if let Some(knobs) = value
+            .get_mut("knobs")
+            .and_then(|knobs| knobs.as_object_mut())
+        {
+            knobs.remove(name);
+        }
+    }
+    value.to_string()
+}
+
+fn keyed<'r>(
+    run: &'r Run,
+    limits: &Limits,
+) -> Result<BTreeMap<String, &'r CellRecord>, CompareError> {
+    let mut all: BTreeMap<String, &CellRecord> = BTreeMap::new();
+    for cell in run.cells.iter().filter(|cell| is_result(cell)) {
+        if let Some(other) = all.insert(key(&cell.factors, limits), cell) {
+            return Err(CompareError::Ambiguous {
+                run: run.head.id.clone(),
+                one: other.id.clone(),
+                other: cell.id.clone(),
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The median of each launch of a cell.
+fn medians(run: &Run, cell: &CellRecord) -> Vec<u64> {
+    let (quantity, phase) = cell.factors.main();
+    let launches = run
+        .launches
+        .iter()
+        .filter(|launch| launch.cell == cell.id && launch.failure.is_none());
+    launches
+        .filter_map(|launch| {
+            let mut series = launch.series.iter();
+            let main = series
+                .find(|one| one.quantity == quantity && one.phase == phase && one.step.is_none())?;
+            main.series.median()
+        })
+        .collect()
+}
+
+fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Limits) -> CompareRow {
+    let (quantity, _) = cell.factors.main();
+    let number = |value: f64| Number(value);
+    let estimate = ratio(b, a, SEED);
+    let test = rank_sum(a, b);
+    let p = test.map_or(1.0, |test| test.p);
+    let wanted = launches_wanted(&[a, b], limits.detect_per_mille)
+        .filter(|wanted| *wanted > a.len().min(b.len()) as u64);
+    let (middle_a, middle_b) = (middle(a), middle(b));
+    let quotient = middle_b / middle_a.max(1.0);
+    let is_far = (quotient - 1.0).abs() * 1_000.0 >= limits.threshold_per_mille as f64;
+    let change = match is_apart(b, a, SEED) {
+        None => Change::Unsure,
+        Some(false) => Change::Same,
+        Some(true) if !is_far => Change::Same,
+        Some(true) if (quotient > 1.0) == higher_is_better(quantity) => Change::Better,
+        Some(true) => Change::Worse,
+    };
+    let per_unit = quantity.per_unit() as f64;
+    let factors = &cell.factors;
+    CompareRow {
+        cell_a: cell.id.clone(),
+        cell_b: other.id.clone(),
+        quantity,
+        probe: factors.probe.clone(),
+        mode: factors.mode.clone(),
+        network: factors.network.clone(),
+        path: factors.path.clone(),
+        load: factors.load.clone(),
+        size_bytes: factors.size_bytes,
+        knobs: factors.knobs.clone(),
+        launches_a: a.len() as u64,
+        launches_b: b.len() as u64,
+        p50_a: number(middle_a / per_unit),
+        p50_b: number(middle_b / per_unit),
+        ratio: estimate.map(|one| number(one.value)),
+        ratio_low: estimate.map(|one| number(one.low)),
+        ratio_high: estimate.map(|one| number(one.high)),
+        p: number(p),
+        change,
+        // What was found needs no more.
+        launches_wanted: wanted.filter(|_| matches!(change, Change::Same | Change::Unsure)),
+    }
+}
+
+fn middle(values: &[u64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[half] as f64
+    } else {
+        f64::midpoint(sorted[half - 1] as f64, sorted[half] as f64)
+    }
+}
+
+fn higher_is_better(quantity: Quantity) -> bool {
+    matches!(quantity, Quantity::ThroughputBps | Quantity::RatePerS)
+}
+
+impl Comparison {
+    /// Whether any cell became worse.
+    pub fn is_worse(&self) -> bool {
+        self.rows.iter().any(|row| row.change == Change::Worse)
+    }
+}
+
+/// The comparison for a terminal.
+pub fn compare_table(comparison: &Comparison) -> String {
+    let heads = [
+        "network",
+        "probe",
+        "path",
+        "load",
+        "size\nB",
+        "quantity",
+        "A",
+        "B",
+        "B / A",
+        "95 % interval",
+        "p",
+        "change",
+    ];
+    let mut table = Table::new();
+    table
+        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
+        .set_header(heads);
+    for row in &comparison.rows {
+        table.add_row(line(row));
+    }
+    for column in [4, 6, 7, 8, 9, 10] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let count = comparison.rows.len();
+    let differ = comparison
+        .rows
+        .iter()
+        .filter(|row| matches!(row.change, Change::Better | Change::Worse));
+    let mut text = format!(
+        "A: {}, B: {}\n{table}\n{count} cells in both, of which {} differ; {} would by chance. ~: no difference was found.",
+        plain(&comparison.run_a),
+        plain(&comparison.run_b),
+        differ.count(),
+        significant(SIGNIFICANCE * count as f64, 2),
+    );
+    for (name, only) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
+        if !only.is_empty() {
+            text += &format!(
+                "\nOnly {name} has {} cells: {}.",
+                only.len(),
+                plain(&only.join(", "))
+            );
+        }
+    }
+    text
+}
+
+fn line(row: &CompareRow) -> Vec<String> {
+    let ratio = |number: Option<Number>| number.map_or("-".into(), |one| format!("{:.3}", one.0));
+    let interval = match (row.ratio_low, row.ratio_high) {
+        (Some(low), Some(high)) => format!("{:.3} – {:.3}", low.0, high.0),
+        _ => "-".into(),
+    };
+    let more = row.launches_wanted.map(|wanted| {
+        let more = wanted - row.launches_a.min(row.launches_b).min(wanted);
+        format!("; needs {more} more launches")
+    });
+    let word = match row.change {
+        Change::Better => "better",
+        Change::Worse => "worse",
+        Change::Same => "~",
+        Change::Unsure => "too few launches",
+    };
+    let mode = row.mode.as_deref().map(|mode| format!(" {mode}"));
+    vec![
+        plain(&row.network),
+        format!("{}{}", plain(&row.probe), plain(&mode.unwrap_or_default())),
+        plain(&row.path),
+        plain(row.load.as_deref().unwrap_or("-")),
+        row.size_bytes.to_string(),
+        quantity_name(row.quantity),
+        significant(row.p50_a.0, 4),
+        significant(row.p50_b.0, 4),
+        ratio(row.ratio),
+        interval,
+        significant(row.p.0, 2),
+        format!("{word}{}", more.unwrap_or_default()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, net};
+
+    /// A run with one latency cell on `network`, whose launches have these medians.
+    fn run(id: &str, network: &str, medians: &[u64]) -> Run {
+        let mut run = Runs::new()
+            .network(net(network))
+            .latency(network, "tcp", 1, 20_000)
+            .done();
+        run.head.id = id.into();
+        let one = run.launches[0].clone();
+        run.launches = medians
+            .iter()
+            .zip(0..)
+            .map(|(median, index)| {
+                let mut launch = one.clone();
+                launch.index = index;
+                for series in &mut launch.series {
+                    series.series = [*median].into_iter().collect();
+                }
+                launch
+            })
+            .collect();
+        run
+    }
+
+    const STEADY: [u64; 8] = [1_000, 1_004, 998, 1_001, 996, 1_003, 1_000, 999];
+
+    fn times(per_mille: u64) -> Vec<u64> {
+        STEADY.iter().map(|ns| ns * per_mille / 1_000).collect()
+    }
+
+    fn compared(a: &[u64], b: &[u64]) -> CompareRow {
+        let found = compare(
+            &run("a", "wire", a),
+            &run("b", "wire", b),
+            &Limits::default(),
+        );
+        found.unwrap().rows.remove(0)
+    }
+
+    #[test]
+    fn a_change_is_found() {
+        let worse = compared(&STEADY, &times(1_050));
+        assert_eq!((worse.change, worse.launches_wanted), (Change::Worse, None));
+        let (low, high) = (worse.ratio_low.unwrap().0, worse.ratio_high.unwrap().0);
+        assert!(1.04 < low && high < 1.06 && worse.p.0 < 0.001);
+        assert_eq!(compared(&STEADY, &times(900)).change, Change::Better);
+    }
+
+    #[test]
+    fn the_same_is_the_same() {
+        assert_eq!(compared(&STEADY, &STEADY).change, Change::Same);
+        // Significant and too small to matter.
+        let little = compared(&STEADY, &times(1_010));
+        assert!(
+            little.change == Change::Same && little.p.0 < 0.05,
+            "{little:?}"
+        );
+    }
+
+    #[test]
+    fn few_launches_ask_for_more() {
+        let three = compared(&STEADY[..3], &times(2_000)[..3]);
+        assert_eq!((three.change, three.ratio), (Change::Unsure, None));
+        assert!(three.launches_wanted.unwrap() >= 6);
+        let wild = [1_000, 1_400, 800, 1_200, 900, 1_100];
+        let row = compared(&wild, &wild);
+        assert!(
+            row.change == Change::Same && row.launches_wanted.unwrap() > 50,
+            "{row:?}"
+        );
+        let table = compare_table(&Comparison {
+            run_a: "a".into(),
+            run_b: "b".into(),
+            rows: vec![row],
+            only_a: vec!["x".into()],
+            only_b: Vec::new(),
+        });
+        assert!(
+            table.contains("~; needs ") && table.contains("Only A has 1 cells: x"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn higher_is_better_for_rates() {
+        for (quantity, better) in [
+            (Quantity::ThroughputBps, true),
+            (Quantity::RatePerS, true),
+            (Quantity::LatencyNs, false),
+            (Quantity::ResponseNs, false),
+            (Quantity::StartupNs, false),
+        ] {
+            assert_eq!(higher_is_better(quantity), better, "{quantity:?}");
+        }
+    }
+
+    #[test]
+    fn cells_of_one_run_only_are_named() {
+        let (a, b) = (run("a", "wire", &STEADY), run("b", "wan", &STEADY));
+        let found = compare(&a, &b, &Limits::default()).unwrap();
+        assert!(found.rows.is_empty() && !found.is_worse());
+        assert_eq!(found.only_a, [a.cells[0].id.clone()]);
+        assert_eq!(found.only_b, [b.cells[0].id.clone()]);
+    }
+
+    #[test]
+    fn what_may_differ_does() {
+        let (a, b) = (run("a", "wire", &STEADY), run("b", "wan", &times(1_100)));
+        let limits = |name: &str| Limits {
+            ignore: [name.to_string()].into(),
+            ..Limits::default()
+        };
+        let found = compare(&a, &b, &limits("network")).unwrap();
+        assert!(found.is_worse() && found.only_a.is_empty());
+        let error = compare(&a, &b, &limits("colour")).unwrap_err().to_string();
+        assert!(
+            error.contains("`colour`") && error.contains("network"),
+            "{error}"
+        );
+        let mut both = a.clone();
+        both.cells.extend(b.cells.clone());
+        let error = compare(&both, &b, &limits("network")).unwrap_err();
+        assert!(error.to_string().contains("ignore less"), "{error}");
+    }
+}

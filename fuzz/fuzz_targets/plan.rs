@@ -1,0 +1,21 @@
+//! A plan of the user's: what is taken can be laid out as text and read back.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[expect(dead_code, reason = "the command uses the rest")]
+#[path = "../../crates/sonde/src/failure.rs"]
+mod failure;
+#[expect(dead_code, reason = "the command uses the rest")]
+#[path = "../../crates/sonde/src/plan.rs"]
+mod plan;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    if let Ok(plan) = plan::Plan::parse(text) {
+        let again = plan.text().unwrap();
+        assert_eq!(plan::Plan::parse(&again).unwrap(), plan, "{again}");
+    }
+});
