@@ -352,7 +352,7 @@ fn offset(control: &mut Tcp) -> Result<Offset> {
 fn joined(before: Offset, after: Offset) -> Offset {
     let moved_ns = after.offset_ns.abs_diff(before.offset_ns);
     Offset {
-        offset_ns: before.offset_ns.midpoint(after.offset_ns),
+        offset_ns: before.offset_ns + (after.offset_ns - before.offset_ns) / 2,
         error_ns: before.error_ns.max(after.error_ns) + moved_ns.div_ceil(2),
     }
 }

@@ -206,7 +206,7 @@ impl Terms {
         let (is_stream, is_tcp) = (self.probe == Probe::Stream, self.path == Path::Tcp);
         let name = self.probe.name();
         let fits = match self.method {
-            Method::Plain => true,
+            Method::Plain | Method::Segment | Method::Ring => true,
             Method::Uring => matches!(self.probe, Probe::Stream | Probe::Latency | Probe::Message),
             _ => is_stream,
         };
@@ -434,7 +434,16 @@ mod tests {
             Probe::Rate,
         ] {
             for &path in Path::ALL {
-                usual(probe, path).check().unwrap();
+                let is_known = match probe {
+                    Probe::Startup => !path.is_frames(),
+                    Probe::Rate => matches!(path, Path::Tcp | Path::Udp),
+                    _ => true,
+                };
+                assert_eq!(
+                    usual(probe, path).check().is_ok(),
+                    is_known,
+                    "{probe:?} {path}"
+                );
             }
         }
         let latency = || usual(Probe::Latency, Path::Udp);

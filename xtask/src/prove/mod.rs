@@ -57,7 +57,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 16] = [
+const SECTIONS: [(&str, &str, Measure); 17] = [
     (
         "tcp",
         "A stream reaches what the model expects",
