@@ -253,6 +253,7 @@ impl Terms {
             patience: self.patience(),
             method: self.method,
             knobs: self.knobs.clone(),
+            source: None,
         }
     }
 

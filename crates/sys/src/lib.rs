@@ -9,6 +9,7 @@
 //! kernel, and with `channel` the only one that may write `unsafe`. Nothing here calls getaddrinfo or
 //! getpw*, so that it works in a static program.
 
+pub mod batch;
 pub mod clock;
 pub mod cpu;
 pub mod epoll;
