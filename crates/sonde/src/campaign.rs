@@ -24,7 +24,9 @@ use sonde_record::{
 };
 use sonde_stats::precision;
 use sonde_units::Span;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,8 +35,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Bed {
     /// What it is.
     pub site: Site,
-    /// Its agents.
-    pub fleet: Fleet,
+    /// Its agents, which beds of the same hosts share.
+    pub fleet: Rc<RefCell<Fleet>>,
+    /// Which of its hosts' networks this is; none is the one by which they reach each other.
+    pub way: Option<usize>,
     /// As it is stored.
     pub network: NetworkRecord,
     /// What the model takes for the smallest message, for the verdict.
@@ -266,11 +270,14 @@ impl<'a> Campaign<'a> {
     /// One launch, kept.
     fn launch(&mut self, number: usize, index: u64) -> Result<(), StoreError> {
         let block = self.blocks[number].clone();
-        let bed = &mut self.beds[block.site];
-        let hosts = bed.fleet.hosts().len();
+        let bed = &self.beds[block.site];
+        let shared = Rc::clone(&bed.fleet);
+        let mut fleet = shared.borrow_mut();
+        fleet.take_network(bed.way);
+        let hosts = fleet.hosts().len();
         let (src, dst) = pair(index, hosts);
         let name = |host: usize| {
-            bed.fleet
+            fleet
                 .hosts()
                 .get(host)
                 .map_or_else(String::new, |host| host.name.clone())
@@ -285,24 +292,24 @@ impl<'a> Campaign<'a> {
         ));
         let began_unix_ns = unix_ns();
         let began = Instant::now();
-        let lost = [src, dst].into_iter().find(|host| !bed.fleet.alive(*host));
+        let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
         let launched = match lost {
             Some(host) => Err(format!(
                 "{} was lost: {}",
                 name(host),
-                bed.fleet.loss(host).unwrap_or("it is gone")
+                fleet.loss(host).unwrap_or("it is gone")
             )),
-            None => bed
-                .fleet
+            None => fleet
                 .converse(&Ask {
                     terms: block.terms.clone(),
                     src,
                     dst,
                     one_way_ns: bed.one_way_ns,
-                    load: block.load,
+                    load: block.load.clone(),
                 })
                 .map_err(|error| error.to_string()),
         };
+        drop(fleet);
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut made = records(&block, index, &launched);
         for record in &mut made {
@@ -369,11 +376,14 @@ impl<'a> Campaign<'a> {
 
     fn write_end(&mut self, mut warnings: Vec<String>, state: RunState) -> Result<(), StoreError> {
         let id = self.run.head.id.clone();
-        for bed in self.beds.iter_mut() {
-            bed.fleet.resync();
-            // Some are found out only by measuring.
-            warnings.extend(bed.fleet.notes());
-            for host in bed.fleet.hosts() {
+        for bed in self.beds.iter() {
+            let mut fleet = bed.fleet.borrow_mut();
+            if bed.way.is_none_or(|way| way == 0) {
+                fleet.resync();
+                // Some are found out only by measuring.
+                warnings.extend(fleet.notes());
+            }
+            for host in fleet.hosts() {
                 if let Some(kept) = self
                     .run
                     .hosts
