@@ -484,7 +484,7 @@ fn left(bar: &ProgressBar, began: Instant) -> String {
 }
 
 /// Turns true with the first signal that ends a program; the second one ends it at once, and with it its labs and agents.
-fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+pub fn interruption() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 mod lab;
 mod layout;
+mod load;
 mod measure;
 mod model;
 mod networks;

@@ -423,6 +423,14 @@ pub fn size(text: &str) -> Result<u64, Failure> {
         })
 }
 
+/// The same for an option.
+///
+/// # Errors
+/// How sizes are written.
+pub fn size_text(text: &str) -> Result<u64, String> {
+    size(text).map_err(|failure| failure.to_string())
+}
+
 fn expand(
     text: &str,
     frame_payload: Option<u64>,
