@@ -117,7 +117,9 @@ impl Fleet {
                     fleet.agents.0.insert((host, Placement::Any), agent);
                 }
                 Err(error) => {
-                    fleet.notes.push(format!("{error}; the others are measured"));
+                    fleet
+                        .notes
+                        .push(format!("{error}; the others are measured"));
                     fleet.lose(host, error);
                 }
             }

@@ -58,7 +58,9 @@ impl Fleet {
                     .map(|state| networks::end(&choice.selector, &record.name, state));
                 match found.transpose() {
                     Ok(end) => ends.push(end),
-                    Err(why) => missing.push(format!("{} is not on {}: {why}", record.name, choice.name)),
+                    Err(why) => {
+                        missing.push(format!("{} is not on {}: {why}", record.name, choice.name))
+                    }
                 }
             }
             missing.extend(same_address(&choice.name, self.hosts(), &ends));
@@ -180,29 +182,44 @@ impl Fleet {
                 return Ok(());
             };
             let mut evidence = Vec::new();
-            let sides = ["src", "dst"].into_iter().zip(before.0.iter().zip(&after.0));
-            let musts = [Passed::of_src(&outcome.moved), Passed::of_dst(&outcome.moved)];
+            let sides = ["src", "dst"]
+                .into_iter()
+                .zip(before.0.iter().zip(&after.0));
+            let musts = [
+                Passed::of_src(&outcome.moved),
+                Passed::of_dst(&outcome.moved),
+            ];
             for (((side, (then, now)), (host, _)), must) in sides.zip(keys).zip(musts) {
                 let carried = Carried::between(then, now);
                 outcome.settings.extend(carried.settings(side));
                 let named = match self.own_end(host) {
                     Some(end) => {
-                        let judged = networks::judge(&self.hosts()[host].name, &end.interface, must, &carried);
+                        let judged = networks::judge(
+                            &self.hosts()[host].name,
+                            &end.interface,
+                            must,
+                            &carried,
+                        );
                         evidence.extend(judged.err());
                         Some(end.interface.clone())
                     }
                     None => carried.most().map(str::to_owned),
                 };
-                outcome.settings.extend(named.map(|name| (format!("{side}_interface"), name)));
+                outcome
+                    .settings
+                    .extend(named.map(|name| (format!("{side}_interface"), name)));
                 outcome
                     .settings
                     .insert(format!("{side}_address"), self.address_of(host).to_string());
             }
             if outcome.moved.datagrams > 0 {
-                let counts = [("sent", outcome.moved.datagrams), ("lost", outcome.moved.lost_datagrams)];
-                outcome
-                    .settings
-                    .extend(counts.map(|(name, count)| (format!("datagrams.{name}"), count.to_string())));
+                let counts = [
+                    ("sent", outcome.moved.datagrams),
+                    ("lost", outcome.moved.lost_datagrams),
+                ];
+                outcome.settings.extend(
+                    counts.map(|(name, count)| (format!("datagrams.{name}"), count.to_string())),
+                );
             }
             match (evidence.is_empty(), looks.next()) {
                 (true, _) => return Ok(()),
@@ -214,7 +231,9 @@ impl Fleet {
 
     fn astray(&self, ask: &Ask, evidence: &[String]) -> FleetError {
         let name = |host: usize| self.hosts()[host].name.clone();
-        let network = self.network.map_or("", |one| self.networks[one].name.as_str());
+        let network = self
+            .network
+            .map_or("", |one| self.networks[one].name.as_str());
         FleetError::at(
             &format!("{} and {}", name(ask.src), name(ask.dst)),
             format!("measure {network}"),
@@ -226,7 +245,8 @@ impl Fleet {
     /// Random digits that a load's datagrams must carry.
     pub(crate) fn token(&self) -> Result<String> {
         let mut random = [0; 16];
-        let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
+        let read =
+            std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
         read.map_err(|error| FleetError::of_all("draw a token", error, "mount /dev"))?;
         Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -249,7 +269,11 @@ impl Fleet {
     }
 
     /// Ends it, and adds what it was to the outcome.
-    pub(crate) fn unload(&mut self, traffic: &Traffic, outcome: Option<&mut Outcome>) -> Result<()> {
+    pub(crate) fn unload(
+        &mut self,
+        traffic: &Traffic,
+        outcome: Option<&mut Outcome>,
+    ) -> Result<()> {
         let report = self.end_load(traffic)?;
         if let Some(outcome) = outcome {
             outcome.settings.extend(self.load_settings(&report));
@@ -294,7 +318,9 @@ impl Fleet {
                 _ => (ask.src, ask.dst),
             });
         }
-        let streams = pairs.into_iter().map(|(src, dst)| self.stream(load, src, dst));
+        let streams = pairs
+            .into_iter()
+            .map(|(src, dst)| self.stream(load, src, dst));
         streams.collect()
     }
 
@@ -322,7 +348,11 @@ impl Fleet {
     pub fn stream(&self, load: &Load, src: usize, dst: usize) -> Result<Stream> {
         let facts = &self.hosts()[src].facts;
         let (interface, mtu, line) = match self.own_end(src) {
-            Some(end) => (Some(end.interface.clone()), Some(end.mtu_bytes), end.line_bps),
+            Some(end) => (
+                Some(end.interface.clone()),
+                Some(end.mtu_bytes),
+                end.line_bps,
+            ),
             None => (facts.interface.clone(), facts.mtu_bytes, facts.line_bps),
         };
         let name = &self.hosts()[src].name;
@@ -346,7 +376,9 @@ impl Fleet {
             return Err(FleetError::at(
                 name,
                 "load a link",
-                format!("frames of {frame} bytes cannot be sent by UDP with a load's own {least} bytes in them"),
+                format!(
+                    "frames of {frame} bytes cannot be sent by UDP with a load's own {least} bytes in them"
+                ),
                 "ask for 56 to 65535 bytes of layer 3",
             ));
         }
@@ -362,7 +394,11 @@ impl Fleet {
     }
 
     /// Ends the agents of a placement on some hosts.
-    pub(crate) fn end_agents(&mut self, hosts: &std::collections::BTreeSet<usize>, placement: Placement) {
+    pub(crate) fn end_agents(
+        &mut self,
+        hosts: &std::collections::BTreeSet<usize>,
+        placement: Placement,
+    ) {
         let mut ending: Vec<Agent> = hosts
             .iter()
             .filter_map(|host| self.agents.0.remove(&(*host, placement)))

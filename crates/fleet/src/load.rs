@@ -31,7 +31,9 @@ pub struct Load {
 /// A sentence that says how it is written.
 pub fn flow(text: &str) -> Result<(String, String), String> {
     let is_name = |name: &&str| !name.is_empty() && !name.contains(['>', '+', '=', ' ']);
-    let pair = text.split_once('>').filter(|(from, to)| is_name(from) && is_name(to) && from != to);
+    let pair = text
+        .split_once('>')
+        .filter(|(from, to)| is_name(from) && is_name(to) && from != to);
     let (from, to) = pair.ok_or_else(|| {
         format!("`{text}` is no flow: write the two hosts that it goes between, as in 'a>b'")
     })?;

@@ -97,7 +97,10 @@ impl FromStr for Selector {
             let (host, name) = word
                 .rsplit_once('/')
                 .ok_or_else(|| refuse("several interfaces are each written HOST/INTERFACE"))?;
-            let is_host = !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'=');
+            let is_host = !host.is_empty()
+                && host
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && byte != b'=');
             if !is_host || host.contains('/') {
                 return Err(refuse("a host's name stands before each `/`"));
             }
@@ -249,24 +252,39 @@ pub(crate) fn end(selector: &Selector, host: &str, state: &Interfaces) -> Result
                     has()
                 )),
                 Some((interface, address)) => Ok(with(interface, address)),
-                None => Err(format!("no interface has an address in {subnet}/{prefix}; {}", has())),
+                None => Err(format!(
+                    "no interface has an address in {subnet}/{prefix}; {}",
+                    has()
+                )),
             };
         }
         Selector::Interface(name) => name,
-        Selector::ByHost(names) => names
-            .get(host)
-            .ok_or_else(|| format!("the network names no interface for it: `{selector}`; {}", has()))?,
+        Selector::ByHost(names) => names.get(host).ok_or_else(|| {
+            format!(
+                "the network names no interface for it: `{selector}`; {}",
+                has()
+            )
+        })?,
     };
     let found = state.all.iter().find(|interface| interface.name == *name);
     let interface = found.ok_or_else(|| format!("there is no interface {name}; {}", has()))?;
     if !interface.running {
-        return Err(format!("its interface {name} does not work (no carrier, or down); {}", has()));
+        return Err(format!(
+            "its interface {name} does not work (no carrier, or down); {}",
+            has()
+        ));
     }
     let mut addresses = interface.addresses.iter().map(|(address, _)| *address);
-    let v4 = addresses.clone().find(|one| one.is_ipv4() && is_reachable(one));
+    let v4 = addresses
+        .clone()
+        .find(|one| one.is_ipv4() && is_reachable(one));
     let address = v4.or_else(|| addresses.find(is_reachable));
-    let address = address
-        .ok_or_else(|| format!("its interface {name} has no address that others can reach; {}", has()))?;
+    let address = address.ok_or_else(|| {
+        format!(
+            "its interface {name} has no address that others can reach; {}",
+            has()
+        )
+    })?;
     Ok(with(interface, address))
 }
 
@@ -342,7 +360,10 @@ impl Carried {
         for interface in &self.interfaces {
             for (name, count) in interface.counters.named() {
                 if count > 0 || name.ends_with("_bytes") {
-                    settings.insert(format!("{side}_if.{}.{name}", interface.name), count.to_string());
+                    settings.insert(
+                        format!("{side}_if.{}.{name}", interface.name),
+                        count.to_string(),
+                    );
                 }
             }
         }
@@ -355,7 +376,10 @@ impl Carried {
     /// The interface that carried most, both ways.
     pub(crate) fn most(&self) -> Option<&str> {
         let both = |one: &&Interface| one.counters.tx_bytes + one.counters.rx_bytes;
-        self.interfaces.iter().max_by_key(both).map(|one| one.name.as_str())
+        self.interfaces
+            .iter()
+            .max_by_key(both)
+            .map(|one| one.name.as_str())
     }
 }
 
@@ -363,7 +387,12 @@ impl Carried {
 ///
 /// # Errors
 /// What the interface carried of what must have passed, and what the others carried.
-pub(crate) fn judge(host: &str, named: &str, must: Passed, carried: &Carried) -> Result<(), String> {
+pub(crate) fn judge(
+    host: &str,
+    named: &str,
+    must: Passed,
+    carried: &Carried,
+) -> Result<(), String> {
     let of = |name: &str| {
         let found = carried.interfaces.iter().find(|one| one.name == name);
         found.map(|one| one.counters).unwrap_or_default()
@@ -373,10 +402,16 @@ pub(crate) fn judge(host: &str, named: &str, must: Passed, carried: &Carried) ->
     let short = |bytes: u64, must: u64| u128::from(bytes) < least(must);
     let mut wrong = Vec::new();
     if short(counted.tx_bytes, must.out) {
-        wrong.push(format!("sent {} of at least {} bytes", counted.tx_bytes, must.out));
+        wrong.push(format!(
+            "sent {} of at least {} bytes",
+            counted.tx_bytes, must.out
+        ));
     }
     if short(counted.rx_bytes, must.into) {
-        wrong.push(format!("received {} of at least {} bytes", counted.rx_bytes, must.into));
+        wrong.push(format!(
+            "received {} of at least {} bytes",
+            counted.rx_bytes, must.into
+        ));
     }
     if wrong.is_empty() {
         return Ok(());
@@ -385,7 +420,10 @@ pub(crate) fn judge(host: &str, named: &str, must: Passed, carried: &Carried) ->
     let others: Vec<String> = others
         .map(|one| {
             let counters = one.counters;
-            format!("{} sent {} and received {}", one.name, counters.tx_bytes, counters.rx_bytes)
+            format!(
+                "{} sent {} and received {}",
+                one.name, counters.tx_bytes, counters.rx_bytes
+            )
         })
         .collect();
     let beside = match others.is_empty() {
@@ -394,7 +432,9 @@ pub(crate) fn judge(host: &str, named: &str, must: Passed, carried: &Carried) ->
     };
     let same = carried.most() == Some("lo");
     let hint = match same {
-        true => "; the two hosts are one machine, whose own bytes pass its loopback: name two machines",
+        true => {
+            "; the two hosts are one machine, whose own bytes pass its loopback: name two machines"
+        }
         false => "",
     };
     Err(format!(
@@ -446,7 +486,8 @@ mod tests {
     fn interfaces_are_selected() {
         let end = |text: &str| {
             let selector: Selector = text.parse().unwrap();
-            super::end(&selector, "h1", &state()).map(|end| (end.interface, end.address.to_string()))
+            super::end(&selector, "h1", &state())
+                .map(|end| (end.interface, end.address.to_string()))
         };
         let is = |name: &str, address: &str| Ok((name.to_owned(), address.to_owned()));
         assert_eq!(end("ib0"), is("ib0", "10.9.1.1"));
@@ -456,7 +497,10 @@ mod tests {
         assert_eq!(end("10.9.0.77/24"), is("eth0", "10.9.0.1"));
         assert_eq!(end("fd00::/64"), is("ib0", "fd00::1"));
         for (text, says) in [
-            ("ib1", "no interface ib1; it has lo (127.0.0.1/8 ::1/128), eth0"),
+            (
+                "ib1",
+                "no interface ib1; it has lo (127.0.0.1/8 ::1/128), eth0",
+            ),
             ("eth2", "eth2 does not work"),
             ("10.7.0.0/16", "eth2 in 10.7.0.0/16 does not work"),
             ("10.8.0.0/24", "no interface has an address in 10.8.0.0/24"),
@@ -465,7 +509,10 @@ mod tests {
             ("h2/eth0", "names no interface for it"),
         ] {
             let said = end(text).unwrap_err();
-            assert!(said.contains(says) && said.contains("it has"), "{text}: {said}");
+            assert!(
+                said.contains(says) && said.contains("it has"),
+                "{text}: {said}"
+            );
         }
     }
 
@@ -483,7 +530,10 @@ mod tests {
             ("ib=/ib0,h2/ib1", "before each"),
         ] {
             let error = text.parse::<Choice>().unwrap_err().to_string();
-            assert!(error.contains(says) && error.contains("ib=ib0"), "{text}: {error}");
+            assert!(
+                error.contains(says) && error.contains("ib=ib0"),
+                "{text}: {error}"
+            );
         }
     }
 
@@ -533,7 +583,10 @@ mod tests {
         assert_eq!((must.out, must.into), (128_000, 128_000));
         let judged = |bytes: &[(&str, u64, u64)]| judge("h1", "ib0", must, &carried(bytes));
         // Headers of Ethernet come on top; what others do elsewhere is no matter.
-        assert_eq!(judged(&[("ib0", 142_000, 142_000), ("eth0", 9_000_000, 4_000)]), Ok(()));
+        assert_eq!(
+            judged(&[("ib0", 142_000, 142_000), ("eth0", 9_000_000, 4_000)]),
+            Ok(())
+        );
         assert_eq!(judged(&[("ib0", 121_700, 121_700)]), Ok(()));
         let said = judged(&[("eth0", 142_000, 142_000), ("ib0", 42, 0)]).unwrap_err();
         assert_eq!(
@@ -543,8 +596,15 @@ mod tests {
         );
         // One direction alone: the answers came back by another interface.
         let said = judged(&[("ib0", 142_000, 100), ("eth0", 0, 142_000)]).unwrap_err();
-        assert!(said.starts_with("on h1 the interface ib0 received 100 of"), "{said}");
-        assert!(judged(&[("lo", 284_000, 284_000)]).unwrap_err().contains("one machine"));
+        assert!(
+            said.starts_with("on h1 the interface ib0 received 100 of"),
+            "{said}"
+        );
+        assert!(
+            judged(&[("lo", 284_000, 284_000)])
+                .unwrap_err()
+                .contains("one machine")
+        );
         assert!(judged(&[]).unwrap_err().contains("no other interface"));
         // A stream's answers are not counted on; of datagrams only those that came must have come in.
         let stream = Moved {

@@ -21,7 +21,7 @@ use crate::networks::{self, Carried};
 use crate::placement::Placement;
 
 /// An agent answers within this, a flow that waits for its last batch included.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// What was sent last has come after this.
 const DRAIN: Duration = Duration::from_millis(150);
 /// The part of what was planned below which a load is not what was wanted.
@@ -192,12 +192,13 @@ impl Fleet {
                 traffic.before.insert(host, state);
             }
             let promised = traffic.streams.iter().zip(0..);
-            let promised = promised
-                .filter(|(stream, _)| stream.dst == host)
-                .map(|(stream, number)| Promised {
-                    number,
-                    size_bytes: stream.size_bytes as u32,
-                });
+            let promised =
+                promised
+                    .filter(|(stream, _)| stream.dst == host)
+                    .map(|(stream, number)| Promised {
+                        number,
+                        size_bytes: stream.size_bytes as u32,
+                    });
             let order = Order {
                 token: token.clone(),
                 bind: self.address_of(host),
@@ -214,9 +215,8 @@ impl Fleet {
         }
         for host in traffic.hosts.clone() {
             let all = traffic.streams.iter().zip(&traffic.units_ps).zip(0..);
-            let flows = all
-                .filter(|((stream, _), _)| stream.src == host)
-                .map(|((stream, unit_ps), number)| LoadFlow {
+            let flows = all.filter(|((stream, _), _)| stream.src == host).map(
+                |((stream, unit_ps), number)| LoadFlow {
                     number,
                     to: sinks[&stream.dst],
                     size_bytes: stream.size_bytes as u32,
@@ -225,7 +225,8 @@ impl Fleet {
                     unit_ps: *unit_ps,
                     seed: seed.wrapping_add(u64::from(number)),
                     lasts_ns: nanos(lasts),
-                });
+                },
+            );
             let flows: Vec<LoadFlow> = flows.collect();
             if !flows.is_empty() {
                 self.steer(host, Steer::Begin { flows })?;
@@ -283,9 +284,16 @@ impl Fleet {
             let name = self.hosts()[*host].name.clone();
             let carried = Carried::between(before, &after);
             for (key, count) in carried.settings("at") {
-                let is_loss = ["dropped", "missed", "rcvbuf_errors", "sndbuf_errors", "rx_errors", "tx_errors"]
-                    .iter()
-                    .any(|word| key.ends_with(word));
+                // What the sender's socket refused is sent again, and no loss.
+                let is_loss = [
+                    "dropped",
+                    "missed",
+                    "rcvbuf_errors",
+                    "rx_errors",
+                    "tx_errors",
+                ]
+                .iter()
+                .any(|word| key.ends_with(word));
                 if is_loss {
                     let key = key.trim_start_matches("at_").trim_start_matches("if.");
                     remarks.push(format!("{name}: {key} {count}"));
@@ -304,7 +312,10 @@ impl Fleet {
                 continue;
             };
             if let Err(evidence) = networks::judge(&name, &end.interface, must, &carried) {
-                remarks.push(format!("the load did not go where it should: {evidence}; {}", networks::WAYS));
+                remarks.push(format!(
+                    "the load did not go where it should: {evidence}; {}",
+                    networks::WAYS
+                ));
             }
         }
         remarks
@@ -318,7 +329,13 @@ impl Fleet {
     }
 
     fn ask_load(&mut self, host: usize, request: &Request) -> Result<Answer> {
-        let asked = self.ask(host, Placement::Load, request, "what the load does", PATIENCE);
+        let asked = self.ask(
+            host,
+            Placement::Load,
+            request,
+            "what the load does",
+            PATIENCE,
+        );
         asked.map_err(|error| {
             let name = &self.hosts()[host].name;
             FleetError::at(name, "make a load", &error, error.remedy())
@@ -343,7 +360,13 @@ impl Fleet {
 fn report(traffic: &Traffic, counts: &BTreeMap<usize, LoadCounts>) -> TrafficReport {
     let all = traffic.streams.iter().zip(&traffic.units_ps).zip(0..);
     let streams = all.map(|((stream, unit_ps), number)| {
-        StreamReport::of(stream, *unit_ps, number, &counts[&stream.src], &counts[&stream.dst])
+        StreamReport::of(
+            stream,
+            *unit_ps,
+            number,
+            &counts[&stream.src],
+            &counts[&stream.dst],
+        )
     });
     TrafficReport {
         streams: streams.collect(),
@@ -400,7 +423,10 @@ mod tests {
         assert!(!lost.is_reached() && lost.limit.is_none());
         assert!((lost.received_share - 0.4922).abs() < 1e-3);
         let slow = told(30_000, 30_000, 0).limit.unwrap();
-        assert!(slow.contains("CPU was the limit") && slow.contains("7.0 ms"), "{slow}");
+        assert!(
+            slow.contains("CPU was the limit") && slow.contains("7.0 ms"),
+            "{slow}"
+        );
         let full = told(30_000, 30_000, 400_000_000).limit.unwrap();
         assert!(full.contains("no room for 40 %"), "{full}");
     }

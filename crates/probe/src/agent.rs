@@ -23,8 +23,8 @@ use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, interfaces, load, serve,
-    startup, stream, trips,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, interfaces, load,
+    serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].

@@ -173,11 +173,15 @@ mod tests {
             found.expect("every namespace has one").clone()
         };
         let sent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        sent.send_to(&[0; 1_000], sent.local_addr().unwrap()).unwrap();
+        sent.send_to(&[0; 1_000], sent.local_addr().unwrap())
+            .unwrap();
         let after = lo(&here().unwrap());
         assert!(after.addresses.contains(&("127.0.0.1".parse().unwrap(), 8)));
         let counted = after.counters.since(&lo(&before).counters);
-        assert!(counted.tx_bytes >= 1_028 && counted.rx_bytes >= 1_028, "{counted:?}");
+        assert!(
+            counted.tx_bytes >= 1_028 && counted.rx_bytes >= 1_028,
+            "{counted:?}"
+        );
         assert!(before.udp.contains_key("rcvbuf_errors"));
     }
 

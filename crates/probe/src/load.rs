@@ -122,7 +122,10 @@ impl LoadFlow {
         let range = HEADER_BYTES as u32..=SIZE_BYTES_MAX;
         if !range.contains(&self.size_bytes) {
             return refuse(
-                format!("datagrams of {} bytes cannot be told apart", self.size_bytes),
+                format!(
+                    "datagrams of {} bytes cannot be told apart",
+                    self.size_bytes
+                ),
                 "ask for 28 to 65,507 bytes",
             );
         }
@@ -306,7 +309,12 @@ mod tests {
     fn tokens_are_hexadecimal() {
         let bytes = token_bytes("000102030405060708090a0b0c0d0eff").unwrap();
         assert_eq!((bytes[1], bytes[15]), (1, 255));
-        for bad in ["", "0", "zz0102030405060708090a0b0c0d0eff", "äääääääääääääääää"] {
+        for bad in [
+            "",
+            "0",
+            "zz0102030405060708090a0b0c0d0eff",
+            "äääääääääääääääää",
+        ] {
             assert!(token_bytes(bad).is_err(), "{bad}");
         }
     }

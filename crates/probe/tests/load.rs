@@ -73,16 +73,28 @@ fn what_is_planned_is_sent_and_received() {
         std::thread::sleep(Duration::from_millis(100));
         let end = steer(&mut to.link, Steer::End {});
         assert_eq!(steer(&mut from.link, Steer::End {}).sent[0].sent, sent.sent);
-        assert!(sent.sent > 0 && sent.sent <= sent.planned, "{law}: {sent:?}");
+        assert!(
+            sent.sent > 0 && sent.sent <= sent.planned,
+            "{law}: {sent:?}"
+        );
         assert_eq!(end.refused, 20);
         let received = end.received[0];
-        assert!(received.received <= sent.sent && received.again == 0, "{law}: {received:?} of {sent:?}");
+        assert!(
+            received.received <= sent.sent && received.again == 0,
+            "{law}: {received:?} of {sent:?}"
+        );
         // However late a busy machine lets the sender in: what is late is sent all the same.
         assert!(sent.sent * 10 >= sent.planned * 9, "{law}: {sent:?}");
-        assert!(received.received * 10 >= sent.sent * 9, "{law}: {received:?} of {sent:?}");
+        assert!(
+            received.received * 10 >= sent.sent * 9,
+            "{law}: {received:?} of {sent:?}"
+        );
         // Both agents can be used again.
         from.link.send(&Request::Clock {}).unwrap();
-        assert!(matches!(from.link.answer("its clock", PATIENCE), Ok(Answer::Clock { .. })));
+        assert!(matches!(
+            from.link.answer("its clock", PATIENCE),
+            Ok(Answer::Clock { .. })
+        ));
     }
 }
 
@@ -99,7 +111,12 @@ fn a_load_ends_with_its_orchestrator() {
         lasts_ns: 3_600_000_000_000,
         ..flow(port, "constant")
     };
-    steer(&mut from.link, Steer::Begin { flows: vec![forever] });
+    steer(
+        &mut from.link,
+        Steer::Begin {
+            flows: vec![forever],
+        },
+    );
     // The end of its input ends the agent and the worker below it.
     drop(from);
     std::thread::sleep(Duration::from_millis(300));

@@ -8,6 +8,7 @@
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+use crate::events::{self, Event};
 use crate::failure::Failure;
 use crate::layout::{Block, Site};
 use crate::model::Bounds;
@@ -60,6 +61,8 @@ pub struct Campaign<'a> {
     models: BTreeMap<String, Vec<(String, String)>>,
     bar: ProgressBar,
     began: Instant,
+    /// Tell each launch's rows on standard output.
+    pub streams: bool,
 }
 
 /// How a campaign ended.
@@ -117,6 +120,7 @@ impl<'a> Campaign<'a> {
             models: BTreeMap::new(),
             bar: ProgressBar::hidden(),
             began: Instant::now(),
+            streams: false,
         };
         let left: u64 = campaign
             .blocks
@@ -319,6 +323,13 @@ impl<'a> Campaign<'a> {
             (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }
         self.keep(made)?;
+        if self.streams {
+            for row in events::rows(&self.run, &block.cells) {
+                let row = Box::new(row);
+                // Who does not listen any more still has it in the store.
+                drop(Event::Row { launch: index, row }.say());
+            }
+        }
         if let Err(text) = launched {
             let text = format!(
                 "{} {} {}: launch {} from {src_name} to {dst_name} failed: {text}",

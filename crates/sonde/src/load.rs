@@ -3,7 +3,7 @@
 //! Model:   agents send and count ([`sonde_fleet::Traffic`]); this begins and ends them, and says what was reached. A share is
 //!          of a link's line rate, and counts what Ethernet, IP and UDP add to each datagram. What is reached is what came;
 //!          it is judged against what the law planned in that time, of which at least 95 % must have come. When this command
-//!          dies its agents end with it; should the connection to a host break, its load ends after ten seconds.
+//!          dies its agents end with it; should the connection to a host break, its load ends after twenty seconds.
 //! Units:   shares of the link; bits a second on the line, headers and gaps included.
 //! Checked: `tests/lab_nets.rs`; `tables_have_what_was_wanted_beside_what_came`.
 
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// So often the load is asked how far it is.
 const TOLD: Duration = Duration::from_secs(1);
 /// A load that nobody asks for so long ends.
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(20);
 /// A wait for the end is cut into these, so that an interrupt is seen.
 const PIECE: Duration = Duration::from_millis(50);
 
@@ -133,7 +133,10 @@ impl Task {
     /// A lab whose hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.
     fn lab(&mut self, program: &Path) -> Result<Fleet, Failure> {
         let mut options = LabOptions::of_hosts(self.hosts.clone());
-        options.networks.splice(.., self.network.clone().or(options.networks.first().cloned()));
+        options.networks.splice(
+            ..,
+            self.network.clone().or(options.networks.first().cloned()),
+        );
         let config = options.config()?;
         // A TAP's own rate is an invention: it is the model's that counts.
         self.load.of = self.load.of.or(config.network.line.rate);
@@ -154,7 +157,9 @@ impl Task {
             if let Some(lost) = [*src, *dst].into_iter().find(|host| !fleet.alive(*host)) {
                 let name = &fleet.hosts()[lost].name;
                 let why = fleet.loss(lost).unwrap_or("it is gone");
-                return Err(Failure::cannot(format!("{name} cannot take part in the load: {why}")));
+                return Err(Failure::cannot(format!(
+                    "{name} cannot take part in the load: {why}"
+                )));
             }
         }
         let streams = pairs
@@ -176,7 +181,10 @@ impl Task {
                 eprintln!("sonde: {way}: {limit}");
             } else if !one.is_reached() {
                 let lost = one.sent.saturating_sub(one.received);
-                eprintln!("sonde: {way}: {lost} of {} datagrams did not come", one.sent);
+                eprintln!(
+                    "sonde: {way}: {lost} of {} datagrams did not come",
+                    one.sent
+                );
             }
         }
         for remark in &report.remarks {
@@ -215,7 +223,11 @@ fn progress(report: &TrafficReport, past: Duration, lasts: Duration) {
         .iter()
         .map(|one| format!("{:.3}", one.received_share))
         .collect();
-    let (begin, end) = if terminal { ("\r", "\x1b[K") } else { ("sonde: ", "\n") };
+    let (begin, end) = if terminal {
+        ("\r", "\x1b[K")
+    } else {
+        ("sonde: ", "\n")
+    };
     // Ten lines are enough of a file.
     let every = (lasts.as_secs() / 10).max(1);
     if terminal || past.as_secs() % every == 0 {
@@ -235,7 +247,11 @@ fn table(report: &TrafficReport, names: &[String]) -> String {
     let lines = report.streams.iter().map(|one| {
         let (part, of) = one.stream.rho.parts();
         let share = |value: f64| format!("{value:.4}");
-        let verdict = if one.is_reached() { "reached" } else { "missed" };
+        let verdict = if one.is_reached() {
+            "reached"
+        } else {
+            "missed"
+        };
         vec![
             way(&one.stream, names),
             share(part as f64 / of as f64),
@@ -354,7 +370,10 @@ mod tests {
             assert!(table.contains(word), "{word}: {table}");
         }
         let json = serde_json::to_value(document(&report, &names)).unwrap();
-        assert_eq!((&json["flows"][0]["lost"], &json["flows"][0]["reached"]), (&7_530.into(), &false.into()));
+        assert_eq!(
+            (&json["flows"][0]["lost"], &json["flows"][0]["reached"]),
+            (&7_530.into(), &false.into())
+        );
         assert!(announced(&stream, &names).starts_with("a>c: 0.6 of 1Gbit, on-off:20, 1472 B"));
     }
 }

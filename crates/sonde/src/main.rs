@@ -10,6 +10,7 @@ mod campaign;
 mod check;
 mod cli;
 mod doctor;
+mod events;
 mod failure;
 mod lab;
 mod layout;

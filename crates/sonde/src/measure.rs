@@ -6,6 +6,7 @@
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
 use crate::campaign::{Bed, Campaign, End, unix_ns};
+use crate::events::Event;
 use crate::failure::{self, Failure};
 use crate::layout::{self, Block, Site};
 use crate::model;
@@ -35,6 +36,8 @@ pub struct Task {
     pub resume: Option<String>,
     /// Print JSON.
     pub json: bool,
+    /// Print each event of the run as a line of JSON when it happens.
+    pub json_stream: bool,
     /// Print every row instead of the assessment, and write no report.
     pub rows: bool,
     /// Exit with 1 where the emulation was not true, or an interval not reached.
@@ -71,6 +74,10 @@ impl Task {
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut beds, blocks, &self.plan.repeat)?;
+        campaign.streams = self.json_stream;
+        if self.json_stream {
+            Event::start(&campaign.run).say()?;
+        }
         let end = campaign.measure()?;
         let (run, kept) = campaign.end(warnings);
         for bed in beds {
@@ -139,8 +146,7 @@ impl Task {
                     all: self.strict,
                     ..SshOptions::default()
                 };
-                let fleet =
-                    Fleet::ssh(&program, &targets, &options).map_err(Failure::cannot)?;
+                let fleet = Fleet::ssh(&program, &targets, &options).map_err(Failure::cannot)?;
                 beds.extend(self.of_hosts(fleet)?);
             }
         }
@@ -277,7 +283,11 @@ impl Task {
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
         document.warnings.extend(wide.clone());
         document.warnings.extend(unmet.iter().cloned());
-        if self.json {
+        if self.json_stream {
+            for warning in &document.warnings {
+                Event::Warning { text: warning }.say()?;
+            }
+        } else if self.json {
             println!(
                 "{}",
                 serde_json::to_string_pretty(&document).map_err(Failure::cannot)?
@@ -310,7 +320,12 @@ impl Task {
             run.head.id,
             self.out.join("sonde.db").display()
         );
-        Ok(self.code(run, &rows, unmet.is_empty(), wide.is_none()))
+        let code = self.code(run, &rows, unmet.is_empty(), wide.is_none());
+        if self.json_stream {
+            let (run, missing) = (run.head.id.as_str(), run.missing().len());
+            Event::End { run, missing, code }.say()?;
+        }
+        Ok(code)
     }
 
     fn code(&self, run: &Run, rows: &[ResultRow], met: bool, precise: bool) -> i32 {
@@ -375,7 +390,11 @@ impl Task {
             });
         }
         if testbed.kind == Kind::Hosts {
-            let names = self.plan.networks.iter().map(|network| network.name.as_str());
+            let names = self
+                .plan
+                .networks
+                .iter()
+                .map(|network| network.name.as_str());
             let mut names: Vec<&str> = names.collect();
             if names.is_empty() {
                 names.push(REAL);
@@ -439,7 +458,11 @@ impl Bed {
     /// One of the networks by which real hosts are joined.
     fn of_network(fleet: &Rc<RefCell<Fleet>>, way: usize, network: &Joined) -> Self {
         let (mtu, line) = (network.mtu_bytes(), network.line_bps());
-        let ends = network.ends.iter().flatten().map(|end| end.interface.as_str());
+        let ends = network
+            .ends
+            .iter()
+            .flatten()
+            .map(|end| end.interface.as_str());
         let interfaces: BTreeSet<&str> = ends.collect();
         let interfaces: Vec<&str> = interfaces.into_iter().collect();
         let summary = format!("the hosts' interfaces {}", interfaces.join(", "));

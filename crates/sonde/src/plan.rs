@@ -515,9 +515,7 @@ impl Plan {
         }
         let floors = testbed.kind == Kind::Lab;
         let networks = match testbed.kind {
-            Kind::Lab => NETWORKS
-                .map(NetworkPlan::lab)
-                .to_vec(),
+            Kind::Lab => NETWORKS.map(NetworkPlan::lab).to_vec(),
             Kind::Local | Kind::Hosts => Vec::new(),
         };
         Self {
@@ -700,15 +698,33 @@ mod tests {
         assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
         assert_eq!(plan.networks[1].interface.as_deref(), Some("a/ib0,b/ib1"));
         plan.networks[0] = NetworkPlan::of(Kind::Hosts, "eth0");
-        assert!(plan.check().unwrap_err().to_string().contains("NAME=INTERFACE"));
+        assert!(
+            plan.check()
+                .unwrap_err()
+                .to_string()
+                .contains("NAME=INTERFACE")
+        );
         let mut lab = Plan::assess(testbed(Kind::Lab), Effort::Quick);
         // Knobs have a `=` of their own.
-        assert_eq!(NetworkPlan::of(Kind::Lab, "wire:delay=1ms").name, "wire:delay=1ms");
+        assert_eq!(
+            NetworkPlan::of(Kind::Lab, "wire:delay=1ms").name,
+            "wire:delay=1ms"
+        );
         lab.loads.clone_from(&plan.loads);
-        assert!(lab.check().unwrap_err().to_string().contains("`of` and `flow`"));
+        assert!(
+            lab.check()
+                .unwrap_err()
+                .to_string()
+                .contains("`of` and `flow`")
+        );
         lab.loads.clear();
         lab.networks[0].interface = Some("eth0".into());
-        assert!(lab.check().unwrap_err().to_string().contains("no `interface`"));
+        assert!(
+            lab.check()
+                .unwrap_err()
+                .to_string()
+                .contains("no `interface`")
+        );
         let mut local = Plan::assess(testbed(Kind::Local), Effort::Quick);
         local.networks = plan.networks;
         assert!(local.check().unwrap_err().to_string().contains("loopback"));

@@ -153,7 +153,11 @@ impl LabOptions {
 
     /// Puts load and script into the network, whose own they become.
     fn schedule(&self, network: &mut NetworkSpec) -> Result<(), Failure> {
-        if let Some(load) = self.load.as_ref().filter(|load| load.of.is_some() || !load.flows.is_empty()) {
+        if let Some(load) = self
+            .load
+            .as_ref()
+            .filter(|load| load.of.is_some() || !load.flows.is_empty())
+        {
             return Err(Failure::usage(format!(
                 "the load `{load}` names a rate or hosts: in the lab it comes from elsewhere; leave `of` and `flow` out"
             )));

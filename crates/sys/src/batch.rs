@@ -110,7 +110,11 @@ mod tests {
         let mut sizes = [0; BATCH_MAX];
         let count = recv(&to, &mut into, &mut sizes).unwrap();
         assert_eq!(count, BATCH_MAX);
-        assert_eq!((sizes[0], sizes[40]), (1, 41), "the true size of what was cut");
+        assert_eq!(
+            (sizes[0], sizes[40]),
+            (1, 41),
+            "the true size of what was cut"
+        );
         assert_eq!((space[0][0], space[40][31]), (1, 41));
         let mut into: Vec<&mut [u8]> = space.iter_mut().map(|one| &mut one[..]).collect();
         assert_eq!(recv(&to, &mut into, &mut sizes), Err(Errno::AGAIN));

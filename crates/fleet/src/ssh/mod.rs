@@ -128,7 +128,9 @@ impl Remote {
         };
         let mut agents = Vec::new();
         for (host, called) in remote.call_all().into_iter().enumerate() {
-            agents.push(called.and_then(|(agent, address)| remote.learn(host, address).map(|()| agent)));
+            agents.push(
+                called.and_then(|(agent, address)| remote.learn(host, address).map(|()| agent)),
+            );
         }
         let there = agents.iter().filter(|agent| agent.is_ok()).count();
         if there == agents.len() || (there >= HOSTS_MIN && !options.all) {

@@ -125,7 +125,8 @@ impl Flow {
             if self.waiting == 0 {
                 self.first_due_ps = due_ps;
             }
-            self.buffers[self.waiting][20..HEADER_BYTES].copy_from_slice(&self.number.to_be_bytes());
+            self.buffers[self.waiting][20..HEADER_BYTES]
+                .copy_from_slice(&self.number.to_be_bytes());
             self.number += 1;
             self.waiting += 1;
         }
@@ -146,7 +147,10 @@ impl Flow {
         self.counts.lag_ns = now_ns.saturating_sub(self.first_due_ps / PS);
         self.counts.lag_ns_max = self.counts.lag_ns_max.max(self.counts.lag_ns);
         let waiting = self.waiting;
-        let mut out: Vec<&mut [u8]> = self.buffers[..waiting].iter_mut().map(|one| &mut one[..]).collect();
+        let mut out: Vec<&mut [u8]> = self.buffers[..waiting]
+            .iter_mut()
+            .map(|one| &mut one[..])
+            .collect();
         match batch::send(&self.socket, &mut out) {
             Ok(sent) => {
                 if let Some(since_ns) = self.blocked_since_ns.take() {
@@ -270,7 +274,11 @@ fn run(mut flows: Vec<Flow>, told: &Mutex<Told>, halt: &AtomicBool, spins: bool)
 
 fn wait_until(begin_ns: u64, until_ns: u64, spins: bool) {
     let until_ns = begin_ns + until_ns;
-    let asleep_ns = if spins { until_ns - WATCH_NS.min(until_ns) } else { until_ns };
+    let asleep_ns = if spins {
+        until_ns - WATCH_NS.min(until_ns)
+    } else {
+        until_ns
+    };
     if monotonic_ns() < asleep_ns {
         sleep_until_ns(asleep_ns);
     }

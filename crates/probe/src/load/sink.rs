@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn only_promised_datagrams_count() {
-        let promised = [(1, 100), (4, 200)].map(|(number, size_bytes)| Promised { number, size_bytes });
+        let promised =
+            [(1, 100), (4, 200)].map(|(number, size_bytes)| Promised { number, size_bytes });
         let mut judge = Judge::new([7; 16], &promised);
         judge.take(&datagram(7, 1, 0), 100);
         judge.take(&datagram(7, 4, 0), 200);

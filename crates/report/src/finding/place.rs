@@ -2,8 +2,8 @@
 //!
 //! Model:   `datagram-loss-place`: as `datagram-loss`, where the hosts' counters were read around each launch. Of the datagrams
 //!          that a stream lost, the receiver's sockets had no room for `RcvbufErrors`; its interface had none for rx_missed (its
-//!          ring) and rx_dropped (its host), and found rx_errors broken; the sender's queueing discipline, device or socket
-//!          had none for queue_dropped, tx_dropped and SndbufErrors. The rest was lost on the way. The counters are of the
+//!          ring) and rx_dropped (its host), and found rx_errors broken; the sender's queueing discipline or device
+//!          had none for queue_dropped and tx_dropped (SndbufErrors are calls that were told so and sent again). The rest was lost on the way. The counters are of the
 //!          whole host: each takes at most what is left of the loss, the receiver's first, since what is counted there had
 //!          come so far.
 //! Source:  Documentation/networking/statistics.rst; RFC 4113 for UDP's counters. Threshold as for `datagram-loss`.
@@ -33,7 +33,7 @@ const PLACES: [(&str, &str); 4] = [
         "lengthen its ring (`ethtool -G IF rx N`) and net.core.netdev_max_backlog, and spread its interrupts over CPUs",
     ),
     (
-        "at the sender's queue (queueing discipline, tx_dropped, UdpSndbufErrors)",
+        "at the sender's queue (queueing discipline, tx_dropped)",
         "lengthen the sender's queue (`ip link set IF txqueuelen N`) or send at a pace",
     ),
     (
@@ -64,7 +64,7 @@ fn counted(settings: &BTreeMap<String, String>) -> [u64; 4] {
     [
         number("dst_udp.rcvbuf_errors".into()),
         at("dst", &["rx_missed", "rx_dropped"]),
-        at("src", &["queue_dropped", "tx_dropped"]) + number("src_udp.sndbuf_errors".into()),
+        at("src", &["queue_dropped", "tx_dropped"]),
         at("dst", &["rx_errors"]),
     ]
 }
@@ -145,28 +145,60 @@ mod tests {
     #[test]
     fn the_largest_place_is_named() {
         let with = |more: &[(&str, &str)]| found(&[&OF[..], more].concat()).unwrap();
-        let socket = with(&[("dst_udp.rcvbuf_errors", "980"), ("dst_if.eth1.rx_missed", "5")]);
+        let socket = with(&[
+            ("dst_udp.rcvbuf_errors", "980"),
+            ("dst_if.eth1.rx_missed", "5"),
+        ]);
         assert!(
-            socket.sentence.contains("98.0 % at the receiver's socket (UdpRcvbufErrors); 1.5 % on the way"),
+            socket
+                .sentence
+                .contains("98.0 % at the receiver's socket (UdpRcvbufErrors); 1.5 % on the way"),
             "{}",
             socket.sentence
         );
         assert!(socket.remedy.unwrap().contains("rmem_max"));
-        let ring = with(&[("dst_if.eth1.rx_missed", "900"), ("dst_if.eth0.rx_missed", "77")]);
-        assert!(ring.sentence.contains("90.0 % at the receiver's interface"), "{}", ring.sentence);
+        let ring = with(&[
+            ("dst_if.eth1.rx_missed", "900"),
+            ("dst_if.eth0.rx_missed", "77"),
+        ]);
+        assert!(
+            ring.sentence.contains("90.0 % at the receiver's interface"),
+            "{}",
+            ring.sentence
+        );
         assert!(ring.remedy.unwrap().contains("ethtool -G"));
-        let queue = with(&[("src_if.eth0.queue_dropped", "700"), ("src_udp.sndbuf_errors", "300")]);
-        assert!(queue.sentence.contains("100.0 % at the sender's queue"), "{}", queue.sentence);
+        let queue = with(&[
+            ("src_if.eth0.queue_dropped", "700"),
+            ("src_if.eth0.tx_dropped", "300"),
+        ]);
+        assert!(
+            queue.sentence.contains("100.0 % at the sender's queue"),
+            "{}",
+            queue.sentence
+        );
         let way = with(&[]);
-        assert!(way.sentence.contains("100.0 % on the way: no counter"), "{}", way.sentence);
+        assert!(
+            way.sentence.contains("100.0 % on the way: no counter"),
+            "{}",
+            way.sentence
+        );
         assert_eq!(way.severity, Severity::Advice);
     }
 
     #[test]
     fn the_counters_of_others_take_no_more_than_was_lost() {
-        let more = [("dst_udp.rcvbuf_errors", "99999"), ("src_if.eth0.tx_dropped", "5000")];
+        let more = [
+            ("dst_udp.rcvbuf_errors", "99999"),
+            ("src_if.eth0.tx_dropped", "5000"),
+        ];
         let finding = found(&[&OF[..], &more[..]].concat()).unwrap();
-        assert!(finding.sentence.contains("lost: 100.0 % at the receiver's socket"), "{}", finding.sentence);
+        assert!(
+            finding
+                .sentence
+                .contains("lost: 100.0 % at the receiver's socket"),
+            "{}",
+            finding.sentence
+        );
         assert!(!finding.sentence.contains("sender"), "{}", finding.sentence);
     }
 

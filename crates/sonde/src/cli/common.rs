@@ -46,6 +46,9 @@ pub struct Common {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print each event as a line of JSON when it happens: start, row (after each launch, as it stands), warning, end.
+    #[arg(long, conflicts_with = "json")]
+    pub json_stream: bool,
     /// Exit with 1 also where the emulation was not true to the model or an interval is too wide.
     #[arg(long)]
     pub strict: bool,
@@ -165,6 +168,7 @@ impl Common {
             out: self.out,
             resume: self.resume,
             json: self.json,
+            json_stream: self.json_stream,
             rows,
             strict: self.strict,
             dry_run: self.dry_run,
