@@ -161,6 +161,16 @@ impl Fleet {
         seed: u64,
     ) -> Result<Traffic> {
         let hosts: BTreeSet<usize> = streams.iter().flat_map(|one| [one.src, one.dst]).collect();
+        if let Some(lost) = hosts.iter().copied().find(|host| !self.alive(*host)) {
+            let why = self.loss(lost).unwrap_or("it is gone").to_owned();
+            let name = &self.hosts()[lost].name;
+            return Err(FleetError::at(
+                name,
+                "make a load",
+                why,
+                "let the load go between other hosts",
+            ));
+        }
         let is_v6 = |host: usize| self.address_of(host).is_ipv6();
         let units_ps = streams.iter().map(|one| one.unit_ps(is_v6(one.dst)));
         let mut traffic = Traffic {

