@@ -3,6 +3,7 @@
 //! Units:   buffer sizes are usable bytes: half of what Linux reports, which counts its own bookkeeping.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Options {
     pub method: Method,
     /// What else is set.
     pub knobs: Knobs,
+    /// The address that the connecting side sends from; `None` leaves the choice to its routes.
+    pub source: Option<IpAddr>,
 }
 
 impl Options {
@@ -52,6 +55,7 @@ impl Options {
             patience: Duration::from_secs(10),
             method: Method::Plain,
             knobs: Knobs::default(),
+            source: None,
         }
     }
 

@@ -16,7 +16,9 @@ mod conversation;
 mod error;
 mod facts;
 pub mod frame;
+mod interfaces;
 mod link;
+pub mod load;
 mod meter;
 mod seen;
 mod serve;
@@ -28,8 +30,9 @@ mod terms;
 mod trips;
 mod watch;
 
-pub use conversation::{Conversation, Outcome, SizeOutcome};
+pub use conversation::{Conversation, Moved, Outcome, SizeOutcome};
 pub use error::{Error, Result};
+pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::AgentLink;
 pub use meter::Window;
 pub use talk::{

@@ -150,7 +150,7 @@ impl Cold<'_> {
     }
 
     fn tcp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
-        let options = self.terms().options();
+        let options = self.measure.options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = Tcp::connect(self.measure.peer, options)?;
@@ -172,7 +172,7 @@ impl Cold<'_> {
     }
 
     fn udp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
-        let options = self.terms().options();
+        let options = self.measure.options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = Udp::connect(self.measure.peer, options)?;

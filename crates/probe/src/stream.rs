@@ -192,13 +192,13 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         let (sent, settings) = match terms.path {
             Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
             Path::Tcp => {
-                let mut channel = Tcp::connect(measure.peer, terms.options())?;
+                let mut channel = Tcp::connect(measure.peer, measure.options())?;
                 admission::hello_tcp(&mut channel, measure, visit)?;
                 let sent = stream.tcp(&mut channel)?;
                 (sent, channel.settings()?)
             }
             Path::Udp => {
-                let mut channel = Udp::connect(measure.peer, terms.options())?;
+                let mut channel = Udp::connect(measure.peer, measure.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
                 let sent = stream.udp(&mut channel)?;
                 admission::end_udp(&mut channel, sent.messages, terms)?;

@@ -309,6 +309,7 @@ impl Terms {
             patience: self.patience(),
             method: self.method,
             knobs: self.knobs.clone(),
+            source: None,
         }
     }
 

@@ -109,7 +109,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
 
 fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
     let terms = &measure.terms;
-    let mut channel = Tcp::connect(measure.peer, terms.options())?;
+    let mut channel = Tcp::connect(measure.peer, measure.options())?;
     admission::hello_tcp(&mut channel, measure, visit)?;
     channel.use_method()?;
     let size = terms.sizes_bytes[visit.size];
@@ -125,7 +125,7 @@ fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
 
 fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
     let terms = &measure.terms;
-    let mut channel = Udp::connect(measure.peer, terms.options())?;
+    let mut channel = Udp::connect(measure.peer, measure.options())?;
     admission::hello_udp(&mut channel, measure, visit)?;
     channel.set_resend_after(Duration::from_secs(1))?;
     let size = terms.sizes_bytes[visit.size];

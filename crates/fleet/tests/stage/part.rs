@@ -39,6 +39,8 @@ fn main() -> ExitCode {
 fn steer(folder: &str, hosts: &str) {
     let options = SshOptions {
         arguments: vec!["-F".into(), format!("{folder}/ssh_config")],
+        // Its tests are about hosts that do not come up.
+        all: true,
         ..Default::default()
     };
     let program = std::env::current_exe().unwrap();

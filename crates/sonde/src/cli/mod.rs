@@ -1,6 +1,7 @@
 //! The arguments of the command, and which task each becomes.
 
 mod lab;
+mod load;
 mod options;
 mod probe;
 
@@ -32,6 +33,7 @@ const EXAMPLES: &str = "Examples:
   sonde assess                                      how TCP and UDP fare over five networks of an emulated cluster
   sonde assess --testbed hosts:a,b[01-16]           the same on machines of your own, through ssh
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
+  sonde load --testbed hosts:a,b,c --flow 'a>b' --rho 0.6 --for 30s
   sonde lab run --network atm-oc3c --hosts 4 -- ping -c 3 h2
   sonde report html                                 the last run as one HTML file
   sonde doctor                                      what this machine can do, what is missing, how to get it";
@@ -63,6 +65,9 @@ enum Task {
     /// An emulated cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
+    /// Background traffic between hosts: what was wanted beside what came.
+    #[command(after_help = load::EXAMPLES)]
+    Load(load::LoadOptions),
     /// What runs say, again and in other forms.
     #[command(subcommand)]
     Report(ReportTask),
@@ -115,6 +120,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             common.measurement(made, false).run()
         }
         Task::Probe(task) => task.run(),
+        Task::Load(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
         Task::Agent => sonde_probe::agent::run(std::io::stdin(), std::io::stdout())

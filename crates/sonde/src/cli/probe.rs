@@ -120,9 +120,7 @@ impl ChannelOptions {
         };
         let testbed = self.common.testbed();
         let networks = match testbed.kind {
-            Kind::Lab => vec![NetworkPlan {
-                name: testbed::DEFAULT_NETWORK.into(),
-            }],
+            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
             Kind::Local | Kind::Hosts => Vec::new(),
         };
         self.common.apply(Plan {
