@@ -17,8 +17,10 @@ use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 use crate::agent::Agent;
 use crate::bed::Bed;
 use crate::error::{FleetError, Result};
+use crate::joined::Joined;
 use crate::lab::Emulated;
 use crate::launch::{Ask, Launched, Pair, Trouble};
+use crate::launcher::ConnectOptions;
 use crate::local::Local;
 use crate::placement::Placement;
 use crate::ssh::{Remote, SshOptions};
@@ -105,6 +107,22 @@ impl Fleet {
         for (host, agent) in agents.into_iter().enumerate() {
             fleet.agents.0.insert((host, Placement::Any), agent);
         }
+        fleet.describe()?;
+        Ok(fleet)
+    }
+
+    /// Has agents started by a launcher, and waits until they have connected back. To be called from the main thread, with
+    /// whose end the launcher ends. `program` must be where the hosts see it too.
+    ///
+    /// # Errors
+    /// The launcher does not start, hosts do not come, or have no address for their peers.
+    pub fn connected(program: &Path, options: &ConnectOptions) -> Result<Self> {
+        let (joined, agents, notes) = Joined::start(program, options)?;
+        let mut fleet = Self::bare(Box::new(joined));
+        for (host, agent) in agents.into_iter().enumerate() {
+            fleet.agents.0.insert((host, Placement::Any), agent);
+        }
+        fleet.notes.extend(notes);
         fleet.describe()?;
         Ok(fleet)
     }

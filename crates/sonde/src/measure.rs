@@ -41,6 +41,8 @@ pub struct Task {
     pub dry_run: bool,
     /// The device file of TAPs.
     pub tun: PathBuf,
+    /// Where agents connect back to.
+    pub listen: sonde_fleet::Listen,
 }
 
 impl Task {
@@ -55,6 +57,9 @@ impl Task {
             self.plan = Plan::parse(&run.head.plan)?;
         }
         self.plan.check()?;
+        if let Some(code) = crate::allocation::bystander(self.plan.testbed.kind) {
+            return Ok(code);
+        }
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
@@ -132,6 +137,11 @@ impl Task {
                 let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
                 let fleet = Fleet::ssh(&program, &targets, &SshOptions::default())
                     .map_err(Failure::cannot)?;
+                beds.push(Bed::of_hosts(fleet));
+            }
+            Kind::Slurm | Kind::Mpirun | Kind::Listen => {
+                let options = crate::allocation::options(testbed, self.listen)?;
+                let fleet = Fleet::connected(&program, &options).map_err(Failure::cannot)?;
                 beds.push(Bed::of_hosts(fleet));
             }
         }
@@ -344,7 +354,7 @@ impl Task {
                 ..Site::unknown()
             });
         }
-        if testbed.kind == Kind::Hosts {
+        if testbed.kind.is_real() {
             sites.push(Site {
                 testbed: Testbed::Hosts,
                 name: REAL.into(),

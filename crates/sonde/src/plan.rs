@@ -59,6 +59,22 @@ pub enum Kind {
     Lab,
     /// Real machines, through ssh.
     Hosts,
+    /// The nodes of the Slurm allocation that this process is in.
+    Slurm,
+    /// Where an MPI's `mpirun` starts processes.
+    Mpirun,
+    /// Where users start agents.
+    Listen,
+}
+
+impl Kind {
+    /// Whether these are machines as they are.
+    pub const fn is_real(self) -> bool {
+        matches!(
+            self,
+            Self::Hosts | Self::Slurm | Self::Mpirun | Self::Listen
+        )
+    }
 }
 
 /// The hosts.
@@ -70,7 +86,7 @@ pub struct TestbedPlan {
     /// Lab: how many.
     #[serde(default = "four")]
     pub hosts: u16,
-    /// Real hosts: as after `hosts:` on the command line.
+    /// Real hosts: what stands after `hosts:`, `slurm:`, `mpirun:` or `listen:` on the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
     /// Lab: how they are attached.
@@ -79,6 +95,13 @@ pub struct TestbedPlan {
     /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
     #[serde(default)]
     pub floors: bool,
+}
+
+impl TestbedPlan {
+    /// How many hosts are to come, where that is what `names` says.
+    pub fn count(&self) -> Option<usize> {
+        self.names.as_deref()?.parse().ok()
+    }
 }
 
 fn four() -> u16 {
@@ -472,7 +495,7 @@ impl Plan {
             Kind::Lab => NETWORKS
                 .map(|name| NetworkPlan { name: name.into() })
                 .to_vec(),
-            Kind::Local | Kind::Hosts => Vec::new(),
+            _ => Vec::new(),
         };
         Self {
             testbed: TestbedPlan { floors, ..testbed },
@@ -588,7 +611,11 @@ impl Plan {
             Kind::Hosts if self.testbed.names.is_none() => {
                 refuse("real hosts need `names` in [testbed], as in names = \"a,b[01-16]\"".into())
             }
-            Kind::Local | Kind::Hosts if !self.networks.is_empty() => refuse(
+            Kind::Listen if !matches!(self.testbed.count(), Some(2..=sonde_fleet::HOSTS_MAX)) => refuse(format!(
+                "`listen` needs to know how many hosts are to come, 2 to {}, as in names = \"4\"",
+                sonde_fleet::HOSTS_MAX
+            )),
+            kind if kind != Kind::Lab && !self.networks.is_empty() => refuse(
                 "networks can be chosen in the lab alone: real hosts and this machine are measured as they are; remove [[network]] or take kind = \"lab\"".into(),
             ),
             _ => self.profile.name.parse::<Profile>().map(drop).map_err(Failure::usage),
@@ -604,7 +631,7 @@ mod tests {
         TestbedPlan {
             kind,
             hosts: 4,
-            names: (kind == Kind::Hosts).then(|| "a,b".into()),
+            names: kind.is_real().then(|| "2".into()),
             attachment: Attachment::Auto,
             floors: false,
         }
@@ -612,7 +639,14 @@ mod tests {
 
     #[test]
     fn the_usual_plans_are_read_back() {
-        for kind in [Kind::Local, Kind::Lab, Kind::Hosts] {
+        for kind in [
+            Kind::Local,
+            Kind::Lab,
+            Kind::Hosts,
+            Kind::Slurm,
+            Kind::Mpirun,
+            Kind::Listen,
+        ] {
             for effort in [Effort::Quick, Effort::Usual, Effort::Thorough] {
                 let plan = Plan::assess(testbed(kind), effort);
                 assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);

@@ -120,7 +120,7 @@ impl ChannelOptions {
             Kind::Lab => vec![NetworkPlan {
                 name: testbed::DEFAULT_NETWORK.into(),
             }],
-            Kind::Local | Kind::Hosts => Vec::new(),
+            _ => Vec::new(),
         };
         self.common.apply(Plan {
             testbed,
