@@ -7,14 +7,16 @@
 use std::net::IpAddr;
 use std::path::Path;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
 use sonde_probe::Terms;
 
 use crate::agent::{Agent, Body, Said};
 use crate::bed::Bed;
-use crate::connect::{Assembly, Member, Token};
+use crate::connect::{Assembly, DIRECT_MAX, Member, Token};
 use crate::error::{FleetError, Result};
 use crate::launcher::{ConnectOptions, Ready, Starter};
 use crate::placement::Placement;
+use crate::target::HOSTS_MAX;
 
 const REMEDY: &str = "look whether the host is up and what its resource manager says; a resumed run measures what is missing";
 
@@ -37,6 +39,7 @@ impl Joined {
             Some(token) => token.clone(),
             None => Token::random()?,
         };
+        allow_descriptors()?;
         let place = ready.place(options.listen)?;
         let assembly = Assembly::open(place, &token, ready.expected())?;
         let mut starter = ready.start(assembly.address(), &token)?;
@@ -66,6 +69,20 @@ impl Joined {
             |member: Member| Agent::new(member.link, Body::Joined(member.line), Said::nothing());
         Ok((joined, members.into_iter().map(agent).collect(), notes))
     }
+}
+
+/// A stream takes three descriptors, a lane one: where so many are not allowed, more are asked for.
+fn allow_descriptors() -> Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    let wanted = 3 * DIRECT_MAX as u64 + 2 * HOSTS_MAX as u64;
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    limit.current = Some(limit.maximum.map_or(wanted, |most| most.min(wanted)));
+    setrlimit(Resource::Nofile, limit).map_err(|error| {
+        let remedy = "raise the limit of open files: `ulimit -n`";
+        FleetError::of_all("open connections for all hosts", error, remedy)
+    })
 }
 
 /// Peers must be able to use what each says of its address; only on this machine alone it may be the loopback.

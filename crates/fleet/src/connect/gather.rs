@@ -263,8 +263,8 @@ impl Assembly {
         let Guest { stream, hello } = guest;
         handshake::say(&stream, &Welcome::Relay {})?;
         let told: RelayPort = handshake::hear(&stream, Instant::now() + RELAY_PATIENCE)?;
-        let trunk = Arc::new(Trunk::new(stream)?);
-        let lane = trunk.lane(OWN)?;
+        let (trunk, lane) = Trunk::new(stream)?;
+        let trunk = Arc::new(trunk);
         self.relays.push(Relay {
             at: SocketAddr::new(hello.address, told.port),
             trunk: Arc::clone(&trunk),

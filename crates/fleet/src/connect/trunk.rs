@@ -184,10 +184,12 @@ pub(crate) struct Trunk {
 }
 
 impl Trunk {
-    /// Takes a connection over.
-    pub(super) fn new(stream: TcpStream) -> std::io::Result<Self> {
+    /// Takes a connection over, with the lane of the relay's own agent, which may have begun to speak.
+    pub(super) fn new(stream: TcpStream) -> std::io::Result<(Self, Arc<Lane>)> {
         let mut from = stream.try_clone()?;
         let lanes: Arc<Mutex<Lanes>> = Arc::default();
+        let own = Arc::new(Lane::new()?);
+        locked(&lanes).by_ticket.insert(OWN, Arc::clone(&own));
         let theirs = Arc::clone(&lanes);
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         thread.spawn(move || {
@@ -203,13 +205,11 @@ impl Trunk {
             lanes.ended = true;
             lanes.by_ticket.values().for_each(|lane| lane.put(&[]));
         })?;
-        Ok(Self {
-            to: Mutex::new(stream),
-            lanes,
-        })
+        let to = Mutex::new(stream);
+        Ok((Self { to, lanes }, own))
     }
 
-    /// The lane of a ticket, which is new.
+    /// The lane of a ticket, which is new and not told to anybody.
     pub(super) fn lane(&self, ticket: u32) -> std::io::Result<Arc<Lane>> {
         let lane = Arc::new(Lane::new()?);
         let mut lanes = locked(&self.lanes);
@@ -245,10 +245,11 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(5);
 
-    fn trunk() -> (Trunk, TcpStream) {
+    fn trunk() -> (Trunk, Arc<Lane>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (Trunk::new(near).unwrap(), listener.accept().unwrap().0)
+                let (trunk, own) = Trunk::new(near).unwrap();
+        (trunk, own, listener.accept().unwrap().0)
     }
 
     fn heard(lane: &Arc<Lane>, count: usize) -> Vec<u8> {
@@ -267,8 +268,8 @@ mod tests {
 
     #[test]
     fn pieces_reach_their_lanes() {
-        let (trunk, mut relay) = trunk();
-        let (one, own) = (trunk.lane(7).unwrap(), trunk.lane(OWN).unwrap());
+        let (trunk, own, mut relay) = trunk();
+        let one = trunk.lane(7).unwrap();
         write_piece(&mut relay, 7, b"seven").unwrap();
         write_piece(&mut relay, 9, b"nobody").unwrap();
         write_piece(&mut relay, OWN, b"own").unwrap();
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn an_unread_lane_holds_up_no_other() {
-        let (trunk, mut relay) = trunk();
+        let (trunk, _own, mut relay) = trunk();
         let (full, other) = (trunk.lane(1).unwrap(), trunk.lane(2).unwrap());
         // More than any socket buffers, and then more than a lane may hold.
         for _ in 0..(QUEUE_BYTES_MAX / PIECE_BYTES_MAX) {
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_trunk_is_that_of_its_lanes() {
-        let (trunk, mut relay) = trunk();
+        let (trunk, _own, mut relay) = trunk();
         let (one, two) = (trunk.lane(1).unwrap(), trunk.lane(2).unwrap());
         write_piece(&mut relay, 1, b"last").unwrap();
         write_piece(&mut relay, 1, b"").unwrap();
