@@ -16,7 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A port that was free just now.
 fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
 }
 
 /// Processes that do not outlive the test.
@@ -36,7 +39,12 @@ fn agent(at: SocketAddr, name: &str, token: &Token) -> Child {
     let mut command = Command::new(PROGRAM);
     command.args(["join", &at.to_string(), name]);
     command.env(TOKEN_VARIABLE, token.text());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn options(at: SocketAddr, hosts: usize, token: &Token) -> ConnectOptions {
@@ -76,7 +84,9 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 fn sockets(child: &Child) -> usize {
     let fds = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap();
     let targets = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
-    targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    targets
+        .filter(|target| target.to_string_lossy().starts_with("socket:"))
+        .count()
 }
 
 /// Everything that a port of the outside world sees, then two agents, and a second one of the first host.
@@ -85,7 +95,12 @@ fn among_strangers(at: SocketAddr, token: &Token) -> (Agents, std::thread::JoinH
     let connect = || TcpStream::connect(at).unwrap();
     let silent: Vec<_> = (0..50).map(|_| connect()).collect();
     let huge = [0xff; 64 << 10];
-    for bytes in [&b"GET / HTTP/1.0\r\n\r\n"[..], &huge, &[0; 61], b"sonde-join/1\n"] {
+    for bytes in [
+        &b"GET / HTTP/1.0\r\n\r\n"[..],
+        &huge,
+        &[0; 61],
+        b"sonde-join/1\n",
+    ] {
         // It may be dropped before all is said.
         drop(connect().write_all(bytes));
     }
@@ -105,7 +120,12 @@ fn among_strangers(at: SocketAddr, token: &Token) -> (Agents, std::thread::JoinH
     let mut other = agent(at, "stranger", &Token::random().unwrap());
     assert!(!other.wait().unwrap().success());
     let mut said = String::new();
-    other.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    other
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     assert!(said.contains("token"), "{said}");
     let first = agent(at, "n1", token);
     // Whichever of the two comes first is the agent; the other is told to go, or finds the port closed.
@@ -122,8 +142,15 @@ fn strangers_keep_no_run_from_going_on() {
     });
     let mut fleet = gather(at, 2, &token).unwrap();
     let notes = fleet.notes().join("; ");
-    assert!(notes.contains("connections without the run's token were dropped"), "{notes}");
-    let names: Vec<&str> = fleet.hosts().iter().map(|host| host.name.as_str()).collect();
+    assert!(
+        notes.contains("connections without the run's token were dropped"),
+        "{notes}"
+    );
+    let names: Vec<&str> = fleet
+        .hosts()
+        .iter()
+        .map(|host| host.name.as_str())
+        .collect();
     assert_eq!(names, ["n1", "n2"]);
     let launched = fleet.converse(&ask(0, 1)).unwrap();
     assert_eq!(launched.outcome.sizes.len(), 1);
@@ -143,7 +170,9 @@ fn beyond_64_hosts_agents_hand_on_for_others() {
         let token = token.clone();
         move || {
             let start = |range: std::ops::Range<usize>| {
-                range.map(|n| agent(at, &format!("n{n}"), &token)).collect::<Vec<_>>()
+                range
+                    .map(|n| agent(at, &format!("n{n}"), &token))
+                    .collect::<Vec<_>>()
             };
             let mut agents = Agents(start(0..DIRECT_MAX));
             // The relays: its connection, its door, its own agent's pair.
@@ -157,7 +186,13 @@ fn beyond_64_hosts_agents_hand_on_for_others() {
     let mut fleet = gather(at, HOSTS, &token).unwrap();
     let mut agents = others.join().unwrap();
     assert_eq!(fleet.hosts().len(), HOSTS);
-    assert_eq!((fleet.hosts()[0].name.as_str(), fleet.hosts()[129].name.as_str()), ("n0", "n129"));
+    assert_eq!(
+        (
+            fleet.hosts()[0].name.as_str(),
+            fleet.hosts()[129].name.as_str()
+        ),
+        ("n0", "n129")
+    );
     fleet.converse(&ask(64, 129)).unwrap();
     fleet.converse(&ask(3, 100)).unwrap();
     // A relay dies: it is lost, and who was below it, each by name; the others go on.
@@ -178,13 +213,18 @@ fn beyond_64_hosts_agents_hand_on_for_others() {
     assert!((1..=2).contains(&lost.len()), "{lost:?}");
     assert!(fleet.alive(1));
     for gone in lost.iter().chain([&0]) {
-        eventually("who was below the relay stays", || agents.0[*gone].try_wait().unwrap().is_some());
+        eventually("who was below the relay stays", || {
+            agents.0[*gone].try_wait().unwrap().is_some()
+        });
     }
     assert!(fleet.stop().unwrap().is_empty());
     for (number, child) in agents.0.iter_mut().enumerate() {
         eventually("an agent stays", || child.try_wait().unwrap().is_some());
         let status = child.wait().unwrap();
-        assert!(number == 0 || lost.contains(&number) || status.success(), "n{number}: {status}");
+        assert!(
+            number == 0 || lost.contains(&number) || status.success(),
+            "n{number}: {status}"
+        );
     }
 }
 
@@ -195,15 +235,27 @@ fn all_end_with_their_orchestrator() {
     let mut command = Command::new(PROGRAM);
     command.args(["hold", &at.to_string(), &HOSTS.to_string()]);
     command.env(TOKEN_VARIABLE, token.text());
-    let mut root = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut agents = Agents((0..HOSTS).map(|n| agent(at, &format!("n{n}"), &token)).collect());
+    let mut root = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut agents = Agents(
+        (0..HOSTS)
+            .map(|n| agent(at, &format!("n{n}"), &token))
+            .collect(),
+    );
     let mut line = String::new();
-    BufReader::new(root.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(root.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     assert_eq!(line, format!("ok {HOSTS}\n"));
     root.kill().unwrap();
     root.wait().unwrap();
     for child in &mut agents.0 {
-        eventually("an agent outlives its orchestrator", || child.try_wait().unwrap().is_some());
+        eventually("an agent outlives its orchestrator", || {
+            child.try_wait().unwrap().is_some()
+        });
     }
 }
 
@@ -213,7 +265,12 @@ fn who_does_not_come_is_told() {
     let _agents = Agents(vec![agent(at, "n1", &token)]);
     let mut options = options(at, 2, &token);
     options.patience = Duration::from_secs(2);
-    let error = Fleet::connected(std::path::Path::new(PROGRAM), &options).err().unwrap();
+    let error = Fleet::connected(std::path::Path::new(PROGRAM), &options)
+        .err()
+        .unwrap();
     let said = error.to_string();
-    assert!(said.contains("1 of 2 agents did not connect back") && said.contains("--listen"), "{said}");
+    assert!(
+        said.contains("1 of 2 agents did not connect back") && said.contains("--listen"),
+        "{said}"
+    );
 }

@@ -248,7 +248,7 @@ mod tests {
     fn trunk() -> (Trunk, Arc<Lane>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-                let (trunk, own) = Trunk::new(near).unwrap();
+        let (trunk, own) = Trunk::new(near).unwrap();
         (trunk, own, listener.accept().unwrap().0)
     }
 
