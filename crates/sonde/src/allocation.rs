@@ -6,7 +6,16 @@
 
 use crate::failure::Failure;
 use crate::plan::{Kind, TestbedPlan};
+use sonde_channel::Woken;
 use sonde_fleet::{Allocation, ConnectOptions, Launcher, Listen, TOKEN_VARIABLE, Token};
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// What the input of a task that has nothing to do may take to end; a terminal's does not.
+const INPUT_PATIENCE: Duration = Duration::from_secs(2);
+/// And then.
+const LINGER: Duration = Duration::from_millis(500);
 
 /// What is measured when nothing is said.
 pub fn usual_testbed() -> &'static str {
@@ -26,6 +35,7 @@ pub fn bystander(kind: Kind) -> Option<i32> {
     match allocation.task {
         Some(task @ 1..) => {
             eprintln!("sonde: this is task {task} of the step: task 0 measures");
+            await_input_end();
             Some(0)
         }
         _ => {
@@ -37,6 +47,24 @@ pub fn bystander(kind: Kind) -> Option<i32> {
             None
         }
     }
+}
+
+/// Slurm 22.05 kills a whole step ("error reading header: Connection reset by peer") when a task is gone before what srun
+/// hands on to it has arrived: such a task waits for the end of its input, and a little.
+fn await_input_end() {
+    let end = Instant::now() + INPUT_PATIENCE;
+    let mut input = std::io::stdin().lock();
+    let left = || end.saturating_duration_since(Instant::now());
+    while matches!(
+        sonde_channel::readable(&[input.as_fd()], left()),
+        Ok(Woken::Readable(_))
+    ) {
+        match input.read(&mut [0; 4 << 10]) {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => break,
+        }
+    }
+    std::thread::sleep(LINGER);
 }
 
 /// How agents are started.

@@ -38,16 +38,27 @@ left() {
 }
 "#;
 
-/// A run that is killed without a word, in the middle.
+/// Runs that are killed without a word, in the middle; meanwhile no command line on any host may show the token.
 const KILLED: &str = r#"
-salloc -N4 sh -c 'sonde probe latency --launches 1000 & echo $! >victim; wait' >killed.log 2>&1 &
-until sonde lab exec --root h3 -- pgrep -f 'sonde agent' >/dev/null; do sleep 0.1; done
-sleep 1
-kill -9 $(cat victim)
-wait
-sh $slurm wait 4
-left
-echo "killed: done"
+killed() {
+    "$@" >killed.log 2>&1 &
+    until sonde lab exec --root h3 -- pgrep -f 'sonde agent' >/dev/null; do sleep 0.1; done
+    sleep 1
+    token=$(sonde lab exec --root h3 -- sh -c 'tr "\0" "\n" </proc/$(pgrep -xf ".*sonde agent.*" | head -n 1)/environ' | sed -n 's/^SONDE_TOKEN=//p')
+    [ ${#token} = 32 ] || echo "no token was found: $token"
+    for host in h1 h2 h3 h4; do
+        sonde lab exec --root $host -- ps -eo args | grep -F -e "$token" | grep -v 'grep -F' | sed "s/^/shown on $host: /"
+    done
+    kill -9 $(cat victim)
+    wait
+    sh $slurm wait 4
+    left
+    echo "killed: $1"
+}
+killed salloc -N4 sh -c 'sonde probe latency --launches 1000 & echo $! >victim; wait'
+"#;
+const KILLED_MPI: &str = r#"
+killed sh -c 'sonde probe latency --testbed "mpirun:--hostfile hosts" --launches 1000 & echo $! >victim; wait'
 "#;
 
 /// The `sh` blocks of the page.
@@ -118,6 +129,9 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
         .unwrap();
     }
     text.push_str(KILLED);
+    if has_mpi {
+        text.push_str(KILLED_MPI);
+    }
     let all = stage.path("all.sh");
     std::fs::write(&all, &text).unwrap();
     let outcome = stage
@@ -146,9 +160,12 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
         "{outcome}{told}"
     );
     assert!(
-        outcome.out.contains("killed: done") && !outcome.out.contains("left on"),
+        outcome.out.contains("killed: salloc\n") && outcome.out.contains("killed: sh\n") == has_mpi,
         "{outcome}"
     );
+    for bad in ["left on", "shown on", "no token was found"] {
+        assert!(!outcome.out.contains(bad), "{outcome}");
+    }
     assert!(
         told.contains("measuring the 4 nodes of Slurm job"),
         "{told}"
@@ -163,7 +180,6 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
     );
     assert!(rows.iter().all(|row| row["testbed"] == "hosts"
         && row["src"].as_str().is_none_or(|src| src.starts_with('h'))));
-    assert!(!told.contains("SONDE_TOKEN"), "the token was shown: {told}");
 }
 
 #[test]
