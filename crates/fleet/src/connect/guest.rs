@@ -60,10 +60,9 @@ pub fn join(joining: &Joining) -> Result<()> {
         return follow(welcome, stream, joining);
     };
     drop(stream);
-    let (stream, address) = connect(&[relay], joining)?;
+    // Peers reach it where the orchestrator did: its own end of the way to the relay may be another.
+    let (stream, _) = connect(&[relay], joining)?;
     hello.ticket = Some(ticket);
-    // Peers reach it where the orchestrator did: its way to the relay may be another.
-    debug_assert!(!address.is_unspecified());
     let welcome = present(&stream, &hello)?;
     follow(welcome, stream, joining)
 }
