@@ -31,7 +31,7 @@ slurmctld      has_command slurmctld             | the test of a Slurm cluster i
 slurmd         has_command slurmd                | the test of a Slurm cluster inside the lab
 slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
 munge          has_command munged                | the test of a Slurm cluster inside the lab
-mpich          has_mpirun                        | the test of --testbed mpirun inside the lab
+openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind

@@ -109,9 +109,9 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
     .unwrap();
     std::fs::set_permissions(&rsh, std::fs::Permissions::from_mode(0o755)).unwrap();
 
-    let has_mpi = path_of("mpirun").is_some();
+    let has_mpi = path_of("mpirun.openmpi").is_some();
     if !has_mpi {
-        println!("left out: the recipes of mpirun, for want of mpirun");
+        println!("left out: the recipes of mpirun, for want of Open MPI (mpirun.openmpi)");
     }
     let mut text = BEGIN.replace("DIR", &folder);
     let mut expected = 0;
