@@ -16,9 +16,11 @@ use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 
 use crate::agent::Agent;
 use crate::bed::Bed;
+use crate::connected::Connected;
 use crate::error::{FleetError, Result};
 use crate::lab::Emulated;
 use crate::launch::{Ask, Launched, Pair, Trouble};
+use crate::launcher::ConnectOptions;
 use crate::local::Local;
 use crate::networks::Joined;
 use crate::placement::Placement;
@@ -130,6 +132,22 @@ impl Fleet {
 
     pub(crate) fn first_placement(&self) -> Placement {
         self.bed.first_placement()
+    }
+
+    /// Has agents started by a launcher, and waits until they have connected back. To be called from the main thread, with
+    /// whose end the launcher ends. `program` must be where the hosts see it too.
+    ///
+    /// # Errors
+    /// The launcher does not start, hosts do not come, or have no address for their peers.
+    pub fn connected(program: &Path, options: &ConnectOptions) -> Result<Self> {
+        let (connected, agents, notes) = Connected::start(program, options)?;
+        let mut fleet = Self::bare(Box::new(connected));
+        for (host, agent) in agents.into_iter().enumerate() {
+            fleet.agents.0.insert((host, Placement::Any), agent);
+        }
+        fleet.notes.extend(notes);
+        fleet.describe()?;
+        Ok(fleet)
     }
 
     fn bare(bed: Box<dyn Bed>) -> Self {

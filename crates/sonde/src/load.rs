@@ -113,6 +113,9 @@ impl Task {
             )),
             Kind::Local => Fleet::local(&program).map_err(Failure::cannot),
             Kind::Lab => self.lab(&program),
+            Kind::Slurm | Kind::Mpirun | Kind::Listen => Err(Failure::usage(
+                "agents that a launcher starts make no load: use `--testbed hosts:` or lab",
+            )),
             Kind::Hosts => {
                 let names = self.testbed.1.as_deref().unwrap_or_default();
                 let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());

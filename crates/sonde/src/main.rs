@@ -6,6 +6,7 @@
 //! Checked: `tests/` of this crate, which run the built command.
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod campaign;
 mod check;
 mod cli;

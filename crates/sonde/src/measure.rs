@@ -46,6 +46,8 @@ pub struct Task {
     pub dry_run: bool,
     /// The device file of TAPs.
     pub tun: PathBuf,
+    /// Where agents connect back to.
+    pub listen: sonde_fleet::Listen,
 }
 
 impl Task {
@@ -60,6 +62,9 @@ impl Task {
             self.plan = Plan::parse(&run.head.plan)?;
         }
         self.plan.check()?;
+        if let Some(code) = crate::allocation::bystander(self.plan.testbed.kind) {
+            return Ok(code);
+        }
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
@@ -147,6 +152,11 @@ impl Task {
                     ..SshOptions::default()
                 };
                 let fleet = Fleet::ssh(&program, &targets, &options).map_err(Failure::cannot)?;
+                beds.extend(self.of_hosts(fleet)?);
+            }
+            Kind::Slurm | Kind::Mpirun | Kind::Listen => {
+                let options = crate::allocation::options(testbed, self.listen)?;
+                let fleet = Fleet::connected(&program, &options).map_err(Failure::cannot)?;
                 beds.extend(self.of_hosts(fleet)?);
             }
         }
@@ -389,7 +399,7 @@ impl Task {
                 ..Site::unknown()
             });
         }
-        if testbed.kind == Kind::Hosts {
+        if testbed.kind.is_real() {
             let names = self
                 .plan
                 .networks

@@ -60,6 +60,22 @@ pub enum Kind {
     Lab,
     /// Real machines, through ssh.
     Hosts,
+    /// The nodes of the Slurm allocation that this process is in.
+    Slurm,
+    /// Where an MPI's `mpirun` starts processes.
+    Mpirun,
+    /// Where users start agents.
+    Listen,
+}
+
+impl Kind {
+    /// Whether these are machines as they are.
+    pub const fn is_real(self) -> bool {
+        matches!(
+            self,
+            Self::Hosts | Self::Slurm | Self::Mpirun | Self::Listen
+        )
+    }
 }
 
 /// The hosts.
@@ -71,7 +87,7 @@ pub struct TestbedPlan {
     /// Lab: how many.
     #[serde(default = "four")]
     pub hosts: u16,
-    /// Real hosts: as after `hosts:` on the command line.
+    /// Real hosts: what stands after `hosts:`, `slurm:`, `mpirun:` or `listen:` on the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
     /// Lab: how they are attached.
@@ -80,6 +96,13 @@ pub struct TestbedPlan {
     /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
     #[serde(default)]
     pub floors: bool,
+}
+
+impl TestbedPlan {
+    /// How many hosts are to come, where that is what `names` says.
+    pub fn count(&self) -> Option<usize> {
+        self.names.as_deref()?.parse().ok()
+    }
 }
 
 fn four() -> u16 {
@@ -129,7 +152,7 @@ impl NetworkPlan {
 
     /// As it is written on the command line for hosts of this kind; what is wrong with it is found by the plan's check.
     pub fn of(kind: Kind, text: &str) -> Self {
-        match text.split_once('=').filter(|_| kind == Kind::Hosts) {
+        match text.split_once('=').filter(|_| kind.is_real()) {
             None => Self::lab(text),
             Some((name, interface)) => Self {
                 name: name.into(),
@@ -516,7 +539,7 @@ impl Plan {
         let floors = testbed.kind == Kind::Lab;
         let networks = match testbed.kind {
             Kind::Lab => NETWORKS.map(NetworkPlan::lab).to_vec(),
-            Kind::Local | Kind::Hosts => Vec::new(),
+            _ => Vec::new(),
         };
         Self {
             testbed: TestbedPlan { floors, ..testbed },
@@ -588,6 +611,12 @@ impl Plan {
                          `of` and `flow` out"
                     )));
                 }
+                Kind::Slurm | Kind::Mpirun | Kind::Listen => {
+                    return Err(Failure::usage(
+                        "background traffic is made by a second agent on each host, which a launcher does not start: use \
+                         `--testbed hosts:`, or leave [[load]] out",
+                    ));
+                }
                 Kind::Lab | Kind::Hosts => {}
             }
         }
@@ -649,10 +678,14 @@ impl Plan {
             Kind::Hosts if self.testbed.names.is_none() => {
                 refuse("real hosts need `names` in [testbed], as in names = \"a,b[01-16]\"".into())
             }
+            Kind::Listen if !matches!(self.testbed.count(), Some(2..=sonde_fleet::HOSTS_MAX)) => refuse(format!(
+                "`listen` needs to know how many hosts are to come, 2 to {}, as in names = \"4\"",
+                sonde_fleet::HOSTS_MAX
+            )),
             Kind::Local if !self.networks.is_empty() => refuse(
                 "this machine has its loopback alone; remove [[network]], or take kind = \"lab\" or \"hosts\"".into(),
             ),
-            Kind::Hosts => self.networks.iter().try_for_each(|network| network.choice().map(drop)),
+            kind if kind.is_real() => self.networks.iter().try_for_each(|network| network.choice().map(drop)),
             Kind::Lab if self.networks.iter().any(|network| network.interface.is_some()) => refuse(
                 "a network of the lab has no `interface`: its name says what it is; take kind = \"hosts\" for real ones".into(),
             ),
@@ -669,7 +702,7 @@ mod tests {
         TestbedPlan {
             kind,
             hosts: 4,
-            names: (kind == Kind::Hosts).then(|| "a,b".into()),
+            names: kind.is_real().then(|| "2".into()),
             attachment: Attachment::Auto,
             floors: false,
         }
@@ -677,7 +710,14 @@ mod tests {
 
     #[test]
     fn the_usual_plans_are_read_back() {
-        for kind in [Kind::Local, Kind::Lab, Kind::Hosts] {
+        for kind in [
+            Kind::Local,
+            Kind::Lab,
+            Kind::Hosts,
+            Kind::Slurm,
+            Kind::Mpirun,
+            Kind::Listen,
+        ] {
             for effort in [Effort::Quick, Effort::Usual, Effort::Thorough] {
                 let plan = Plan::assess(testbed(kind), effort);
                 assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);

@@ -359,7 +359,7 @@ fn loads_are_made_counted_and_ended() {
                 .parse::<f64>()
                 .unwrap()
         };
-        assert_eq!(of("load.wanted.h4>h3"), 0.3);
+        assert!((of("load.wanted.h4>h3") - 0.3).abs() < 1e-9);
         let (planned, came) = (of("load.planned.h4>h3"), of("load.achieved.h4>h3"));
         assert!(came > 0.9 * planned, "{came} of {planned}");
     }

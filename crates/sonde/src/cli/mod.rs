@@ -1,5 +1,6 @@
 //! The arguments of the command, and which task each becomes.
 
+mod agent;
 mod lab;
 mod load;
 mod options;
@@ -46,6 +47,8 @@ enum Task {
   sonde assess --network atm-oc3c:vc=svc --network wan-100m-20ms --launches 10
   sonde assess --network atm-oc3c --load 0,0.6,0.9
   sonde assess --testbed hosts:a,b[01-16]
+  salloc -N4 sonde assess --quick                   the nodes of a Slurm allocation
+  sonde assess --testbed 'mpirun:--hostfile hosts'  wherever that mpirun starts processes
   sonde assess ./my-plan.toml --out /scratch/runs
   sonde assess --resume
   sonde assess --json > assessment.json")]
@@ -80,9 +83,10 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Serve measurements by standard input and output; started by other parts of sonde.
+    /// Serve measurements by standard input and output, or by a connection to an orchestrator; started by other parts of
+    /// sonde, and by you on hosts where nothing else can.
     #[command(hide = true)]
-    Agent,
+    Agent(agent::AgentOptions),
     /// Print the completion script of a shell.
     #[command(
         after_help = "Example:\n  sonde completions bash > ~/.local/share/bash-completion/completions/sonde"
@@ -123,9 +127,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Load(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
-        Task::Agent => sonde_probe::agent::run(std::io::stdin(), std::io::stdout())
-            .map(|()| 0)
-            .map_err(Failure::cannot),
+        Task::Agent(options) => options.run(),
         Task::Lab(task) => task.run(),
         Task::Completions { shell } => {
             clap_complete::generate(

@@ -12,9 +12,14 @@ use std::path::PathBuf;
 /// What every measurement takes.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh).
-    #[arg(long, default_value = "lab", value_parser = testbed_named)]
+    /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh),
+    /// slurm (this allocation; the usual one inside an allocation of several nodes), mpirun[:ARGUMENTS], listen:N (agents
+    /// that you start).
+    #[arg(long, default_value = crate::allocation::usual_testbed(), value_parser = testbed_named)]
     pub testbed: (Kind, Option<String>),
+    /// Where agents of slurm, mpirun and listen connect back to; the usual: any port of the address that the hosts reach.
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub listen: Option<sonde_fleet::Listen>,
     /// A network of the lab, or of real hosts: ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24; may be given several times.
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
     pub networks: Vec<String>,
@@ -98,9 +103,14 @@ pub fn testbed_named(text: &str) -> Result<(Kind, Option<String>), String> {
     match text.split_once(':') {
         None if text == "local" => Ok((Kind::Local, None)),
         None if text == "lab" => Ok((Kind::Lab, None)),
+        None if text == "slurm" => Ok((Kind::Slurm, None)),
+        None if text == "mpirun" => Ok((Kind::Mpirun, None)),
+        Some(("slurm", program)) if !program.is_empty() => Ok((Kind::Slurm, Some(program.into()))),
+        Some(("mpirun", words)) => Ok((Kind::Mpirun, Some(words.into()))),
+        Some(("listen", count)) if !count.is_empty() => Ok((Kind::Listen, Some(count.into()))),
         Some(("hosts", names)) if !names.is_empty() => Ok((Kind::Hosts, Some(names.into()))),
         _ => Err(format!(
-            "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16] or hosts:./FILE"
+            "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16], hosts:./FILE, slurm, mpirun or listen:N"
         )),
     }
 }
@@ -173,6 +183,7 @@ impl Common {
             strict: self.strict,
             dry_run: self.dry_run,
             tun: self.hosts.tun,
+            listen: self.listen.unwrap_or_default(),
         }
     }
 }

@@ -121,7 +121,7 @@ impl ChannelOptions {
         let testbed = self.common.testbed();
         let networks = match testbed.kind {
             Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
-            Kind::Local | Kind::Hosts => Vec::new(),
+            _ => Vec::new(),
         };
         self.common.apply(Plan {
             testbed,
