@@ -27,6 +27,11 @@ iperf3         has_command iperf3                | the comparison of stream rate
 sockperf       has_command sockperf              | the comparison of latencies with sockperf
 openssh-server has_command sshd                  | the ssh testbed inside the lab
 openssh-client has_command ssh                   | real hosts (--testbed hosts:...)
+slurmctld      has_command slurmctld             | the test of a Slurm cluster inside the lab
+slurmd         has_command slurmd                | the test of a Slurm cluster inside the lab
+slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
+munge          has_command munged                | the test of a Slurm cluster inside the lab
+openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind
@@ -42,6 +47,8 @@ has_node() {
     has_command node && node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 18 || (a === 18 && b >= 15) ? 0 : 1)'
 }
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
+# Any of them: Open MPI's or MPICH's.
+has_mpirun() { has_command mpirun || has_command mpiexec; }
 # gcc prints the bare name when it does not find the file.
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }

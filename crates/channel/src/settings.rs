@@ -3,6 +3,7 @@
 //! Units:   buffer sizes are usable bytes: half of what Linux reports, which counts its own bookkeeping.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub knobs: Knobs,
     /// The longest message, for which shared segments have room; longer ones go in parts.
     pub message_bytes: usize,
+    /// The address that the connecting side sends from; `None` leaves the choice to its routes.
+    pub source: Option<IpAddr>,
 }
 
 impl Options {
@@ -55,6 +58,7 @@ impl Options {
             method: Method::Plain,
             knobs: Knobs::default(),
             message_bytes: 64 << 10,
+            source: None,
         }
     }
 

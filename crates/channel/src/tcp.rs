@@ -54,6 +54,15 @@ impl Tcp {
         )
         .map_err(failed("open a socket"))?;
         options.apply(&fd, Path::Tcp)?;
+        if let Some(source) = options.source {
+            let local = SocketAddr::new(source, 0);
+            let refused = |errno| Error::Local {
+                attempt: "send from this address",
+                local,
+                errno,
+            };
+            rustix::net::bind(&fd, &local).map_err(refused)?;
+        }
         let channel = Self::bounded(fd, peer, options)?;
         let begin = Instant::now();
         match rustix::net::connect(&channel.fd, &peer) {

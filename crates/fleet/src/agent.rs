@@ -15,9 +15,12 @@ use sonde_channel::{Woken, readable};
 use sonde_lab::{Ended, Session};
 use sonde_probe::AgentLink;
 
+use crate::connect::Line;
+
 /// An agent that has not ended by itself after this is killed.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 const OVERDUE: &str = "did not end within 3 s of its input, and was killed";
+const FAR_OVERDUE: &str = "did not end within 3 s of its input";
 /// How much of what was written to standard error is kept: the end of it.
 const SAID_BYTES_MAX: usize = 8 << 10;
 /// How long to wait for what a process wrote just before its end.
@@ -62,6 +65,17 @@ impl Said {
         Self { kept }
     }
 
+    /// Of an agent whose words go elsewhere.
+    pub(crate) fn nothing() -> Self {
+        let kept = Kept {
+            bytes: Vec::new(),
+            ended: true,
+        };
+        Self {
+            kept: Arc::new(Mutex::new(kept)),
+        }
+    }
+
     /// The lines so far, joined; waits a little for the stream's end, since the last words are the telling ones.
     pub(crate) fn text(&self) -> String {
         let end = Instant::now() + SAID_PATIENCE;
@@ -89,6 +103,8 @@ pub(crate) enum Body {
     Process(Child),
     /// A program in a host of the lab.
     Session(Session, UnixStream),
+    /// What came by itself, started by another program.
+    Joined(Line),
 }
 
 /// An agent that has greeted. Dropping it ends it.
@@ -131,6 +147,7 @@ impl Agent {
                 readable(&[session.fd()], Duration::ZERO),
                 Ok(Woken::Readable(_))
             ),
+            Body::Joined(line) => line.is_open(),
         };
         runs && self.link.as_ref().is_some_and(AgentLink::in_step)
     }
@@ -145,9 +162,11 @@ impl Agent {
         if self.link.take().is_none() {
             return;
         }
-        if let Body::Session(_, socket) = &self.body {
+        match &self.body {
+            Body::Process(_) => {}
             // It fails only where the other end is gone, and then so is the agent.
-            drop(socket.shutdown(Shutdown::Both));
+            Body::Session(_, socket) => drop(socket.shutdown(Shutdown::Both)),
+            Body::Joined(line) => line.hang_up(),
         }
         self.end_by = Some(Instant::now() + END_PATIENCE);
     }
@@ -166,6 +185,7 @@ impl Agent {
         let trouble = match &mut self.body {
             Body::Process(child) => end_process(child, end_by),
             Body::Session(session, _) => end_session(session, end_by),
+            Body::Joined(line) => (!line.await_end(end_by)).then(|| FAR_OVERDUE.into()),
         };
         trouble.map(|trouble| match self.said.text() {
             said if said.is_empty() => format!("{}: its agent {trouble}", self.name),

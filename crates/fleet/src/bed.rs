@@ -10,7 +10,7 @@ use sonde_probe::Terms;
 use sonde_record::{Backpressure, HostFacts};
 
 use crate::agent::Agent;
-use crate::error::{FleetError, Result};
+use crate::error::Result;
 use crate::load::Load;
 use crate::placement::Placement;
 
@@ -43,16 +43,20 @@ pub(crate) trait Bed {
         Ok(())
     }
 
-    /// Loads the ways to two hosts as long as a launch takes; without a load, no longer.
-    fn load(&mut self, load: Option<Load>, _src: usize, _dst: usize) -> Result<()> {
-        match load {
-            None => Ok(()),
-            Some(load) => Err(FleetError::of_all(
-                "load the network",
-                format!("background traffic of {load} can be made inside an emulated network only"),
-                "use `--testbed lab`, or leave the load out",
-            )),
-        }
+    /// Whether the network makes its background traffic itself; else agents make it.
+    fn loads_itself(&self) -> bool {
+        false
+    }
+
+    /// Loads the ways to two hosts as long as a launch takes; without a load, no longer. Only where the network
+    /// [loads itself](Self::loads_itself).
+    fn load(&mut self, _load: Option<&Load>, _src: usize, _dst: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether its hosts' interfaces tell what they carried: those of real machines.
+    fn has_interfaces(&self) -> bool {
+        true
     }
 
     /// Makes the network forget the way between two hosts; the model takes `one_way` for a small message.

@@ -16,10 +16,13 @@ use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 
 use crate::agent::Agent;
 use crate::bed::Bed;
+use crate::connected::Connected;
 use crate::error::{FleetError, Result};
 use crate::lab::Emulated;
 use crate::launch::{Ask, Launched, Pair, Trouble};
+use crate::launcher::ConnectOptions;
 use crate::local::Local;
+use crate::networks::Joined;
 use crate::placement::Placement;
 use crate::ssh::{Remote, SshOptions};
 use crate::target::Target;
@@ -36,7 +39,7 @@ const NOT_PERMITTED: &str = "not permitted";
 
 /// All agents.
 #[derive(Default)]
-struct Agents(BTreeMap<(usize, Placement), Agent>);
+pub(crate) struct Agents(pub(crate) BTreeMap<(usize, Placement), Agent>);
 
 impl Agents {
     /// Ends those of the hosts that `which` names; what they met. All are hung up first, so that their ends are waited for
@@ -64,9 +67,16 @@ impl Drop for Agents {
 /// Hosts to measure between.
 pub struct Fleet {
     /// Dropped before what they run on.
-    agents: Agents,
-    bed: Box<dyn Bed>,
+    pub(crate) agents: Agents,
+    pub(crate) bed: Box<dyn Bed>,
     hosts: Vec<HostRecord>,
+    /// Networks by which the hosts were joined, and the one in use; none is the one by which they reach each other.
+    pub(crate) networks: Vec<Joined>,
+    pub(crate) network: Option<usize>,
+    /// Loads so far: where the draws of the next begin.
+    pub(crate) loads: u64,
+    /// The host that all clocks are against: the first that was there.
+    reference: usize,
     /// Hosts that are lost, and why.
     lost: BTreeMap<usize, String>,
     /// The first reading of each clock, and when it was taken.
@@ -98,13 +108,44 @@ impl Fleet {
     /// `ssh` ends. `program` is copied to hosts that do not have it: it should be static.
     ///
     /// # Errors
-    /// A host does not take an agent, or gives no address for its peers; all such hosts are named.
+    /// Hosts do not take an agent, or give no address for their peers, and fewer than two are left; or any does not where
+    /// [all](SshOptions::all) are wanted. All such hosts are named. The others are lost from the begin, and noted.
     pub fn ssh(program: &Path, targets: &[Target], options: &SshOptions) -> Result<Self> {
         let (remote, agents) = Remote::start(program, targets, options)?;
         let mut fleet = Self::bare(Box::new(remote));
         for (host, agent) in agents.into_iter().enumerate() {
+            match agent {
+                Ok(agent) => {
+                    fleet.agents.0.insert((host, Placement::Any), agent);
+                }
+                Err(error) => {
+                    fleet
+                        .notes
+                        .push(format!("{error}; the others are measured"));
+                    fleet.lose(host, error);
+                }
+            }
+        }
+        fleet.describe()?;
+        Ok(fleet)
+    }
+
+    pub(crate) fn first_placement(&self) -> Placement {
+        self.bed.first_placement()
+    }
+
+    /// Has agents started by a launcher, and waits until they have connected back. To be called from the main thread, with
+    /// whose end the launcher ends. `program` must be where the hosts see it too.
+    ///
+    /// # Errors
+    /// The launcher does not start, hosts do not come, or have no address for their peers.
+    pub fn connected(program: &Path, options: &ConnectOptions) -> Result<Self> {
+        let (connected, agents, notes) = Connected::start(program, options)?;
+        let mut fleet = Self::bare(Box::new(connected));
+        for (host, agent) in agents.into_iter().enumerate() {
             fleet.agents.0.insert((host, Placement::Any), agent);
         }
+        fleet.notes.extend(notes);
         fleet.describe()?;
         Ok(fleet)
     }
@@ -121,6 +162,10 @@ impl Fleet {
             notes: bed.lab_info().map_or_else(Vec::new, lab_notes),
             bed,
             hosts,
+            networks: Vec::new(),
+            network: None,
+            loads: 0,
+            reference: 0,
             lost: BTreeMap::new(),
             keeping: BTreeSet::new(),
         }
@@ -188,21 +233,19 @@ impl Fleet {
         for (host, placement) in keys {
             self.ensure(host, placement)?;
         }
-        let loaded = self.bed.load(ask.load, ask.src, ask.dst);
+        let loaded = self.bed.load(ask.load.as_ref(), ask.src, ask.dst);
         loaded.map_err(|error| self.bed_failed(error))?;
-        let begun = self.bed.begin(src);
-        begun.map_err(|error| self.bed_failed(error))?;
-        let mut outcome = self.launch(ask, keys);
-        while let Err(Trouble::Conversation(error)) = &outcome {
-            if !self.keep_neighbours(error) {
-                break;
+        let traffic = self.load_for(ask)?;
+        let outcome = self.measured(ask, keys);
+        let outcome = match traffic {
+            // What was measured beside a load that went wrong is worth nothing; a launch that failed has its own story.
+            Some(traffic) => {
+                let mut outcome = outcome;
+                let ended = self.unload(&traffic, outcome.as_mut().ok());
+                outcome.and_then(|outcome| ended.map(|()| outcome))?
             }
-            outcome = self.launch(ask, keys);
-        }
-        let outcome = outcome.map_err(|trouble| match trouble {
-            Trouble::Bed(error) => self.bed_failed(error),
-            Trouble::Conversation(error) => self.failed(ask, keys, &error),
-        })?;
+            None => outcome?,
+        };
         let report = self.bed.report();
         let report = report.map_err(|error| self.bed_failed(error))?;
         let judge = |report| crate::lab::verdict(report, ask.one_way_ns.unwrap_or(0));
@@ -212,6 +255,26 @@ impl Fleet {
             report,
             took: began.elapsed(),
         })
+    }
+
+    /// The launch itself, with the proof of its way.
+    fn measured(&mut self, ask: &Ask, keys: [(usize, Placement); 2]) -> Result<Outcome> {
+        let begun = self.bed.begin(keys[0].1);
+        begun.map_err(|error| self.bed_failed(error))?;
+        let before = self.before(keys)?;
+        let mut outcome = self.launch(ask, keys);
+        while let Err(Trouble::Conversation(error)) = &outcome {
+            if !self.keep_neighbours(error) {
+                break;
+            }
+            outcome = self.launch(ask, keys);
+        }
+        let mut outcome = outcome.map_err(|trouble| match trouble {
+            Trouble::Bed(error) => self.bed_failed(error),
+            Trouble::Conversation(error) => self.failed(ask, keys, &error),
+        })?;
+        self.prove(ask, keys, before, &mut outcome)?;
+        Ok(outcome)
     }
 
     fn launch(
@@ -225,13 +288,17 @@ impl Fleet {
         };
         let interface = |host: usize| {
             let may = !self.keeping.contains(&host);
-            may.then(|| self.bed.interface(&self.hosts[host].facts))
-                .flatten()
+            let of = || match self.own_end(host) {
+                Some(end) => Some(end.interface.clone()),
+                None => self.bed.interface(&self.hosts[host].facts),
+            };
+            may.then(of).flatten()
         };
         let mut pair = Pair {
             flush_client: interface(ask.src),
             flush_server: interface(ask.dst),
-            address: self.bed.address(ask.dst),
+            address: self.address_of(ask.dst),
+            source: self.own_end(ask.src).map(|end| end.address),
             client: &mut client,
             server: &mut server,
         };
@@ -285,7 +352,7 @@ impl Fleet {
         if self.bed.one_clock() {
             return;
         }
-        for host in 1..self.hosts.len() {
+        for host in 0..self.hosts.len() {
             let (Some((begin, at)), Ok(end)) = (self.readings[host], self.read_clock(host)) else {
                 continue;
             };
@@ -313,7 +380,7 @@ impl Fleet {
     }
 
     /// Makes sure that there is an agent that can be used.
-    fn ensure(&mut self, host: usize, placement: Placement) -> Result<()> {
+    pub(crate) fn ensure(&mut self, host: usize, placement: Placement) -> Result<()> {
         if let Some(why) = self.lost.get(&host) {
             let error = FleetError::at(
                 &self.hosts[host].name,
@@ -428,15 +495,23 @@ impl Fleet {
     /// Starts what is missing and asks all hosts what they are.
     fn describe(&mut self) -> Result<()> {
         let placement = self.bed.first_placement();
-        for host in 0..self.hosts.len() {
-            self.ensure(host, placement)?;
+        let alive: Vec<usize> = (0..self.hosts.len())
+            .filter(|host| self.alive(*host))
+            .collect();
+        self.reference = alive.first().copied().unwrap_or(0);
+        for host in &alive {
+            self.ensure(*host, placement)?;
         }
-        (0..self.hosts.len()).try_for_each(|host| self.describe_one(host, placement))
+        let mut all = alive.into_iter();
+        all.try_for_each(|host| self.describe_one(host, placement))
     }
 
     fn describe_one(&mut self, host: usize, placement: Placement) -> Result<()> {
         self.hosts[host].address = self.bed.address(host).to_string();
-        let peer = self.bed.address((host + 1) % self.hosts.len());
+        let count = self.hosts.len();
+        let next = (1..count).map(|step| (host + step) % count);
+        let peer = next.into_iter().find(|other| self.alive(*other));
+        let peer = self.bed.address(peer.unwrap_or(host));
         let facts = self.facts(host, placement, peer);
         self.hosts[host].facts = facts.map_err(|error| {
             let name = self.hosts[host].name.clone();
@@ -447,13 +522,15 @@ impl Fleet {
             return Ok(());
         }
         // A first host that was started anew may have another clock: all others are against it.
-        let anew = if host == 0 && self.readings.iter().any(Option::is_some) {
-            1..self.hosts.len()
+        let anew = if host == self.reference && self.readings.iter().any(Option::is_some) {
+            0..self.hosts.len()
         } else {
-            host.max(1)..host + 1
+            host..host + 1
         };
         for other in anew {
-            self.take_clock(other);
+            if other != self.reference && self.alive(other) {
+                self.take_clock(other);
+            }
         }
         Ok(())
     }
@@ -503,7 +580,7 @@ impl Fleet {
                 .map_err(|error| FleetError::at(name, attempt, &error, error.remedy()))
         };
         let began = Instant::now();
-        let (first, other) = (read(0)?, read(host)?);
+        let (first, other) = (read(self.reference)?, read(host)?);
         let apart_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(against(&first, &other, apart_ns))
     }

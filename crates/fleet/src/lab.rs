@@ -151,28 +151,36 @@ impl Bed for Emulated {
             .map_err(|error| failed(attempt, &error))
     }
 
-    fn load(&mut self, load: Option<Load>, src: usize, dst: usize) -> Result<()> {
+    fn loads_itself(&self) -> bool {
+        true
+    }
+
+    fn has_interfaces(&self) -> bool {
+        false
+    }
+
+    fn load(&mut self, load: Option<&Load>, src: usize, dst: usize) -> Result<()> {
         let wanted = load
             .filter(|load| !load.rho.is_zero())
-            .map(|load| (load, [port(src), port(dst)]));
+            .map(|load| (load.clone(), [port(src), port(dst)]));
         if wanted.is_none() && self.load.is_none() {
             return Ok(());
         }
         let attempt = "load the emulated network";
-        let tell = |load: Load, hosts: [u16; 2]| {
+        let tell = |load: &Load, hosts: [u16; 2]| {
             hosts.iter().try_for_each(|host| {
                 let command = Command::Load(load.flow(*host));
                 self.lab.command(&command)
             })
         };
-        if let Some((load, hosts)) = self.load {
+        if let Some((load, hosts)) = self.load.clone() {
             let rho = Ratio::ZERO;
-            tell(Load { rho, ..load }, hosts).map_err(|error| failed(attempt, &error))?;
+            tell(&Load { rho, ..load }, hosts).map_err(|error| failed(attempt, &error))?;
             // What the launch before left in the queues would take long to leave beside a load.
             std::thread::sleep(DRAINED);
         }
-        if let Some((load, hosts)) = wanted {
-            tell(load, hosts).map_err(|error| failed(attempt, &error))?;
+        if let Some((load, hosts)) = &wanted {
+            tell(load, *hosts).map_err(|error| failed(attempt, &error))?;
         }
         self.load = wanted;
         std::thread::sleep(STEADY);

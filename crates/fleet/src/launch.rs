@@ -27,7 +27,7 @@ pub struct Ask {
     pub dst: usize,
     /// What the model of an emulated network takes for the message, for the verdict's bound.
     pub one_way_ns: Option<u64>,
-    /// Background traffic meanwhile, in an emulated network.
+    /// Background traffic meanwhile.
     pub load: Option<Load>,
 }
 
@@ -49,6 +49,8 @@ pub(crate) struct Pair<'a> {
     pub client: &'a mut Agent,
     pub server: &'a mut Agent,
     pub address: IpAddr,
+    /// The measuring side's own, where it is to send from that one.
+    pub source: Option<IpAddr>,
     pub flush_client: Option<String>,
     pub flush_server: Option<String>,
 }
@@ -96,6 +98,7 @@ impl Pair<'_> {
         let cold = terms.probe == Probe::Startup;
         let mut conversation =
             Conversation::new(terms, self.address).map_err(Trouble::Conversation)?;
+        conversation.client = self.source;
         if cold {
             conversation.flush_client.clone_from(&self.flush_client);
             // Where hosts ask a server for addresses (ATM), the answering one does not learn its peer from being asked, and
@@ -124,6 +127,7 @@ fn join(joined: &mut Outcome, piece: Outcome) {
     }
     joined.settings.extend(piece.settings);
     joined.refused += piece.refused;
+    joined.moved.add(&piece.moved);
     for (sum, one) in joined.interference.iter_mut().zip(&piece.interference) {
         add(sum, one);
     }
@@ -175,6 +179,10 @@ mod tests {
                 slots: Default::default(),
             }],
             refused: 1,
+            moved: sonde_probe::Moved {
+                trips: 2,
+                ..Default::default()
+            },
             settings: BTreeMap::from([(format!("{step:?}"), "on".into())]),
             interference: vec![interference("src"), interference("dst")],
         }
@@ -196,6 +204,7 @@ mod tests {
         assert_eq!(steps(0), [None, Some(Step::Connect)]);
         assert_eq!((joined.sizes[1].size_bytes, steps(1)), (64, vec![None]));
         assert_eq!((joined.settings.len(), joined.refused), (2, 3));
+        assert_eq!(joined.moved.trips, 6);
         for (interference, host) in joined.interference.iter().zip(["src", "dst"]) {
             assert_eq!(interference.host, host);
             assert_eq!((interference.span_ns, interference.cpus), (30, 2));

@@ -1,28 +1,38 @@
-//! Starting and steering agents: on this machine, in an emulated cluster, on real hosts by ssh.
+//! Starting and steering agents: on this machine, in an emulated cluster, on real hosts by ssh, Slurm or an MPI.
 //!
 //! Model:   a [`Fleet`] is hosts with agents on them, and one conversation at a time between two of them. It keeps agents
 //!          from one conversation to the next, starts them anew when they are gone or out of step, makes everything cold
 //!          before a start-up, and knows which hosts are lost. It leaves nothing behind on any host, however it ends.
 //! Units:   nanoseconds; hosts are counted from 0 in the order of [`Fleet::hosts`].
-//! Checked: the tests of each module; `tests/local.rs`, `tests/lab_fleet.rs`, `tests/lab_ssh.rs` with agents that are
-//!          processes, in a lab, and behind OpenSSH servers.
+//! Checked: the tests of each module; `tests/local.rs`, `tests/lab_fleet.rs`, `tests/lab_ssh.rs`, `tests/connect.rs` with agents
+//!          that are processes, in a lab, behind OpenSSH servers, and that connect back.
 #![forbid(unsafe_code)]
 
 mod agent;
 mod bed;
+mod connect;
+mod connected;
 mod error;
 mod fleet;
+mod joined;
 mod lab;
 mod launch;
+mod launcher;
 mod load;
 mod local;
+mod networks;
 mod placement;
 mod ssh;
 mod target;
+mod traffic;
 
+pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
 pub use fleet::Fleet;
 pub use launch::{Ask, Launched};
-pub use load::Load;
+pub use launcher::{Allocation, ConnectOptions, Launcher, Listen, TOKEN_VARIABLE};
+pub use load::{Load, flow};
+pub use networks::{Choice, End, Joined, NetworkError, Selector};
 pub use ssh::SshOptions;
 pub use target::{HOSTS_MAX, Target, TargetError, targets};
+pub use traffic::{Stream, StreamReport, Traffic, TrafficReport};

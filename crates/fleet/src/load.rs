@@ -1,15 +1,17 @@
-//! Background traffic in an emulated network while a launch measures.
+//! Background traffic while a launch measures.
 //!
-//! Model:   a flow to each of the two hosts that talk, from elsewhere: they meet the measured frames in the queue before each
-//!          host, so that half a round trip waits once in the mean. Text: `RHO[:law=LAW][:size=BYTES]`.
+//! Model:   in an emulated network a flow to each of the two hosts that talk, from elsewhere: they meet the measured frames in
+//!          the queue before each host, so that half a round trip waits once in the mean. Between real hosts flows of
+//!          datagrams, made by the hosts themselves. Text: `RHO[:law=LAW][:size=BYTES]`, of real hosts also
+//!          `[:of=RATE][:flow=A>B+C>D]`.
 //! Checked: `loads_are_read_and_written`; `tests/lab_fleet.rs`.
 
 use sonde_link::{Class, Flow, Law, LoadSpec, Port};
-use sonde_units::{Bytes, Ratio, Span};
+use sonde_units::{BitRate, Bytes, Ratio, Span};
 use std::{fmt, str::FromStr};
 
 /// A level of load and its law.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
     /// The share of each link, 0 to 1.
     pub rho: Ratio,
@@ -17,6 +19,25 @@ pub struct Load {
     pub law: Law,
     /// Layer-3 bytes of each frame; 0: one cell on ATM, else a full frame.
     pub size: Bytes,
+    /// Real hosts: the rate of the link that it is a share of; none takes the interface's.
+    pub of: Option<BitRate>,
+    /// Real hosts: from which host to which, by name; none chooses.
+    pub flows: Vec<(String, String)>,
+}
+
+/// The two hosts of a flow, written `a>b`.
+///
+/// # Errors
+/// A sentence that says how it is written.
+pub fn flow(text: &str) -> Result<(String, String), String> {
+    let is_name = |name: &&str| !name.is_empty() && !name.contains(['>', '+', '=', ' ']);
+    let pair = text
+        .split_once('>')
+        .filter(|(from, to)| is_name(from) && is_name(to) && from != to);
+    let (from, to) = pair.ok_or_else(|| {
+        format!("`{text}` is no flow: write the two hosts that it goes between, as in 'a>b'")
+    })?;
+    Ok((from.into(), to.into()))
 }
 
 impl Load {
@@ -26,6 +47,8 @@ impl Load {
             rho,
             law: Law::Poisson,
             size: Bytes::ZERO,
+            of: None,
+            flows: Vec::new(),
         }
     }
 
@@ -97,6 +120,13 @@ impl FromStr for Load {
                             format!("`{size}` is no size of a frame: write bytes, as in 1500")
                         })?;
                 }
+                Some(("of", rate)) => {
+                    let rate = rate.parse::<BitRate>();
+                    load.of = Some(rate.map_err(|error| format!("the link's rate: {error}"))?);
+                }
+                Some(("flow", flows)) => {
+                    load.flows = flows.split('+').map(flow).collect::<Result<_, _>>()?;
+                }
                 _ => {
                     return Err(format!(
                         "`{part}` is nothing of a load: write RHO[:law=LAW][:size=BYTES], as in 0.6:law=poisson:size=1500"
@@ -124,6 +154,13 @@ impl fmt::Display for Load {
         if self.size != Bytes::ZERO {
             write!(f, ":size={}", self.size.0)?;
         }
+        if let Some(of) = self.of {
+            write!(f, ":of={of}")?;
+        }
+        for (at, (from, to)) in self.flows.iter().enumerate() {
+            let before = if at == 0 { ":flow=" } else { "+" };
+            write!(f, "{before}{from}>{to}")?;
+        }
         Ok(())
     }
 }
@@ -141,6 +178,8 @@ mod tests {
             "0.9:law=constant",
             "0.25:law=geometric:size=1500",
             "0.5:law=on-off:20:size=60",
+            "0.5:flow=a>b",
+            "0.5:law=on-off:20:size=60:flow=a>b+c.d>e",
         ] {
             let load: Load = text.parse().unwrap();
             assert_eq!(load.to_string(), text);
@@ -152,6 +191,10 @@ mod tests {
             ("much", "0.6"),
             ("0.5:size=big", "bytes"),
             ("0.5:colour=red", "law"),
+            ("0.5:flow=a", "'a>b'"),
+            ("0.5:flow=a>a", "'a>b'"),
+            ("0.5:flow=a>b+", "'a>b'"),
+            ("0.5:of=fast", "rate"),
         ] {
             let error = text.parse::<Load>().unwrap_err();
             assert!(error.contains(word), "{text}: {error}");

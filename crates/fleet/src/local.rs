@@ -104,4 +104,8 @@ impl Bed for Local {
     fn interface(&self, _facts: &HostFacts) -> Option<String> {
         None
     }
+
+    fn has_interfaces(&self) -> bool {
+        false
+    }
 }

@@ -22,6 +22,8 @@ pub(crate) enum Placement {
     Dst,
     /// Where its host lets it.
     Any,
+    /// The same: beside one that measures, for a load.
+    Load,
 }
 
 /// The CPUs of this machine, and who shares them.
@@ -59,7 +61,7 @@ impl Cpus {
         };
         let (src, dst) = ends.split_at(ends.len() / 2);
         match placement {
-            Placement::Any => &self.online,
+            Placement::Any | Placement::Load => &self.online,
             Placement::One => last,
             Placement::Split if others.is_empty() => last,
             Placement::Split => others,

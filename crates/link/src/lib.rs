@@ -45,6 +45,7 @@ pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing}
 pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
 pub use host::HostSpec;
 pub use hosted::Hosted;
+pub use load::laws::Distances;
 pub use load::{Captured, FLOWS_MAX, Flow, Law};
 pub use medium::atm::spec::{
     AtmTraffic, Category, Contract, Discard, Feedback, Lane, Pvc, PvcLayout, Restoration,

@@ -9,7 +9,7 @@ use crate::{Class, Port};
 use sonde_units::{Bytes, Ratio, Span};
 use std::{fmt, str::FromStr};
 
-mod laws;
+pub(crate) mod laws;
 pub(crate) mod sources;
 
 /// Set in the name of each background frame.

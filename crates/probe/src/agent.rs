@@ -23,8 +23,8 @@ use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, rate, serve,
-    startup, stream, trips,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
+    load, rate, serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -78,12 +78,13 @@ pub fn run_with(
             },
         };
         let answer = match frame::parse::<Request>(&body) {
-            Ok(Request::Stop {}) => continue,
+            Ok(Request::Stop {} | Request::Steer(_)) => continue,
             Ok(Request::Clock {}) => Ok(Answer::Clock {
                 monotonic_ns: monotonic_ns(),
             }),
             Ok(Request::Facts { peer }) => Ok(describe(peer)),
-            Ok(Request::Serve(_) | Request::Measure(_)) => {
+            Ok(Request::Interfaces {}) => interfaces::here().map(Answer::Interfaces),
+            Ok(Request::Serve(_) | Request::Measure(_) | Request::Load(_)) => {
                 match delegate(&body, &mut from, &mut to, &mut worker) {
                     Ok(After::Answered(said)) => {
                         said_meanwhile = said;
@@ -112,6 +113,7 @@ pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
         let answer = match frame::parse::<Request>(&body)? {
             Request::Measure(request) => measure(&request).map(Answer::Measured),
             Request::Serve(request) => serve_one(&request, &from, &mut to),
+            Request::Load(request) => load::work(&request, &mut from, &mut to),
             _ => Err(Error::Abandoned),
         };
         Ok(frame::write(
@@ -263,6 +265,7 @@ fn delegate(
     let mut worker = Worker::start(start(), body)?;
     let doing = match frame::parse::<Request>(body) {
         Ok(Request::Serve(_)) => "served",
+        Ok(Request::Load(_)) => "made a load",
         _ => "measured",
     };
     let (mut greeted, mut meanwhile) = (false, None);
@@ -281,7 +284,10 @@ fn delegate(
                     frame::write(to, &worker.death(doing))?;
                     return Ok(After::Answered(meanwhile));
                 };
-                let more = matches!(frame::parse(&answer), Ok(Answer::Serving { .. }));
+                let more = matches!(
+                    frame::parse(&answer),
+                    Ok(Answer::Serving { .. } | Answer::Loading(_))
+                );
                 relay(to, &answer)?;
                 if !more {
                     return Ok(After::Answered(meanwhile));

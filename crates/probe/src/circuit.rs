@@ -38,7 +38,7 @@ pub(crate) struct SetUp {
 
 /// The measuring side; the text says why there is no time.
 pub(crate) fn measure(measure: &Measure) -> Result<std::result::Result<SetUp, String>> {
-    let mut channel = Udp::connect(measure.peer, measure.terms.options())?;
+    let mut channel = Udp::connect(measure.peer, measure.options())?;
     channel.set_resend_after(RESEND_AFTER)?;
     let mut trips_ns = [0; 2];
     let mut peer_neighbour_ns = 0;

@@ -36,6 +36,61 @@ pub struct Conversation {
     pub flush_client: Option<String>,
     /// The serving side's, before the port opens.
     pub flush_server: Option<String>,
+    /// The measuring side's address on the network that is measured; none leaves it to its routes.
+    pub client: Option<IpAddr>,
+}
+
+/// What user data moved, as both sides know it: what interfaces must have carried at least.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// User bytes that the measuring side sent.
+    pub sent_bytes: u64,
+    /// User bytes of these that came.
+    pub received_bytes: u64,
+    /// User bytes of the answers.
+    pub answered_bytes: u64,
+    /// Messages that needed a frame of their own each way, since each waited for the answer to the one before.
+    pub trips: u64,
+    /// Datagrams of streams that were sent.
+    pub datagrams: u64,
+    /// Of these, those that never came.
+    pub lost_datagrams: u64,
+}
+
+impl Moved {
+    /// Adds another conversation's.
+    pub fn add(&mut self, other: &Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.answered_bytes += other.answered_bytes;
+        self.trips += other.trips;
+        self.datagrams += other.datagrams;
+        self.lost_datagrams += other.lost_datagrams;
+    }
+
+    fn of(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Self {
+        let size = measured.size_bytes;
+        match &measured.sent {
+            Some(sent) => Self {
+                sent_bytes: sent.bytes,
+                received_bytes: match terms.path {
+                    Path::Udp => served.messages * size,
+                    _ => sent.bytes,
+                },
+                datagrams: served.lost.map_or(0, |_| sent.messages),
+                lost_datagrams: served.lost.unwrap_or(0),
+                ..Self::default()
+            },
+            // Of datagrams the serving side counts what it answered; those that were lost are in neither.
+            None => Self {
+                sent_bytes: served.messages * size,
+                received_bytes: served.messages * size,
+                answered_bytes: served.messages * terms.answer_bytes(size as usize) as u64,
+                trips: served.messages,
+                ..Self::default()
+            },
+        }
+    }
 }
 
 /// What was measured.
@@ -50,6 +105,8 @@ pub struct Outcome {
     pub interference: Vec<Interference>,
     /// Peers that the serving side turned away.
     pub refused: u64,
+    /// What moved.
+    pub moved: Moved,
 }
 
 /// What was measured of one size.
@@ -85,6 +142,7 @@ impl Conversation {
             token,
             flush_client: None,
             flush_server: None,
+            client: None,
         })
     }
 
@@ -100,6 +158,7 @@ impl Conversation {
             settings: BTreeMap::new(),
             interference: vec![named(client), named(server)],
             refused: 0,
+            moved: Moved::default(),
         };
         if self.terms.probe == Probe::Startup {
             for &size_bytes in &self.terms.sizes_bytes {
@@ -151,6 +210,7 @@ impl Conversation {
             peer: SocketAddr::new(self.server, port),
             token: self.token.clone(),
             flush_neighbour: self.flush_client.clone(),
+            source: self.client,
         }))?;
         match client.answer("the measurement", terms.duration_max() + GRACE)? {
             Answer::Measured(measured) => Ok(measured),
@@ -197,6 +257,7 @@ impl Outcome {
         }
         for (measured, served) in measured.sizes.into_iter().zip(served.sizes) {
             compare(terms, &measured, &served)?;
+            self.moved.add(&Moved::of(terms, &measured, &served));
             let mut measurements = measured.measurements.clone();
             if let Some(sent) = &measured.sent {
                 measurements.extend(rated(terms, sent, &served));

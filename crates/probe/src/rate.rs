@@ -368,7 +368,7 @@ fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let terms = &measure.terms;
     let size_bytes = terms.sizes_bytes[visit.size];
     let mut open = opened(terms, size_bytes)?;
-    let mut channel = Tcp::connect(measure.peer, terms.options())?;
+    let mut channel = Tcp::connect(measure.peer, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     let before = channel.info()?.total_retrans;
     let mut pipe = Stream {
@@ -391,7 +391,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let terms = &measure.terms;
     let size_bytes = terms.sizes_bytes[visit.size];
     let mut open = opened(terms, size_bytes)?;
-    let mut channel = Udp::connect(measure.peer, terms.options())?;
+    let mut channel = Udp::connect(measure.peer, measure.options())?;
     admission::hello_udp(&mut channel, measure, visit)?;
     let mut pipe = Datagrams {
         channel,

@@ -156,7 +156,7 @@ impl Cold<'_> {
     }
 
     fn stream<C: ByteStream>(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
-        let options = self.terms().options();
+        let options = self.measure.options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = C::connect(self.measure.peer, options)?;
@@ -178,7 +178,7 @@ impl Cold<'_> {
     }
 
     fn udp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
-        let options = self.terms().options();
+        let options = self.measure.options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = Udp::connect(self.measure.peer, options)?;

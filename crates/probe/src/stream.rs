@@ -203,7 +203,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             Path::Unix => stream.through::<Unix>(measure, visit)?,
             Path::Shm => stream.through::<Shm>(measure, visit)?,
             Path::Udp => {
-                let mut channel = Udp::connect(measure.peer, terms.options())?;
+                let mut channel = Udp::connect(measure.peer, measure.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
                 let sent = stream.udp(&mut channel)?;
                 admission::end_udp(&mut channel, sent.messages, terms)?;
@@ -239,7 +239,7 @@ impl Stream<'_> {
         measure: &Measure,
         visit: Visit,
     ) -> Result<(Sent, BTreeMap<String, String>)> {
-        let mut channel = C::connect(measure.peer, self.terms.options())?;
+        let mut channel = C::connect(measure.peer, measure.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         let sent = self.bytes(&mut channel)?;
         Ok((sent, channel.settings()?.named("src_")))

@@ -265,7 +265,7 @@ pub(crate) fn send(
     let size = terms.sizes_bytes[visit.size] as usize;
     let mut channels = Vec::new();
     for _ in 0..terms.knobs.streams {
-        let mut channel = Tcp::connect(measure.peer, terms.options())?;
+        let mut channel = Tcp::connect(measure.peer, measure.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         channels.push(channel);
     }

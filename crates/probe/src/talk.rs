@@ -1,7 +1,8 @@
 //! What orchestrator and agents say to each other.
 //!
 //! Model:   a request is answered by exactly one frame, `serve` by two: `serving` when the port is open, then `served`.
-//!          Any of them may be `failed` instead. `stop` has no answer of its own: it ends the wait for a peer.
+//!          Any of them may be `failed` instead. `stop` has no answer of its own: it ends the wait for a peer. `load` is
+//!          answered by `serving`; then each `steer` by `loading`, and the end of it by `loaded`.
 //! Units:   names end in their unit.
 //! Checked: `unknown_members_are_refused`; `tests/conversation.rs`.
 
@@ -9,9 +10,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
+use sonde_channel::Options;
 use sonde_record::{HostFacts, Interference, Measurement};
 
 use crate::Terms;
+use crate::interfaces::Interfaces;
+use crate::load::{Load, LoadCounts, Steer};
 use crate::meter::{Slots, Window};
 
 /// Serve one conversation.
@@ -40,6 +44,19 @@ pub struct Measure {
     pub token: String,
     /// An interface whose neighbours are forgotten before a start-up.
     pub flush_neighbour: Option<String>,
+    /// The address to send from; null leaves it to the routes.
+    #[serde(default)]
+    pub source: Option<IpAddr>,
+}
+
+impl Measure {
+    /// What its channels are asked to be.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            source: self.source,
+            ..self.terms.options()
+        }
+    }
 }
 
 /// From the orchestrator to an agent.
@@ -59,6 +76,12 @@ pub enum Request {
     },
     /// Say what time it is.
     Clock {},
+    /// Say what interfaces there are, and what they have counted.
+    Interfaces {},
+    /// Take part in a load: open a sink, and wait for [`Steer`].
+    Load(Load),
+    /// Steer the load that runs.
+    Steer(Steer),
 }
 
 /// From an agent to the orchestrator.
@@ -81,6 +104,12 @@ pub enum Answer {
         /// On CLOCK_MONOTONIC.
         monotonic_ns: u64,
     },
+    /// The interfaces, and what they have counted.
+    Interfaces(Interfaces),
+    /// How far the load is; it goes on.
+    Loading(LoadCounts),
+    /// What the load did; it is over.
+    Loaded(LoadCounts),
     /// There is no result.
     Failed {
         /// What went wrong, with values.
@@ -99,6 +128,8 @@ impl Answer {
             Self::Measured(_) => "a measurement",
             Self::Facts(_) => "its description",
             Self::Clock { .. } => "its clock",
+            Self::Interfaces(_) => "its interfaces",
+            Self::Loading(_) | Self::Loaded(_) => "counts of a load",
             Self::Failed { .. } => "a failure",
         }
     }

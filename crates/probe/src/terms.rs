@@ -402,6 +402,7 @@ impl Terms {
             method: self.method,
             knobs: self.knobs.clone(),
             message_bytes: self.sizes_bytes.iter().copied().max().unwrap_or(1) as usize,
+            source: None,
         }
     }
 

@@ -123,7 +123,7 @@ fn stream<C: ByteStream>(
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
     let terms = &measure.terms;
-    let mut channel = C::connect(measure.peer, terms.options())?;
+    let mut channel = C::connect(measure.peer, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     channel.use_method()?;
     let size = terms.sizes_bytes[visit.size];
@@ -146,7 +146,7 @@ fn stream<C: ByteStream>(
 
 fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
     let terms = &measure.terms;
-    let mut channel = Udp::connect(measure.peer, terms.options())?;
+    let mut channel = Udp::connect(measure.peer, measure.options())?;
     admission::hello_udp(&mut channel, measure, visit)?;
     channel.set_resend_after(Duration::from_secs(1))?;
     let size = terms.sizes_bytes[visit.size];

@@ -16,6 +16,7 @@ mod loss;
 mod mtu;
 mod noise;
 mod pairs;
+mod place;
 mod precision;
 mod window;
 
@@ -116,7 +117,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
         all.extend(window::receiver(index, line));
         all.extend(window::sender(index, line));
         all.extend(cpu::thread(index, line));
-        all.extend(loss::datagrams(index, line));
+        all.extend(place::lost(index, line).or_else(|| loss::datagrams(index, line)));
         all.extend(loss::reordered(index, line));
         all.extend(loss::retransmits(index, line));
         all.extend(ceiling::below(index, line));

@@ -8,6 +8,7 @@
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+use crate::events::{self, Event};
 use crate::failure::Failure;
 use crate::layout::{Block, Site};
 use crate::model::Bounds;
@@ -24,7 +25,9 @@ use sonde_record::{
 };
 use sonde_stats::precision;
 use sonde_units::Span;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,8 +36,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Bed {
     /// What it is.
     pub site: Site,
-    /// Its agents.
-    pub fleet: Fleet,
+    /// Its agents, which beds of the same hosts share.
+    pub fleet: Rc<RefCell<Fleet>>,
+    /// Which of its hosts' networks this is; none is the one by which they reach each other.
+    pub way: Option<usize>,
     /// As it is stored.
     pub network: NetworkRecord,
     /// What the model takes for the smallest message, for the verdict.
@@ -58,6 +63,8 @@ pub struct Campaign<'a> {
     models: BTreeMap<String, Vec<(String, String)>>,
     bar: ProgressBar,
     began: Instant,
+    /// Tell each launch's rows on standard output.
+    pub streams: bool,
 }
 
 /// How a campaign ended.
@@ -116,6 +123,7 @@ impl<'a> Campaign<'a> {
             models: BTreeMap::new(),
             bar: ProgressBar::hidden(),
             began: Instant::now(),
+            streams: false,
         };
         let left: u64 = campaign
             .blocks
@@ -304,11 +312,14 @@ impl<'a> Campaign<'a> {
     /// One launch, kept.
     fn launch(&mut self, number: usize, index: u64) -> Result<(), StoreError> {
         let block = self.blocks[number].clone();
-        let bed = &mut self.beds[block.site];
-        let hosts = bed.fleet.hosts().len();
+        let bed = &self.beds[block.site];
+        let shared = Rc::clone(&bed.fleet);
+        let mut fleet = shared.borrow_mut();
+        fleet.take_network(bed.way);
+        let hosts = fleet.hosts().len();
         let (src, dst) = pair(index, hosts);
         let name = |host: usize| {
-            bed.fleet
+            fleet
                 .hosts()
                 .get(host)
                 .map_or_else(String::new, |host| host.name.clone())
@@ -323,24 +334,24 @@ impl<'a> Campaign<'a> {
         ));
         let began_unix_ns = unix_ns();
         let began = Instant::now();
-        let lost = [src, dst].into_iter().find(|host| !bed.fleet.alive(*host));
+        let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
         let launched = match lost {
             Some(host) => Err(format!(
                 "{} was lost: {}",
                 name(host),
-                bed.fleet.loss(host).unwrap_or("it is gone")
+                fleet.loss(host).unwrap_or("it is gone")
             )),
-            None => bed
-                .fleet
+            None => fleet
                 .converse(&Ask {
                     terms: block.terms.clone(),
                     src,
                     dst,
                     one_way_ns: bed.one_way_ns,
-                    load: block.load,
+                    load: block.load.clone(),
                 })
                 .map_err(|error| error.to_string()),
         };
+        drop(fleet);
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut made = records(&block, index, &launched);
         for record in &mut made {
@@ -350,6 +361,13 @@ impl<'a> Campaign<'a> {
             (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }
         self.keep(made)?;
+        if self.streams {
+            for row in events::rows(&self.run, &block.cells) {
+                let row = Box::new(row);
+                // Who does not listen any more still has it in the store.
+                drop(Event::Row { launch: index, row }.say());
+            }
+        }
         if let Err(text) = launched {
             let text = format!(
                 "{} {} {}: launch {} from {src_name} to {dst_name} failed: {text}",
@@ -407,11 +425,14 @@ impl<'a> Campaign<'a> {
 
     fn write_end(&mut self, mut warnings: Vec<String>, state: RunState) -> Result<(), StoreError> {
         let id = self.run.head.id.clone();
-        for bed in self.beds.iter_mut() {
-            bed.fleet.resync();
-            // Some are found out only by measuring.
-            warnings.extend(bed.fleet.notes());
-            for host in bed.fleet.hosts() {
+        for bed in self.beds.iter() {
+            let mut fleet = bed.fleet.borrow_mut();
+            if bed.way.is_none_or(|way| way == 0) {
+                fleet.resync();
+                // Some are found out only by measuring.
+                warnings.extend(fleet.notes());
+            }
+            for host in fleet.hosts() {
                 if let Some(kept) = self
                     .run
                     .hosts
@@ -513,7 +534,7 @@ fn left(bar: &ProgressBar, began: Instant) -> String {
 }
 
 /// Turns true with the first signal that ends a program; the second one ends it at once, and with it its labs and agents.
-fn interruption() -> Result<Arc<AtomicBool>, Failure> {
+pub fn interruption() -> Result<Arc<AtomicBool>, Failure> {
     let flag = Arc::new(AtomicBool::new(false));
     let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -143,7 +143,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 if sizes.is_empty() {
                     continue;
                 }
-                let loads = if site.spec.is_some() {
+                let loads = if site.spec.is_some() || site.testbed == Testbed::Hosts {
                     plan.loads()?
                 } else {
                     vec![None]
@@ -329,7 +329,7 @@ fn cells(site: &Site, block: &Block, beyond: &[(u64, String)]) -> Result<Vec<Cel
                     .map_or_else(|| "asis".into(), |profile| profile.to_string()),
             ),
             attachment: site.attachment.clone(),
-            load: block.load.map(|load| load.to_string()),
+            load: block.load.as_ref().map(ToString::to_string),
             size_bytes: *size_bytes,
         };
         Ok(CellRecord {

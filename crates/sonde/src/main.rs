@@ -6,13 +6,16 @@
 //! Checked: `tests/` of this crate, which run the built command.
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod campaign;
 mod check;
 mod cli;
 mod doctor;
+mod events;
 mod failure;
 mod lab;
 mod layout;
+mod load;
 mod measure;
 mod model;
 mod networks;

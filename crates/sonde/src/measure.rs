@@ -6,22 +6,25 @@
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
 use crate::campaign::{Bed, Campaign, End, unix_ns};
+use crate::events::Event;
 use crate::failure::{self, Failure};
 use crate::layout::{self, Block, Site};
 use crate::model;
-use crate::plan::{Kind, Mode, Plan, Requirement};
+use crate::plan::{Kind, Mode, NetworkPlan, Plan, Requirement};
 use crate::testbed::{self, LabOptions};
 use sonde_channel::{Path as Route, Wait};
-use sonde_fleet::{Fleet, SshOptions};
+use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_record::{
     EventRecord, HostRecord, Quantity, ResultRow, Run, RunHead, RunState, Status, Store, Testbed,
     VerdictStatus,
 };
 use sonde_report::{Severity, View};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What to measure, and what to do with it.
 pub struct Task {
@@ -33,6 +36,8 @@ pub struct Task {
     pub resume: Option<String>,
     /// Print JSON.
     pub json: bool,
+    /// Print each event of the run as a line of JSON when it happens.
+    pub json_stream: bool,
     /// Print every row instead of the assessment, and write no report.
     pub rows: bool,
     /// Exit with 1 where the emulation was not true, or an interval not reached.
@@ -41,6 +46,8 @@ pub struct Task {
     pub dry_run: bool,
     /// The device file of TAPs.
     pub tun: PathBuf,
+    /// Where agents connect back to.
+    pub listen: sonde_fleet::Listen,
 }
 
 impl Task {
@@ -55,6 +62,9 @@ impl Task {
             self.plan = Plan::parse(&run.head.plan)?;
         }
         self.plan.check()?;
+        if let Some(code) = crate::allocation::bystander(self.plan.testbed.kind) {
+            return Ok(code);
+        }
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
@@ -71,10 +81,17 @@ impl Task {
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut beds, blocks, &self.plan.repeat)?;
+        campaign.streams = self.json_stream;
+        if self.json_stream {
+            Event::start(&campaign.run).say()?;
+        }
         let end = campaign.measure()?;
         let (run, kept) = campaign.end(warnings);
         for bed in beds {
-            bed.fleet.stop().map_err(Failure::cannot)?;
+            // Beds of the same hosts share their agents: the last one ends them.
+            if let Some(fleet) = Rc::into_inner(bed.fleet) {
+                fleet.into_inner().stop().map_err(Failure::cannot)?;
+            }
         }
         let nothing = all_skipped(&run);
         let trouble = match (end, kept) {
@@ -136,9 +153,17 @@ impl Task {
                 let names = testbed.names.as_deref().unwrap_or_default();
                 let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
                 let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
-                let fleet = Fleet::ssh(&program, &targets, &SshOptions::default())
-                    .map_err(Failure::cannot)?;
-                beds.push(Bed::of_hosts(fleet));
+                let options = SshOptions {
+                    all: self.strict,
+                    ..SshOptions::default()
+                };
+                let fleet = Fleet::ssh(&program, &targets, &options).map_err(Failure::cannot)?;
+                beds.extend(self.of_hosts(fleet)?);
+            }
+            Kind::Slurm | Kind::Mpirun | Kind::Listen => {
+                let options = crate::allocation::options(testbed, self.listen)?;
+                let fleet = Fleet::connected(&program, &options).map_err(Failure::cannot)?;
+                beds.extend(self.of_hosts(fleet)?);
             }
         }
         let mut names = BTreeSet::new();
@@ -151,6 +176,25 @@ impl Task {
             }
         }
         Ok(beds)
+    }
+
+    /// A bed for each network of the same hosts.
+    fn of_hosts(&self, mut fleet: Fleet) -> Result<Vec<Bed>, Failure> {
+        for note in fleet.notes() {
+            eprintln!("sonde: {note}");
+        }
+        let choices = self.plan.networks.iter().map(NetworkPlan::choice);
+        let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        fleet.join(&choices).map_err(Failure::cannot)?;
+        let fleet = Rc::new(RefCell::new(fleet));
+        if choices.is_empty() {
+            return Ok(vec![Bed::of_hosts(fleet)]);
+        }
+        let joined = fleet.borrow().joined().to_vec();
+        let beds = joined.iter().enumerate();
+        Ok(beds
+            .map(|(way, network)| Bed::of_network(&fleet, way, network))
+            .collect())
     }
 
     fn lab(&self, program: &Path, selector: &str) -> Result<Bed, Failure> {
@@ -172,10 +216,12 @@ impl Task {
     fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
         let began_unix_ns = unix_ns();
         let mut hosts: Vec<HostRecord> = Vec::new();
-        for host in beds.iter().flat_map(|bed| bed.fleet.hosts()) {
-            // The hosts of several labs have the same names and are the same machine.
-            if hosts.iter().all(|known| known.name != host.name) {
-                hosts.push(host.clone());
+        for bed in beds {
+            for host in bed.fleet.borrow().hosts() {
+                // The hosts of several labs have the same names and are the same machine.
+                if hosts.iter().all(|known| known.name != host.name) {
+                    hosts.push(host.clone());
+                }
             }
         }
         let run = Run {
@@ -257,7 +303,11 @@ impl Task {
             document.warnings.extend(too_few(&rows));
         }
         document.warnings.extend(unmet.iter().cloned());
-        if self.json {
+        if self.json_stream {
+            for warning in &document.warnings {
+                Event::Warning { text: warning }.say()?;
+            }
+        } else if self.json {
             println!(
                 "{}",
                 serde_json::to_string_pretty(&document).map_err(Failure::cannot)?
@@ -298,7 +348,12 @@ impl Task {
             run.head.id,
             self.out.join("sonde.db").display()
         );
-        Ok(self.code(run, &rows, unmet.is_empty(), wide.is_none()))
+        let code = self.code(run, &rows, unmet.is_empty(), wide.is_none());
+        if self.json_stream {
+            let (run, missing) = (run.head.id.as_str(), run.missing().len());
+            Event::End { run, missing, code }.say()?;
+        }
+        Ok(code)
     }
 
     fn code(&self, run: &Run, rows: &[ResultRow], met: bool, precise: bool) -> i32 {
@@ -336,7 +391,7 @@ impl Task {
                 block.mode.map_or("-", Mode::name).into(),
                 block.path.name().into(),
                 block.wait.name().into(),
-                block.load.map_or("-".into(), |load| load.to_string()),
+                block.load.as_ref().map_or("-".into(), ToString::to_string),
                 sizes.join(" "),
                 block.launches.to_string(),
                 format!("{:.1}", block.estimate_ns as f64 / 1e9),
@@ -368,13 +423,23 @@ impl Task {
                 ..Site::unknown()
             });
         }
-        if testbed.kind == Kind::Hosts {
-            sites.push(Site {
+        if testbed.kind.is_real() {
+            let names = self
+                .plan
+                .networks
+                .iter()
+                .map(|network| network.name.as_str());
+            let mut names: Vec<&str> = names.collect();
+            if names.is_empty() {
+                names.push(REAL);
+            }
+            sites.extend(names.into_iter().map(|name| Site {
                 testbed: Testbed::Hosts,
-                name: REAL.into(),
+                name: name.into(),
                 mtu: Some(1_500),
                 ..Site::unknown()
-            });
+            }));
+            return Ok(sites);
         }
         for network in &self.plan.networks {
             let spec = testbed::network(&network.name)?;
@@ -420,6 +485,36 @@ fn names(fleet: &Fleet) -> Vec<String> {
 }
 
 impl Bed {
+    fn shared(fleet: Fleet) -> Rc<RefCell<Fleet>> {
+        Rc::new(RefCell::new(fleet))
+    }
+
+    /// One of the networks by which real hosts are joined.
+    fn of_network(fleet: &Rc<RefCell<Fleet>>, way: usize, network: &Joined) -> Self {
+        let (mtu, line) = (network.mtu_bytes(), network.line_bps());
+        let ends = network
+            .ends
+            .iter()
+            .flatten()
+            .map(|end| end.interface.as_str());
+        let interfaces: BTreeSet<&str> = ends.collect();
+        let interfaces: Vec<&str> = interfaces.into_iter().collect();
+        let summary = format!("the hosts' interfaces {}", interfaces.join(", "));
+        Self {
+            network: model::real(&network.name, &summary, mtu.unwrap_or(1_500), line),
+            site: Site {
+                testbed: Testbed::Hosts,
+                name: network.name.clone(),
+                mtu,
+                hosts: names(&fleet.borrow()),
+                ..Site::unknown()
+            },
+            fleet: Rc::clone(fleet),
+            way: Some(way),
+            one_way_ns: None,
+        }
+    }
+
     fn of_machine(fleet: Fleet) -> Self {
         let network = model::real(
             LOOPBACK,
@@ -436,13 +531,15 @@ impl Bed {
         };
         Self {
             site,
-            fleet,
+            fleet: Self::shared(fleet),
+            way: None,
             network,
             one_way_ns: None,
         }
     }
 
-    fn of_hosts(fleet: Fleet) -> Self {
+    fn of_hosts(shared: Rc<RefCell<Fleet>>) -> Self {
+        let fleet = shared.borrow();
         // The least of the hosts is what a message between any two of them meets.
         let least = |of: fn(&HostRecord) -> Option<u64>| fleet.hosts().iter().filter_map(of).min();
         let mtu = least(|host| host.facts.mtu_bytes);
@@ -460,9 +557,11 @@ impl Bed {
             hosts: names(&fleet),
             ..Site::unknown()
         };
+        drop(fleet);
         Self {
             site,
-            fleet,
+            fleet: shared,
+            way: None,
             network,
             one_way_ns: None,
         }
@@ -478,7 +577,8 @@ impl Bed {
         let network = model::real(&site.name, "", site.mtu.unwrap_or(0), None);
         Self {
             site,
-            fleet,
+            fleet: Self::shared(fleet),
+            way: None,
             network,
             one_way_ns: None,
         }
@@ -506,7 +606,7 @@ impl Bed {
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
         let mut network = model::network(spec, profile, points, warnings)?;
         network.attachment = self.site.attachment.clone();
-        network.backpressure = self.fleet.backpressure();
+        network.backpressure = self.fleet.borrow().backpressure();
         self.one_way_ns = network.row.one_way_1b_ns;
         self.network = network;
         Ok(())
@@ -532,7 +632,8 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) {
                 "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts",
             );
         }
-        let hosts = bed.fleet.hosts();
+        let fleet = bed.fleet.borrow();
+        let hosts = fleet.hosts();
         let lacks = |host: &HostRecord| {
             let why = host.facts.absent.get(block.path.name())?;
             Some(format!("{}: {why}", host.name))

@@ -9,7 +9,7 @@
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Method, Path, UDP_MESSAGE_BYTES_MAX, Wait};
-use sonde_fleet::Load;
+use sonde_fleet::{Choice, Load};
 use sonde_lab::{Attachment, Profile};
 use sonde_probe::Pace;
 use sonde_units::{Bytes, Span};
@@ -33,10 +33,11 @@ pub struct Plan {
     /// Their settings.
     #[serde(default)]
     pub profile: ProfilePlan,
-    /// How they are joined; on real hosts and on this machine there is one, and none is named.
+    /// How they are joined. On this machine there is one, and none is named; on real hosts none named is the one by which
+    /// they reach each other.
     #[serde(default, rename = "network")]
     pub networks: Vec<NetworkPlan>,
-    /// Background traffic in the lab's networks: everything is measured under each. Without any, idle.
+    /// Background traffic in the lab's networks or between real hosts: everything is measured under each. Without any, idle.
     #[serde(default, rename = "load", skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadPlan>,
     /// What is measured on each.
@@ -60,6 +61,22 @@ pub enum Kind {
     Lab,
     /// Real machines, through ssh.
     Hosts,
+    /// The nodes of the Slurm allocation that this process is in.
+    Slurm,
+    /// Where an MPI's `mpirun` starts processes.
+    Mpirun,
+    /// Where users start agents.
+    Listen,
+}
+
+impl Kind {
+    /// Whether these are machines as they are.
+    pub const fn is_real(self) -> bool {
+        matches!(
+            self,
+            Self::Hosts | Self::Slurm | Self::Mpirun | Self::Listen
+        )
+    }
 }
 
 /// The hosts.
@@ -71,7 +88,7 @@ pub struct TestbedPlan {
     /// Lab: how many.
     #[serde(default = "four")]
     pub hosts: u16,
-    /// Real hosts: as after `hosts:` on the command line.
+    /// Real hosts: what stands after `hosts:`, `slurm:`, `mpirun:` or `listen:` on the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
     /// Lab: how they are attached.
@@ -80,6 +97,13 @@ pub struct TestbedPlan {
     /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
     #[serde(default)]
     pub floors: bool,
+}
+
+impl TestbedPlan {
+    /// How many hosts are to come, where that is what `names` says.
+    pub fn count(&self) -> Option<usize> {
+        self.names.as_deref()?.parse().ok()
+    }
 }
 
 fn four() -> u16 {
@@ -106,12 +130,49 @@ impl Default for ProfilePlan {
     }
 }
 
-/// One network of the lab.
+/// One network: of the lab, or of real hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkPlan {
-    /// The selector: a name with knobs, or a file.
+    /// Lab: the selector, a name with knobs or a file. Real hosts: what it is called in all rows.
     pub name: String,
+    /// Real hosts: its interface: one name for all (`ib0`), one for each host (`h1/ib0,h2/ib1`), or its subnet
+    /// (`10.9.1.0/24`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+}
+
+impl NetworkPlan {
+    /// One of the lab.
+    pub fn lab(selector: &str) -> Self {
+        Self {
+            name: selector.into(),
+            interface: None,
+        }
+    }
+
+    /// As it is written on the command line for hosts of this kind; what is wrong with it is found by the plan's check.
+    pub fn of(kind: Kind, text: &str) -> Self {
+        match text.split_once('=').filter(|_| kind.is_real()) {
+            None => Self::lab(text),
+            Some((name, interface)) => Self {
+                name: name.into(),
+                interface: Some(interface.into()),
+            },
+        }
+    }
+
+    /// The interfaces of real hosts.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn choice(&self) -> Result<Choice, Failure> {
+        let text = match &self.interface {
+            Some(interface) => format!("{}={interface}", self.name),
+            None => self.name.clone(),
+        };
+        text.parse().map_err(Failure::usage)
+    }
 }
 
 /// A level of background traffic.
@@ -365,7 +426,7 @@ impl ProbePlan {
                     all.extend(
                         loads
                             .iter()
-                            .map(|load| (method, *wait, knobs.clone(), *load)),
+                            .map(|load| (method, *wait, knobs.clone(), load.clone())),
                     );
                 }
             }
@@ -425,6 +486,14 @@ pub fn size(text: &str) -> Result<u64, Failure> {
                 "`{text}` is no size of a message: write 1 to 1073741824 bytes, `64KiB`, `1..64KiB` or `mtu`"
             ))
         })
+}
+
+/// The same for an option.
+///
+/// # Errors
+/// How sizes are written.
+pub fn size_text(text: &str) -> Result<u64, String> {
+    size(text).map_err(|failure| failure.to_string())
 }
 
 fn expand(
@@ -536,10 +605,8 @@ impl Plan {
             probes.extend(within_machine(budget, effort));
         }
         let networks = match testbed.kind {
-            Kind::Lab => NETWORKS
-                .map(|name| NetworkPlan { name: name.into() })
-                .to_vec(),
-            Kind::Local | Kind::Hosts => Vec::new(),
+            Kind::Lab => NETWORKS.map(NetworkPlan::lab).to_vec(),
+            _ => Vec::new(),
         };
         Self {
             testbed: TestbedPlan { floors, ..testbed },
@@ -596,6 +663,34 @@ impl Plan {
         toml::to_string(self).map_err(Failure::cannot)
     }
 
+    fn check_loads(&self) -> Result<(), Failure> {
+        for load in self.loads()?.into_iter().flatten() {
+            let of_hosts = load.of.is_some() || !load.flows.is_empty();
+            match self.testbed.kind {
+                Kind::Local => {
+                    return Err(Failure::usage(
+                        "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or \
+                         `hosts:`, or leave [[load]] out",
+                    ));
+                }
+                Kind::Lab if of_hosts => {
+                    return Err(Failure::usage(format!(
+                        "the load `{load}` names a rate or hosts: in the lab it comes from elsewhere, as a share of the line; leave \
+                         `of` and `flow` out"
+                    )));
+                }
+                Kind::Slurm | Kind::Mpirun | Kind::Listen => {
+                    return Err(Failure::usage(
+                        "background traffic is made by a second agent on each host, which a launcher does not start: use \
+                         `--testbed hosts:`, or leave [[load]] out",
+                    ));
+                }
+                Kind::Lab | Kind::Hosts => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses what no run can do.
     ///
     /// # Errors
@@ -636,12 +731,7 @@ impl Plan {
                 probe.knobs(&knobs, self.repeat.seed)?;
             }
         }
-        let loads = self.loads()?;
-        if self.testbed.kind != Kind::Lab && loads.iter().any(Option::is_some) {
-            return refuse(
-                "background traffic can be made inside the lab's networks only: use `--testbed lab`, or leave [[load]] out".into(),
-            );
-        }
+        self.check_loads()?;
         let repeat = &self.repeat;
         if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {
             return refuse(format!(
@@ -656,8 +746,16 @@ impl Plan {
             Kind::Hosts if self.testbed.names.is_none() => {
                 refuse("real hosts need `names` in [testbed], as in names = \"a,b[01-16]\"".into())
             }
-            Kind::Local | Kind::Hosts if !self.networks.is_empty() => refuse(
-                "networks can be chosen in the lab alone: real hosts and this machine are measured as they are; remove [[network]] or take kind = \"lab\"".into(),
+            Kind::Listen if !matches!(self.testbed.count(), Some(2..=sonde_fleet::HOSTS_MAX)) => refuse(format!(
+                "`listen` needs to know how many hosts are to come, 2 to {}, as in names = \"4\"",
+                sonde_fleet::HOSTS_MAX
+            )),
+            Kind::Local if !self.networks.is_empty() => refuse(
+                "this machine has its loopback alone; remove [[network]], or take kind = \"lab\" or \"hosts\"".into(),
+            ),
+            kind if kind.is_real() => self.networks.iter().try_for_each(|network| network.choice().map(drop)),
+            Kind::Lab if self.networks.iter().any(|network| network.interface.is_some()) => refuse(
+                "a network of the lab has no `interface`: its name says what it is; take kind = \"hosts\" for real ones".into(),
             ),
             _ => self.profile.name.parse::<Profile>().map(drop).map_err(Failure::usage),
         }
@@ -672,7 +770,7 @@ mod tests {
         TestbedPlan {
             kind,
             hosts: 4,
-            names: (kind == Kind::Hosts).then(|| "a,b".into()),
+            names: kind.is_real().then(|| "2".into()),
             attachment: Attachment::Auto,
             floors: false,
         }
@@ -680,12 +778,64 @@ mod tests {
 
     #[test]
     fn the_usual_plans_are_read_back() {
-        for kind in [Kind::Local, Kind::Lab, Kind::Hosts] {
+        for kind in [
+            Kind::Local,
+            Kind::Lab,
+            Kind::Hosts,
+            Kind::Slurm,
+            Kind::Mpirun,
+            Kind::Listen,
+        ] {
             for effort in [Effort::Quick, Effort::Usual, Effort::Thorough] {
                 let plan = Plan::assess(testbed(kind), effort);
                 assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
             }
         }
+    }
+
+    #[test]
+    fn networks_of_real_hosts_are_interfaces() {
+        let mut plan = Plan::assess(testbed(Kind::Hosts), Effort::Quick);
+        plan.networks = ["eth=eth0", "ib=a/ib0,b/ib1", "san=10.9.1.0/24"]
+            .map(|text| NetworkPlan::of(Kind::Hosts, text))
+            .to_vec();
+        plan.loads = vec![LoadPlan {
+            level: "0.6:of=1Gbit:flow=a>b".into(),
+        }];
+        plan.check().unwrap();
+        assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+        assert_eq!(plan.networks[1].interface.as_deref(), Some("a/ib0,b/ib1"));
+        plan.networks[0] = NetworkPlan::of(Kind::Hosts, "eth0");
+        assert!(
+            plan.check()
+                .unwrap_err()
+                .to_string()
+                .contains("NAME=INTERFACE")
+        );
+        let mut lab = Plan::assess(testbed(Kind::Lab), Effort::Quick);
+        // Knobs have a `=` of their own.
+        assert_eq!(
+            NetworkPlan::of(Kind::Lab, "wire:delay=1ms").name,
+            "wire:delay=1ms"
+        );
+        lab.loads.clone_from(&plan.loads);
+        assert!(
+            lab.check()
+                .unwrap_err()
+                .to_string()
+                .contains("`of` and `flow`")
+        );
+        lab.loads.clear();
+        lab.networks[0].interface = Some("eth0".into());
+        assert!(
+            lab.check()
+                .unwrap_err()
+                .to_string()
+                .contains("no `interface`")
+        );
+        let mut local = Plan::assess(testbed(Kind::Local), Effort::Quick);
+        local.networks = plan.networks;
+        assert!(local.check().unwrap_err().to_string().contains("loopback"));
     }
 
     #[test]

@@ -153,10 +153,19 @@ impl LabOptions {
 
     /// Puts load and script into the network, whose own they become.
     fn schedule(&self, network: &mut NetworkSpec) -> Result<(), Failure> {
-        for host in 0..self.load.map_or(0, |_| self.hosts.hosts) {
+        if let Some(load) = self
+            .load
+            .as_ref()
+            .filter(|load| load.of.is_some() || !load.flows.is_empty())
+        {
+            return Err(Failure::usage(format!(
+                "the load `{load}` names a rate or hosts: in the lab it comes from elsewhere; leave `of` and `flow` out"
+            )));
+        }
+        for host in 0..self.load.as_ref().map_or(0, |_| self.hosts.hosts) {
             network
                 .load
-                .extend(self.load.map(|load| load.scheduled(host)));
+                .extend(self.load.as_ref().map(|load| load.scheduled(host)));
         }
         let Some(path) = &self.script else {
             return Ok(());

@@ -225,6 +225,10 @@ fn every_network_that_is_named_can_be_had() {
     let mut selectors = BTreeSet::new();
     for (_, call) in documented() {
         let mine = call.split(|word| word == "--").next().unwrap_or_default();
+        // Those of real hosts are interfaces of theirs.
+        if mine.iter().any(|word| word.starts_with("hosts:")) {
+            continue;
+        }
         selectors.extend(
             mine.windows(2)
                 .filter(|pair| pair[0] == "--network")

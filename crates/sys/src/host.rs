@@ -45,6 +45,40 @@ fn parse_cpu_times(text: &str, ticks_per_s: u64) -> Option<CpuTimes> {
     })
 }
 
+/// What this host's UDP lost, as its network namespace counts it since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UdpTroubles {
+    /// Datagrams received for which a socket had no room.
+    pub rcvbuf_errors: u64,
+    /// Datagrams to be sent for which there was no room.
+    pub sndbuf_errors: u64,
+    /// Datagrams received for a port that nobody has open.
+    pub no_ports: u64,
+    /// Datagrams received that were broken, or for which a socket had no room.
+    pub in_errors: u64,
+}
+
+/// What UDP lost on this host; `None` where /proc/net/snmp cannot be read.
+pub fn udp_troubles() -> Option<UdpTroubles> {
+    // Of this thread's namespace, whoever mounted /proc.
+    parse_udp_troubles(&read_text("/proc/thread-self/net/snmp").ok()?)
+}
+
+fn parse_udp_troubles(text: &str) -> Option<UdpTroubles> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let value = |wanted: &str| {
+        let at = names.split_whitespace().position(|name| name == wanted)?;
+        values.split_whitespace().nth(at)?.parse().ok()
+    };
+    Some(UdpTroubles {
+        rcvbuf_errors: value("RcvbufErrors")?,
+        sndbuf_errors: value("SndbufErrors")?,
+        no_ports: value("NoPorts")?,
+        in_errors: value("InErrors")?,
+    })
+}
+
 /// The name of this host, and its kernel's release.
 pub fn names() -> (String, String) {
     let names = rustix::system::uname();
@@ -185,6 +219,17 @@ mod tests {
         assert_eq!((times.busy_ns, times.steal_ns), (630_000_000, 40_000_000));
         assert_eq!(parse_cpu_times("cpu  1 2 3 4\n", 100), None);
         assert_eq!(parse_cpu_times("intr 1 2 3\n", 100), None);
+    }
+
+    #[test]
+    fn what_udp_lost_is_read_by_name() {
+        let text = "Tcp: A B\nTcp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\n\
+                    Udp: 10 1 5 20 4 3\nUdpLite: NoPorts\nUdpLite: 9\n";
+        let found = parse_udp_troubles(text).unwrap();
+        assert_eq!((found.no_ports, found.in_errors), (1, 5));
+        assert_eq!((found.rcvbuf_errors, found.sndbuf_errors), (4, 3));
+        assert_eq!(parse_udp_troubles("Udp: NoPorts\nUdp: 1\n"), None);
+        assert!(udp_troubles().is_some());
     }
 
     #[test]

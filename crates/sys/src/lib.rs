@@ -12,6 +12,7 @@
 pub mod batch;
 pub mod clock;
 pub mod cpu;
+pub mod datagrams;
 pub mod epoll;
 mod error;
 pub mod ethtool;

@@ -32,6 +32,8 @@ use call::{Calling, Program, call};
 
 /// So many are started at a time: a jump host's sshd drops connections when more than ten log in (MaxStartups).
 const CALLS_MAX: usize = 8;
+/// A measurement is between two.
+const HOSTS_MIN: usize = 2;
 /// Questions that a host may leave without an answer.
 const SILENCES: u64 = 3;
 
@@ -46,6 +48,8 @@ pub struct SshOptions {
     pub connect_patience: Duration,
     /// A host that says nothing for so long is lost.
     pub silence_max: Duration,
+    /// Fail where any host cannot be used, not only where fewer than two can.
+    pub all: bool,
 }
 
 impl Default for SshOptions {
@@ -55,6 +59,7 @@ impl Default for SshOptions {
             arguments: Vec::new(),
             connect_patience: Duration::from_secs(10),
             silence_max: Duration::from_secs(15),
+            all: false,
         }
     }
 }
@@ -108,29 +113,31 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Starts an agent on each, [`CALLS_MAX`] at a time. All hosts that cannot be used are in the error.
+    /// Starts an agent on each, [`CALLS_MAX`] at a time: an agent or a failure for each host. Where fewer than two are left,
+    /// or any is missing where all are wanted, those that cannot be used are in the error.
     pub(crate) fn start(
         program: &Path,
         targets: &[Target],
         options: &SshOptions,
-    ) -> Result<(Self, Vec<Agent>)> {
+    ) -> Result<(Self, Vec<Result<Agent>>)> {
         let mut remote = Self {
             program: Program::read(program)?,
             targets: targets.to_vec(),
             options: options.clone(),
             addresses: targets.iter().map(|target| target.address).collect(),
         };
-        let (mut agents, mut failures) = (Vec::new(), Vec::new());
+        let mut agents = Vec::new();
         for (host, called) in remote.call_all().into_iter().enumerate() {
-            match called.and_then(|(agent, address)| remote.learn(host, address).map(|()| agent)) {
-                Ok(agent) => agents.push(agent),
-                Err(error) => failures.push(error),
-            }
+            agents.push(
+                called.and_then(|(agent, address)| remote.learn(host, address).map(|()| agent)),
+            );
         }
-        match all_of(failures) {
-            Some(error) => Err(error),
-            None => Ok((remote, agents)),
+        let there = agents.iter().filter(|agent| agent.is_ok()).count();
+        if there == agents.len() || (there >= HOSTS_MIN && !options.all) {
+            return Ok((remote, agents));
         }
+        let failures = agents.into_iter().filter_map(Result::err).collect();
+        Err(all_of(failures).expect("one at least is missing"))
     }
 
     /// Calls all hosts. Each ssh is started here, by the thread that it dies with; only the waiting is done elsewhere.
@@ -200,7 +207,7 @@ impl Bed for Remote {
     }
 
     fn address(&self, host: usize) -> IpAddr {
-        self.addresses[host].expect("a host without an address is refused at its start")
+        self.addresses[host].expect("a host without an address is lost from its start")
     }
 
     fn start(&mut self, host: usize, _placement: Placement) -> Result<Agent> {

@@ -1,6 +1,7 @@
 //! What the tests start: a lab's processes, an agent, or an orchestrator that is told what to do.
 //!
-//! Model:   as `agent` it obeys an orchestrator, as the command does. As `steer FOLDER HOSTS` it starts agents by ssh with
+//! Model:   as `agent` it obeys an orchestrator, as the command does; as `join ADDRESS NAME` it connects to one, and as
+//!          `hold ADDRESS HOSTS` it is one that only waits until its input ends. As `steer FOLDER HOSTS` it starts agents by ssh with
 //!          the configuration in the folder, and then does what each line of its input says; each is answered by a line
 //!          that begins with `ok` or `failed`.
 #![forbid(unsafe_code)]
@@ -8,9 +9,13 @@
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use sonde_channel::{Path, Wait};
-use sonde_fleet::{Ask, Fleet, FleetError, SshOptions, targets};
+use sonde_fleet::{
+    Ask, ConnectOptions, Fleet, FleetError, Joining, Launcher, SshOptions, TOKEN_VARIABLE, Token,
+    join, targets,
+};
 use sonde_probe::{Probe, Terms};
 
 fn main() -> ExitCode {
@@ -28,6 +33,33 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        ["join", to, name] => {
+            let joining = Joining {
+                to: to.into(),
+                token: Token::parse(&std::env::var(TOKEN_VARIABLE).unwrap()).unwrap(),
+                name: Some(name.into()),
+                patience: Duration::from_secs(60),
+            };
+            match join(&joining) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("{error}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
+        ["hold", at, hosts] => {
+            let launcher = Launcher::User {
+                hosts: hosts.parse().unwrap(),
+            };
+            let mut options = ConnectOptions::new(launcher);
+            options.listen = at.parse().unwrap();
+            options.token = Token::parse(&std::env::var(TOKEN_VARIABLE).unwrap()).ok();
+            let fleet = Fleet::connected(&std::env::current_exe().unwrap(), &options).unwrap();
+            println!("ok {}", fleet.hosts().len());
+            let _ = std::io::stdin().lock().lines().count();
+            ExitCode::SUCCESS
+        }
         ["steer", folder, hosts] => {
             steer(folder, hosts);
             ExitCode::SUCCESS
@@ -39,6 +71,8 @@ fn main() -> ExitCode {
 fn steer(folder: &str, hosts: &str) {
     let options = SshOptions {
         arguments: vec!["-F".into(), format!("{folder}/ssh_config")],
+        // Its tests are about hosts that do not come up.
+        all: true,
         ..Default::default()
     };
     let program = std::env::current_exe().unwrap();

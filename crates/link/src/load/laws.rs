@@ -159,7 +159,7 @@ enum State {
 
 /// The distances between frames of one length, by one law.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Distances {
+pub struct Distances {
     /// A frame's time on the line.
     unit: u64,
     state: State,

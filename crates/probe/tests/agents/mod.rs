@@ -124,6 +124,7 @@ pub fn measure(
         peer,
         token: token.into(),
         flush_neighbour: None,
+        source: None,
     };
     client.send(&Request::Measure(request)).unwrap();
     client.answer("the measurement", SOON)

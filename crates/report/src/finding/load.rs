@@ -4,7 +4,8 @@
 //!          cells of a network and load that have an interval and a model, two at least and more than a fifth have the
 //!          virtual clock's figure outside. `load-reached`: what a load brought to the ports of the measured hosts, of all
 //!          launches on a network. `load-missed`: at some port the median launch brought 2 % more or less than was wanted,
-//!          or any launch 10 %. Launches of streams are left out: a stream and the load share the port.
+//!          or any launch 10 %. Launches of streams are left out: a stream and the load share the port. Where hosts made the
+//!          load, the law's chance is taken out by what they planned.
 //! Source:  Kleinrock, Queueing Systems I, §5.6 for M/D/1, which the virtual clock is tested against. Thresholds: at a load
 //!          of 0.9, 2 % less of it is a sixth less of waiting; 10 % is far beyond what the law's chance does to a short
 //!          launch; of intervals at 95 %, two and more than a fifth miss by chance in less than one run of twenty.
@@ -22,6 +23,11 @@ use crate::queueing::{QueueingRow, queueing as rows};
 const OFF: f64 = 0.02;
 /// The same in any launch.
 const FAR_OFF: f64 = 0.1;
+/// What to do where hosts made too little of it themselves.
+const BY_HOSTS: &str = "`load.limit` in the launches' settings (`sonde report export --json`) says what held the senders back: for want of CPU \
+    larger frames (`:size=BYTES`), or other hosts (`--load-flow`); where less came than was sent the way was full, and the load \
+    was what it could carry; a short launch has less or more of a law by chance";
+
 /// The largest part of the intervals that may miss the virtual clock's figure.
 const OUTSIDE: f64 = 0.2;
 const OUTSIDE_MIN: usize = 2;
@@ -190,7 +196,18 @@ impl Brought {
             if key.starts_with("load.wanted.") && value > 0.0 {
                 self.wanted = Some(value);
             } else if let Some(port) = key.strip_prefix("load.achieved.") {
-                self.ports.entry(port.into()).or_default().push(value);
+                // Of a short launch the law's chance is known where hosts made the load: what they planned.
+                let number = |name: &str| -> Option<f64> {
+                    settings.get(&format!("load.{name}.{port}"))?.parse().ok()
+                };
+                let chance = match (number("wanted"), number("planned")) {
+                    (Some(wanted), Some(planned)) if planned > 0.0 => wanted / planned,
+                    _ => 1.0,
+                };
+                self.ports
+                    .entry(port.into())
+                    .or_default()
+                    .push(value * chance);
             } else if key == "load.switch_cpu_share" {
                 self.switch.push(value);
             }
@@ -228,6 +245,8 @@ impl Brought {
             count(self.launches as u64),
             significant(wanted, 4)
         );
+        // Where hosts make the load themselves, it is told by flow.
+        let by_hosts = self.ports.keys().any(|port| port.contains('>'));
         let finding = if off(usually) > OFF || far > 0 {
             let launches = if far > 0 {
                 format!(
@@ -237,19 +256,29 @@ impl Brought {
             } else {
                 String::new()
             };
+            let whose = if by_hosts {
+                "a flow's link"
+            } else {
+                "the link to a measured host"
+            };
             let sentence = format!(
-                "The load {load} of {network} was not what was wanted: {} of the link to a measured host in the median \
-                 launch{launches}{switch}.",
+                "The load {load} of {network} was not what was wanted: {} of {whose} in the median launch{launches}{switch}.",
                 significant(usually, 4)
             );
-            Finding::new("load-missed", Severity::Warning, sentence).remedy(
+            let finding = Finding::new("load-missed", Severity::Warning, sentence);
+            finding.remedy(if by_hosts { BY_HOSTS } else {
                 "where load and stream are more than the link the port overflows, and a launch that follows finds its queue \
                  full: measure the probe of interest alone (`sonde probe`), or at a lower load; else the switch lacks CPU: fewer hosts, a \
-                 slower network, larger frames of the load (`:size=BYTES`), or a machine with more CPUs",
-            )
+                 slower network, larger frames of the load (`:size=BYTES`), or a machine with more CPUs"
+            })
         } else {
+            let whose = if by_hosts {
+                "each flow's link"
+            } else {
+                "the link to each measured host"
+            };
             let sentence = format!(
-                "The load {load} of {network} was there: {} of the link to each measured host in the median launch{switch}.",
+                "The load {load} of {network} was there: {} of {whose} in the median launch{switch}.",
                 significant(usual, 4)
             );
             Finding::new("load-reached", Severity::Note, sentence)
@@ -397,6 +426,33 @@ mod tests {
                 .contains("median launch, and 10 % off or more in 6 of 6 launches; the"),
             "{far:?}"
         );
+    }
+
+    #[test]
+    fn a_load_that_hosts_make_is_of_their_flows() {
+        let found = |achieved: &str| {
+            let run = Runs::new()
+                .network(net("eth"))
+                .load("0.3:flow=c>d")
+                .setting("load.wanted.c>d", "0.3000")
+                .setting("load.planned.c>d", "0.2500")
+                .setting("load.achieved.c>d", achieved)
+                .latency("eth", "udp", 1, 52_000)
+                .done();
+            reached(&Index::new(&run)).remove(0)
+        };
+        // A sixth less was planned by chance.
+        let sentence = found("0.2500").sentence;
+        assert!(
+            sentence.ends_with("0.3000 of each flow's link in the median launch."),
+            "{sentence}"
+        );
+        let missed = found("0.2000");
+        assert!(
+            missed.sentence.contains("0.2400 of a flow's link"),
+            "{missed:?}"
+        );
+        assert!(missed.remedy.unwrap().contains("load.limit"));
     }
 
     #[test]

@@ -132,7 +132,7 @@ messages of one frame, and whether it lies in the interval.
 ";
 
 const ROWS: &str = "
-network wire, path udp, wait block
+network wire, path udp, method plain, wait block
 probe              launches  phase  quantity    size B      p50      95 % interval       n      min  p99      max
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 latency            6         warm   latency µs      64    10.00      10.00 – 15.00     120    10.00    -    15.00

@@ -1,6 +1,8 @@
 //! The arguments of the command, and which task each becomes.
 
+mod agent;
 mod lab;
+mod load;
 mod options;
 mod probe;
 
@@ -32,6 +34,7 @@ const EXAMPLES: &str = "Examples:
   sonde assess                                      how TCP and UDP fare over five networks of an emulated cluster
   sonde assess --testbed hosts:a,b[01-16]           the same on machines of your own, through ssh
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
+  sonde load --testbed hosts:a,b,c --flow 'a>b' --rho 0.6 --for 30s
   sonde lab run --network atm-oc3c --hosts 4 -- ping -c 3 h2
   sonde report html                                 the last run as one HTML file
   sonde doctor                                      what this machine can do, what is missing, how to get it";
@@ -44,6 +47,8 @@ enum Task {
   sonde assess --network atm-oc3c:vc=svc --network wan-100m-20ms --launches 10
   sonde assess --network atm-oc3c --load 0,0.6,0.9
   sonde assess --testbed hosts:a,b[01-16]
+  salloc -N4 sonde assess --quick                   the nodes of a Slurm allocation
+  sonde assess --testbed 'mpirun:--hostfile hosts'  wherever that mpirun starts processes
   sonde assess ./my-plan.toml --out /scratch/runs
   sonde assess --resume
   sonde assess --json > assessment.json")]
@@ -63,6 +68,9 @@ enum Task {
     /// An emulated cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
+    /// Background traffic between hosts: what was wanted beside what came.
+    #[command(after_help = load::EXAMPLES)]
+    Load(load::LoadOptions),
     /// What runs say, again and in other forms.
     #[command(subcommand)]
     Report(ReportTask),
@@ -75,9 +83,10 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Serve measurements by standard input and output; started by other parts of sonde.
+    /// Serve measurements by standard input and output, or by a connection to an orchestrator; started by other parts of
+    /// sonde, and by you on hosts where nothing else can.
     #[command(hide = true)]
-    Agent,
+    Agent(agent::AgentOptions),
     /// Print the completion script of a shell.
     #[command(
         after_help = "Example:\n  sonde completions bash > ~/.local/share/bash-completion/completions/sonde"
@@ -115,11 +124,10 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             common.measurement(made, false).run()
         }
         Task::Probe(task) => task.run(),
+        Task::Load(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
-        Task::Agent => sonde_probe::agent::run(std::io::stdin(), std::io::stdout())
-            .map(|()| 0)
-            .map_err(Failure::cannot),
+        Task::Agent(options) => options.run(),
         Task::Lab(task) => task.run(),
         Task::Completions { shell } => {
             clap_complete::generate(

@@ -6,22 +6,35 @@ use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, TestbedPlan};
 use crate::testbed;
 use clap::Args;
 use sonde_channel::Wait;
+use sonde_units::BitRate;
 use std::path::PathBuf;
 
 /// What every measurement takes.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh).
-    #[arg(long, default_value = "lab", value_parser = testbed_named)]
+    /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh),
+    /// slurm (this allocation; the usual one inside an allocation of several nodes), mpirun[:ARGUMENTS], listen:N (agents
+    /// that you start).
+    #[arg(long, default_value = crate::allocation::usual_testbed(), value_parser = testbed_named)]
     pub testbed: (Kind, Option<String>),
-    /// A network of the lab; may be given several times.
-    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
+    /// Where agents of slurm, mpirun and listen connect back to; the usual: any port of the address that the hosts reach.
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    pub listen: Option<sonde_fleet::Listen>,
+    /// A network of the lab, or of real hosts: ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24; may be given several times.
+    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
     pub networks: Vec<String>,
-    /// Background traffic in the lab's networks, as shares of each link: everything is measured under each. As
+    /// Background traffic in the lab's networks or between real hosts, as shares of each link: everything is measured under each. As
     /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off:20, self-similar:20 (frames a
     /// burst); the usual size is one cell on ATM, else a full frame. UDP streams are measured idle only.
     #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
     pub loads: Vec<String>,
+    /// Real hosts: between which the background traffic goes, as in 'c>d'; else between two others where there are four, or
+    /// beside what is measured.
+    #[arg(long = "load-flow", value_name = "A>B,...", value_delimiter = ',', value_parser = flow, requires = "loads")]
+    pub load_flows: Vec<String>,
+    /// Real hosts: the rate of the link that a load is a share of, where the interface does not tell it.
+    #[arg(long = "load-of", value_name = "RATE", requires = "loads")]
+    pub load_of: Option<BitRate>,
     #[command(flatten)]
     pub hosts: testbed::HostOptions,
     /// How both sides wait: block, poll.
@@ -38,6 +51,9 @@ pub struct Common {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print each event as a line of JSON when it happens: start, row (after each launch, as it stands), warning, end.
+    #[arg(long, conflicts_with = "json")]
+    pub json_stream: bool,
     /// Exit with 1 also where the emulation was not true to the model or an interval is too wide.
     #[arg(long)]
     pub strict: bool,
@@ -79,13 +95,22 @@ fn wait(text: &str) -> Result<Wait, String> {
     }
 }
 
-fn testbed_named(text: &str) -> Result<(Kind, Option<String>), String> {
+fn flow(text: &str) -> Result<String, String> {
+    sonde_fleet::flow(text).map(|_| text.into())
+}
+
+pub fn testbed_named(text: &str) -> Result<(Kind, Option<String>), String> {
     match text.split_once(':') {
         None if text == "local" => Ok((Kind::Local, None)),
         None if text == "lab" => Ok((Kind::Lab, None)),
+        None if text == "slurm" => Ok((Kind::Slurm, None)),
+        None if text == "mpirun" => Ok((Kind::Mpirun, None)),
+        Some(("slurm", program)) if !program.is_empty() => Ok((Kind::Slurm, Some(program.into()))),
+        Some(("mpirun", words)) => Ok((Kind::Mpirun, Some(words.into()))),
+        Some(("listen", count)) if !count.is_empty() => Ok((Kind::Listen, Some(count.into()))),
         Some(("hosts", names)) if !names.is_empty() => Ok((Kind::Hosts, Some(names.into()))),
         _ => Err(format!(
-            "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16] or hosts:./FILE"
+            "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16], hosts:./FILE, slurm, mpirun or listen:N"
         )),
     }
 }
@@ -107,7 +132,7 @@ impl Common {
             plan.networks = self
                 .networks
                 .iter()
-                .map(|name| NetworkPlan { name: name.clone() })
+                .map(|text| NetworkPlan::of(self.testbed.0, text))
                 .collect();
         }
         if !self.loads.is_empty() {
@@ -115,7 +140,7 @@ impl Common {
                 .loads
                 .iter()
                 .map(|level| LoadPlan {
-                    level: level.clone(),
+                    level: self.level(level),
                 })
                 .collect();
         }
@@ -135,16 +160,30 @@ impl Common {
         plan
     }
 
+    /// A level with what was said of all: where it goes, and of what it is a share.
+    fn level(&self, level: &str) -> String {
+        let mut text = level.to_owned();
+        if let Some(of) = self.load_of {
+            text += &format!(":of={of}");
+        }
+        if !self.load_flows.is_empty() {
+            text += &format!(":flow={}", self.load_flows.join("+"));
+        }
+        text
+    }
+
     pub fn measurement(self, plan: Plan, rows: bool) -> Measurement {
         Measurement {
             plan,
             out: self.out,
             resume: self.resume,
             json: self.json,
+            json_stream: self.json_stream,
             rows,
             strict: self.strict,
             dry_run: self.dry_run,
             tun: self.hosts.tun,
+            listen: self.listen.unwrap_or_default(),
         }
     }
 }

@@ -164,10 +164,8 @@ impl ChannelOptions {
         };
         let testbed = self.common.testbed();
         let networks = match testbed.kind {
-            Kind::Lab => vec![NetworkPlan {
-                name: testbed::DEFAULT_NETWORK.into(),
-            }],
-            Kind::Local | Kind::Hosts => Vec::new(),
+            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
+            _ => Vec::new(),
         };
         self.common.apply(Plan {
             testbed,

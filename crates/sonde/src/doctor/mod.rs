@@ -7,6 +7,7 @@
 
 mod host;
 mod lab;
+mod launcher;
 mod machine;
 mod network;
 mod print;
@@ -193,6 +194,7 @@ fn examine(machine: &Machine, program: &Path, out: &Path, page: bool) -> Vec<Che
     let mut checks = lab::checks(machine, program);
     checks.extend(time::checks(machine, before.as_deref()));
     checks.extend(host::checks(machine));
+    checks.extend(launcher::checks(machine, sonde_fleet::Allocation::here()));
     checks.extend(network::checks(machine));
     checks.extend(host::peers(machine));
     checks.push(report_page(page));

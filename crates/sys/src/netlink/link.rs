@@ -79,6 +79,8 @@ pub struct LinkStats {
     pub rx_dropped: u64,
     /// Frames to send for which there was no room.
     pub tx_dropped: u64,
+    /// Frames that the device had no room for in its ring.
+    pub rx_missed: u64,
 }
 
 impl From<&Stats64> for LinkStats {
@@ -92,6 +94,7 @@ impl From<&Stats64> for LinkStats {
             tx_errors: stats.tx_errors,
             rx_dropped: stats.rx_dropped,
             tx_dropped: stats.tx_dropped,
+            rx_missed: stats.rx_missed_errors,
         }
     }
 }

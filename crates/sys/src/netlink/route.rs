@@ -1,6 +1,6 @@
 //! Addresses, routes with their TCP metrics, neighbours.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_REPLACE};
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
@@ -221,6 +221,34 @@ impl Netlink {
                     _ => None,
                 }),
             _ => None,
+        });
+        Ok(addresses.collect())
+    }
+
+    /// Every address of this host, IPv4 and IPv6: the interface's number, the address, its prefix length.
+    ///
+    /// # Errors
+    /// The kernel refuses to tell.
+    pub fn every_address(&mut self) -> Result<Vec<(u32, IpAddr, u8)>> {
+        let found = self.dump(
+            "list the addresses",
+            RouteNetlinkMessage::GetAddress(AddressMessage::default()),
+        )?;
+        let addresses = found.iter().filter_map(|message| {
+            let RouteNetlinkMessage::NewAddress(message) = message else {
+                return None;
+            };
+            // Of a point-to-point link `Address` is the other end, and `Local` this one; IPv6 has no `Local`.
+            let own = message.attributes.iter().find_map(|one| match one {
+                AddressAttribute::Local(address) => Some(*address),
+                _ => None,
+            });
+            let any = message.attributes.iter().find_map(|one| match one {
+                AddressAttribute::Address(address) => Some(*address),
+                _ => None,
+            });
+            let header = &message.header;
+            Some((header.index, own.or(any)?, header.prefix_len))
         });
         Ok(addresses.collect())
     }

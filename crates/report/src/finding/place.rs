@@ -1,0 +1,209 @@
+//! Where datagrams were lost between real hosts, by the counters of both.
+//!
+//! Model:   `datagram-loss-place`: as `datagram-loss`, where the hosts' counters were read around each launch. Of the datagrams
+//!          that a stream lost, the receiver's sockets had no room for `RcvbufErrors`; its interface had none for rx_missed (its
+//!          ring) and rx_dropped (its host), and found rx_errors broken; the sender's queueing discipline or device
+//!          had none for queue_dropped and tx_dropped (SndbufErrors are calls that were told so and sent again). The rest was lost on the way. The counters are of the
+//!          whole host: each takes at most what is left of the loss, the receiver's first, since what is counted there had
+//!          come so far.
+//! Source:  Documentation/networking/statistics.rst; RFC 4113 for UDP's counters. Threshold as for `datagram-loss`.
+//! Checked: `the_largest_place_is_named`, `the_counters_of_others_take_no_more_than_was_lost`, `no_counters_say_nothing`.
+
+use std::collections::BTreeMap;
+
+use sonde_record::Quantity;
+
+use super::{Finding, Severity};
+use crate::format::{count, share};
+use crate::index::{Index, Line};
+
+const NOTEWORTHY: f64 = 0.001;
+/// A place with less of the loss is not named.
+const PART: f64 = 0.01;
+
+/// Where, in the order in which the loss is given to them.
+const PLACES: [(&str, &str); 4] = [
+    (
+        "at the receiver's socket (UdpRcvbufErrors)",
+        "raise net.core.rmem_max and the receiver's SO_RCVBUF (`--with rcvbuf=4MiB`), let it read on a CPU of its own, or send \
+         at a pace",
+    ),
+    (
+        "at the receiver's interface (rx_missed, rx_dropped)",
+        "lengthen its ring (`ethtool -G IF rx N`) and net.core.netdev_max_backlog, and spread its interrupts over CPUs",
+    ),
+    (
+        "at the sender's queue (queueing discipline, tx_dropped)",
+        "lengthen the sender's queue (`ip link set IF txqueuelen N`) or send at a pace",
+    ),
+    (
+        "on the way, broken (rx_errors)",
+        "look at cable, transceiver and duplex: `ethtool -S IF` at the receiver names the error",
+    ),
+];
+const WAY: (&str, &str) = (
+    "on the way: no counter of either host has them",
+    "look at the ports of the switches between them (their output queues overflow where links of different rates meet), or send \
+     at a pace",
+);
+
+/// What the counters of one launch give to each of [`PLACES`].
+fn counted(settings: &BTreeMap<String, String>) -> [u64; 4] {
+    let number = |key: String| -> u64 {
+        let text = settings.get(&key).map_or("0", String::as_str);
+        text.parse().unwrap_or(0)
+    };
+    let at = |side: &str, names: &[&str]| -> u64 {
+        let interface = settings.get(&format!("{side}_interface"));
+        let interface = interface.map_or("", String::as_str);
+        let each = names
+            .iter()
+            .map(|name| number(format!("{side}_if.{interface}.{name}")));
+        each.sum()
+    };
+    [
+        number("dst_udp.rcvbuf_errors".into()),
+        at("dst", &["rx_missed", "rx_dropped"]),
+        at("src", &["queue_dropped", "tx_dropped"]),
+        at("dst", &["rx_errors"]),
+    ]
+}
+
+/// `datagram-loss-place`.
+pub(super) fn lost(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    let stream = index.stream(line)?;
+    if index.beside(stream, Quantity::LostShare)? < NOTEWORTHY {
+        return None;
+    }
+    let (mut sent, mut lost, mut places) = (0_u64, 0_u64, [0_u64; 4]);
+    for launch in index.launches(&stream.cell) {
+        let number = |name: &str| launch.settings.get(name)?.parse::<u64>().ok();
+        let (Some(of), Some(without)) = (number("datagrams.sent"), number("datagrams.lost")) else {
+            continue;
+        };
+        (sent, lost) = (sent + of, lost + without);
+        let mut left = without;
+        for (place, found) in places.iter_mut().zip(counted(&launch.settings)) {
+            let part = found.min(left);
+            (*place, left) = (*place + part, left - part);
+        }
+    }
+    if lost == 0 {
+        return None;
+    }
+    let rest = lost - places.iter().sum::<u64>();
+    let mut all: Vec<(u64, (&str, &str))> = places.into_iter().zip(PLACES).collect();
+    all.push((rest, WAY));
+    all.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
+    let part = |count: u64| count as f64 / lost as f64;
+    let named = all.iter().filter(|(count, _)| part(*count) >= PART);
+    let named: Vec<String> = named
+        .map(|(count, (place, _))| format!("{} {place}", share(part(*count))))
+        .collect();
+    let sentence = format!(
+        "Of {} datagrams by {} on {} {} were lost: {}.",
+        count(sent),
+        line.path,
+        line.network,
+        count(lost),
+        named.join("; ")
+    );
+    let [socket, interface, queue, broken] = places.map(count);
+    let arithmetic = format!(
+        "{} lost; receiver's sockets {socket}, its interface {interface}, broken {broken}, sender's queue {queue}",
+        count(lost)
+    );
+    let (_, (_, remedy)) = all[0];
+    let finding = Finding::new("datagram-loss-place", Severity::Advice, sentence);
+    Some(finding.on(line).since(arithmetic).remedy(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, line, net};
+
+    fn found(settings: &[(&str, &str)]) -> Option<Finding> {
+        let mut runs = Runs::new().network(net("eth"));
+        for (name, value) in settings {
+            runs = runs.setting(name, value);
+        }
+        let run = runs
+            .stream("eth", "udp", 90_000_000)
+            .beside(Quantity::LostShare, 100_000)
+            .done();
+        lost(&Index::new(&run), &line("eth", "udp"))
+    }
+
+    const OF: [(&str, &str); 4] = [
+        ("datagrams.sent", "10000"),
+        ("datagrams.lost", "1000"),
+        ("src_interface", "eth0"),
+        ("dst_interface", "eth1"),
+    ];
+
+    #[test]
+    fn the_largest_place_is_named() {
+        let with = |more: &[(&str, &str)]| found(&[&OF[..], more].concat()).unwrap();
+        let socket = with(&[
+            ("dst_udp.rcvbuf_errors", "980"),
+            ("dst_if.eth1.rx_missed", "5"),
+        ]);
+        assert!(
+            socket
+                .sentence
+                .contains("98.0 % at the receiver's socket (UdpRcvbufErrors); 1.5 % on the way"),
+            "{}",
+            socket.sentence
+        );
+        assert!(socket.remedy.unwrap().contains("rmem_max"));
+        let ring = with(&[
+            ("dst_if.eth1.rx_missed", "900"),
+            ("dst_if.eth0.rx_missed", "77"),
+        ]);
+        assert!(
+            ring.sentence.contains("90.0 % at the receiver's interface"),
+            "{}",
+            ring.sentence
+        );
+        assert!(ring.remedy.unwrap().contains("ethtool -G"));
+        let queue = with(&[
+            ("src_if.eth0.queue_dropped", "700"),
+            ("src_if.eth0.tx_dropped", "300"),
+        ]);
+        assert!(
+            queue.sentence.contains("100.0 % at the sender's queue"),
+            "{}",
+            queue.sentence
+        );
+        let way = with(&[]);
+        assert!(
+            way.sentence.contains("100.0 % on the way: no counter"),
+            "{}",
+            way.sentence
+        );
+        assert_eq!(way.severity, Severity::Advice);
+    }
+
+    #[test]
+    fn the_counters_of_others_take_no_more_than_was_lost() {
+        let more = [
+            ("dst_udp.rcvbuf_errors", "99999"),
+            ("src_if.eth0.tx_dropped", "5000"),
+        ];
+        let finding = found(&[&OF[..], &more[..]].concat()).unwrap();
+        assert!(
+            finding
+                .sentence
+                .contains("lost: 100.0 % at the receiver's socket"),
+            "{}",
+            finding.sentence
+        );
+        assert!(!finding.sentence.contains("sender"), "{}", finding.sentence);
+    }
+
+    #[test]
+    fn no_counters_say_nothing() {
+        assert_eq!(found(&[]), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! `sonde load`: its options, lowered to a task.
+
+use super::options::testbed_named;
+use crate::failure::Failure;
+use crate::load::Task;
+use crate::plan::Kind;
+use crate::testbed::HostOptions;
+use clap::Args;
+use sonde_fleet::Load;
+use sonde_link::Law;
+use sonde_units::{BitRate, Bytes, Ratio, Span};
+use std::time::Duration;
+
+/// Examples behind `--help`.
+pub const EXAMPLES: &str = "Examples:
+  sonde load --testbed hosts:a,b,c --flow 'a>b' --flow 'b>c' --rho 0.6 --for 30s
+  sonde load --testbed hosts:a,b --network ib=ib0 --of 100Gbit --rho 0.3 --law on-off:20 --for 1min
+  sonde load --testbed lab --network ethernet-100 --rho 0.9 --law constant --size 1472
+  sonde load --testbed local --of 1Gbit --rho 0.5 --for 5s
+
+A share is of a link: its rate is the interface's (--of where it tells none, as in most virtual machines), and each
+datagram counts with all that Ethernet (38 bytes), IP and UDP (28) add to it. Exit 1 where less than 95 % of what was
+planned came.";
+
+/// What to load, and how.
+#[derive(Debug, Args)]
+pub struct LoadOptions {
+    /// The hosts: local, lab, hosts:a,b[01-16] or hosts:./FILE.
+    #[arg(long, default_value = "lab", value_parser = testbed_named)]
+    testbed: (Kind, Option<String>),
+    /// From which host to which, as in 'a>b'; may be given several times. Without any: from the first host to the second.
+    #[arg(long = "flow", value_name = "A>B", value_delimiter = ',', value_parser = sonde_fleet::flow)]
+    flows: Vec<(String, String)>,
+    /// The share of the link that each flow takes, above 0 and at most 1.
+    #[arg(long)]
+    rho: Ratio,
+    /// The link's rate, where the interface tells none, or another is meant.
+    #[arg(long, value_name = "RATE")]
+    of: Option<BitRate>,
+    /// How datagrams follow each other: constant, poisson, geometric, on-off:20, self-similar:20 (datagrams a burst).
+    #[arg(long, default_value = "poisson")]
+    law: Law,
+    /// User bytes in a datagram; without it a full frame.
+    #[arg(long, value_name = "BYTES", value_parser = crate::plan::size_text)]
+    size: Option<u64>,
+    /// How long.
+    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+    lasts: Span,
+    /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
+    network: Option<String>,
+    #[command(flatten)]
+    hosts: HostOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl LoadOptions {
+    /// Makes the load; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        const HEADERS: u64 = 28;
+        if self.rho.is_zero() || self.rho > Ratio::ONE {
+            return Err(Failure::usage(
+                "`--rho` is a share of the link above 0 and at most 1, as in 0.6",
+            ));
+        }
+        if self.law == Law::Replay {
+            return Err(Failure::usage(
+                "a capture is replayed in the lab alone: take constant, poisson, geometric, on-off:20 or self-similar:20",
+            ));
+        }
+        let lasts = Duration::from_nanos(self.lasts.as_nanos());
+        if lasts < Duration::from_millis(100) || lasts > Duration::from_secs(86_400) {
+            return Err(Failure::usage("`--for` is 100ms to a day, as in 30s"));
+        }
+        let size = self.size.map_or(Bytes::ZERO, |size| Bytes(size + HEADERS));
+        Task {
+            testbed: self.testbed,
+            hosts: self.hosts,
+            network: self.network,
+            load: Load {
+                law: self.law,
+                size,
+                of: self.of,
+                flows: self.flows,
+                ..Load::poisson(self.rho)
+            },
+            lasts,
+            json: self.json,
+        }
+        .run()
+    }
+}

@@ -1,0 +1,130 @@
+//! `--json-stream`: what happens in a run, one JSON object a line, as it happens.
+//!
+//! Model:   `start` with the run's name and its cells; after each launch a `row` for each row of the cells that it was of, as
+//!          they stand now: a later row of the same cell, quantity, phase and step takes the place of the earlier; `warning`;
+//!          and `end`, with how far the run came and the code that the command ends with. A line is written whole.
+//! Checked: `events_are_lines`; `tests/lab_nets.rs`.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use sonde_record::{CellRecord, ResultRow, Run};
+use std::collections::BTreeSet;
+use std::io::Write;
+
+/// Something that happened.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event<'a> {
+    /// The run begins, or goes on.
+    Start {
+        /// `sonde/1`.
+        schema: &'static str,
+        /// Its name.
+        run: &'a str,
+        /// The command as it was given.
+        command: &'a str,
+        /// Cells that are to be measured.
+        cells: usize,
+        /// Launches that the plan wants.
+        launches: u64,
+    },
+    /// A launch ended: a row as it stands now.
+    Row {
+        /// The launch's number, from 0.
+        launch: u64,
+        /// The row.
+        row: Box<ResultRow>,
+    },
+    /// Check this before trusting the results.
+    Warning {
+        /// In words.
+        text: &'a str,
+    },
+    /// It is over.
+    End {
+        /// Its name.
+        run: &'a str,
+        /// Launches that are missing.
+        missing: usize,
+        /// What the command ends with.
+        code: i32,
+    },
+}
+
+impl Event<'_> {
+    /// The begin of a run.
+    pub fn start(run: &Run) -> Event<'_> {
+        Event::Start {
+            schema: "sonde/1",
+            run: &run.head.id,
+            command: &run.head.command,
+            cells: run.cells.len(),
+            launches: run.cells.iter().map(|cell| cell.launches).sum(),
+        }
+    }
+
+    /// Writes it to standard output.
+    ///
+    /// # Errors
+    /// Nobody reads it any more.
+    pub fn say(&self) -> Result<(), Failure> {
+        self.write(&mut std::io::stdout().lock())
+    }
+
+    fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
+        let mut line = serde_json::to_vec(self).map_err(Failure::cannot)?;
+        line.push(b'\n');
+        to.write_all(&line)
+            .and_then(|()| to.flush())
+            .map_err(|error| Failure::cannot(format!("cannot write to standard output: {error}")))
+    }
+}
+
+/// The rows of some cells as they stand now.
+pub fn rows(run: &Run, cells: &[CellRecord]) -> Vec<ResultRow> {
+    let ids: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
+    let of = |launch: &&sonde_record::LaunchRecord| ids.contains(launch.cell.as_str());
+    let part = Run {
+        head: run.head.clone(),
+        hosts: run.hosts.clone(),
+        networks: run.networks.clone(),
+        cells: cells.to_vec(),
+        launches: run.launches.iter().filter(of).cloned().collect(),
+        events: Vec::new(),
+        warnings: Vec::new(),
+    };
+    part.rows()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_lines() {
+        let mut out = Vec::new();
+        Event::Warning { text: "two\nlines" }
+            .write(&mut out)
+            .unwrap();
+        let end = Event::End {
+            run: "r",
+            missing: 3,
+            code: 1,
+        };
+        end.write(&mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 2);
+        assert_eq!(
+            (&lines[0]["event"], &lines[0]["text"]),
+            (&"warning".into(), &"two\nlines".into())
+        );
+        assert_eq!(
+            (&lines[1]["event"], &lines[1]["code"]),
+            (&"end".into(), &1.into())
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! The recipes of docs/clusters.md, unmodified, on a Slurm cluster whose nodes are hosts of a lab.
+//!
+//! Model:   h1 to h4 run Debian's munged and slurmd, h1 slurmctld too, set up by `tests/slurm.sh`. Every `sh` block of the
+//!          page is run as it stands, by `sh` on h1 in a folder that all hosts see; Open MPI reaches the hosts by the lab's
+//!          own exec where there is no allocation. After each the nodes must be idle, and nothing of sonde's be left on any.
+//!          Needs root, as whom Slurm's daemons run.
+
+mod lab;
+
+use lab::{Case, Stage, attachments, has, is_root, path_of, skip};
+use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
+
+const PAGE: &str = include_str!("../../../docs/clusters.md");
+
+const BEGIN: &str = r#"
+set -u
+PATH=/run/sonde/bin:$PATH:/usr/sbin:/sbin
+slurm=DIR/slurm.sh cluster=DIR/cluster
+cd DIR
+export OMPI_MCA_plm_rsh_agent=DIR/rsh.sh
+printf 'h1\nh2\nh3\nh4\n' >hosts
+sh $slurm setup $cluster h1 h2 h3 h4
+for host in h1 h2 h3 h4; do sonde lab exec --detach --root $host -- sh $slurm serve $cluster >/dev/null 2>&1; done
+export SLURM_CONF=$cluster/slurm.conf
+sh $slurm wait 4 || { tail -n 5 $cluster/*.log; exit 1; }
+echo "up: $(sinfo --version), $(sinfo -h -o %D) nodes"
+programs() {
+    for host in h1 h2 h3 h4; do
+        sonde lab exec --root $host -- ps -eo args | grep -E '[s]onde (agent|assess|probe)|[-]-sonde-worker|[s]lurmstepd:|[o]rted|[h]ydra_pmi' | sed "s/^/left on $host: /"
+    done
+}
+# Slurm itself takes a moment to notice that a step has ended.
+left() {
+    tries=0
+    while [ -n "$(programs)" ] && [ $tries -lt 60 ]; do tries=$((tries + 1)); sleep 0.5; done
+    programs
+}
+"#;
+
+/// Runs that are killed without a word, in the middle; meanwhile no command line on any host may show the token.
+const KILLED: &str = r#"
+killed() {
+    "$@" >killed.log 2>&1 &
+    until sonde lab exec --root h3 -- pgrep -f 'sonde agent' >/dev/null; do sleep 0.1; done
+    sleep 1
+    token=$(sonde lab exec --root h3 -- sh -c 'tr "\0" "\n" </proc/$(pgrep -xf ".*sonde agent.*" | head -n 1)/environ' | sed -n 's/^SONDE_TOKEN=//p')
+    [ ${#token} = 32 ] || echo "no token was found: $token"
+    for host in h1 h2 h3 h4; do
+        sonde lab exec --root $host -- ps -eo args | grep -F -e "$token" | grep -v 'grep -F' | sed "s/^/shown on $host: /"
+    done
+    kill -9 $(cat victim)
+    wait
+    sh $slurm wait 4
+    left
+    echo "killed: $1"
+}
+killed salloc -N4 sh -c 'sonde probe latency --launches 1000 & echo $! >victim; wait'
+"#;
+const KILLED_MPI: &str = r#"
+killed sh -c 'sonde probe latency --testbed "mpirun:--hostfile hosts" --launches 1000 & echo $! >victim; wait'
+"#;
+
+/// The `sh` blocks of the page.
+fn recipes() -> Vec<&'static str> {
+    let blocks = PAGE.split("```sh\n").skip(1);
+    blocks
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_recipes_run_as_they_stand_and_leave_nothing() {
+    if !is_root() {
+        skip("root, as whom the daemons of Slurm run");
+        return;
+    }
+    let programs = [
+        "slurmctld",
+        "slurmd",
+        "munged",
+        "srun",
+        "sbatch",
+        "salloc",
+        "sbcast",
+        "ps",
+        "pgrep",
+        "openssl",
+    ];
+    // All that is missing is told, not the first alone.
+    if programs.iter().filter(|program| !has(program)).count() > 0 {
+        return;
+    }
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(Case {
+        is_user: false,
+        ..case
+    });
+    let folder = stage.folder.to_str().unwrap().to_owned();
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm.sh");
+    stage.copy_in(&script);
+    let rsh = stage.path("rsh.sh");
+    std::fs::write(
+        &rsh,
+        "#!/bin/sh\nhost=$1\nshift\nexec sonde lab exec --root \"$host\" -- sh -c \"$*\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&rsh, std::fs::Permissions::from_mode(0o755)).unwrap();
+
+    let has_mpi = path_of("mpirun.openmpi").is_some();
+    if !has_mpi {
+        println!("left out: the recipes of mpirun, for want of Open MPI (mpirun.openmpi)");
+    }
+    let mut text = BEGIN.replace("DIR", &folder);
+    let mut expected = 0;
+    for (number, recipe) in recipes().into_iter().enumerate() {
+        if recipe.contains("mpirun") && !has_mpi {
+            continue;
+        }
+        expected += 1;
+        let file = stage.path(&format!("recipe{number}.sh"));
+        std::fs::write(&file, recipe).unwrap();
+        writeln!(
+            text,
+            "sh {file} >out{number} 2>err{number}; echo \"recipe {number} ended with $?\"; sh $slurm wait 4; left"
+        )
+        .unwrap();
+    }
+    text.push_str(KILLED);
+    if has_mpi {
+        text.push_str(KILLED_MPI);
+    }
+    let all = stage.path("all.sh");
+    std::fs::write(&all, &text).unwrap();
+    let outcome = stage
+        .run(
+            &["--hosts", "4", "--network", "ethernet-1g", "--root"],
+            &["sh", &all],
+        )
+        .limit(300)
+        .output();
+    let mut told = String::new();
+    for (number, recipe) in recipes().into_iter().enumerate() {
+        for kind in ["out", "err"] {
+            let said =
+                std::fs::read_to_string(stage.path(&format!("{kind}{number}"))).unwrap_or_default();
+            writeln!(told, "== {kind} of {recipe}{said}").unwrap();
+        }
+    }
+    assert_eq!(outcome.code, 0, "{outcome}{told}");
+    assert!(
+        expected >= 5 && outcome.out.contains(", 4 nodes\n"),
+        "{outcome}"
+    );
+    assert_eq!(
+        outcome.out.matches("ended with 0\n").count(),
+        expected,
+        "{outcome}{told}"
+    );
+    assert!(
+        outcome.out.contains("killed: salloc\n") && outcome.out.contains("killed: sh\n") == has_mpi,
+        "{outcome}"
+    );
+    for bad in ["left on", "shown on", "no token was found"] {
+        assert!(!outcome.out.contains(bad), "{outcome}");
+    }
+    assert!(
+        told.contains("measuring the 4 nodes of Slurm job"),
+        "{told}"
+    );
+    assert!(told.contains("task 0 measures"), "{told}");
+    let json = std::fs::read_to_string(stage.path("assessment.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let rows = document["results"].as_array().unwrap();
+    assert!(
+        rows.iter()
+            .any(|row| row["quantity"] == "throughput_bps" && row["status"] == "measured")
+    );
+    assert!(rows.iter().all(|row| row["testbed"] == "hosts"
+        && row["src"].as_str().is_none_or(|src| src.starts_with('h'))));
+}
+
+#[test]
+fn outside_an_allocation_the_way_into_one_is_told() {
+    let stage = Stage::new(Case::own("veth"));
+    let mut call = stage.sonde(&["assess", "--testbed", "slurm"]);
+    for name in ["SLURM_JOB_ID", "SLURM_JOBID"] {
+        call.command.env_remove(name);
+    }
+    let outcome = call.output();
+    assert_eq!(outcome.code, 2, "{outcome}");
+    outcome.tells(&["SLURM_JOB_ID", "salloc -N4 sonde assess", "hosts:"]);
+}
