@@ -467,7 +467,7 @@ mod tests {
             };
             assert!(ids(&references).is_disjoint(&ids(&blocks)));
             for reference in &references {
-                assert_eq!((reference.cells.len(), reference.load), (1, None));
+                assert_eq!((reference.cells.len(), reference.load.clone()), (1, None));
                 assert_eq!(reference.cells[0].factors.knobs["reference"], "idle");
             }
             let mut without = plan;
