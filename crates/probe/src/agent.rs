@@ -23,8 +23,8 @@ use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, serve, startup, stream,
-    trips,
+    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, pattern, serve,
+    startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -83,7 +83,8 @@ pub fn run_with(
                 monotonic_ns: monotonic_ns(),
             }),
             Ok(Request::Facts { peer }) => Ok(describe(peer)),
-            Ok(Request::Serve(_) | Request::Measure(_)) => {
+            Ok(Request::Go(_)) => Err(Error::Abandoned),
+            Ok(Request::Serve(_) | Request::Measure(_) | Request::Join(_)) => {
                 match delegate(&body, &mut from, &mut to, &mut worker) {
                     Ok(After::Answered(said)) => {
                         said_meanwhile = said;
@@ -112,6 +113,7 @@ pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
         let answer = match frame::parse::<Request>(&body)? {
             Request::Measure(request) => measure(&request).map(Answer::Measured),
             Request::Serve(request) => serve_one(&request, &from, &mut to),
+            Request::Join(request) => pattern::take_part(&request, &mut from, &mut to),
             _ => Err(Error::Abandoned),
         };
         Ok(frame::write(
@@ -263,6 +265,7 @@ fn delegate(
     let mut worker = Worker::start(start(), body)?;
     let doing = match frame::parse::<Request>(body) {
         Ok(Request::Serve(_)) => "served",
+        Ok(Request::Join(_)) => "took part in a pattern",
         _ => "measured",
     };
     let (mut greeted, mut meanwhile) = (false, None);
@@ -281,7 +284,10 @@ fn delegate(
                     frame::write(to, &worker.death(doing))?;
                     return Ok(After::Answered(meanwhile));
                 };
-                let more = matches!(frame::parse(&answer), Ok(Answer::Serving { .. }));
+                let more = matches!(
+                    frame::parse(&answer),
+                    Ok(Answer::Serving { .. } | Answer::Went(_))
+                );
                 relay(to, &answer)?;
                 if !more {
                     return Ok(After::Answered(meanwhile));
@@ -293,7 +299,10 @@ fn delegate(
                 // Whatever it is, it ends the wait for a peer; other than a stop it is also done afterwards.
                 Some(said) => {
                     worker.tell(&said)?;
-                    meanwhile = Some(said);
+                    // A round is for the worker alone.
+                    if !matches!(frame::parse(&said), Ok(Request::Go(_))) {
+                        meanwhile = Some(said);
+                    }
                 }
             },
         }

@@ -18,6 +18,7 @@ mod facts;
 pub mod frame;
 mod link;
 mod meter;
+pub mod pattern;
 mod seen;
 mod serve;
 mod startup;
