@@ -33,6 +33,20 @@ pub(crate) trait Bed {
         Placement::One
     }
 
+    /// Where the agents of a pattern run, in which every host sends and receives.
+    fn pattern_placement(&self) -> Placement {
+        self.first_placement()
+    }
+
+    /// Runs a command in a host before it is measured.
+    fn prepare(&mut self, _host: usize, _command: &str) -> Result<()> {
+        Err(FleetError::of_all(
+            "run a command in a host",
+            "only the hosts of a lab take commands",
+            "use `--testbed lab`, or run it there yourself",
+        ))
+    }
+
     /// Whether an agent that is gone may be started again at once: the host is sure to be there.
     fn restarts(&self) -> bool {
         true

@@ -21,7 +21,7 @@ mod ssh;
 mod target;
 
 pub use error::{FleetError, Result};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
 pub use launch::{Ask, Launched};
 pub use load::Load;
 pub use ssh::SshOptions;

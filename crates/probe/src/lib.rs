@@ -28,7 +28,7 @@ mod terms;
 mod trips;
 mod watch;
 
-pub use conversation::{Conversation, Outcome, SizeOutcome};
+pub use conversation::{Conversation, Outcome, SizeOutcome, token};
 pub use error::{Error, Result};
 pub use link::AgentLink;
 pub use meter::Window;

@@ -315,7 +315,7 @@ pub fn random_matchings(hosts: usize, rounds: usize, seed: u64) -> Vec<Vec<Pair>
 /// The circle method: the first stays, the others go round; with an odd number one has a rest.
 fn matched(order: &[usize]) -> Vec<Vec<Pair>> {
     let seats = order.len() + order.len() % 2;
-    if seats < 2 {
+    if order.len() < 2 {
         return Vec::new();
     }
     let moving = seats - 1;
