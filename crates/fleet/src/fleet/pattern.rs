@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use sonde_channel::Knobs;
-use sonde_probe::pattern::{Came, Go, Join, Kind, Left, Way, Went};
+use sonde_probe::pattern::{Came, Due, Go, Join, Left, Way, Went, What};
 use sonde_probe::{Answer, Request, clock};
 use sonde_record::{Interference, Verdict};
 use sonde_sys::clock::monotonic_ns;
@@ -46,12 +46,8 @@ pub struct PatternAsk {
 /// Flows that go at once.
 #[derive(Debug, Clone)]
 pub struct Round {
-    /// From which host to which, counted from 0.
-    pub flows: Vec<(usize, usize)>,
-    /// What each does.
-    pub kind: Kind,
-    /// User bytes in a message.
-    pub size_bytes: u64,
+    /// From which host to which, counted from 0, and what it does.
+    pub flows: Vec<(usize, usize, What)>,
     /// The first part, which does not count.
     pub lead: Duration,
     /// The part that does.
@@ -99,6 +95,8 @@ pub struct FlowOutcome {
     pub src: usize,
     /// To which.
     pub dst: usize,
+    /// What it did.
+    pub what: Option<What>,
     /// As its sender saw it.
     pub left: Option<Left>,
     /// As its receiver saw it.
@@ -137,14 +135,14 @@ impl Fleet {
     pub fn pattern(&mut self, ask: &PatternAsk) -> Result<PatternLaunched> {
         let began = Instant::now();
         let flows = ask.rounds.iter().flat_map(|round| &round.flows);
-        let hosts: BTreeSet<usize> = flows.flat_map(|(src, dst)| [*src, *dst]).collect();
+        let hosts: BTreeSet<usize> = flows.flat_map(|(src, dst, _)| [*src, *dst]).collect();
         let count = self.hosts.len();
         assert!(
             hosts.iter().all(|host| *host < count)
                 && ask
                     .rounds
                     .iter()
-                    .all(|round| round.flows.iter().all(|(src, dst)| src != dst)),
+                    .all(|round| round.flows.iter().all(|(src, dst, _)| src != dst)),
             "a flow is of no two hosts of {count}"
         );
         let placement = self.bed.pattern_placement();
@@ -328,17 +326,21 @@ impl Session {
         let first = self.next_flow;
         let numbers: Vec<u64> = (first..).take(round.flows.len()).collect();
         self.next_flow += numbers.len() as u64;
-        let mut parts: BTreeMap<usize, (Vec<Way>, Vec<u64>)> = BTreeMap::new();
-        for ((src, dst), flow) in round.flows.iter().zip(&numbers) {
+        let mut parts: BTreeMap<usize, (Vec<Way>, Vec<Due>)> = BTreeMap::new();
+        for ((src, dst, what), flow) in round.flows.iter().zip(&numbers) {
             let (Some(_), Some(to)) = (self.members.get(src), self.members.get(dst)) else {
                 continue;
             };
             let way = Way {
                 flow: *flow,
                 peer: to.peer,
+                what: *what,
             };
             parts.entry(*src).or_default().0.push(way);
-            parts.entry(*dst).or_default().1.push(*flow);
+            parts.entry(*dst).or_default().1.push(Due {
+                flow: *flow,
+                what: *what,
+            });
         }
         let start_ns = monotonic_ns() + settle_ns;
         let mut asked = Vec::new();
@@ -347,8 +349,6 @@ impl Session {
                 continue;
             };
             let request = Request::Go(Go {
-                kind: round.kind,
-                size_bytes: round.size_bytes,
                 start_ns: start_ns.saturating_add_signed(member.offset_ns),
                 lead_ns: nanos(round.lead),
                 window_ns: nanos(round.window),
@@ -430,7 +430,7 @@ fn outcome(
     late_max_ns: u64,
 ) -> RoundOutcome {
     let flows = round.flows.iter().zip(numbers);
-    let join = |((src, dst), number): (&(usize, usize), &u64)| {
+    let join = |((src, dst, what), number): (&(usize, usize, What), &u64)| {
         let left = heard.get(src).and_then(|went| {
             let one = went.left.iter().find(|one| one.flow == *number);
             one.cloned()
@@ -447,6 +447,7 @@ fn outcome(
         FlowOutcome {
             src: *src,
             dst: *dst,
+            what: Some(*what),
             left,
             came,
             failure,

@@ -6,7 +6,7 @@
 //!          nobody.
 //! Checked: `strangers_are_turned_away`; `tests/pattern.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use sonde_channel::{Acceptor, Tcp};
 use sonde_sys::clock::monotonic_ns;
 
-use super::{Go, Join, Kind, Way};
+use super::{Due, Go, Join, Kind, Way};
 use crate::{Error, Result};
 
 /// A token's length.
@@ -101,13 +101,14 @@ impl Door {
         &mut self,
         join: &Join,
         go: &Go,
-        mut take: impl FnMut(u64, Line),
+        mut take: impl FnMut(Due, Line),
     ) -> Result<()> {
-        let mut expected: BTreeSet<u64> = go.coming.iter().copied().collect();
+        let mut expected: BTreeMap<u64, Due> =
+            go.coming.iter().map(|due| (due.flow, *due)).collect();
         let patience = join.options().patience;
         let begin = Instant::now();
         for (flow, port, line) in std::mem::take(&mut self.early) {
-            self.welcome(go, &mut expected, (flow, port, line), &mut take);
+            self.welcome(&mut expected, (flow, port, line), &mut take);
         }
         while !expected.is_empty() {
             let left_ns = go.start_ns.saturating_sub(monotonic_ns());
@@ -123,8 +124,8 @@ impl Door {
                 Err(error) => return Err(error.into()),
             }
             for guest in self.spoken() {
-                if expected.contains(&guest.0) || go.coming.contains(&guest.0) {
-                    self.welcome(go, &mut expected, guest, &mut take);
+                if go.coming.iter().any(|due| due.flow == guest.0) {
+                    self.welcome(&mut expected, guest, &mut take);
                 } else {
                     // Its host may have heard of the next round before this one did.
                     self.early.push(guest);
@@ -183,30 +184,29 @@ impl Door {
 
     fn welcome(
         &mut self,
-        go: &Go,
-        expected: &mut BTreeSet<u64>,
+        expected: &mut BTreeMap<u64, Due>,
         (flow, port, mut line): (u64, u16, Line),
-        take: &mut impl FnMut(u64, Line),
+        take: &mut impl FnMut(Due, Line),
     ) {
-        if !expected.remove(&flow) {
+        let Some(due) = expected.remove(&flow) else {
             self.refused += 1;
             return;
-        }
-        let answer = answer_port(go, &mut line, port).and_then(|own| {
+        };
+        let answer = answer_port(due.what.kind, &mut line, port).and_then(|own| {
             let own = own.to_be_bytes();
             line.stream.set_nonblocking(false)?;
             line.stream.write_all(&[WELCOME, own[0], own[1]])
         });
         match answer {
-            Ok(()) => take(flow, line),
+            Ok(()) => take(due, line),
             Err(_) => self.refused += 1,
         }
     }
 }
 
 /// Opens the answering end of datagrams, where the round has them; its port.
-fn answer_port(go: &Go, line: &mut Line, port: u16) -> std::io::Result<u16> {
-    if go.kind != Kind::LatencyUdp {
+fn answer_port(kind: Kind, line: &mut Line, port: u16) -> std::io::Result<u16> {
+    if kind != Kind::LatencyUdp {
         return Ok(0);
     }
     let (own, peer) = (line.stream.local_addr()?, line.stream.peer_addr()?);
@@ -222,7 +222,7 @@ pub(super) fn enter(join: &Join, go: &Go, way: &Way) -> Result<Line> {
     let mut line = Line::new(Tcp::connect(way.peer, join.options())?)?;
     let failed = control("say hello to a peer");
     let mut port = 0;
-    if go.kind == Kind::LatencyUdp {
+    if way.what.kind == Kind::LatencyUdp {
         let own = line.stream.local_addr().map_err(&failed)?;
         let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0)).map_err(&failed)?;
         port = socket.local_addr().map_err(&failed)?.port();

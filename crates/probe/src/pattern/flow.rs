@@ -18,7 +18,7 @@ use sonde_sys::cpu::thread_cpu_ns;
 
 use super::door::{self, Line};
 use super::gate::Gate;
-use super::{Came, Counts, Go, Join, Kind, Left, Way, await_start};
+use super::{Came, Counts, Due, Go, Join, Kind, Left, Way, await_start};
 use crate::meter::Window;
 
 /// How long a blocked call waits before the clock is looked at.
@@ -122,11 +122,12 @@ pub(super) fn leave(join: &Join, go: &Go, way: &Way, gate: &Gate) -> Left {
         .and_then(|mut line| {
             let worked = ready(&line).and_then(|()| {
                 left.late_ns = await_start(go.start_ns);
-                match go.kind {
-                    Kind::Stream => stream(go, &mut line, &mut left),
-                    Kind::Latency => trips(go, &mut line, &mut left),
-                    Kind::LatencyUdp => trips_udp(go, &mut line, &mut left),
-                    Kind::Exchange => steps_out(go, &mut line, &mut left, gate),
+                let size = way.what.size_bytes as usize;
+                match way.what.kind {
+                    Kind::Stream => stream(go, size, &mut line, &mut left),
+                    Kind::Latency => trips(go, size, &mut line, &mut left),
+                    Kind::LatencyUdp => trips_udp(go, size, &mut line, &mut left),
+                    Kind::Exchange => steps_out(go, size, &mut line, &mut left, gate),
                 }
             });
             left.counts = counts(&line);
@@ -137,8 +138,8 @@ pub(super) fn leave(join: &Join, go: &Go, way: &Way, gate: &Gate) -> Left {
     left
 }
 
-fn stream(go: &Go, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
-    let message = payload::message(go.size_bytes as usize);
+fn stream(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
+    let message = payload::message(size);
     let (_, end_ns) = go.counted_ns();
     let grace_ns = grace_ns(go);
     // The window ends within the stream: its last bytes are under way when the receiver's clock says so.
@@ -166,8 +167,8 @@ fn first_ns(go: &Go, flow: u64) -> u64 {
     go.start_ns + u64::try_from(part).unwrap_or(0)
 }
 
-fn trips(go: &Go, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
-    let mut message = payload::message(go.size_bytes as usize);
+fn trips(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
+    let mut message = payload::message(size);
     let mut answer = vec![0; message.len()];
     let (begin_ns, end_ns) = go.counted_ns();
     let mut at_ns = first_ns(go, left.flow);
@@ -189,7 +190,7 @@ fn trips(go: &Go, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
             return Err(other("an answer is not what was sent"));
         }
         if sent_ns >= begin_ns {
-            left.trips.record(now_ns - sent_ns);
+            left.trips.record((now_ns - sent_ns) / 2);
         }
         at_ns = now_ns + go.gap_ns;
     }
@@ -200,10 +201,10 @@ fn other(what: &str) -> std::io::Error {
     std::io::Error::other(what.to_owned())
 }
 
-fn trips_udp(go: &Go, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
+fn trips_udp(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
     let socket = line.datagrams.take();
     let socket = socket.ok_or_else(|| other("it has no port for datagrams"))?;
-    let mut message = payload::message(go.size_bytes as usize);
+    let mut message = payload::message(size);
     let mut answer = vec![0; message.len() + 1];
     let (begin_ns, end_ns) = go.counted_ns();
     let mut at_ns = first_ns(go, left.flow);
@@ -230,7 +231,7 @@ fn trips_udp(go: &Go, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
         let now_ns = monotonic_ns();
         if sent_ns >= begin_ns {
             match came {
-                true => left.trips.record(now_ns - sent_ns),
+                true => left.trips.record((now_ns - sent_ns) / 2),
                 false => left.lost += 1,
             }
         }
@@ -239,8 +240,14 @@ fn trips_udp(go: &Go, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
     line.stream.shutdown(Shutdown::Write)
 }
 
-fn steps_out(go: &Go, line: &mut Line, left: &mut Left, gate: &Gate) -> std::io::Result<()> {
-    let message = payload::message(go.size_bytes as usize);
+fn steps_out(
+    go: &Go,
+    size: usize,
+    line: &mut Line,
+    left: &mut Left,
+    gate: &Gate,
+) -> std::io::Result<()> {
+    let message = payload::message(size);
     let (_, end_ns) = go.counted_ns();
     for _ in 0..go.samples_max {
         if gate.arrive(end_ns).is_none() {
@@ -254,16 +261,17 @@ fn steps_out(go: &Go, line: &mut Line, left: &mut Left, gate: &Gate) -> std::io:
 }
 
 /// A flow that comes to this host, once it was let in.
-pub(super) fn come(go: &Go, flow: u64, mut line: Line, gate: &Gate) -> Came {
+pub(super) fn come(go: &Go, due: &Due, mut line: Line, gate: &Gate) -> Came {
+    let size = due.what.size_bytes as usize;
     let mut came = Came {
-        flow,
+        flow: due.flow,
         ..Came::default()
     };
-    let worked = ready(&line).and_then(|()| match go.kind {
+    let worked = ready(&line).and_then(|()| match due.what.kind {
         Kind::Stream => receive(go, &mut line, &mut came),
-        Kind::Latency => echo(go, &mut line, &mut came),
-        Kind::LatencyUdp => echo_udp(go, &mut line, &mut came),
-        Kind::Exchange => steps_in(go, &mut line, &mut came, gate),
+        Kind::Latency => echo(go, size, &mut line, &mut came),
+        Kind::LatencyUdp => echo_udp(go, size, &mut line, &mut came),
+        Kind::Exchange => steps_in(go, size, &mut line, &mut came, gate),
     });
     gate.leave(1);
     came.counts = counts(&line);
@@ -350,8 +358,8 @@ fn rated(begin: Option<Mark>, end: Option<Mark>, bytes: u64, planned: (u64, u64)
     }
 }
 
-fn echo(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
-    let mut message = vec![0; go.size_bytes as usize];
+fn echo(go: &Go, size: usize, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
+    let mut message = vec![0; size];
     let deadline_ns = go.counted_ns().1 + 2 * grace_ns(go);
     let mut sent = 0;
     while let Moved::Whole = recv(line, &mut message, deadline_ns)? {
@@ -361,10 +369,10 @@ fn echo(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
     Ok(())
 }
 
-fn echo_udp(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
+fn echo_udp(go: &Go, size: usize, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
     let socket = line.datagrams.take();
     let socket = socket.ok_or_else(|| other("it has no port for datagrams"))?;
-    let mut message = vec![0; go.size_bytes as usize + 1];
+    let mut message = vec![0; size + 1];
     let deadline_ns = go.counted_ns().1 + 2 * grace_ns(go);
     while monotonic_ns() < deadline_ns {
         match socket.recv(&mut message) {
@@ -387,8 +395,14 @@ fn echo_udp(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
     Ok(())
 }
 
-fn steps_in(go: &Go, line: &mut Line, came: &mut Came, gate: &Gate) -> std::io::Result<()> {
-    let mut message = vec![0; go.size_bytes as usize];
+fn steps_in(
+    go: &Go,
+    size: usize,
+    line: &mut Line,
+    came: &mut Came,
+    gate: &Gate,
+) -> std::io::Result<()> {
+    let mut message = vec![0; size];
     let (begin_ns, end_ns) = go.counted_ns();
     let mut steps = Series::new();
     await_start(go.start_ns);
@@ -440,8 +454,6 @@ mod tests {
     #[test]
     fn flows_begin_at_different_parts_of_the_gap() {
         let go = Go {
-            kind: Kind::Latency,
-            size_bytes: 1,
             start_ns: 1_000,
             lead_ns: 0,
             window_ns: 1_000_000,
@@ -449,7 +461,7 @@ mod tests {
             gap_ns: 1_000,
             samples_max: 1,
             leaving: Vec::new(),
-            coming: vec![1],
+            coming: Vec::new(),
         };
         let mut at: Vec<u64> = (0..8).map(|flow| first_ns(&go, flow)).collect();
         assert!(at.iter().all(|at| (1_000..2_000).contains(at)), "{at:?}");

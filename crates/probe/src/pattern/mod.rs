@@ -37,7 +37,7 @@ pub const FLOWS_MAX: usize = 4_096;
 const SIZE_BYTES_MAX: u64 = 64 << 20;
 const TIME_NS_MAX: u64 = 3_600 * 1_000_000_000;
 
-/// What every flow of a round does.
+/// The kinds of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -69,10 +69,6 @@ pub struct Join {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Go {
-    /// What every flow does.
-    pub kind: Kind,
-    /// User bytes in a message.
-    pub size_bytes: u64,
     /// When all flows begin, by this host's clock.
     pub start_ns: u64,
     /// The first part after the start, which does not count.
@@ -87,8 +83,8 @@ pub struct Go {
     pub samples_max: u64,
     /// The flows that leave this host.
     pub leaving: Vec<Way>,
-    /// The numbers of the flows that come.
-    pub coming: Vec<u64>,
+    /// The flows that come.
+    pub coming: Vec<Due>,
 }
 
 /// A flow that leaves this host.
@@ -99,6 +95,28 @@ pub struct Way {
     pub flow: u64,
     /// The peer's data port.
     pub peer: SocketAddr,
+    /// What it does.
+    pub what: What,
+}
+
+/// A flow that comes to this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Due {
+    /// Its number.
+    pub flow: u64,
+    /// What it does.
+    pub what: What,
+}
+
+/// What a flow does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct What {
+    /// Its kind.
+    pub kind: Kind,
+    /// User bytes in a message.
+    pub size_bytes: u64,
 }
 
 /// What a host saw of a round.
@@ -127,7 +145,7 @@ pub struct Left {
     pub late_ns: u64,
     /// User bytes handed to the kernel.
     pub bytes: u64,
-    /// Ping-pong: round trips.
+    /// Ping-pong: half of each round trip.
     pub trips: Series,
     /// Ping-pong by UDP: messages without an answer.
     pub lost: u64,
@@ -226,7 +244,18 @@ impl Go {
     /// # Errors
     /// A size, a count or a time out of range.
     pub fn check(&self) -> Result<()> {
-        within("a message", self.size_bytes, 1, SIZE_BYTES_MAX)?;
+        let leaving = self.leaving.iter().map(|way| way.what);
+        for what in leaving.chain(self.coming.iter().map(|due| due.what)) {
+            within("a message", what.size_bytes, 1, SIZE_BYTES_MAX)?;
+            if what.kind == Kind::LatencyUdp {
+                within(
+                    "a datagram",
+                    what.size_bytes,
+                    1,
+                    sonde_channel::UDP_MESSAGE_BYTES_MAX as u64,
+                )?;
+            }
+        }
         within("a window", self.window_ns, 1_000_000, TIME_NS_MAX)?;
         within("a lead-in", self.lead_ns, 0, TIME_NS_MAX)?;
         within("a gap", self.gap_ns, 0, TIME_NS_MAX)?;
@@ -301,10 +330,10 @@ fn round(join: &Join, go: &Go, door: &mut door::Door) -> Result<Went> {
             })
             .collect();
         let mut coming = BTreeMap::new();
-        let admitted = door.admit(join, go, |flow, guest| {
+        let admitted = door.admit(join, go, |due: Due, guest| {
             let gate = &gate;
-            let run = move || flow::come(go, flow, guest, gate);
-            coming.insert(flow, spawn(scope, run));
+            let run = move || flow::come(go, &due, guest, gate);
+            coming.insert(due.flow, spawn(scope, run));
         });
         watch = Watch::begin().ok();
         if admitted.is_err() || coming.len() < go.coming.len() {
@@ -324,7 +353,8 @@ fn round(join: &Join, go: &Go, door: &mut door::Door) -> Result<Went> {
         let came = go
             .coming
             .iter()
-            .map(|flow| {
+            .map(|due| {
+                let flow = &due.flow;
                 let missing = || match &admitted {
                     Ok(()) => "its peer did not come before the start".to_owned(),
                     Err(error) => error.to_string(),
