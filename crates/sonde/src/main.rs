@@ -16,6 +16,7 @@ mod layout;
 mod measure;
 mod model;
 mod networks;
+mod pattern;
 mod plan;
 mod replay;
 mod report;

@@ -634,13 +634,14 @@ pub fn width() -> usize {
     sonde_sys::pty::window_size(std::io::stdout()).map_or(FILE, |size| usize::from(size.columns))
 }
 
-fn command_line() -> String {
+/// The command as it was given.
+pub fn command_line() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     words.join(" ")
 }
 
 /// The time in UTC and six random digits.
-fn run_id(unix_ns: u64) -> Result<String, Failure> {
+pub fn run_id(unix_ns: u64) -> Result<String, Failure> {
     let mut random = [0; 3];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut random))

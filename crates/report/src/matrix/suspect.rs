@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_bad_host_is_suspected_and_nobody_else() {
-        for hosts in 4..=64 {
+        for hosts in [4, 5, 6, 7, 8, 12, 16, 33, 64] {
             for kind in KINDS {
                 let mut grid = Grid::healthy(hosts, hosts as u64);
                 grid.worsen(kind, |(a, b)| (a == 2 || b == 2).then_some(2.0));
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn two_bad_hosts_are_told_apart() {
-        for hosts in 6..=40 {
+        for hosts in [6, 7, 8, 9, 16, 40] {
             for kind in KINDS {
                 let mut grid = Grid::healthy(hosts, 7);
                 grid.worsen(kind, |(a, b)| {
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn bad_ways_are_pairs() {
-        for hosts in 4..=40 {
+        for hosts in [4, 5, 6, 9, 16, 40] {
             for kind in KINDS {
                 let mut grid = Grid::healthy(hosts, 3);
                 grid.worsen(kind, |pair| (pair == (0, 3)).then_some(3.0));
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn nothing_is_suspected_of_noise() {
-        for seed in 0..100 {
+        for seed in 0..60 {
             for hosts in [2, 3, 4, 8, 16, 33] {
                 let grid = Grid::healthy(hosts, seed);
                 assert_eq!(bad(&grid.matrix()), (vec![], vec![]), "{hosts} {seed}");

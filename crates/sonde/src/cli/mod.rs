@@ -2,6 +2,7 @@
 
 mod common;
 mod lab;
+mod pattern;
 mod probe;
 
 use crate::doctor;
@@ -9,7 +10,7 @@ use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::report::{self, ReportTask};
 use clap::{CommandFactory, Parser, Subcommand};
-use common::Common;
+pub use common::Common;
 use lab::LabTask;
 use probe::ProbeTask;
 use sonde_channel::Path;
