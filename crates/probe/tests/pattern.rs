@@ -74,7 +74,11 @@ fn rounds(hosts: usize, rounds: &[Vec<(usize, usize, What)>]) -> Vec<Vec<Went>> 
             for (src, dst, what) in round {
                 flow += 1;
                 let (what, peer) = (*what, peers[*dst]);
-                parts.entry(*src).or_default().0.push(Way { flow, peer, what });
+                parts
+                    .entry(*src)
+                    .or_default()
+                    .0
+                    .push(Way { flow, peer, what });
                 parts.entry(*dst).or_default().1.push(Due { flow, what });
             }
             let asks: Vec<_> = parts.into_iter().collect();
@@ -84,7 +88,9 @@ fn rounds(hosts: usize, rounds: &[Vec<(usize, usize, What)>]) -> Vec<Vec<Went>> 
                 go.start_ns = start_ns;
                 agents[*host].link.send(&Request::Go(go)).unwrap();
             }
-            asks.iter().map(|(host, _)| went(&mut agents[*host])).collect()
+            asks.iter()
+                .map(|(host, _)| went(&mut agents[*host]))
+                .collect()
         })
         .collect();
     for agent in &mut agents {
@@ -108,7 +114,11 @@ fn every_kind_of_flow_goes_in_one_session() {
             ring(what(Kind::Latency, 1)),
             ring(what(Kind::LatencyUdp, 700)),
             ring(what(Kind::Exchange, 10_000)),
-            vec![(1, 0, stream), (2, 0, stream), (2, 0, what(Kind::Latency, 1))],
+            vec![
+                (1, 0, stream),
+                (2, 0, stream),
+                (2, 0, what(Kind::Latency, 1)),
+            ],
         ],
     );
     for round in &all {
@@ -121,7 +131,10 @@ fn every_kind_of_flow_goes_in_one_session() {
     }
     for host in &all[0] {
         let window = host.came[0].window.unwrap();
-        assert!(window.bytes > 0 && window.bps > 0 && window.window_ns >= 150 * MS, "{window:?}");
+        assert!(
+            window.bytes > 0 && window.bps > 0 && window.window_ns >= 150 * MS,
+            "{window:?}"
+        );
         assert!(host.came[0].bytes <= host.left.iter().map(|one| one.bytes).max().unwrap() * 1_000);
         assert!(host.left[0].counts.segments.is_some_and(|count| count > 0));
     }
@@ -149,7 +162,9 @@ fn every_kind_of_flow_goes_in_one_session() {
 /// What a stranger says, and whether the door is shut on it.
 fn is_turned_away(to: SocketAddr, said: &[u8]) -> bool {
     let mut stream = TcpStream::connect(to).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(8)))
+        .unwrap();
     stream.write_all(said).unwrap();
     let mut answer = [0; 3];
     !matches!(stream.read(&mut answer), Ok(count @ 1..) if count > 0)
@@ -164,24 +179,55 @@ fn strangers_are_turned_away_and_change_nothing() {
     let (mut client, mut server) = (Agent::start("h1"), Agent::start("h2"));
     let (_, peer) = (join(&mut client), join(&mut server));
     let latency = what(Kind::Latency, 8);
-    let due = Due { flow: 7, what: latency };
-    let way = Way { flow: 7, peer, what: latency };
+    let due = Due {
+        flow: 7,
+        what: latency,
+    };
+    let way = Way {
+        flow: 7,
+        peer,
+        what: latency,
+    };
     let mut ask = go(vec![way], vec![], 1_500);
-    server.link.send(&Request::Go(Go { leaving: vec![], coming: vec![due], ..ask.clone() })).unwrap();
+    server
+        .link
+        .send(&Request::Go(Go {
+            leaving: vec![],
+            coming: vec![due],
+            ..ask.clone()
+        }))
+        .unwrap();
     // Nonsense, another token, and a slow one that says nothing.
     let silent = TcpStream::connect(peer).unwrap();
     assert!(is_turned_away(peer, &[0xff; 64]));
     assert!(is_turned_away(peer, &hello(&"x".repeat(32), 7)));
     client.link.send(&Request::Go(ask.clone())).unwrap();
     let (one, other) = (went(&mut client), went(&mut server));
-    assert_eq!((one.left[0].failure.clone(), other.came[0].failure.clone()), (None, None));
+    assert_eq!(
+        (one.left[0].failure.clone(), other.came[0].failure.clone()),
+        (None, None)
+    );
     assert!(one.left[0].trips.count() > 0 && other.refused >= 2);
     drop(silent);
     // Replay: the same hello again, for a flow of an earlier round, is not let in.
-    let due = Due { flow: 8, what: latency };
+    let due = Due {
+        flow: 8,
+        what: latency,
+    };
     ask.start_ns = monotonic_ns() + 1_500 * MS;
-    ask.leaving = vec![Way { flow: 8, peer, what: latency }];
-    server.link.send(&Request::Go(Go { leaving: vec![], coming: vec![due], ..ask.clone() })).unwrap();
+    ask.leaving = vec![Way {
+        flow: 8,
+        peer,
+        what: latency,
+    }];
+    server
+        .link
+        .send(&Request::Go(Go {
+            leaving: vec![],
+            coming: vec![due],
+            ..ask.clone()
+        }))
+        .unwrap();
     client.link.send(&Request::Go(ask)).unwrap();
     let mut again = TcpStream::connect(peer).unwrap();
     again.write_all(&hello(TOKEN, 7)).unwrap();
@@ -190,7 +236,10 @@ fn strangers_are_turned_away_and_change_nothing() {
     let (one, other) = (went(&mut client), went(&mut server));
     // Either ours or the one with our token came first; both cannot be in.
     let (left, came) = (&one.left[0], &other.came[0]);
-    assert!(left.failure.is_none() || came.bytes == 0, "{left:?} {came:?}");
+    assert!(
+        left.failure.is_none() || came.bytes == 0,
+        "{left:?} {came:?}"
+    );
     stop(&mut client);
     assert!(stop(&mut server) >= 3);
 }
@@ -201,9 +250,17 @@ fn who_does_not_come_is_told_and_others_go_on() {
     let (_, peer) = (join(&mut client), join(&mut server));
     let stream = what(Kind::Stream, 1_000);
     let due = |flow| Due { flow, what: stream };
-    let way = Way { flow: 1, peer, what: stream };
+    let way = Way {
+        flow: 1,
+        peer,
+        what: stream,
+    };
     let ask = go(vec![way], vec![], 400);
-    let both = Go { leaving: vec![], coming: vec![due(1), due(2)], ..ask.clone() };
+    let both = Go {
+        leaving: vec![],
+        coming: vec![due(1), due(2)],
+        ..ask.clone()
+    };
     server.link.send(&Request::Go(both)).unwrap();
     client.link.send(&Request::Go(ask)).unwrap();
     let (one, other) = (went(&mut client), went(&mut server));
@@ -215,7 +272,11 @@ fn who_does_not_come_is_told_and_others_go_on() {
     // A round that cannot be ends the worker, and the agent says why.
     let none = go(vec![], vec![], 10);
     client.link.send(&Request::Go(none)).unwrap();
-    let error = client.link.answer("its flows", SOON).unwrap_err().to_string();
+    let error = client
+        .link
+        .answer("its flows", SOON)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("a number of flows of 0"), "{error}");
     // It takes part again, with a fresh worker.
     join(&mut client);

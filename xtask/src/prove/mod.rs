@@ -23,6 +23,7 @@ mod shapers;
 mod svc;
 mod table;
 mod tcp;
+mod verdict;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 15] = [
+const SECTIONS: [(&str, &str, Measure); 16] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -114,6 +115,11 @@ const SECTIONS: [(&str, &str, Measure); 15] = [
         shapers::measure,
     ),
     ("load", "Queueing under load is the model's", load::measure),
+    (
+        "verdict",
+        "Planted faults are named, healthy hosts are not",
+        verdict::measure,
+    ),
 ];
 
 /// What all sections stand on.

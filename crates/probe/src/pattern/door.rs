@@ -107,8 +107,14 @@ impl Door {
             go.coming.iter().map(|due| (due.flow, *due)).collect();
         let patience = join.options().patience;
         let begin = Instant::now();
-        for (flow, port, line) in std::mem::take(&mut self.early) {
-            self.welcome(&mut expected, (flow, port, line), &mut take);
+        let newest = go.coming.iter().map(|due| due.flow).max();
+        for guest in std::mem::take(&mut self.early) {
+            if expected.contains_key(&guest.0) {
+                self.welcome(&mut expected, guest, &mut take);
+            } else if Some(guest.0) > newest {
+                self.early.push(guest);
+            }
+            // Else it came too late for its round, and its host has told that.
         }
         while !expected.is_empty() {
             let left_ns = go.start_ns.saturating_sub(monotonic_ns());

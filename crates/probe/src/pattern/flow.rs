@@ -145,11 +145,18 @@ fn stream(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Re
     // The window ends within the stream: its last bytes are under way when the receiver's clock says so.
     let stop_ns = end_ns + grace_ns / 4;
     while monotonic_ns() < stop_ns {
-        if let Moved::Deadline = send(line, &message, stop_ns, &mut left.bytes)? {
-            break;
+        match send(line, &message, stop_ns, &mut left.bytes) {
+            Ok(Moved::Deadline) => break,
+            Ok(_) => {}
+            // The receiver's deadline came first, and it has its figures.
+            Err(_) if monotonic_ns() >= end_ns => return Ok(()),
+            Err(error) => return Err(error),
         }
     }
-    line.stream.shutdown(Shutdown::Write)?;
+    match line.stream.shutdown(Shutdown::Write) {
+        Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
+        ended => ended?,
+    }
     // Its end says that the receiver has rated all.
     let deadline_ns = end_ns + grace_ns + grace_ns / 2;
     match recv(line, &mut [0], deadline_ns) {
@@ -249,10 +256,7 @@ fn steps_out(
 ) -> std::io::Result<()> {
     let message = payload::message(size);
     let (_, end_ns) = go.counted_ns();
-    for _ in 0..go.samples_max {
-        if gate.arrive(end_ns).is_none() {
-            break;
-        }
+    while gate.arrive(end_ns).is_some() {
         if let Moved::Deadline = send(line, &message, end_ns, &mut left.bytes)? {
             break;
         }
@@ -406,16 +410,13 @@ fn steps_in(
     let (begin_ns, end_ns) = go.counted_ns();
     let mut steps = Series::new();
     await_start(go.start_ns);
-    for _ in 0..go.samples_max {
-        let Some(step_ns) = gate.arrive(end_ns) else {
-            break;
-        };
+    while let Some(step_ns) = gate.arrive(end_ns) {
         let Moved::Whole = recv(line, &mut message, end_ns)? else {
             break;
         };
         let now_ns = monotonic_ns();
         came.bytes += message.len() as u64;
-        if step_ns >= begin_ns {
+        if step_ns >= begin_ns && steps.count() < go.samples_max {
             steps.record(now_ns - step_ns);
         }
     }

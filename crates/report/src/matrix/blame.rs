@@ -17,9 +17,14 @@ use crate::format::{rate, share, time};
 use crate::index::median;
 
 /// A program that takes as much of a CPU disturbs.
-const BUSY_MIN: f64 = 0.5;
+const BUSY_MIN: f64 = 0.2;
 /// So many times what they take on the usual host.
 const BUSY_TIMES: f64 = 5.0;
+/// The receiver's window decides where it holds the senders for as long.
+const HELD_MIN: f64 = 0.3;
+/// Where a larger part of the pairs stands out, and more than so many, none of them is told from noise.
+const UNSTEADY_PART: usize = 10;
+const UNSTEADY_MIN: usize = 4;
 /// The part of the least effect that must be left alone.
 const LEFT: f64 = 0.6;
 
@@ -305,6 +310,15 @@ fn host_blame(matrix: &Matrix, host: usize, kept: &[(Sign, Side)]) -> Option<Bla
                 "compare the MTU of {name}, of its switch port and of its peers: `ip link`, `ping -M do -s 1472 {name}`"
             ),
         )
+    } else if (has(stream) || has(duplex)) && held_by_window(matrix, host) >= HELD_MIN {
+        (
+            "host-window",
+            format!(
+                "{name} is bad: its receive window holds streams to it {} of the time.",
+                share(held_by_window(matrix, host))
+            ),
+            format!("raise net.ipv4.tcp_rmem on {name} to what the others have"),
+        )
     } else if has(duplex) && (!has(stream) || ratio(Kind::Duplex) > 1.3 * ratio(Kind::Stream)) {
         (
             "host-duplex",
@@ -374,6 +388,13 @@ fn slowness(matrix: &Matrix, kind: Kind, host: usize) -> f64 {
     worst.fold(0.0, f64::max).exp()
 }
 
+/// The share of time that a host's receive window holds the streams to it, in the median.
+fn held_by_window(matrix: &Matrix, host: usize) -> f64 {
+    let grid = matrix.grid(Stage::Together, Kind::Stream);
+    let own = grid.iter().filter(|((_, dst), _)| *dst == host);
+    median(own.map(|(_, reading)| reading.rwnd_share).collect()).unwrap_or(0.0)
+}
+
 /// Whether most streams on one side of a host carry next to nothing.
 fn stands_still(matrix: &Matrix, host: usize) -> bool {
     let Some(scores) = scores(matrix, Stage::Together, Kind::Stream) else {
@@ -393,6 +414,19 @@ fn stands_still(matrix: &Matrix, host: usize) -> bool {
 fn pair_blames(matrix: &Matrix, standing: &Standing, fabric: &mut Vec<String>) -> Vec<Blame> {
     let mut all = Vec::new();
     let mut told: Vec<Pair> = Vec::new();
+    let measured = matrix.grid(Stage::Together, Kind::Stream).len();
+    let some = standing.pairs.len();
+    if some > UNSTEADY_MIN.max(measured / UNSTEADY_PART) {
+        return vec![Blame {
+            whom: Whom::Fabric,
+            rule: "unsteady",
+            sentence: format!(
+                "{some} of {measured} pairs stand out and no host explains them: hosts or fabric are too unsteady to tell single ways apart."
+            ),
+            evidence: evidence(matrix, |pair| standing.pairs.contains_key(&pair)),
+            remedy: "measure again when the hosts are quiet, or longer, without `--quick`".into(),
+        }];
+    }
     for (pair, kinds) in &standing.pairs {
         let (a, b) = *pair;
         if told.contains(&(b, a)) {

@@ -16,12 +16,12 @@ use crate::index::median;
 /// What a stream that stood still counts as: ten thousand times slower.
 const STOOD_STILL: f64 = 9.2;
 
-/// The least that matters in practice: half as much again, a fifth less, a third less.
+/// The least that matters in practice: twice the latency, a fifth less rate, half of it.
 pub(super) fn effect(kind: Kind) -> f64 {
     match kind {
-        Kind::Latency => 1.5_f64.ln(),
+        Kind::Latency => 2.0_f64.ln(),
         Kind::Stream => 1.25_f64.ln(),
-        Kind::Duplex => 1.5_f64.ln(),
+        Kind::Duplex => 2.0_f64.ln(),
     }
 }
 

@@ -56,7 +56,8 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
 
 /// Whether a rule is one of the matrix.
 fn is_verdict(rule: &str) -> bool {
-    const RULES: [&str; 11] = [
+    const RULES: [&str; 12] = [
+        "host-window",
         "host-reorders",
         "host-black-hole",
         "host-duplex",

@@ -1,9 +1,10 @@
 //! Which flows go at once, and for how long.
 //!
 //! Model:   a set has a round for each kind and number of senders. A matrix has, for each matching, one of latency, one of streams
-//!          each way, and one of both ways; all matchings up to 64 hosts, six of random ones with `--quick` or above. Incast
+//!          each way, and one of both ways; all matchings up to 64 hosts, with `--quick` up to
+//!          16, six of random ones above. Incast
 //!          has rounds of no sender to all, each with the canary.
-//! Checked: `a_matrix_has_every_ordered_pair`, `a_quick_matrix_has_six_peers_a_host`, `retests_are_alone`.
+//! Checked: `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
 use super::{Shape, Task};
 use crate::failure::Failure;
@@ -20,6 +21,8 @@ const STREAM_BYTES: u64 = 64 << 10;
 /// Matchings of a quick matrix, and of one of many hosts.
 const MATCHINGS_QUICK: usize = 6;
 const HOSTS_FOR_ALL: usize = 64;
+/// A quick one of so few hosts has all: a single bad way is in only one of them.
+const HOSTS_FOR_ALL_QUICK: usize = 16;
 /// Good hosts that a suspicious one is measured against, and pairs of good ones beside.
 const PARTNERS: usize = 3;
 /// The most that is measured again.
@@ -177,7 +180,12 @@ impl Task {
     }
 
     fn matchings(&self, hosts: usize) -> Vec<Vec<Pair>> {
-        if self.quick || hosts > HOSTS_FOR_ALL {
+        let all = if self.quick {
+            HOSTS_FOR_ALL_QUICK
+        } else {
+            HOSTS_FOR_ALL
+        };
+        if hosts > all {
             sets::random_matchings(hosts, MATCHINGS_QUICK, self.common.hosts.seed)
         } else {
             sets::matchings(hosts)
