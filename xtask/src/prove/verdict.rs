@@ -55,7 +55,7 @@ const FAULTS: [Fault; 10] = [
     by_command(
         "small window",
         "h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'",
-        &["host-odd"],
+        &["host-window", "host-odd"],
     ),
     by_script("MTU black hole", "mtu h3 1400", &["host-black-hole"], "h3"),
     by_script("loss 0.5 %", "loss h3 0.5%", &["host-loss"], "h3"),
