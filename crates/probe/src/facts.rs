@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use sonde_record::HostFacts;
+use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::netlink::{Link, Netlink};
 use sonde_sys::{host, sysctl};
 
@@ -33,6 +34,14 @@ const SETTINGS: [&str; 18] = [
     "ipv4/udp_mem",
 ];
 
+/// Offloads of the interface, as ethtool calls them.
+const OFFLOADS: [(&str, Offload); 4] = [
+    ("tx", Offload::TxChecksum),
+    ("tso", Offload::Tso),
+    ("gso", Offload::Gso),
+    ("gro", Offload::Gro),
+];
+
 /// This host, as seen on its way to `peer`.
 pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
     let (hostname, kernel) = host::names();
@@ -49,8 +58,8 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         clock_resolution_ns: Some(worth.resolution_ns),
         mtu_bytes: link.as_ref().map(|link| link.mtu_bytes.into()),
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
+        settings: settings(link.as_ref().map(|link| link.name.as_str())),
         interface: link.map(|link| link.name),
-        settings: settings(),
     }
 }
 
@@ -60,12 +69,19 @@ fn towards(peer: IpAddr) -> Option<Link> {
     netlink.link(way.ifindex).ok()
 }
 
-fn settings() -> BTreeMap<String, String> {
+fn settings(interface: Option<&str>) -> BTreeMap<String, String> {
     let read = |name: &&str| {
         let value = sysctl::read(&format!("net/{name}")).ok()?;
         Some((name.replace('/', "."), value))
     };
-    SETTINGS.iter().filter_map(read).collect()
+    let mut all: BTreeMap<String, String> = SETTINGS.iter().filter_map(read).collect();
+    for (name, offload) in OFFLOADS {
+        if let Some(Ok(on)) = interface.map(|interface| ethtool::is_on(interface, offload)) {
+            let state = if on { "on" } else { "off" };
+            all.insert(format!("offload.{name}"), state.into());
+        }
+    }
+    all
 }
 
 #[cfg(test)]

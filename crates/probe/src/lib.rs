@@ -20,6 +20,7 @@ mod interfaces;
 mod link;
 pub mod load;
 mod meter;
+pub mod pattern;
 mod seen;
 mod serve;
 mod startup;
@@ -30,7 +31,7 @@ mod terms;
 mod trips;
 mod watch;
 
-pub use conversation::{Conversation, Moved, Outcome, SizeOutcome};
+pub use conversation::{Conversation, Moved, Outcome, SizeOutcome, token};
 pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::AgentLink;

@@ -28,6 +28,11 @@ impl Factors {
         match self.probe.as_str() {
             "startup" => (Quantity::StartupNs, Phase::Cold),
             "throughput" => (Quantity::ThroughputBps, Phase::Warm),
+            "pattern" => match self.mode.as_deref() {
+                Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
+                Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),
+                _ => (Quantity::LatencyNs, Phase::Warm),
+            },
             _ => (Quantity::LatencyNs, Phase::Warm),
         }
     }

@@ -24,6 +24,7 @@ mod svc;
 mod table;
 mod tcp;
 mod transports;
+mod verdict;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 16] = [
+const SECTIONS: [(&str, &str, Measure); 17] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -119,6 +120,11 @@ const SECTIONS: [(&str, &str, Measure); 16] = [
         "transports",
         "Every way of moving bytes, beside the tools known for it",
         transports::measure,
+    ),
+    (
+        "verdict",
+        "Planted faults are named, healthy hosts are not",
+        verdict::measure,
     ),
 ];
 
