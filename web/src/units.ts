@@ -77,6 +77,7 @@ const NAMES: Record<Quantity, string> = {
     latency_ns: 'latency',
     rtt_ns: 'round trip',
     startup_ns: 'start-up',
+    exchange_ns: 'exchange step',
     throughput_bps: 'throughput',
     cpu_src_ns_per_byte: 'CPU per byte, sender',
     cpu_dst_ns_per_byte: 'CPU per byte, receiver',

@@ -9,6 +9,7 @@ export type Quantity =
     | 'latency_ns'
     | 'rtt_ns'
     | 'startup_ns'
+    | 'exchange_ns'
     | 'throughput_bps'
     | 'cpu_src_ns_per_byte'
     | 'cpu_dst_ns_per_byte'

@@ -10,7 +10,7 @@ use sonde_probe::Terms;
 use sonde_record::{Backpressure, HostFacts};
 
 use crate::agent::Agent;
-use crate::error::Result;
+use crate::error::{FleetError, Result};
 use crate::load::Load;
 use crate::placement::Placement;
 
@@ -31,6 +31,20 @@ pub(crate) trait Bed {
     /// Where the agents that describe their hosts run.
     fn first_placement(&self) -> Placement {
         Placement::One
+    }
+
+    /// Where the agents of a pattern run, in which every host sends and receives.
+    fn pattern_placement(&self) -> Placement {
+        self.first_placement()
+    }
+
+    /// Runs a command in a host before it is measured.
+    fn prepare(&mut self, _host: usize, _command: &str) -> Result<()> {
+        Err(FleetError::of_all(
+            "run a command in a host",
+            "only the hosts of a lab take commands",
+            "use `--testbed lab`, or run it there yourself",
+        ))
     }
 
     /// Whether an agent that is gone may be started again at once: the host is sure to be there.

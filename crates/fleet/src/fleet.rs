@@ -5,6 +5,10 @@
 //!          alone until they are revived. Clocks are asked in pairs, host 0 right before the other, since all drift.
 //! Checked: `tests/local.rs`, `tests/lab_fleet.rs`, `tests/lab_ssh.rs`; `clocks_are_against_the_first_host`.
 
+mod pattern;
+
+pub use pattern::{FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::Path;

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sonde_lab::{Config, Exec, ExecError, Info, Lab, LabError, Report};
+use sonde_lab::{Config, Ended, Exec, ExecError, Info, Lab, LabError, Report};
 use sonde_link::{Command, Signalling, VcCommand};
 use sonde_probe::{AgentLink, Terms};
 use sonde_record::{Backpressure, HostFacts, Verdict, VerdictStatus};
@@ -141,6 +141,41 @@ impl Bed for Emulated {
         let link = AgentLink::open(&*name, clone()?, clone()?, GREETING)
             .map_err(|error| failed(&format!("{error} {}", said.text())))?;
         Ok(Agent::new(link, Body::Session(session, mine), said))
+    }
+
+    fn pattern_placement(&self) -> Placement {
+        Placement::Split
+    }
+
+    fn prepare(&mut self, host: usize, command: &str) -> Result<()> {
+        let name = format!("h{}", host + 1);
+        let attempt = format!("run `{command}`");
+        let failed = |problem: &dyn std::fmt::Display| {
+            FleetError::at(&name, &*attempt, problem, "try it with `sonde lab shell`")
+        };
+        let null = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .map_err(|error| failed(&error))?;
+        let path =
+            std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
+        let exec = Exec {
+            argv: ["sh", "-c", command].map(OsString::from).to_vec(),
+            environment: vec![("PATH".into(), path)],
+            directory: PathBuf::from("/"),
+            root: true,
+            detached: true,
+            terminal: None,
+            cpus: self.cpus.of_agent(Placement::Split).to_vec(),
+        };
+        let streams = [null.as_fd(), null.as_fd(), null.as_fd()];
+        let ran = self.lab.exec(port(host) + 1, &exec, streams);
+        let (session, _) = ran.map_err(|error| failed(&error))?;
+        match session.wait().map_err(|error| failed(&error))? {
+            Ended::Code(0) => Ok(()),
+            ended => Err(failed(&format!("it ended with {}", ended.code()))),
+        }
     }
 
     fn begin(&mut self, placement: Placement) -> Result<()> {

@@ -28,7 +28,7 @@ mod traffic;
 
 pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
 pub use launch::{Ask, Launched};
 pub use launcher::{Allocation, ConnectOptions, Launcher, Listen, TOKEN_VARIABLE};
 pub use load::{Load, flow};

@@ -5,8 +5,9 @@
 //! Checked: `tests/faults.rs`.
 
 use crate::Port;
-use sonde_units::{BitRate, Ratio, Span};
+use sonde_units::{BitRate, Bytes, Ratio, Span};
 
+mod line;
 pub(crate) mod state;
 
 /// A fault begins, changes or ends. Each says the new state, so that the same fault said twice is one.
@@ -78,6 +79,29 @@ pub enum Fault {
         port: Option<Port>,
         /// How much; 0 ends the fault.
         by: Span,
+    },
+    /// Frames to a station (to any, without one) that are longer vanish, and nobody is told.
+    Narrow {
+        /// The station.
+        port: Option<Port>,
+        /// The longest that arrives, in layer-3 bytes; none ends the fault.
+        longest: Option<Bytes>,
+    },
+    /// The two directions of a station's line (of each, without one) collide, as where its ends do not agree on the duplex.
+    Collision {
+        /// The station.
+        port: Option<Port>,
+        /// The probability that a frame is lost while the other direction is full; 0 ends the fault.
+        share: Ratio,
+    },
+    /// Frames to a station pass one by one at this rate.
+    Slow {
+        /// Those of this station only.
+        from: Option<Port>,
+        /// The station.
+        to: Port,
+        /// The rate; none ends the fault.
+        rate: Option<BitRate>,
     },
     /// The lines have another rate.
     Rate {

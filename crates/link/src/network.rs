@@ -65,6 +65,7 @@ impl Command {
         match *self {
             Self::Vc(VcCommand::Establish(a, b) | VcCommand::Release(a, b))
             | Self::Fault(Fault::Cut { a, b, .. }) => [Some(a), Some(b)],
+            Self::Fault(Fault::Slow { from, to, .. }) => [from, Some(to)],
             Self::Load(flow) => [flow.from, Some(flow.to)],
             Self::Busy(port, _)
             | Self::Fault(
@@ -75,7 +76,9 @@ impl Command {
                 | Fault::Corruption { port, .. }
                 | Fault::Duplication { port, .. }
                 | Fault::Reordering { port, .. }
-                | Fault::Delay { port, .. },
+                | Fault::Delay { port, .. }
+                | Fault::Narrow { port, .. }
+                | Fault::Collision { port, .. },
             ) => [port, None],
             Self::Fault(
                 Fault::Rate { .. }

@@ -181,6 +181,16 @@ fn undone(command: Command) -> Option<Command> {
                 port,
                 by: Span::ZERO,
             },
+            Fault::Narrow { port, .. } => Fault::Narrow {
+                port,
+                longest: None,
+            },
+            Fault::Collision { port, .. } => Fault::Collision { port, share: none },
+            Fault::Slow { from, to, .. } => Fault::Slow {
+                from,
+                to,
+                rate: None,
+            },
             Fault::Rate { .. } => Fault::Rate { rate: None },
             Fault::Trunk { trunk, up } => Fault::Trunk { trunk, up: !up },
             Fault::Manager { up } => Fault::Manager { up: !up },

@@ -21,6 +21,8 @@ const VERBS: &[(&str, &str)] = &[
     ("duplicate", "duplicate all 1%"),
     ("reorder", "reorder h2 5% 1ms"),
     ("delay", "delay all 5ms"),
+    ("mtu", "mtu h2 1400"),
+    ("collide", "collide h2 20%"),
     ("rate", "rate 10Mbit"),
     ("trunk", "trunk 0 down"),
     ("restart", "restart 2s"),
@@ -240,12 +242,20 @@ impl Words<'_> {
                 port: self.host_or_all()?,
                 by: self.value("how much")?,
             },
-            "rate" => Fault::Rate {
-                rate: match self.next("the rate, or `own`,")? {
+            "mtu" => Fault::Narrow {
+                port: self.host_or_all()?,
+                longest: match self.next("the longest frame in bytes, or `own`,")? {
                     "own" => None,
-                    word => Some(word.parse::<BitRate>().map_err(|e| e.to_string())?),
+                    word => Some(Bytes(word.parse().map_err(|_| {
+                        format!("`{word}` is not a number of bytes, as in 1400")
+                    })?)),
                 },
             },
+            "collide" => Fault::Collision {
+                port: self.host_or_all()?,
+                share: self.value("the probability")?,
+            },
+            "rate" => self.rate()?,
             "trunk" => Fault::Trunk {
                 trunk: self.number("the number of a trunk")?,
                 up: self.up()?,
@@ -254,6 +264,28 @@ impl Words<'_> {
                 down: self.value("how long it takes")?,
             },
             _ => Fault::Manager { up: self.up()? },
+        })
+    }
+
+    /// Of all lines, of the line to a host, or of the way from one host to another.
+    fn rate(&mut self) -> Result<Fault, String> {
+        let mut host = || {
+            let is_host = self.0.peek().is_some_and(|word| word.starts_with('h'));
+            is_host.then(|| self.host()).transpose()
+        };
+        let (first, second) = (host()?, host()?);
+        let rate = match self.next("the rate, or `own`,")? {
+            "own" => None,
+            word => Some(word.parse::<BitRate>().map_err(|e| e.to_string())?),
+        };
+        Ok(match (first, second) {
+            (None, _) => Fault::Rate { rate },
+            (Some(to), None) => Fault::Slow {
+                from: None,
+                to,
+                rate,
+            },
+            (from, Some(to)) => Fault::Slow { from, to, rate },
         })
     }
 
@@ -373,6 +405,21 @@ impl fmt::Display for Fault {
                 write!(f, "reorder {} {share} {by}", HostOrAll(port))
             }
             Self::Delay { port, by } => write!(f, "delay {} {by}", HostOrAll(port)),
+            Self::Narrow { port, longest } => match longest {
+                Some(longest) => write!(f, "mtu {} {}", HostOrAll(port), longest.0),
+                None => write!(f, "mtu {} own", HostOrAll(port)),
+            },
+            Self::Collision { port, share } => write!(f, "collide {} {share}", HostOrAll(port)),
+            Self::Slow { from, to, rate } => {
+                f.write_str("rate ")?;
+                if let Some(from) = from {
+                    write!(f, "{} ", Host(from))?;
+                }
+                match rate {
+                    Some(rate) => write!(f, "{} {rate}", Host(to)),
+                    None => write!(f, "{} own", Host(to)),
+                }
+            }
             Self::Rate { rate: Some(rate) } => write!(f, "rate {rate}"),
             Self::Rate { rate: None } => f.write_str("rate own"),
             Self::Trunk { trunk, up: is_up } => write!(f, "trunk {trunk} {}", up(is_up)),
@@ -398,6 +445,7 @@ mod tests {
         let same = [
             ("delay 5ms", "delay all 5ms"),
             ("cut h1 h2", "cut h1 h2 on"),
+            ("mtu 1400", "mtu all 1400"),
             (
                 "load 1 h2 rho=0.6",
                 "load 1 h2 rho=60% law=poisson size=0B class=0",
@@ -432,6 +480,8 @@ mod tests {
             ("load 999 h2 rho=0.5", "0 to 63"),
             ("link h2 down now", "`now` is too much"),
             ("delay h2 5", "5"),
+            ("mtu h2 small", "not a number of bytes"),
+            ("rate h2 h3", "the rate, or `own`, is missing"),
         ] {
             let error = Command::parse(text).unwrap_err().to_string();
             assert!(

@@ -9,7 +9,7 @@ use sonde_link::{
     Admission, Cause, Change, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Kind,
     Mark, Network, NetworkSpec, Place, Port, Refused, Script, To, named, parse, resolve,
 };
-use sonde_units::{Bytes, Instant, Ratio, Span};
+use sonde_units::{BitRate, Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 const H1: Port = Port(0);
@@ -274,6 +274,94 @@ fn the_shares_are_met_at_the_host_and_nowhere_else() {
 }
 
 #[test]
+fn long_frames_vanish() {
+    for name in NETWORKS {
+        let mut stage = Stage::of(name);
+        stage.tell(ms(0), "mtu h2 999");
+        stage.offer(ms(1), H1, To::One(H2));
+        stage.offer(ms(2), H2, To::One(H1));
+        stage.tell(ms(900), "mtu h2 1000");
+        stage.offer(ms(901), H1, To::One(H2));
+        stage.end();
+        assert_eq!(
+            stage.losses(),
+            [(0, Place::Path, Cause::TooLong)],
+            "{name}: a frame of 1,000 bytes"
+        );
+        let came: BTreeSet<u64> = stage.deliveries().iter().map(|one| one.0).collect();
+        assert_eq!(came, BTreeSet::from([1, 2]), "{name}");
+    }
+}
+
+#[test]
+fn a_slow_direction_has_its_rate() {
+    // 8 ms a frame of 1,000 bytes.
+    for (fault, slow, quick) in [
+        ("rate h2 1Mbit", H2, H1),
+        ("rate h1 h2 1Mbit", H2, H1),
+        ("rate h3 h2 1Mbit", H1, H2),
+    ] {
+        let mut stage = Stage::of("ethernet-100");
+        stage.tell(ms(0), fault);
+        for n in 0..5 {
+            stage.offer(ms(1 + n / 3), H1, To::One(H2));
+            stage.offer(ms(1 + n / 3), H2, To::One(H1));
+        }
+        stage.end();
+        let last = |to: Port| {
+            let came = stage.deliveries();
+            let at = came.iter().filter(|one| one.1 == to).map(|one| one.2).max();
+            at.unwrap().since(ms(1))
+        };
+        assert_eq!(stage.deliveries().len(), 10, "{fault}");
+        if fault.contains("h3") {
+            // Another's way: nobody is slow.
+            assert!(last(slow) < Span::millis(3) && last(quick) < Span::millis(3));
+        } else {
+            assert!(last(slow) >= Span::millis(40) && last(slow) < Span::millis(42));
+            assert!(last(quick) < Span::millis(3));
+        }
+    }
+    let mut stage = Stage::of("ethernet-100");
+    stage
+        .tell(ms(0), "rate h2 8kbit")
+        .offer(ms(1), H1, To::One(H2));
+    stage
+        .tell(ms(2), "rate h2 own")
+        .offer(ms(3), H1, To::One(H2));
+    stage.end();
+    assert_eq!(stage.deliveries()[0].0, 1, "the second overtakes");
+}
+
+#[test]
+fn only_two_busy_directions_collide() {
+    let lost = |fault: &str, back: bool| {
+        let mut stage = Stage::of("ethernet-100");
+        stage.tell(ms(0), fault);
+        let mut offered = 0;
+        for n in 0..4_000_u64 {
+            let at = ms(1) + Span::micros(90 * n);
+            offered += u64::from(stage.offer(at, H1, To::One(H2)) == Admission::Taken);
+            if back {
+                offered += u64::from(stage.offer(at, H2, To::One(H1)) == Admission::Taken);
+            }
+        }
+        stage.end();
+        let losses = stage.losses();
+        assert!(
+            losses.iter().all(|one| one.2 == Cause::Collisions),
+            "{losses:?}"
+        );
+        losses.len() as f64 / offered as f64
+    };
+    assert!(lost("collide h2 20%", false).abs() < f64::EPSILON);
+    // 1,000 bytes in 90 us are 0.89 of the line.
+    let both = lost("collide h2 20%", true);
+    assert!((0.16..0.19).contains(&both), "{both}");
+    assert!(lost("collide h3 20%", true).abs() < f64::EPSILON);
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let mut network = Fabric::new(&named("ethernet-100").unwrap(), 2, 1).unwrap();
     let mut refuse = |text: &str| network.command(ms(1), text.parse().unwrap()).unwrap_err();
@@ -367,6 +455,16 @@ fn faults() -> impl Strategy<Value = Fault> {
             by: by + Span::micros(1)
         }),
         (maybe(), span()).prop_map(|(port, by)| Fault::Delay { port, by }),
+        (maybe(), 0u64..1_500).prop_map(|(port, longest)| Fault::Narrow {
+            port,
+            longest: Some(Bytes(longest))
+        }),
+        (maybe(), share()).prop_map(|(port, share)| Fault::Collision { port, share }),
+        (port(), 1u64..200).prop_map(|(to, mbit)| Fault::Slow {
+            from: None,
+            to,
+            rate: Some(BitRate::mbit(mbit))
+        }),
     ]
 }
 

@@ -24,7 +24,7 @@ use sonde_sys::process;
 use crate::frame::{self, FrameError};
 use crate::{
     Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
-    load, rate, serve, startup, stream, trips,
+    load, pattern, rate, serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -84,7 +84,8 @@ pub fn run_with(
             }),
             Ok(Request::Facts { peer }) => Ok(describe(peer)),
             Ok(Request::Interfaces {}) => interfaces::here().map(Answer::Interfaces),
-            Ok(Request::Serve(_) | Request::Measure(_) | Request::Load(_)) => {
+            Ok(Request::Go(_)) => Err(Error::Abandoned),
+            Ok(Request::Serve(_) | Request::Measure(_) | Request::Load(_) | Request::Join(_)) => {
                 match delegate(&body, &mut from, &mut to, &mut worker) {
                     Ok(After::Answered(said)) => {
                         said_meanwhile = said;
@@ -114,6 +115,7 @@ pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
             Request::Measure(request) => measure(&request).map(Answer::Measured),
             Request::Serve(request) => serve_one(&request, &from, &mut to),
             Request::Load(request) => load::work(&request, &mut from, &mut to),
+            Request::Join(request) => pattern::take_part(&request, &mut from, &mut to),
             _ => Err(Error::Abandoned),
         };
         Ok(frame::write(
@@ -266,6 +268,7 @@ fn delegate(
     let doing = match frame::parse::<Request>(body) {
         Ok(Request::Serve(_)) => "served",
         Ok(Request::Load(_)) => "made a load",
+        Ok(Request::Join(_)) => "took part in a pattern",
         _ => "measured",
     };
     let (mut greeted, mut meanwhile) = (false, None);
@@ -286,7 +289,7 @@ fn delegate(
                 };
                 let more = matches!(
                     frame::parse(&answer),
-                    Ok(Answer::Serving { .. } | Answer::Loading(_))
+                    Ok(Answer::Serving { .. } | Answer::Loading(_) | Answer::Went(_))
                 );
                 relay(to, &answer)?;
                 if !more {
@@ -299,7 +302,10 @@ fn delegate(
                 // Whatever it is, it ends the wait for a peer; other than a stop it is also done afterwards.
                 Some(said) => {
                     worker.tell(&said)?;
-                    meanwhile = Some(said);
+                    // A round is for the worker alone.
+                    if !matches!(frame::parse(&said), Ok(Request::Go(_))) {
+                        meanwhile = Some(said);
+                    }
                 }
             },
         }

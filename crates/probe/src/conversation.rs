@@ -122,20 +122,28 @@ pub struct SizeOutcome {
     pub slots: Slots,
 }
 
+/// A fresh token: 32 hexadecimal digits of 128 random bits.
+///
+/// # Errors
+/// The kernel gives no random bytes.
+pub fn token() -> Result<String> {
+    let mut random = [0; 16];
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut random))
+        .map_err(|source| Error::Control {
+            what: "read /dev/urandom for a token".into(),
+            source,
+        })?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 impl Conversation {
     /// A conversation with a fresh token.
     ///
     /// # Errors
     /// The kernel gives no random bytes.
     pub fn new(terms: Terms, server: IpAddr) -> Result<Self> {
-        let mut random = [0; 16];
-        std::fs::File::open("/dev/urandom")
-            .and_then(|mut source| source.read_exact(&mut random))
-            .map_err(|source| Error::Control {
-                what: "read /dev/urandom for a token".into(),
-                source,
-            })?;
-        let token = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = token()?;
         Ok(Self {
             terms,
             server,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use sonde_record::HostFacts;
+use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::netlink::{Link, Netlink};
 use sonde_sys::{host, sysctl};
 
@@ -31,6 +32,14 @@ const SETTINGS: [&str; 18] = [
     "ipv4/tcp_window_scaling",
     "ipv4/tcp_wmem",
     "ipv4/udp_mem",
+];
+
+/// Offloads of the interface, as ethtool calls them.
+const OFFLOADS: [(&str, Offload); 4] = [
+    ("tx", Offload::TxChecksum),
+    ("tso", Offload::Tso),
+    ("gso", Offload::Gso),
+    ("gro", Offload::Gro),
 ];
 
 /// This host, as seen on its way to `peer`.
@@ -80,6 +89,12 @@ fn settings(interface: Option<&str>) -> BTreeMap<String, String> {
     });
     if let Some(node) = node {
         all.insert("interface.numa_node".into(), node.trim().into());
+    }
+    for (name, offload) in OFFLOADS {
+        if let Some(Ok(on)) = interface.map(|interface| ethtool::is_on(interface, offload)) {
+            let state = if on { "on" } else { "off" };
+            all.insert(format!("offload.{name}"), state.into());
+        }
     }
     all
 }

@@ -24,6 +24,7 @@ pub mod load;
 mod meter;
 mod pace;
 mod packet;
+pub mod pattern;
 mod placed;
 mod rate;
 mod seen;
@@ -37,7 +38,7 @@ mod trips;
 mod watch;
 
 pub use admission::admits;
-pub use conversation::{Conversation, Moved, Outcome, SizeOutcome};
+pub use conversation::{Conversation, Moved, Outcome, SizeOutcome, token};
 pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::AgentLink;

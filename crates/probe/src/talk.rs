@@ -3,6 +3,7 @@
 //! Model:   a request is answered by exactly one frame, `serve` by two: `serving` when the port is open, then `served`.
 //!          Any of them may be `failed` instead. `stop` has no answer of its own: it ends the wait for a peer. `load` is
 //!          answered by `serving`; then each `steer` by `loading`, and the end of it by `loaded`.
+//!          `join` is answered by `serving` too, then each `go` by `went`, and a `stop` by `left`.
 //! Units:   names end in their unit.
 //! Checked: `unknown_members_are_refused`; `tests/conversation.rs`.
 
@@ -17,6 +18,7 @@ use crate::Terms;
 use crate::interfaces::Interfaces;
 use crate::load::{Load, LoadCounts, Steer};
 use crate::meter::{Slots, Window};
+use crate::pattern::{Go, Join, Went};
 
 /// Serve one conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +69,11 @@ pub enum Request {
     Serve(Serve),
     /// Measure.
     Measure(Measure),
-    /// Give up waiting for a peer.
+    /// Take part in a pattern of flows; rounds follow, and a stop.
+    Join(Join),
+    /// One round of the pattern that was joined.
+    Go(Go),
+    /// Give up waiting for a peer, or end a pattern.
     Stop {},
     /// Say what this host is.
     Facts {
@@ -97,6 +103,13 @@ pub enum Answer {
     Served(Served),
     /// The conversation is over, as the measuring side saw it.
     Measured(Measured),
+    /// A round of a pattern is over.
+    Went(Went),
+    /// The pattern is over.
+    Left {
+        /// Peers turned away.
+        refused: u64,
+    },
     /// What this host is.
     Facts(HostFacts),
     /// What time it is here.
@@ -126,6 +139,8 @@ impl Answer {
             Self::Serving { .. } => "a data port",
             Self::Served(_) => "a report",
             Self::Measured(_) => "a measurement",
+            Self::Went(_) => "a round of a pattern",
+            Self::Left { .. } => "the end of a pattern",
             Self::Facts(_) => "its description",
             Self::Clock { .. } => "its clock",
             Self::Interfaces(_) => "its interfaces",

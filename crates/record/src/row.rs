@@ -94,6 +94,8 @@ pub enum Quantity {
     RttNs,
     /// From a start-up's begin to its end, or one of its steps.
     StartupNs,
+    /// From the begin of a step, in which every host sends to its neighbours at once, to the arrival of the whole message.
+    ExchangeNs,
     /// User bytes at the receiver.
     ThroughputBps,
     /// CPU time of the sending thread for each user byte.
@@ -146,6 +148,7 @@ impl Quantity {
             Self::LatencyNs
             | Self::RttNs
             | Self::StartupNs
+            | Self::ExchangeNs
             | Self::ThroughputBps
             | Self::Retransmits
             | Self::OneWayNs

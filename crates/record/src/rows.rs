@@ -30,6 +30,11 @@ impl Factors {
             "throughput" => (Quantity::ThroughputBps, Phase::Warm),
             "anatomy" => (Quantity::OneWayNs, Phase::Warm),
             "rate" => (Quantity::ResponseNs, Phase::Warm),
+            "pattern" => match self.mode.as_deref() {
+                Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
+                Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),
+                _ => (Quantity::LatencyNs, Phase::Warm),
+            },
             _ => (Quantity::LatencyNs, Phase::Warm),
         }
     }

@@ -60,7 +60,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(rule: &str, severity: Severity, sentence: String) -> Self {
+    pub(crate) fn new(rule: &str, severity: Severity, sentence: String) -> Self {
         Self {
             rule: rule.into(),
             severity,
@@ -78,17 +78,17 @@ impl Finding {
         self
     }
 
-    fn on_network(mut self, network: &str) -> Self {
+    pub(crate) fn on_network(mut self, network: &str) -> Self {
         self.network = Some(network.into());
         self
     }
 
-    fn since(mut self, arithmetic: String) -> Self {
+    pub(crate) fn since(mut self, arithmetic: String) -> Self {
         self.arithmetic = Some(arithmetic);
         self
     }
 
-    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
@@ -96,7 +96,7 @@ impl Finding {
 
 /// All findings of a run.
 pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
-    let mut all = Vec::new();
+    let mut all = crate::matrix::findings(index.run);
     for load in index.loads() {
         all.extend(fidelity::untrue(index, load));
     }

@@ -12,6 +12,7 @@ mod finding;
 mod fit;
 mod format;
 mod index;
+pub mod matrix;
 mod page;
 mod queueing;
 mod table;

@@ -239,6 +239,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::LatencyNs => ("latency µs", 1e3),
         Quantity::RttNs => ("round trip µs", 1e3),
         Quantity::StartupNs => ("start-up µs", 1e3),
+        Quantity::ExchangeNs => ("exchange µs", 1e3),
         Quantity::ThroughputBps => ("rate Mb/s", 1e6),
         Quantity::CpuSrcNsPerByte => ("CPU src ns/B", 1.0),
         Quantity::CpuDstNsPerByte => ("CPU dst ns/B", 1.0),

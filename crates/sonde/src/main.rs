@@ -19,6 +19,7 @@ mod load;
 mod measure;
 mod model;
 mod networks;
+mod pattern;
 mod plan;
 mod replay;
 mod report;

@@ -16,8 +16,8 @@ use sonde_channel::{Path as Route, Wait};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_record::{
-    EventRecord, HostRecord, Quantity, ResultRow, Run, RunHead, RunState, Status, Store, Testbed,
-    VerdictStatus,
+    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
+    Store, Testbed, VerdictStatus,
 };
 use sonde_report::{Severity, View};
 use std::cell::RefCell;
@@ -491,17 +491,9 @@ impl Bed {
 
     /// One of the networks by which real hosts are joined.
     fn of_network(fleet: &Rc<RefCell<Fleet>>, way: usize, network: &Joined) -> Self {
-        let (mtu, line) = (network.mtu_bytes(), network.line_bps());
-        let ends = network
-            .ends
-            .iter()
-            .flatten()
-            .map(|end| end.interface.as_str());
-        let interfaces: BTreeSet<&str> = ends.collect();
-        let interfaces: Vec<&str> = interfaces.into_iter().collect();
-        let summary = format!("the hosts' interfaces {}", interfaces.join(", "));
+        let mtu = network.mtu_bytes();
         Self {
-            network: model::real(&network.name, &summary, mtu.unwrap_or(1_500), line),
+            network: record_of(network),
             site: Site {
                 testbed: Testbed::Hosts,
                 name: network.name.clone(),
@@ -767,6 +759,16 @@ impl Requirement {
     }
 }
 
+/// What is written down of a network of real hosts.
+pub fn record_of(network: &Joined) -> NetworkRecord {
+    let (mtu, line) = (network.mtu_bytes(), network.line_bps());
+    let ends = network.ends.iter().flatten();
+    let interfaces: BTreeSet<&str> = ends.map(|end| end.interface.as_str()).collect();
+    let interfaces: Vec<&str> = interfaces.into_iter().collect();
+    let summary = format!("the hosts' interfaces {}", interfaces.join(", "));
+    model::real(&network.name, &summary, mtu.unwrap_or(1_500), line)
+}
+
 /// The findings that want something done; how many notes there are beside them.
 fn print_findings(run: &Run, width: usize) {
     let mut view = View::of(run);
@@ -808,13 +810,14 @@ pub fn width() -> usize {
     sonde_sys::pty::window_size(std::io::stdout()).map_or(FILE, |size| usize::from(size.columns))
 }
 
-fn command_line() -> String {
+/// The command as it was given.
+pub fn command_line() -> String {
     let words: Vec<String> = std::env::args().skip(1).collect();
     words.join(" ")
 }
 
 /// The time in UTC and six random digits.
-fn run_id(unix_ns: u64) -> Result<String, Failure> {
+pub fn run_id(unix_ns: u64) -> Result<String, Failure> {
     let mut random = [0; 3];
     std::fs::File::open("/dev/urandom")
         .and_then(|mut source| source.read_exact(&mut random))

@@ -52,6 +52,14 @@ pub struct TcpInfo {
     pub bytes_sent: Option<u64>,
     /// Payload bytes sent again.
     pub bytes_retrans: Option<u64>,
+    /// Segments with data sent, repeats included.
+    pub data_segs_out: Option<u32>,
+    /// Repeats of which the peer said that it had them already.
+    pub dsack_dups: Option<u32>,
+    /// Times that segments were seen to have overtaken others on the way to the peer.
+    pub reord_seen: Option<u32>,
+    /// Segments received before one that precedes them.
+    pub rcv_ooopack: Option<u32>,
 }
 
 /// TCP_CLOSE: nothing is left to be sent or awaited.
@@ -95,6 +103,10 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         sndbuf_limited_us: u64_at(184),
         bytes_sent: u64_at(200),
         bytes_retrans: u64_at(208),
+        data_segs_out: u32_at(156),
+        dsack_dups: u32_at(216),
+        reord_seen: u32_at(220),
+        rcv_ooopack: u32_at(224),
     }
 }
 

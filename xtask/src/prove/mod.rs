@@ -26,6 +26,7 @@ mod svc;
 mod table;
 mod tcp;
 mod transports;
+mod verdict;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 17] = [
+const SECTIONS: [(&str, &str, Measure); 18] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -126,6 +127,11 @@ const SECTIONS: [(&str, &str, Measure); 17] = [
         "shm",
         "Shared memory costs little more than its cache lines",
         shm::measure,
+    ),
+    (
+        "verdict",
+        "Planted faults are named, healthy hosts are not",
+        verdict::measure,
     ),
 ];
 

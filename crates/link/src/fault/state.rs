@@ -11,6 +11,7 @@
 //! Units:   picoseconds; shares of 64-bit draws.
 //! Checked: `tests/faults.rs`.
 
+use super::line::Lines;
 use crate::network::{Cause, Mark, Place, Refused};
 use crate::{Fault, Frame, NetworkSpec, Port, Topology};
 use rand_core::{Rng, SeedableRng};
@@ -140,6 +141,7 @@ pub(crate) enum Reception {
 pub(crate) struct Faults {
     stations: Vec<Station>,
     cuts: BTreeSet<(Port, Port)>,
+    lines: Lines,
     random: Pcg64Mcg,
     /// What a host that stands still has room for.
     room: Bytes,
@@ -158,6 +160,7 @@ impl Faults {
         Self {
             stations: vec![Station::new(); usize::from(ports)],
             cuts: BTreeSet::new(),
+            lines: Lines::new(ports, spec.line.rate, spec.station.queue),
             random: Pcg64Mcg::seed_from_u64(seed ^ STREAM),
             room: spec.station.queue,
             from_host: way,
@@ -176,7 +179,8 @@ impl Faults {
         match *fault {
             Fault::Loss { share, .. }
             | Fault::Corruption { share, .. }
-            | Fault::Duplication { share, .. } => in_share(share)?,
+            | Fault::Duplication { share, .. }
+            | Fault::Collision { share, .. } => in_share(share)?,
             Fault::Reordering { share, by, .. } => {
                 in_share(share)?;
                 in_delay(by)?;
@@ -193,7 +197,12 @@ impl Faults {
             | Fault::Trunk { .. }
             | Fault::Restart { .. }
             | Fault::Manager { .. } => return Ok(false),
-            Fault::Link { .. } | Fault::Host { .. } | Fault::Pause { .. } | Fault::Cut { .. } => {}
+            Fault::Link { .. }
+            | Fault::Host { .. }
+            | Fault::Pause { .. }
+            | Fault::Cut { .. }
+            | Fault::Narrow { .. }
+            | Fault::Slow { .. } => {}
         }
         Ok(true)
     }
@@ -229,6 +238,9 @@ impl Faults {
                 station.reorder_by = by;
             }),
             Fault::Delay { port, by } => self.each(port, |station| station.delay = by),
+            Fault::Narrow { .. } | Fault::Collision { .. } | Fault::Slow { .. } => {
+                self.lines.set(now, fault);
+            }
             Fault::Rate { .. }
             | Fault::Trunk { .. }
             | Fault::Restart { .. }
@@ -279,6 +291,10 @@ impl Faults {
             return Verdict::Lost(Place::Path, Cause::Parted);
         }
         let (station, random) = (&self.stations[usize::from(to.0)], &mut self.random);
+        let line = match self.lines.judge(at, frame, to, random) {
+            Ok(late) => late,
+            Err((place, cause)) => return Verdict::Lost(place, cause),
+        };
         let mut hit = |share: Ratio| !share.is_zero() && share.hit(random.next_u64());
         if hit(station.loss) {
             return Verdict::Lost(Place::Path, Cause::Random);
@@ -291,7 +307,7 @@ impl Faults {
         Verdict::Pass {
             corrupt: hit(station.corruption),
             twice: hit(station.duplication),
-            delay: station.delay + late,
+            delay: station.delay + line + late,
         }
     }
 

@@ -30,9 +30,12 @@ enum Verb {
     Trunk,
     Restart,
     Manager,
+    Narrow,
+    Collision,
+    Slow,
 }
 
-const VERBS: [Verb; 17] = [
+const VERBS: [Verb; 20] = [
     Verb::Establish,
     Verb::Release,
     Verb::Busy,
@@ -50,6 +53,9 @@ const VERBS: [Verb; 17] = [
     Verb::Trunk,
     Verb::Restart,
     Verb::Manager,
+    Verb::Narrow,
+    Verb::Collision,
+    Verb::Slow,
 ];
 
 impl Record {
@@ -135,6 +141,21 @@ impl Record {
                 self.u64(24, by.as_picos());
                 Verb::Delay
             }
+            Fault::Narrow { port, longest } => {
+                self.u64(24, longest.map_or(0, |longest| longest.0));
+                self.state(
+                    Verb::Narrow,
+                    port.map_or(NO_PORT, |port| port.0),
+                    longest.is_some(),
+                )
+            }
+            Fault::Collision { port, share } => self.chance(Verb::Collision, port, share),
+            Fault::Slow { from, to, rate } => {
+                self.u64(24, rate.map_or(0, BitRate::bps));
+                self.u16(32, from.map_or(NO_PORT, |port| port.0));
+                self.u16(34, to.0);
+                Verb::Slow
+            }
             Fault::Rate { rate } => {
                 self.u64(24, rate.map_or(0, BitRate::bps));
                 Verb::Rate
@@ -219,6 +240,19 @@ impl Record {
                 port,
                 by: self.read_span()?,
             },
+            Verb::Narrow => Fault::Narrow {
+                port,
+                longest: on.then(|| Bytes(self.read_u64(24))),
+            },
+            Verb::Collision => Fault::Collision {
+                port,
+                share: self.read_share()?,
+            },
+            Verb::Slow => Fault::Slow {
+                from: port,
+                to: b,
+                rate: BitRate::new(self.read_u64(24)),
+            },
             Verb::Rate => Fault::Rate {
                 rate: BitRate::new(self.read_u64(24)),
             },
@@ -287,6 +321,18 @@ pub(crate) mod tests {
                 by
             }),
             (maybe(), span()).prop_map(|(port, by)| Fault::Delay { port, by }),
+            (maybe(), proptest::option::of(any::<u16>())).prop_map(|(port, longest)| {
+                Fault::Narrow {
+                    port,
+                    longest: longest.map(|bytes| Bytes(bytes.into())),
+                }
+            }),
+            (maybe(), shares()).prop_map(|(port, share)| Fault::Collision { port, share }),
+            (pair(), any::<bool>(), any::<u32>()).prop_map(|((a, b), alone, n)| Fault::Slow {
+                from: (!alone).then_some(a),
+                to: b,
+                rate: BitRate::new(u64::from(n)),
+            }),
             any::<u32>().prop_map(|n| Fault::Rate {
                 rate: BitRate::new(u64::from(n))
             }),

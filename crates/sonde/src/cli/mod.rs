@@ -4,6 +4,7 @@ mod agent;
 mod lab;
 mod load;
 mod options;
+mod pattern;
 mod probe;
 
 use crate::doctor;
@@ -12,7 +13,7 @@ use crate::plan::Plan;
 use crate::report::{self, ReportTask};
 use clap::{CommandFactory, Parser, Subcommand};
 use lab::LabTask;
-use options::Common;
+pub use options::Common;
 use probe::ProbeTask;
 use sonde_channel::Path;
 use std::path::PathBuf;

@@ -78,6 +78,11 @@ pub struct EffortOptions {
 }
 
 impl EffortOptions {
+    /// The launches that were asked for by number.
+    pub fn chosen(&self) -> Option<u64> {
+        self.launches
+    }
+
     pub fn effort(&self) -> Effort {
         match (self.quick, self.thorough) {
             (true, _) => Effort::Quick,

@@ -1,6 +1,7 @@
 //! `sonde probe`: one kind of measurement, lowered to a plan of its own.
 
 use super::options::Common;
+use super::pattern::{self, PatternOptions};
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
@@ -60,6 +61,9 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// Many flows at once: any pairs of hosts, the matrix of all with a verdict, and what a crowd does.
+    #[command(after_help = pattern::EXAMPLES)]
+    Pattern(PatternOptions),
 }
 
 /// What all measurements between two hosts take.
@@ -108,6 +112,7 @@ impl ProbeTask {
             Self::Startup(options) => options.run(ProbeKind::Startup, None),
             Self::Latency(options) => options.run(ProbeKind::Latency, None),
             Self::Anatomy(options) => options.run(ProbeKind::Anatomy, None),
+            Self::Pattern(options) => options.run(),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
             Self::Rate {
                 rate,

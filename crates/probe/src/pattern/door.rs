@@ -1,0 +1,261 @@
+//! Who may come to a pattern's data port: flows that are expected in this round, with the token.
+//!
+//! Model:   a guest says 32 bytes of token, the number of its flow and, for datagrams, the port that they come from; it is
+//!          answered by one byte and a port. Who says something else, says nothing for long, or comes for a flow that is not
+//!          expected or is here already, is turned away and counted. Guests are read as they speak: a slow one holds up
+//!          nobody.
+//! Checked: `strangers_are_turned_away`; `tests/pattern.rs`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use sonde_channel::{Acceptor, Tcp};
+use sonde_sys::clock::monotonic_ns;
+
+use super::{Due, Go, Join, Kind, Way};
+use crate::{Error, Result};
+
+/// A token's length.
+pub(super) const TOKEN_BYTES: usize = 32;
+const HELLO_BYTES: usize = TOKEN_BYTES + 8 + 2;
+const WELCOME: u8 = b'Y';
+/// Who has said nothing whole for so long is turned away.
+const SPEAK_WITHIN: Duration = Duration::from_secs(2);
+/// The most guests that have not spoken; the first of them goes when more come.
+const SILENT_MAX: usize = 1_024;
+/// Between two looks at guests that have not spoken.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A socket of a flow, to be read and written with deadlines, and its counters.
+pub(super) struct Line {
+    pub(super) stream: TcpStream,
+    pub(super) datagrams: Option<UdpSocket>,
+    tcp: Tcp,
+}
+
+impl Line {
+    fn new(tcp: Tcp) -> Result<Self> {
+        let fd = tcp.as_fd().try_clone_to_owned();
+        let stream = TcpStream::from(fd.map_err(control("keep a connection"))?);
+        Ok(Self {
+            stream,
+            datagrams: None,
+            tcp,
+        })
+    }
+
+    pub(super) fn info(&self) -> Option<sonde_sys::socket::TcpInfo> {
+        self.tcp.info().ok()
+    }
+}
+
+fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::Control {
+        what: what.into(),
+        source,
+    }
+}
+
+/// A guest that has not said all yet.
+struct Guest {
+    line: Line,
+    said: Vec<u8>,
+    since: Instant,
+}
+
+/// The data port.
+pub(super) struct Door {
+    acceptor: Acceptor,
+    refused: u64,
+    /// Guests of a later round, which its request lets in.
+    early: Vec<(u64, u16, Line)>,
+    silent: Vec<Guest>,
+    token: Vec<u8>,
+}
+
+impl Door {
+    pub(super) fn open(join: &Join) -> Result<Self> {
+        let acceptor = Acceptor::bind(SocketAddr::new(join.bind, 0), join.options())?;
+        Ok(Self {
+            acceptor,
+            refused: 0,
+            early: Vec::new(),
+            silent: Vec::new(),
+            token: join.token.as_bytes().to_vec(),
+        })
+    }
+
+    pub(super) fn local(&self) -> SocketAddr {
+        self.acceptor.local()
+    }
+
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Lets in the flows that are expected, until all are here or the start has come.
+    pub(super) fn admit(
+        &mut self,
+        join: &Join,
+        go: &Go,
+        mut take: impl FnMut(Due, Line),
+    ) -> Result<()> {
+        let mut expected: BTreeMap<u64, Due> =
+            go.coming.iter().map(|due| (due.flow, *due)).collect();
+        let patience = join.options().patience;
+        let begin = Instant::now();
+        let newest = go.coming.iter().map(|due| due.flow).max();
+        for guest in std::mem::take(&mut self.early) {
+            if expected.contains_key(&guest.0) {
+                self.welcome(&mut expected, guest, &mut take);
+            } else if Some(guest.0) > newest {
+                self.early.push(guest);
+            }
+            // Else it came too late for its round, and its host has told that.
+        }
+        while !expected.is_empty() {
+            let left_ns = go.start_ns.saturating_sub(monotonic_ns());
+            let left = Duration::from_nanos(left_ns).min(patience.saturating_sub(begin.elapsed()));
+            if left.is_zero() {
+                return Ok(());
+            }
+            let pause = if self.silent.is_empty() { left } else { LOOK };
+            match self.acceptor.accept(None, pause.min(left)) {
+                Ok(Some(tcp)) => self.let_speak(tcp)?,
+                Ok(None) => {}
+                Err(sonde_channel::Error::Timeout { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for guest in self.spoken() {
+                if go.coming.iter().any(|due| due.flow == guest.0) {
+                    self.welcome(&mut expected, guest, &mut take);
+                } else {
+                    // Its host may have heard of the next round before this one did.
+                    self.early.push(guest);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn let_speak(&mut self, tcp: Tcp) -> Result<()> {
+        let line = Line::new(tcp)?;
+        line.stream
+            .set_nonblocking(true)
+            .map_err(control("wait for a guest"))?;
+        if self.silent.len() >= SILENT_MAX {
+            self.silent.remove(0);
+            self.refused += 1;
+        }
+        self.silent.push(Guest {
+            line,
+            said: Vec::new(),
+            since: Instant::now(),
+        });
+        Ok(())
+    }
+
+    /// The guests with the token that have said all: flow, port of datagrams, socket.
+    fn spoken(&mut self) -> Vec<(u64, u16, Line)> {
+        let mut spoken = Vec::new();
+        for mut guest in std::mem::take(&mut self.silent) {
+            let mut buffer = [0; HELLO_BYTES];
+            let room = HELLO_BYTES - guest.said.len();
+            match guest.line.stream.read(&mut buffer[..room]) {
+                Ok(count @ 1..) => guest.said.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                _ => {
+                    self.refused += 1;
+                    continue;
+                }
+            }
+            let prefix = guest.said.len().min(TOKEN_BYTES);
+            if guest.said[..prefix] != self.token[..prefix] || guest.since.elapsed() > SPEAK_WITHIN
+            {
+                self.refused += 1;
+            } else if let Some(said) = guest.said.first_chunk::<HELLO_BYTES>() {
+                let mut flow = [0; 8];
+                flow.copy_from_slice(&said[TOKEN_BYTES..TOKEN_BYTES + 8]);
+                let port = u16::from_be_bytes([said[HELLO_BYTES - 2], said[HELLO_BYTES - 1]]);
+                spoken.push((u64::from_be_bytes(flow), port, guest.line));
+            } else {
+                self.silent.push(guest);
+            }
+        }
+        spoken
+    }
+
+    fn welcome(
+        &mut self,
+        expected: &mut BTreeMap<u64, Due>,
+        (flow, port, mut line): (u64, u16, Line),
+        take: &mut impl FnMut(Due, Line),
+    ) {
+        let Some(due) = expected.remove(&flow) else {
+            self.refused += 1;
+            return;
+        };
+        let answer = answer_port(due.what.kind, &mut line, port).and_then(|own| {
+            let own = own.to_be_bytes();
+            line.stream.set_nonblocking(false)?;
+            line.stream.write_all(&[WELCOME, own[0], own[1]])
+        });
+        match answer {
+            Ok(()) => take(due, line),
+            Err(_) => self.refused += 1,
+        }
+    }
+}
+
+/// Opens the answering end of datagrams, where the round has them; its port.
+fn answer_port(kind: Kind, line: &mut Line, port: u16) -> std::io::Result<u16> {
+    if kind != Kind::LatencyUdp {
+        return Ok(0);
+    }
+    let (own, peer) = (line.stream.local_addr()?, line.stream.peer_addr()?);
+    let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0))?;
+    socket.connect(SocketAddr::new(peer.ip(), port))?;
+    let own = socket.local_addr()?.port();
+    line.datagrams = Some(socket);
+    Ok(own)
+}
+
+/// Goes to a peer's door and waits to be let in, until the start.
+pub(super) fn enter(join: &Join, go: &Go, way: &Way) -> Result<Line> {
+    let mut line = Line::new(Tcp::connect(way.peer, join.options())?)?;
+    let failed = control("say hello to a peer");
+    let mut port = 0;
+    if way.what.kind == Kind::LatencyUdp {
+        let own = line.stream.local_addr().map_err(&failed)?;
+        let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0)).map_err(&failed)?;
+        port = socket.local_addr().map_err(&failed)?.port();
+        line.datagrams = Some(socket);
+    }
+    let mut hello = Vec::with_capacity(HELLO_BYTES);
+    hello.extend_from_slice(join.token.as_bytes());
+    hello.extend_from_slice(&way.flow.to_be_bytes());
+    hello.extend_from_slice(&port.to_be_bytes());
+    line.stream.write_all(&hello).map_err(&failed)?;
+    let mut answer = [0; 3];
+    let left_ns = go.start_ns.saturating_sub(monotonic_ns());
+    let patience = Duration::from_nanos(left_ns).max(Duration::from_millis(100));
+    line.stream
+        .set_read_timeout(Some(patience))
+        .map_err(&failed)?;
+    line.stream
+        .read_exact(&mut answer)
+        .map_err(|error| Error::Refused {
+            peer: way.peer,
+            reason: format!("it did not let this flow in before the start ({error})"),
+        })?;
+    if let Some(socket) = &line.datagrams {
+        let port = u16::from_be_bytes([answer[1], answer[2]]);
+        socket
+            .connect(SocketAddr::new(way.peer.ip(), port))
+            .map_err(&failed)?;
+    }
+    Ok(line)
+}

@@ -1,0 +1,472 @@
+//! One flow of a round, at either end.
+//!
+//! Model:   a stream goes on from the start to the end of the window and a little longer, so that the window ends within it;
+//!          its receiver rates what arrives from the first arrival after the window's begin to the first after its end. A
+//!          ping-pong records the trips that begin in the window, each the gap after the answer before; flows begin at
+//!          different parts of the gap, so that they do not all send at the same instants. An exchange records steps that
+//!          end in the window. All end at a deadline, whatever the peer does.
+//! Checked: `tests/pattern.rs`.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use sonde_channel::payload;
+use sonde_stats::Series;
+use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
+use sonde_sys::cpu::thread_cpu_ns;
+
+use super::door::{self, Line};
+use super::gate::Gate;
+use super::{Came, Counts, Due, Go, Join, Kind, Left, Way, await_start};
+use crate::meter::Window;
+
+/// How long a blocked call waits before the clock is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+const RECV_BYTES: usize = 64 << 10;
+/// The same where a host has many flows.
+const RECV_BYTES_OF_MANY: usize = 16 << 10;
+const MANY: usize = 32;
+/// How long a datagram's answer is waited for.
+const ANSWER_NS: u64 = 200_000_000;
+
+/// What is left of a round after its window: a stream's last bytes.
+fn grace_ns(go: &Go) -> u64 {
+    (go.window_ns / 4).clamp(20_000_000, 1_000_000_000)
+}
+
+/// A wait that ended without bytes.
+fn is_wait(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
+}
+
+/// How far a deadline let a transfer come.
+enum Moved {
+    Whole,
+    /// The peer ended.
+    End,
+    Deadline,
+}
+
+fn send(line: &mut Line, bytes: &[u8], deadline_ns: u64, sent: &mut u64) -> std::io::Result<Moved> {
+    let mut at = 0;
+    while at < bytes.len() {
+        match line.stream.write(&bytes[at..]) {
+            Ok(count) => {
+                at += count;
+                *sent += count as u64;
+            }
+            Err(error) if is_wait(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if at < bytes.len() && monotonic_ns() >= deadline_ns {
+            return Ok(Moved::Deadline);
+        }
+    }
+    Ok(Moved::Whole)
+}
+
+fn recv(line: &mut Line, bytes: &mut [u8], deadline_ns: u64) -> std::io::Result<Moved> {
+    let mut at = 0;
+    while at < bytes.len() {
+        match line.stream.read(&mut bytes[at..]) {
+            Ok(0) => return Ok(Moved::End),
+            Ok(count) => at += count,
+            Err(error) if is_wait(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if at < bytes.len() && monotonic_ns() >= deadline_ns {
+            return Ok(Moved::Deadline);
+        }
+    }
+    Ok(Moved::Whole)
+}
+
+fn counts(line: &Line) -> Counts {
+    let Some(info) = line.info() else {
+        return Counts::default();
+    };
+    let wide = |count: Option<u32>| count.map(u64::from);
+    Counts {
+        segments: wide(info.data_segs_out),
+        retransmits: Some(info.total_retrans.into()),
+        in_vain: wide(info.dsack_dups),
+        overtaken: wide(info.reord_seen),
+        busy_us: info.busy_time_us,
+        rwnd_limited_us: info.rwnd_limited_us,
+        min_rtt_us: wide(info.min_rtt_us).filter(|us| *us < u64::from(u32::MAX)),
+        early: wide(info.rcv_ooopack),
+    }
+}
+
+fn ready(line: &Line) -> std::io::Result<()> {
+    line.stream.set_read_timeout(Some(LOOK))?;
+    line.stream.set_write_timeout(Some(LOOK))?;
+    if let Some(socket) = &line.datagrams {
+        socket.set_read_timeout(Some(LOOK))?;
+    }
+    Ok(())
+}
+
+/// A flow that leaves this host, from its connection to its end.
+pub(super) fn leave(join: &Join, go: &Go, way: &Way, gate: &Gate) -> Left {
+    let mut left = Left {
+        flow: way.flow,
+        ..Left::default()
+    };
+    let done = door::enter(join, go, way)
+        .map_err(|error| error.to_string())
+        .and_then(|mut line| {
+            let worked = ready(&line).and_then(|()| {
+                left.late_ns = await_start(go.start_ns);
+                let size = way.what.size_bytes as usize;
+                match way.what.kind {
+                    Kind::Stream => stream(go, size, &mut line, &mut left),
+                    Kind::Latency => trips(go, size, &mut line, &mut left),
+                    Kind::LatencyUdp => trips_udp(go, size, &mut line, &mut left),
+                    Kind::Exchange => steps_out(go, size, &mut line, &mut left, gate),
+                }
+            });
+            left.counts = counts(&line);
+            worked.map_err(|error| format!("to {}: {error}", way.peer))
+        });
+    gate.leave(1);
+    left.failure = done.err();
+    left
+}
+
+fn stream(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
+    let message = payload::message(size);
+    let (_, end_ns) = go.counted_ns();
+    let grace_ns = grace_ns(go);
+    // The window ends within the stream: its last bytes are under way when the receiver's clock says so.
+    let stop_ns = end_ns + grace_ns / 4;
+    while monotonic_ns() < stop_ns {
+        match send(line, &message, stop_ns, &mut left.bytes) {
+            Ok(Moved::Deadline) => break,
+            Ok(_) => {}
+            // The receiver's deadline came first, and it has its figures.
+            Err(_) if monotonic_ns() >= end_ns => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    match line.stream.shutdown(Shutdown::Write) {
+        Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
+        ended => ended?,
+    }
+    // Its end says that the receiver has rated all.
+    let deadline_ns = end_ns + grace_ns + grace_ns / 2;
+    match recv(line, &mut [0], deadline_ns) {
+        Ok(_) => Ok(()),
+        // The receiver's deadline came first, and it has its figures.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// When the first message of a ping-pong is sent.
+fn first_ns(go: &Go, flow: u64) -> u64 {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let part = (u128::from(flow.wrapping_mul(GOLDEN)) * u128::from(go.gap_ns)) >> 64;
+    go.start_ns + u64::try_from(part).unwrap_or(0)
+}
+
+fn trips(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
+    let mut message = payload::message(size);
+    let mut answer = vec![0; message.len()];
+    let (begin_ns, end_ns) = go.counted_ns();
+    let mut at_ns = first_ns(go, left.flow);
+    let mut sequence = 0;
+    while at_ns < end_ns && left.trips.count() < go.samples_max {
+        sleep_until_ns(at_ns);
+        payload::stamp(&mut message, sequence);
+        sequence = sequence.wrapping_add(1);
+        let sent_ns = monotonic_ns();
+        let deadline_ns = end_ns + grace_ns(go);
+        let sent = send(line, &message, deadline_ns, &mut left.bytes)?;
+        let came = recv(line, &mut answer, deadline_ns)?;
+        let (Moved::Whole, Moved::Whole) = (sent, came) else {
+            left.lost += 1;
+            return Ok(());
+        };
+        let now_ns = monotonic_ns();
+        if answer != message {
+            return Err(other("an answer is not what was sent"));
+        }
+        if sent_ns >= begin_ns {
+            left.trips.record((now_ns - sent_ns) / 2);
+        }
+        at_ns = now_ns + go.gap_ns;
+    }
+    line.stream.shutdown(Shutdown::Write)
+}
+
+fn other(what: &str) -> std::io::Error {
+    std::io::Error::other(what.to_owned())
+}
+
+fn trips_udp(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
+    let socket = line.datagrams.take();
+    let socket = socket.ok_or_else(|| other("it has no port for datagrams"))?;
+    let mut message = payload::message(size);
+    let mut answer = vec![0; message.len() + 1];
+    let (begin_ns, end_ns) = go.counted_ns();
+    let mut at_ns = first_ns(go, left.flow);
+    let mut sequence = 0;
+    while at_ns < end_ns && left.trips.count() < go.samples_max {
+        sleep_until_ns(at_ns);
+        payload::stamp(&mut message, sequence);
+        sequence = sequence.wrapping_add(1);
+        let sent_ns = monotonic_ns();
+        socket.send(&message)?;
+        left.bytes += message.len() as u64;
+        let came = loop {
+            match socket.recv(&mut answer) {
+                Ok(count) if answer[..count] == message[..] => break true,
+                // A late answer to another.
+                Ok(_) => {}
+                Err(error) if is_wait(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if monotonic_ns() >= sent_ns + ANSWER_NS {
+                break false;
+            }
+        };
+        let now_ns = monotonic_ns();
+        if sent_ns >= begin_ns {
+            match came {
+                true => left.trips.record((now_ns - sent_ns) / 2),
+                false => left.lost += 1,
+            }
+        }
+        at_ns = now_ns + go.gap_ns;
+    }
+    line.stream.shutdown(Shutdown::Write)
+}
+
+fn steps_out(
+    go: &Go,
+    size: usize,
+    line: &mut Line,
+    left: &mut Left,
+    gate: &Gate,
+) -> std::io::Result<()> {
+    let message = payload::message(size);
+    let (_, end_ns) = go.counted_ns();
+    while gate.arrive(end_ns).is_some() {
+        if let Moved::Deadline = send(line, &message, end_ns, &mut left.bytes)? {
+            break;
+        }
+    }
+    line.stream.shutdown(Shutdown::Write)
+}
+
+/// A flow that comes to this host, once it was let in.
+pub(super) fn come(go: &Go, due: &Due, mut line: Line, gate: &Gate) -> Came {
+    let size = due.what.size_bytes as usize;
+    let mut came = Came {
+        flow: due.flow,
+        ..Came::default()
+    };
+    let worked = ready(&line).and_then(|()| match due.what.kind {
+        Kind::Stream => receive(go, &mut line, &mut came),
+        Kind::Latency => echo(go, size, &mut line, &mut came),
+        Kind::LatencyUdp => echo_udp(go, size, &mut line, &mut came),
+        Kind::Exchange => steps_in(go, size, &mut line, &mut came, gate),
+    });
+    gate.leave(1);
+    came.counts = counts(&line);
+    came.failure = worked.err().map(|error| error.to_string());
+    came
+}
+
+/// An arrival that bounds the window.
+#[derive(Clone, Copy)]
+struct Mark {
+    at_ns: u64,
+    bytes: u64,
+    cpu_ns: u64,
+}
+
+fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
+    let flows = go.coming.len() + go.leaving.len();
+    let mut buffer = vec![
+        0;
+        if flows > MANY {
+            RECV_BYTES_OF_MANY
+        } else {
+            RECV_BYTES
+        }
+    ];
+    let (begin_ns, end_ns) = go.counted_ns();
+    let deadline_ns = end_ns + grace_ns(go);
+    let (mut begin, mut end): (Option<Mark>, Option<Mark>) = (None, None);
+    loop {
+        match line.stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => came.bytes += count as u64,
+            Err(error) if is_wait(&error) => {
+                if monotonic_ns() >= deadline_ns {
+                    break;
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        let at_ns = monotonic_ns();
+        let mark = || Mark {
+            at_ns,
+            bytes: came.bytes,
+            cpu_ns: thread_cpu_ns(),
+        };
+        if begin.is_none() && at_ns >= begin_ns {
+            begin = Some(mark());
+        } else if end.is_none() && at_ns >= end_ns {
+            end = Some(mark());
+        }
+        if at_ns >= deadline_ns {
+            break;
+        }
+    }
+    came.window = Some(rated(begin, end, came.bytes, (begin_ns, end_ns)));
+    Ok(())
+}
+
+/// The rate between the two marks; a stream that stood still is rated over the window as it was planned.
+fn rated(begin: Option<Mark>, end: Option<Mark>, bytes: u64, planned: (u64, u64)) -> Window {
+    let whole = |bytes: u64, window_ns: u64, cpu_ns| {
+        let bps = u128::from(bytes) * 8_000_000_000 / u128::from(window_ns.max(1));
+        Window {
+            bytes,
+            window_ns,
+            bps: u64::try_from(bps).unwrap_or(u64::MAX),
+            cpu_ns,
+        }
+    };
+    match (begin, end) {
+        (Some(begin), Some(end)) => whole(
+            end.bytes - begin.bytes,
+            end.at_ns - begin.at_ns,
+            Some(end.cpu_ns.saturating_sub(begin.cpu_ns)),
+        ),
+        // Nothing came after the window: all that came in it counts, over all of it.
+        (Some(begin), None) => whole(
+            bytes - begin.bytes,
+            planned.1.saturating_sub(begin.at_ns.min(planned.0)),
+            None,
+        ),
+        (None, _) => whole(0, planned.1 - planned.0, None),
+    }
+}
+
+fn echo(go: &Go, size: usize, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
+    let mut message = vec![0; size];
+    let deadline_ns = go.counted_ns().1 + 2 * grace_ns(go);
+    let mut sent = 0;
+    while let Moved::Whole = recv(line, &mut message, deadline_ns)? {
+        came.bytes += message.len() as u64;
+        send(line, &message, deadline_ns, &mut sent)?;
+    }
+    Ok(())
+}
+
+fn echo_udp(go: &Go, size: usize, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
+    let socket = line.datagrams.take();
+    let socket = socket.ok_or_else(|| other("it has no port for datagrams"))?;
+    let mut message = vec![0; size + 1];
+    let deadline_ns = go.counted_ns().1 + 2 * grace_ns(go);
+    while monotonic_ns() < deadline_ns {
+        match socket.recv(&mut message) {
+            Ok(count) => {
+                came.bytes += count as u64;
+                // Its peer may have gone with its last answer.
+                let _ = socket.send(&message[..count]);
+            }
+            Err(error) if is_wait(&error) || error.kind() == ErrorKind::ConnectionRefused => {
+                line.stream.set_nonblocking(true)?;
+                let ended = matches!(line.stream.read(&mut [0]), Ok(0));
+                line.stream.set_nonblocking(false)?;
+                if ended {
+                    return Ok(());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn steps_in(
+    go: &Go,
+    size: usize,
+    line: &mut Line,
+    came: &mut Came,
+    gate: &Gate,
+) -> std::io::Result<()> {
+    let mut message = vec![0; size];
+    let (begin_ns, end_ns) = go.counted_ns();
+    let mut steps = Series::new();
+    await_start(go.start_ns);
+    while let Some(step_ns) = gate.arrive(end_ns) {
+        let Moved::Whole = recv(line, &mut message, end_ns)? else {
+            break;
+        };
+        let now_ns = monotonic_ns();
+        came.bytes += message.len() as u64;
+        if step_ns >= begin_ns && steps.count() < go.samples_max {
+            steps.record(now_ns - step_ns);
+        }
+    }
+    came.steps = steps;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(at_ns: u64, bytes: u64) -> Option<Mark> {
+        Some(Mark {
+            at_ns,
+            bytes,
+            cpu_ns: at_ns / 2,
+        })
+    }
+
+    #[test]
+    fn windows_end_with_an_arrival() {
+        let second = 1_000_000_000;
+        let planned = (second, 2 * second);
+        let steady = rated(mark(second, 100), mark(2 * second, 225), 300, planned);
+        assert_eq!((steady.bps, steady.bytes), (1_000, 125));
+        // A pause across the end is within the window.
+        let paused = rated(mark(second, 0), mark(3 * second, 250), 250, planned);
+        assert_eq!(paused.bps, 1_000);
+        // What stopped is rated over all of the window.
+        let stopped = rated(mark(second + second / 2, 100), None, 225, planned);
+        assert_eq!((stopped.bps, stopped.cpu_ns), (1_000, None));
+        let silent = rated(None, None, 50, planned);
+        assert_eq!((silent.bps, silent.window_ns), (0, second));
+    }
+
+    #[test]
+    fn flows_begin_at_different_parts_of_the_gap() {
+        let go = Go {
+            start_ns: 1_000,
+            lead_ns: 0,
+            window_ns: 1_000_000,
+            late_max_ns: 0,
+            gap_ns: 1_000,
+            samples_max: 1,
+            leaving: Vec::new(),
+            coming: Vec::new(),
+        };
+        let mut at: Vec<u64> = (0..8).map(|flow| first_ns(&go, flow)).collect();
+        assert!(at.iter().all(|at| (1_000..2_000).contains(at)), "{at:?}");
+        at.sort_unstable();
+        assert!(at.windows(2).all(|pair| pair[1] - pair[0] > 50), "{at:?}");
+    }
+}

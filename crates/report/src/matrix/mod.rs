@@ -1,0 +1,305 @@
+//! The matrix of all pairs of hosts, and the verdict: which host, link or direction is bad, or whether the fabric is.
+//!
+//! Model:   a run of `probe pattern all-pairs` has for each ordered pair a latency, a stream, and a stream beside one the other way
+//!          (duplex), first together with other pairs, by matchings. A pair's badness is the logarithm of its figure over the
+//!          usual one, so that bad is above zero; a host's is the median over its pairs. What stands out is
+//!          measured again together, and alone, beside pairs that do not stand out. Only what is bad both times and alone
+//!          is a host's or a link's; bad together twice and good alone is the fabric's; what does not come again is nothing.
+//! Source:  NVIDIA/nccl#325 for the rule. Deviations: a least practical effect beside the spread, an allowance for the
+//!          number of comparisons, and measuring again.
+//! Checked: the tests of `blame`, `suspect` and `odd`.
+
+mod blame;
+mod odd;
+mod score;
+mod suspect;
+#[cfg(test)]
+mod testing;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_record::{LaunchRecord, Number, Quantity, Run};
+
+use crate::finding::Finding;
+use crate::index::median;
+
+pub use suspect::{Suspects, suspects};
+
+/// The pattern's name in the knobs of its cells.
+pub const ALL_PAIRS: &str = "all-pairs";
+
+/// Under what a pair was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// With the other pairs of its matching.
+    Together,
+    /// The same once more.
+    Again,
+    /// With nothing else.
+    Alone,
+    /// With nothing else, and nothing was wrong with it before.
+    Reference,
+}
+
+/// What was measured of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Latency,
+    Stream,
+    /// A stream beside one the other way.
+    Duplex,
+}
+
+pub(crate) const KINDS: [Kind; 3] = [Kind::Latency, Kind::Stream, Kind::Duplex];
+
+impl Kind {
+    fn of(mode: Option<&str>) -> Option<Self> {
+        match mode? {
+            "latency" => Some(Self::Latency),
+            "stream" => Some(Self::Stream),
+            "duplex" => Some(Self::Duplex),
+            _ => None,
+        }
+    }
+
+    fn quantity(self) -> Quantity {
+        match self {
+            Self::Latency => Quantity::LatencyNs,
+            Self::Stream | Self::Duplex => Quantity::ThroughputBps,
+        }
+    }
+}
+
+/// What one ordered pair gave.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reading {
+    /// Nanoseconds of half a round trip, or bits a second: the median over launches.
+    pub value: f64,
+    /// The highest quantile that the samples allow.
+    pub tail: Option<f64>,
+    /// Segments, those sent again and not in vain, and times that some overtook others.
+    pub segments: u64,
+    pub lost: u64,
+    pub overtaken: u64,
+    /// The share of time that the receiver's window held the sender.
+    pub rwnd_share: f64,
+}
+
+/// Ordered pair, by number of host.
+pub(crate) type Pair = (usize, usize);
+
+/// What a run says of all pairs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Matrix {
+    pub network: String,
+    pub hosts: Vec<String>,
+    pub readings: BTreeMap<(Stage, Kind, Pair), Reading>,
+    /// Launches of pairs that failed, with why.
+    pub failed: BTreeMap<(Stage, Kind, Pair), String>,
+    /// What other programs took of a CPU, in the median of a host's rounds.
+    pub others: BTreeMap<usize, f64>,
+}
+
+impl Matrix {
+    /// What the run has; nothing where it is of something else.
+    pub fn of(run: &Run) -> Option<Self> {
+        let mut matrix = Self {
+            hosts: run.hosts.iter().map(|host| host.name.clone()).collect(),
+            ..Self::default()
+        };
+        let numbers: BTreeMap<&str, usize> = run
+            .hosts
+            .iter()
+            .enumerate()
+            .map(|(number, host)| (host.name.as_str(), number))
+            .collect();
+        let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
+        for launch in &run.launches {
+            launches.entry(&launch.cell).or_default().push(launch);
+        }
+        let mut others: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for cell in &run.cells {
+            let factors = &cell.factors;
+            if factors.probe != "pattern"
+                || factors.knobs.get("pattern").map(String::as_str) != Some(ALL_PAIRS)
+            {
+                continue;
+            }
+            matrix.network.clone_from(&factors.network);
+            let stage = match factors.knobs.get("stage").map(String::as_str) {
+                Some("again") => Stage::Again,
+                Some("alone") => Stage::Alone,
+                Some("reference") => Stage::Reference,
+                _ => Stage::Together,
+            };
+            let Some(kind) = Kind::of(factors.mode.as_deref()) else {
+                continue;
+            };
+            let made = launches.get(cell.id.as_str()).map_or(&[][..], |made| made);
+            let Some(first) = made.first() else { continue };
+            let pair = (
+                numbers.get(first.src.as_str()),
+                numbers.get(first.dst.as_str()),
+            );
+            let (Some(src), Some(dst)) = pair else {
+                continue;
+            };
+            let key = (stage, kind, (*src, *dst));
+            match read(kind, made) {
+                Ok(reading) => drop(matrix.readings.insert(key, reading)),
+                Err(why) => drop(matrix.failed.insert(key, why)),
+            }
+            for launch in made {
+                for (host, name) in [(src, "src"), (dst, "dst")] {
+                    let share = number(launch, &format!("{name}.others_share"));
+                    others.entry(*host).or_default().extend(share);
+                }
+            }
+        }
+        // Half a round trip is of both ways.
+        let mirrored: Vec<_> = matrix
+            .readings
+            .iter()
+            .filter(|((_, kind, _), _)| *kind == Kind::Latency)
+            .map(|((stage, kind, (a, b)), reading)| ((*stage, *kind, (*b, *a)), reading.clone()))
+            .collect();
+        for (key, reading) in mirrored {
+            matrix.readings.entry(key).or_insert(reading);
+        }
+        matrix.others = others
+            .into_iter()
+            .filter_map(|(host, shares)| Some((host, median(shares)?)))
+            .collect();
+        let is_there = !matrix.readings.is_empty() || !matrix.failed.is_empty();
+        is_there.then_some(matrix)
+    }
+
+    /// The readings of one stage and kind.
+    pub fn grid(&self, stage: Stage, kind: Kind) -> BTreeMap<Pair, &Reading> {
+        let of = self
+            .readings
+            .iter()
+            .filter(move |((one, other, _), _)| *one == stage && *other == kind);
+        of.map(|((_, _, pair), reading)| (*pair, reading)).collect()
+    }
+
+    pub fn name(&self, host: usize) -> &str {
+        self.hosts.get(host).map_or("?", String::as_str)
+    }
+}
+
+fn number(launch: &LaunchRecord, name: &str) -> Option<f64> {
+    launch.settings.get(name)?.parse().ok()
+}
+
+fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
+    let series = |launch: &&LaunchRecord| {
+        let of = launch
+            .series
+            .iter()
+            .find(|one| one.quantity == kind.quantity() && !one.series.is_empty());
+        of.map(|one| one.series.clone())
+    };
+    let all: Vec<_> = made.iter().filter_map(series).collect();
+    let middles = all.iter().filter_map(|one| one.median()).map(|m| m as f64);
+    let Some(value) = median(middles.collect()) else {
+        let why = made.iter().find_map(|launch| launch.failure.clone());
+        return Err(why.unwrap_or_else(|| "nothing was measured".into()));
+    };
+    let mut pooled = sonde_stats::Series::new();
+    all.iter().for_each(|one| pooled.merge(one));
+    let tail = (kind == Kind::Latency)
+        .then(|| pooled.quantile(if pooled.count() >= 1_000 { 99 } else { 90 }, 100))
+        .flatten();
+    let sum = |name: &str| -> u64 {
+        let counts = made.iter().filter_map(|launch| number(launch, name));
+        counts.sum::<f64>() as u64
+    };
+    let (again, in_vain) = (sum("retransmits"), sum("in_vain"));
+    let window = sum("busy_us").max(1) as f64;
+    Ok(Reading {
+        value,
+        tail: tail.map(|tail| tail as f64),
+        segments: sum("segments"),
+        lost: again.saturating_sub(in_vain),
+        overtaken: sum("overtaken"),
+        rwnd_share: (sum("rwnd_limited_us") as f64 / window).min(1.0),
+    })
+}
+
+/// What the verdict found: of a run that is of all pairs.
+pub(crate) fn findings(run: &Run) -> Vec<Finding> {
+    let mut all = Matrix::of(run).map_or_else(Vec::new, |matrix| blame::verdict(&matrix));
+    if Matrix::of(run).is_some() {
+        all.extend(odd::hosts(run));
+    }
+    all
+}
+
+/// The matrix as the page draws it: a figure for each ordered pair, together with others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixView {
+    /// The network.
+    pub network: String,
+    /// The hosts, in the order of rows and columns.
+    pub hosts: Vec<String>,
+    /// What was measured of each pair that was.
+    pub pairs: Vec<MatrixPair>,
+}
+
+/// An ordered pair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixPair {
+    /// The row.
+    pub src: usize,
+    /// The column.
+    pub dst: usize,
+    /// Half a round trip.
+    pub latency_ns: Option<Number>,
+    /// Its tail: the 99th percentile of 1,000 samples, else the 90th.
+    pub tail_ns: Option<Number>,
+    /// The rate of a stream.
+    pub rate_bps: Option<Number>,
+    /// The same beside a stream the other way.
+    pub duplex_bps: Option<Number>,
+    /// Whether a finding is about it.
+    pub bad: bool,
+}
+
+/// The matrix of a run, if it has one.
+pub fn matrix(run: &Run) -> Option<MatrixView> {
+    let matrix = Matrix::of(run)?;
+    let blamed = blame::blames(&matrix);
+    let mut pairs: BTreeMap<Pair, MatrixPair> = BTreeMap::new();
+    for ((stage, kind, (src, dst)), reading) in &matrix.readings {
+        if *stage != Stage::Together {
+            continue;
+        }
+        let one = pairs.entry((*src, *dst)).or_insert_with(|| MatrixPair {
+            src: *src,
+            dst: *dst,
+            latency_ns: None,
+            tail_ns: None,
+            rate_bps: None,
+            duplex_bps: None,
+            bad: blamed.iter().any(|blame| blame.is_of((*src, *dst))),
+        });
+        match kind {
+            Kind::Latency => {
+                one.latency_ns = Some(Number(reading.value));
+                one.tail_ns = reading.tail.map(Number);
+            }
+            Kind::Stream => one.rate_bps = Some(Number(reading.value)),
+            Kind::Duplex => one.duplex_bps = Some(Number(reading.value)),
+        }
+    }
+    Some(MatrixView {
+        network: matrix.network,
+        hosts: matrix.hosts,
+        pairs: pairs.into_values().collect(),
+    })
+}

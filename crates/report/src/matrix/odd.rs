@@ -1,0 +1,134 @@
+//! Hosts that are not set as the others are.
+//!
+//! Model:   of four hosts or more, three quarters at least have the same MTU, interface, line rate, kernel, offloads and settings
+//!          of TCP; who has another is named, with both values. Where there is no such majority nobody is odd.
+//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`.
+
+use std::collections::BTreeMap;
+
+use sonde_record::{HostRecord, Run};
+
+use crate::finding::{Finding, Severity};
+
+const HOSTS_MIN: usize = 4;
+
+/// `host-odd`, one for each host that is.
+pub(super) fn hosts(run: &Run) -> Vec<Finding> {
+    let facts: Vec<(&str, BTreeMap<String, String>)> = run
+        .hosts
+        .iter()
+        .map(|host| (host.name.as_str(), facts(host)))
+        .collect();
+    let mut odd: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut names: Vec<&String> = facts.iter().flat_map(|(_, facts)| facts.keys()).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let values: Vec<Option<&String>> = facts.iter().map(|(_, of)| of.get(name)).collect();
+        let Some(usual) = majority(&values) else {
+            continue;
+        };
+        for (host, value) in values.iter().enumerate() {
+            if *value != Some(usual) {
+                let own = value.map_or("none", String::as_str);
+                odd.entry(host)
+                    .or_default()
+                    .push(format!("{name} is {own}, with the others {usual}"));
+            }
+        }
+    }
+    odd.into_iter()
+        .map(|(host, differences)| {
+            let name = facts[host].0;
+            let text = differences.join("; ");
+            Finding::new(
+                "host-odd",
+                Severity::Warning,
+                format!("{name} is not set as the others are: {text}."),
+            )
+            .since(format!(
+                "{} of {} hosts agree",
+                facts.len() - 1,
+                facts.len()
+            ))
+            .remedy(format!("set {name} as the others are, unless it is meant"))
+        })
+        .collect()
+}
+
+fn majority<'a>(values: &[Option<&'a String>]) -> Option<&'a String> {
+    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
+    values
+        .iter()
+        .flatten()
+        .for_each(|value| *counts.entry(value).or_default() += 1);
+    let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some(value)
+}
+
+fn facts(host: &HostRecord) -> BTreeMap<String, String> {
+    let facts = &host.facts;
+    let own = [
+        ("MTU", facts.mtu_bytes.map(|bytes| bytes.to_string())),
+        ("interface", facts.interface.clone()),
+        ("line rate", facts.line_bps.map(|bps| bps.to_string())),
+        ("kernel", Some(facts.kernel.clone())),
+    ];
+    let own = own
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    // Memory decides it: hosts of another size differ rightly.
+    let set = facts
+        .settings
+        .iter()
+        .filter(|(name, _)| *name != "ipv4.udp_mem")
+        .map(|(name, value)| (name.clone(), value.clone()));
+    own.chain(set).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Runs;
+
+    fn run(mtu: &[u64], window: &[&str]) -> Run {
+        let mut run = Runs::new().done();
+        run.hosts = mtu
+            .iter()
+            .zip(window)
+            .enumerate()
+            .map(|(number, (mtu, window))| {
+                let mut host = HostRecord {
+                    name: format!("h{}", number + 1),
+                    ..HostRecord::default()
+                };
+                host.facts.mtu_bytes = Some(*mtu);
+                host.facts
+                    .settings
+                    .insert("ipv4.tcp_rmem".into(), (*window).into());
+                host
+            })
+            .collect();
+        run
+    }
+
+    #[test]
+    fn the_odd_one_is_named() {
+        let found = hosts(&run(&[1_500, 1_500, 9_000, 1_500], &["a", "a", "a", "b"]));
+        let sentences: Vec<&str> = found.iter().map(|one| one.sentence.as_str()).collect();
+        assert_eq!(
+            sentences,
+            [
+                "h3 is not set as the others are: MTU is 9000, with the others 1500.",
+                "h4 is not set as the others are: ipv4.tcp_rmem is b, with the others a."
+            ]
+        );
+    }
+
+    #[test]
+    fn without_a_majority_nobody_is() {
+        assert_eq!(hosts(&run(&[1, 1, 2, 2], &["a"; 4])), []);
+        assert_eq!(hosts(&run(&[1, 1, 2], &["a"; 3])), []);
+        assert_eq!(hosts(&run(&[1; 16], &["a"; 16])), []);
+    }
+}

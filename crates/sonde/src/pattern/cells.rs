@@ -1,0 +1,369 @@
+//! A pattern's cells and the records of its launches.
+//!
+//! Model:   the factors of a flow's cell are its pair of hosts and, as knobs, pattern, flow, what was swept and how long; those of
+//!          `flow=all` are all hosts. What the kernel and the hosts said of a flow stands in the settings of its record.
+//! Checked: `rates_add_up`.
+
+use super::rounds::Asked;
+use super::{Ground, Task};
+use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
+use sonde_probe::pattern::Kind;
+use sonde_record::{
+    CellRecord, Factors, LaunchRecord, Layer, Measurement, Phase, Quantity, Testbed,
+};
+use sonde_stats::Series;
+use std::collections::BTreeMap;
+
+/// The cells so far.
+pub struct Cells {
+    hosts: Vec<String>,
+    network: String,
+    testbed: Testbed,
+    profile: Option<String>,
+    attachment: Option<String>,
+    knobs: BTreeMap<String, String>,
+    known: BTreeMap<String, ()>,
+    fresh: Vec<CellRecord>,
+    launches: u64,
+}
+
+impl Cells {
+    pub(super) fn new(task: &Task, ground: &Ground) -> Self {
+        Self {
+            hosts: ground
+                .fleet
+                .hosts()
+                .iter()
+                .map(|host| host.name.clone())
+                .collect(),
+            network: ground.network.row.name.clone(),
+            testbed: ground.testbed,
+            profile: ground.profile.clone(),
+            attachment: ground.attachment.clone(),
+            knobs: task.knobs_text.clone(),
+            known: BTreeMap::new(),
+            fresh: Vec::new(),
+            launches: task.launches(),
+        }
+    }
+
+    /// Cells that were met since the last call.
+    pub fn fresh(&mut self) -> Vec<CellRecord> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// The id of a cell, which is made if it is new.
+    fn cell(
+        &mut self,
+        asked: &Asked,
+        kind: Kind,
+        size_bytes: u64,
+        flow: Option<(usize, usize)>,
+    ) -> String {
+        let canary = kind != Kind::Stream && asked.pattern == "incast";
+        let name = |host: usize| self.hosts[host].clone();
+        let mut knobs = self.knobs.clone();
+        knobs.insert("pattern".into(), asked.pattern.clone());
+        knobs.insert("hosts".into(), self.hosts.len().to_string());
+        knobs.insert(
+            "window_ms".into(),
+            asked.round.window.as_millis().to_string(),
+        );
+        if let Some(senders) = asked.senders {
+            knobs.insert("senders".into(), senders.to_string());
+        }
+        if let Some(stage) = asked.stage.name() {
+            knobs.insert("stage".into(), stage.into());
+        }
+        let (flow, hosts) = match flow {
+            Some((src, dst)) => (
+                format!("{}>{}", name(src), name(dst)),
+                vec![name(src), name(dst)],
+            ),
+            None => ("all".into(), self.hosts.clone()),
+        };
+        knobs.insert("flow".into(), flow);
+        let factors = Factors {
+            probe: "pattern".into(),
+            mode: Some(if canary { kind.name() } else { asked.mode }.into()),
+            layer: Layer::Transport,
+            path: if kind == Kind::LatencyUdp {
+                "udp"
+            } else {
+                "tcp"
+            }
+            .into(),
+            method: Some("plain".into()),
+            knobs,
+            wait: Some("block".into()),
+            network: self.network.clone(),
+            testbed: self.testbed,
+            hosts,
+            profile: self.profile.clone(),
+            attachment: self.attachment.clone(),
+            load: None,
+            size_bytes,
+        };
+        let id = factors
+            .cell()
+            .expect("factors are JSON: texts, numbers and maps of texts");
+        if self.known.insert(id.clone(), ()).is_none() {
+            let retest = asked.stage.name().is_some();
+            self.fresh.push(CellRecord {
+                id: id.clone(),
+                factors,
+                launches: if retest { 1 } else { self.launches },
+                skipped: None,
+            });
+        }
+        id
+    }
+
+    /// The records of one round.
+    pub(super) fn records(
+        &mut self,
+        asked: &Asked,
+        outcome: &RoundOutcome,
+        launched: &PatternLaunched,
+        index: u64,
+    ) -> Vec<LaunchRecord> {
+        let mut made = Vec::new();
+        for flow in &outcome.flows {
+            let Some(what) = flow.what else { continue };
+            let cell = self.cell(
+                asked,
+                what.kind,
+                what.size_bytes,
+                Some((flow.src, flow.dst)),
+            );
+            let mut record = LaunchRecord {
+                src: self.hosts[flow.src].clone(),
+                dst: self.hosts[flow.dst].clone(),
+                failure: flow.failure.clone(),
+                series: measurements(flow, what.kind),
+                settings: settings(flow, outcome),
+                ..empty(cell, index)
+            };
+            record
+                .settings
+                .insert("together".into(), outcome.flows.len().to_string());
+            let of = |host: usize| {
+                let mut one = outcome.interference.get(&host).cloned().unwrap_or_default();
+                one.host.clone_from(&self.hosts[host]);
+                one
+            };
+            record.interference = vec![of(flow.src), of(flow.dst)];
+            record.verdict = launched.verdict.clone();
+            made.push(record);
+        }
+        if asked.sum {
+            made.extend(self.together(asked, outcome, launched, index));
+        }
+        made
+    }
+
+    /// The record of all flows of a kind, for each kind of the round.
+    fn together(
+        &mut self,
+        asked: &Asked,
+        outcome: &RoundOutcome,
+        launched: &PatternLaunched,
+        index: u64,
+    ) -> Vec<LaunchRecord> {
+        let mut kinds: BTreeMap<Kind, Vec<&FlowOutcome>> = BTreeMap::new();
+        for flow in &outcome.flows {
+            if let Some(what) = flow.what {
+                kinds.entry(what.kind).or_default().push(flow);
+            }
+        }
+        let mut made = Vec::new();
+        for (kind, flows) in kinds {
+            if asked.pattern == "incast" && kind != Kind::Stream {
+                continue;
+            }
+            let size = flows[0].what.map_or(0, |what| what.size_bytes);
+            let cell = self.cell(asked, kind, size, None);
+            let (series, failure) = summed(&flows, kind);
+            let mut settings = BTreeMap::from([("flows".into(), flows.len().to_string())]);
+            settings.insert("start_bound_ns".into(), launched.clock_bound_ns.to_string());
+            made.push(LaunchRecord {
+                failure,
+                series,
+                settings,
+                verdict: launched.verdict.clone(),
+                ..empty(cell, index)
+            });
+        }
+        made
+    }
+}
+
+fn empty(cell: String, index: u64) -> LaunchRecord {
+    LaunchRecord {
+        cell,
+        index,
+        src: String::new(),
+        dst: String::new(),
+        began_unix_ns: 0,
+        took_ns: 0,
+        failure: None,
+        series: Vec::new(),
+        settings: BTreeMap::new(),
+        interference: Vec::new(),
+        verdict: None,
+    }
+}
+
+fn warm(quantity: Quantity, series: Series) -> Measurement {
+    let reason = series
+        .is_empty()
+        .then(|| "no sample was taken in the window".to_owned());
+    Measurement {
+        quantity,
+        phase: Phase::Warm,
+        step: None,
+        series,
+        reason,
+    }
+}
+
+/// What a flow of this kind is about.
+fn main(kind: Kind) -> Quantity {
+    match kind {
+        Kind::Stream => Quantity::ThroughputBps,
+        Kind::Latency | Kind::LatencyUdp => Quantity::LatencyNs,
+        Kind::Exchange => Quantity::ExchangeNs,
+    }
+}
+
+fn samples(flow: &FlowOutcome, kind: Kind) -> Option<Series> {
+    let (left, came) = (flow.left.as_ref()?, flow.came.as_ref()?);
+    Some(match kind {
+        Kind::Stream => came.window.iter().map(|window| window.bps).collect(),
+        Kind::Latency | Kind::LatencyUdp => left.trips.clone(),
+        Kind::Exchange => came.steps.clone(),
+    })
+}
+
+fn measurements(flow: &FlowOutcome, kind: Kind) -> Vec<Measurement> {
+    let valid = flow.failure.is_none();
+    let Some(samples) = samples(flow, kind).filter(|_| valid) else {
+        return Vec::new();
+    };
+    let mut all = vec![warm(main(kind), samples)];
+    let counts = flow.left.as_ref().map(|left| &left.counts);
+    if let (Kind::Stream, Some(count)) = (kind, counts.and_then(|counts| counts.retransmits)) {
+        all.push(warm(Quantity::Retransmits, [count].into_iter().collect()));
+    }
+    if let (Kind::LatencyUdp, Some(left)) = (kind, &flow.left) {
+        let asked = left.lost + left.trips.count();
+        if let Some(share) = (left.lost * 1_000_000).checked_div(asked) {
+            all.push(warm(Quantity::LostShare, [share].into_iter().collect()));
+        }
+    }
+    all
+}
+
+/// Rates add up; latencies and steps are one population.
+fn summed(flows: &[&FlowOutcome], kind: Kind) -> (Vec<Measurement>, Option<String>) {
+    let bad = flows.iter().filter(|flow| flow.failure.is_some()).count();
+    if bad > 0 {
+        let first = flows.iter().find_map(|flow| flow.failure.clone());
+        let why = format!(
+            "{bad} of {} flows gave nothing: {}",
+            flows.len(),
+            first.unwrap_or_default()
+        );
+        return (Vec::new(), Some(why));
+    }
+    let all: Vec<Series> = flows
+        .iter()
+        .filter_map(|flow| samples(flow, kind))
+        .collect();
+    let series = if kind == Kind::Stream {
+        let rates = all.iter().filter_map(Series::median);
+        [rates.sum::<u64>()].into_iter().collect()
+    } else {
+        let mut pooled = Series::new();
+        all.iter().for_each(|one| pooled.merge(one));
+        pooled
+    };
+    let mut measured = vec![warm(main(kind), series)];
+    if kind == Kind::Stream {
+        let counts = flows
+            .iter()
+            .filter_map(|flow| flow.left.as_ref()?.counts.retransmits);
+        measured.push(warm(
+            Quantity::Retransmits,
+            [counts.sum()].into_iter().collect(),
+        ));
+    }
+    (measured, None)
+}
+
+/// What the kernel and the hosts said of a flow.
+fn settings(flow: &FlowOutcome, outcome: &RoundOutcome) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut set = |name: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            all.insert(name.to_owned(), value.to_string());
+        }
+    };
+    if let Some(left) = &flow.left {
+        set("late_ns", Some(left.late_ns));
+        set("segments", left.counts.segments);
+        set("retransmits", left.counts.retransmits);
+        set("in_vain", left.counts.in_vain);
+        set("overtaken", left.counts.overtaken);
+        set("busy_us", left.counts.busy_us);
+        set("rwnd_limited_us", left.counts.rwnd_limited_us);
+        set("min_rtt_us", left.counts.min_rtt_us);
+    }
+    if let Some(came) = &flow.came {
+        set("early", came.counts.early);
+    }
+    set("rounds_again", Some(outcome.again.into()));
+    for (host, name) in [(flow.src, "src"), (flow.dst, "dst")] {
+        if let Some(share) = outcome.others_share.get(&host) {
+            all.insert(format!("{name}.others_share"), format!("{share:.3}"));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sonde_probe::pattern::{Came, Left};
+
+    fn flow(bps: u64) -> FlowOutcome {
+        let rated = serde_json::json!({"bytes": 1, "window_ns": 1, "bps": bps, "cpu_ns": null});
+        FlowOutcome {
+            left: Some(Left::default()),
+            came: Some(Came {
+                window: Some(serde_json::from_value(rated).unwrap()),
+                ..Came::default()
+            }),
+            ..FlowOutcome::default()
+        }
+    }
+
+    #[test]
+    fn rates_add_up() {
+        let (one, other) = (flow(30), flow(12));
+        let (series, failure) = summed(&[&one, &other], Kind::Stream);
+        assert_eq!((series[0].series.median(), failure), (Some(42), None));
+        let failed = FlowOutcome {
+            failure: Some("h3 is gone".into()),
+            ..flow(5)
+        };
+        let (series, failure) = summed(&[&one, &failed], Kind::Stream);
+        assert!(series.is_empty());
+        assert_eq!(failure.unwrap(), "1 of 2 flows gave nothing: h3 is gone");
+        assert!(measurements(&failed, Kind::Stream).is_empty());
+        assert_eq!(
+            measurements(&one, Kind::Stream)[0].series.median(),
+            Some(30)
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! Which flows go at once, and for how long.
+//!
+//! Model:   a set has a round for each kind and number of senders. A matrix has, for each matching, one of latency, one of streams
+//!          each way, and one of both ways; all matchings up to 64 hosts, with `--quick` up to
+//!          16, six of random ones above. Incast
+//!          has rounds of no sender to all, each with the canary.
+//! Checked: `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
+
+use super::{Shape, Task};
+use crate::failure::Failure;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use sonde_fleet::Round;
+use sonde_probe::pattern::sets::{self, Pair};
+use sonde_probe::pattern::{Kind, What};
+use sonde_report::matrix::Suspects;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+const STREAM_BYTES: u64 = 64 << 10;
+/// Matchings of a quick matrix, and of one of many hosts.
+const MATCHINGS_QUICK: usize = 6;
+const HOSTS_FOR_ALL: usize = 64;
+/// A quick one of so few hosts has all: a single bad way is in only one of them.
+const HOSTS_FOR_ALL_QUICK: usize = 16;
+/// Good hosts that a suspicious one is measured against, and pairs of good ones beside.
+const PARTNERS: usize = 3;
+/// The most that is measured again.
+const HOSTS_AGAIN: usize = 8;
+const PAIRS_AGAIN: usize = 12;
+
+/// Why a pair is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Together,
+    Again,
+    Alone,
+    Reference,
+}
+
+impl Stage {
+    /// As a knob; none for the first measurement.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Together => None,
+            Self::Again => Some("again"),
+            Self::Alone => Some("alone"),
+            Self::Reference => Some("reference"),
+        }
+    }
+}
+
+/// A round, and what its cells are called.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub round: Round,
+    /// Of the pattern's knob.
+    pub pattern: String,
+    /// Of the cells' mode.
+    pub mode: &'static str,
+    pub senders: Option<usize>,
+    pub stage: Stage,
+    /// Whether the flows have a cell together.
+    pub sum: bool,
+}
+
+impl Asked {
+    pub fn flows(&self) -> usize {
+        self.round.flows.len()
+    }
+
+    pub fn estimate_ns(&self) -> u64 {
+        let span = self.round.lead + self.round.window + self.round.window / 4;
+        u64::try_from(span.as_nanos()).unwrap_or(u64::MAX) + 100_000_000
+    }
+}
+
+/// 0 to `count`, in an order drawn from the seed.
+pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut order: Vec<usize> = (0..count).collect();
+    for last in (1..count).rev() {
+        order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    order
+}
+
+fn span(span: sonde_units::Span) -> Duration {
+    Duration::from_nanos(span.as_nanos())
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+impl Task {
+    /// All rounds of a launch among so many hosts.
+    pub(super) fn asked(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {
+        let mut all = Vec::new();
+        for shape in &self.shapes {
+            match shape {
+                Shape::AllPairs => all.extend(self.matrix(hosts)?),
+                Shape::Incast => all.extend(self.incast(hosts)?),
+                Shape::Set(set) => {
+                    let most = set.senders(hosts).map_err(Failure::usage)?;
+                    let (low, high) = self.senders.unwrap_or((most, most));
+                    for senders in low..=high {
+                        let pairs = set.of_senders(hosts, senders).map_err(Failure::usage)?;
+                        for what in &self.kinds {
+                            all.push(Asked {
+                                senders: self.senders.map(|_| senders),
+                                ..self.one(&set.to_string(), what.kind(), &pairs)
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// A round of flows of one kind, with the usual times where none were given.
+    fn one(&self, pattern: &str, kind: Kind, pairs: &[Pair]) -> Asked {
+        let latency = matches!(kind, Kind::Latency | Kind::LatencyUdp);
+        let size_bytes = self
+            .size_bytes
+            .unwrap_or(if latency { 1 } else { STREAM_BYTES });
+        let (lead, window) = match (kind, self.quick) {
+            (Kind::Stream, true) => (ms(100), ms(300)),
+            (Kind::Stream, false) => (ms(1_000), ms(1_000)),
+            (_, true) => (ms(20), ms(300)),
+            (_, false) => (ms(100), ms(1_500)),
+        };
+        let what = What { kind, size_bytes };
+        Asked {
+            round: Round {
+                flows: pairs.iter().map(|(a, b)| (*a, *b, what)).collect(),
+                lead: self.lead.map_or(lead, span),
+                window: self.window.map_or(window, span),
+                gap: span(self.gap),
+                samples_max: self.samples,
+            },
+            pattern: pattern.to_owned(),
+            mode: kind.name(),
+            senders: None,
+            stage: Stage::Together,
+            sum: true,
+        }
+    }
+
+    /// The four rounds of disjoint pairs.
+    fn of_pairs(&self, pairs: &[Pair], stage: Stage) -> Vec<Asked> {
+        let back: Vec<Pair> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
+        let both: Vec<Pair> = pairs.iter().chain(&back).copied().collect();
+        let quick = self.quick || stage != Stage::Together;
+        let (lead, window) = if quick {
+            (ms(50), ms(150))
+        } else {
+            (ms(200), ms(500))
+        };
+        let round = |mode: &'static str, kind: Kind, pairs: &[Pair]| {
+            let mut asked = self.one(sonde_report::matrix::ALL_PAIRS, kind, pairs);
+            (asked.mode, asked.stage, asked.sum) = (mode, stage, false);
+            asked.round.lead = self.lead.map_or(lead, span);
+            asked.round.window = self.window.map_or(window, span);
+            if kind == Kind::Latency {
+                asked.round.lead = ms(10);
+                if !quick {
+                    asked.round.window = asked.round.window.max(ms(1_500));
+                }
+            }
+            asked
+        };
+        vec![
+            round("latency", Kind::Latency, pairs),
+            round("stream", Kind::Stream, pairs),
+            round("stream", Kind::Stream, &back),
+            round("duplex", Kind::Stream, &both),
+        ]
+    }
+
+    fn matchings(&self, hosts: usize) -> Vec<Vec<Pair>> {
+        let all = if self.quick {
+            HOSTS_FOR_ALL_QUICK
+        } else {
+            HOSTS_FOR_ALL
+        };
+        if hosts > all {
+            sets::random_matchings(hosts, MATCHINGS_QUICK, self.common.hosts.seed)
+        } else {
+            sets::matchings(hosts)
+        }
+    }
+
+    fn matrix(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {
+        if self.senders.is_some() || self.size_bytes.is_some() {
+            return Err(Failure::usage(
+                "all-pairs measures every host in each size that it needs: leave `--senders` and `--size` out",
+            ));
+        }
+        let of = |pairs: &Vec<Pair>| self.of_pairs(pairs, Stage::Together);
+        Ok(self.matchings(hosts).iter().flat_map(of).collect())
+    }
+
+    /// What is measured again: matchings that suspects were in, suspects alone, and others alone.
+    pub(super) fn retest(&self, names: &[String], suspects: &Suspects) -> Vec<Asked> {
+        let number: BTreeMap<&str, usize> = names
+            .iter()
+            .enumerate()
+            .map(|(number, name)| (name.as_str(), number))
+            .collect();
+        let of = |name: &String| number.get(name.as_str()).copied();
+        let hosts: Vec<usize> = suspects
+            .hosts
+            .iter()
+            .filter_map(of)
+            .take(HOSTS_AGAIN)
+            .collect();
+        let good: Vec<usize> = suspects.good.iter().filter_map(of).collect();
+        let pairs: BTreeSet<Pair> = suspects
+            .pairs
+            .iter()
+            .filter_map(|(a, b)| Some((of(a)?, of(b)?)))
+            .map(|(a, b)| (a.min(b), a.max(b)))
+            .take(PAIRS_AGAIN)
+            .collect();
+        let mut asked = Vec::new();
+        let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
+        for matching in self.matchings(names.len()) {
+            let mut wanted = false;
+            for (a, b) in &matching {
+                wanted |= pairs.contains(&(*a.min(b), *a.max(b)));
+                for host in [a, b].into_iter().filter(|host| hosts.contains(host)) {
+                    let times = seen.entry(*host).or_default();
+                    *times += 1;
+                    wanted |= *times <= PARTNERS;
+                }
+            }
+            if wanted {
+                asked.extend(self.of_pairs(&matching, Stage::Again));
+            }
+        }
+        let mut alone: BTreeSet<Pair> = pairs;
+        for (at, host) in hosts.iter().enumerate() {
+            // Each with others, so that no good host is in all.
+            let partners = good
+                .iter()
+                .cycle()
+                .skip(at * PARTNERS)
+                .take(PARTNERS.min(good.len()));
+            alone.extend(partners.map(|partner| (*host.min(partner), *host.max(partner))));
+        }
+        for pair in alone {
+            asked.extend(self.of_pairs(&[pair], Stage::Alone));
+        }
+        for pair in good.chunks_exact(2).take(PARTNERS) {
+            asked.extend(self.of_pairs(&[(pair[0], pair[1])], Stage::Reference));
+        }
+        asked
+    }
+
+    fn incast(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {
+        if hosts < 3 {
+            return Err(Failure::usage(
+                "an incast needs three hosts: who is asked, who asks, and who sends; ask for more with `--hosts`",
+            ));
+        }
+        let most = hosts - 2;
+        let (low, high) = self.senders.unwrap_or((1, most));
+        if high > most {
+            return Err(Failure::usage(format!(
+                "{high} hosts cannot send: of {hosts} one receives and one asks; ask for at most {most}"
+            )));
+        }
+        let canary = (
+            hosts - 1,
+            0,
+            What {
+                kind: Kind::Latency,
+                size_bytes: 1,
+            },
+        );
+        let round = |senders: usize| {
+            let pairs: Vec<Pair> = (1..=senders).map(|from| (from, 0)).collect();
+            let mut asked = self.one("incast", Kind::Stream, &pairs);
+            asked.round.flows.push(canary);
+            asked.senders = Some(senders);
+            // A tail needs a thousand samples: a quick launch has none.
+            if self.window.is_none() && !self.quick {
+                asked.round.window = ms(1_500);
+            }
+            asked.round.gap = asked.round.gap.min(ms(1));
+            asked
+        };
+        Ok(std::iter::once(0).chain(low..=high).map(round).collect())
+    }
+}

@@ -1,0 +1,92 @@
+//! `sonde probe pattern` in a lab: flows and their sum, sweeps of senders, incast, and what is refused.
+
+mod lab;
+
+use lab::{Case, Stage, attachments};
+use serde_json::Value;
+
+fn stage() -> Option<Stage> {
+    attachments()
+        .first()
+        .map(|case| Stage::new(Case::own(case.attachment)))
+}
+
+fn rows(stage: &Stage, arguments: &[&str]) -> Vec<Value> {
+    let runs = stage.path("runs");
+    let all = [
+        &["probe", "pattern"],
+        arguments,
+        &["--json", "--out", &runs],
+    ]
+    .concat();
+    let output = stage.sonde(&all).limit(120).output();
+    let document: Value =
+        serde_json::from_str(&output.out).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    document["results"].as_array().unwrap().clone()
+}
+
+fn rate(rows: &[Value], flow: &str, senders: Option<&str>) -> f64 {
+    let of = |row: &&Value| {
+        row["quantity"] == "throughput_bps"
+            && row["knobs"]["flow"] == flow
+            && senders.is_none_or(|count| row["knobs"]["senders"] == count)
+    };
+    let row = rows
+        .iter()
+        .find(of)
+        .unwrap_or_else(|| panic!("no flow {flow}"));
+    row["p50"].as_f64().unwrap_or_else(|| panic!("{row}"))
+}
+
+#[test]
+fn flows_add_up_and_a_port_is_shared() {
+    let Some(stage) = stage() else { return };
+    let options = [
+        "--hosts",
+        "4",
+        "--network",
+        "ethernet-10-switched",
+        "--quick",
+        "--launches",
+        "2",
+    ];
+    let shift = rows(&stage, &[&["shift:1"][..], &options].concat());
+    let all = rate(&shift, "all", None);
+    let flows: f64 = ["h1>h2", "h2>h3", "h3>h4", "h4>h1"]
+        .iter()
+        .map(|flow| rate(&shift, flow, None))
+        .sum();
+    assert!((all / flows - 1.0).abs() < 0.2, "{all} of {flows}");
+    // Four lines carry four times what one port does.
+    let one = rows(
+        &stage,
+        &[&["all-to-one", "--senders", "1..3"][..], &options].concat(),
+    );
+    let three = rate(&one, "all", Some("3"));
+    assert!(three < 1.3 * rate(&one, "all", Some("1")), "{three}");
+    assert!(all > 2.5 * three, "{all} beside {three}");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let Some(stage) = stage() else { return };
+    for (arguments, said) in [
+        (&["sideways"][..], "there is no pattern `sideways`"),
+        (&["shift:4", "--hosts", "4"], "from each to itself"),
+        (
+            &["all-to-one", "--senders", "9"],
+            "1 to 3 senders among 4 hosts, not 9",
+        ),
+        (&["shift:1", "--load", "0.5"], "takes no `--load`"),
+        (&["shift:1", "--kind", "shout"], "there is no kind `shout`"),
+        (&["all-pairs", "--kind", "stream"], "leave `--kind` out"),
+        (&["incast", "--hosts", "2"], "needs three hosts"),
+        (&["shift:1", "--testbed", "local"], "needs hosts"),
+        (&["shift:1", "--prepare", "nothing"], "HOST: COMMAND"),
+    ] {
+        let out = stage.path("refused");
+        let all = [&["probe", "pattern"], arguments, &["--out", &out]].concat();
+        let output = stage.sonde(&all).limit(60).expect(64);
+        assert!(output.err.contains(said), "{arguments:?}: {}", output.err);
+    }
+}

@@ -1,0 +1,58 @@
+//! The verdict on all pairs of a lab's hosts: planted faults are found and named, each at its host or way.
+//!
+//! Model:   faults whose sign does not depend on how busy this machine is; all ten, and healthy runs, are
+//!          `cargo xtask prove verdict`.
+
+mod lab;
+
+use lab::{Case, Stage, attachments};
+
+const NETWORK: &str = "ethernet-100:rate=20Mbit";
+
+/// What a quick matrix of 16 hosts says with this fault.
+fn verdict(options: &[&str], fault: Option<&str>) -> Option<String> {
+    let case = attachments().first().copied()?;
+    let stage = Stage::new(Case::own(case.attachment));
+    let (runs, script) = (stage.path("runs"), stage.path("script"));
+    let mut all = vec!["probe", "pattern", "all-pairs", "--quick", "--hosts", "16"];
+    all.extend(["--network", NETWORK, "--out", &runs]);
+    if let Some(fault) = fault {
+        std::fs::write(&script, format!("0s {fault}\n")).unwrap();
+        all.extend(["--script", &script]);
+    }
+    all.extend(options);
+    let output = stage.sonde(&all).limit(240).output();
+    assert!(output.code <= 1, "{}: {}", output.code, output.err);
+    Some(output.out)
+}
+
+#[test]
+fn a_black_hole_is_named() {
+    let Some(said) = verdict(&[], Some("mtu h3 1400")) else {
+        return;
+    };
+    assert!(said.contains("[host-black-hole] h3 is bad"), "{said}");
+}
+
+#[test]
+fn a_host_that_is_set_otherwise_is_named() {
+    let small = "h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'";
+    let Some(said) = verdict(&["--prepare", small], None) else {
+        return;
+    };
+    assert!(
+        said.contains("[host-odd] h3") && said.contains("tcp_rmem is 4096"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_slow_way_is_no_hosts() {
+    let Some(said) = verdict(&[], Some("rate h3 2Mbit")) else {
+        return;
+    };
+    assert!(
+        said.contains("[host-slow] h3 is bad: streams to it"),
+        "{said}"
+    );
+}
