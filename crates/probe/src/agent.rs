@@ -22,6 +22,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
+use crate::host::Changes;
 use crate::{
     Answer, Error, Measure, Measured, Probe, Request, Result, Serve, facts, serve, startup, stream,
     trips,
@@ -69,6 +70,8 @@ pub fn run_with(
     let mut from = unbuffered(from)?;
     greet(&mut to)?;
     let mut said_meanwhile = None;
+    // Puts everything back at the end, whichever it is.
+    let mut changes = Changes::default();
     loop {
         let body = match said_meanwhile.take() {
             Some(body) => body,
@@ -83,6 +86,14 @@ pub fn run_with(
                 monotonic_ns: monotonic_ns(),
             }),
             Ok(Request::Facts { peer }) => Ok(describe(peer)),
+            Ok(Request::Settings(asked)) => changes
+                .make(&asked)
+                .map(|changes| Answer::Settings { changes }),
+            Ok(Request::PutBack {}) => changes.put_back().map(|()| no_changes()),
+            Ok(Request::Keep {}) => {
+                changes.keep();
+                Ok(no_changes())
+            }
             Ok(Request::Serve(_) | Request::Measure(_)) => {
                 match delegate(&body, &mut from, &mut to, &mut worker) {
                     Ok(After::Answered(said)) => {
@@ -148,6 +159,12 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
 
 fn describe(peer: Option<IpAddr>) -> Answer {
     Answer::Facts(facts::here(peer))
+}
+
+fn no_changes() -> Answer {
+    Answer::Settings {
+        changes: Vec::new(),
+    }
 }
 
 fn failed(error: &Error) -> Answer {

@@ -12,7 +12,7 @@ use sonde_sys::netlink::{Link, Netlink};
 use sonde_sys::{host, sysctl};
 
 /// Settings that decide how TCP and UDP fare, below `net/`.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 21] = [
     "core/default_qdisc",
     "core/rmem_default",
     "core/rmem_max",
@@ -21,8 +21,11 @@ const SETTINGS: [&str; 18] = [
     "core/busy_poll",
     "core/busy_read",
     "ipv4/tcp_autocorking",
+    "ipv4/tcp_available_congestion_control",
     "ipv4/tcp_congestion_control",
     "ipv4/tcp_ecn",
+    "ipv4/tcp_moderate_rcvbuf",
+    "ipv4/tcp_mtu_probing",
     "ipv4/tcp_no_metrics_save",
     "ipv4/tcp_rmem",
     "ipv4/tcp_sack",
@@ -50,7 +53,7 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         mtu_bytes: link.as_ref().map(|link| link.mtu_bytes.into()),
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
         interface: link.map(|link| link.name),
-        settings: settings(),
+        settings: settings(peer),
     }
 }
 
@@ -60,12 +63,14 @@ fn towards(peer: IpAddr) -> Option<Link> {
     netlink.link(way.ifindex).ok()
 }
 
-fn settings() -> BTreeMap<String, String> {
+fn settings(peer: Option<IpAddr>) -> BTreeMap<String, String> {
     let read = |name: &&str| {
         let value = sysctl::read(&format!("net/{name}")).ok()?;
         Some((name.replace('/', "."), value))
     };
-    SETTINGS.iter().filter_map(read).collect()
+    let mut all: BTreeMap<String, String> = SETTINGS.iter().filter_map(read).collect();
+    all.extend(peer.map(crate::host::facts).into_iter().flatten());
+    all
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod conversation;
 mod error;
 mod facts;
 pub mod frame;
+pub mod host;
 mod link;
 mod meter;
 mod seen;

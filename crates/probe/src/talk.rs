@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sonde_record::{HostFacts, Interference, Measurement};
 
 use crate::Terms;
+use crate::host::{Change, Settings};
 use crate::meter::Window;
 
 /// Serve one conversation.
@@ -59,6 +60,12 @@ pub enum Request {
     },
     /// Say what time it is.
     Clock {},
+    /// Change settings of the host, or look at them.
+    Settings(Settings),
+    /// Put back the settings that were changed last.
+    PutBack {},
+    /// Leave all changed settings as they are.
+    Keep {},
 }
 
 /// From an agent to the orchestrator.
@@ -81,6 +88,11 @@ pub enum Answer {
         /// On CLOCK_MONOTONIC.
         monotonic_ns: u64,
     },
+    /// Settings before and after; of what was put back or kept, none.
+    Settings {
+        /// One for each.
+        changes: Vec<Change>,
+    },
     /// There is no result.
     Failed {
         /// What went wrong, with values.
@@ -99,6 +111,7 @@ impl Answer {
             Self::Measured(_) => "a measurement",
             Self::Facts(_) => "its description",
             Self::Clock { .. } => "its clock",
+            Self::Settings { .. } => "its settings",
             Self::Failed { .. } => "a failure",
         }
     }

@@ -85,6 +85,35 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// The CPUs that serve an interface's interrupts: those with a tenth or more of all, of every line of /proc/interrupts that
+/// names it; empty where none does.
+pub fn interrupt_cpus(interface: &str) -> Vec<usize> {
+    read_text("/proc/interrupts")
+        .map_or_else(|_| Vec::new(), |text| parse_interrupts(&text, interface))
+}
+
+fn parse_interrupts(text: &str, interface: &str) -> Vec<usize> {
+    let mut lines = text.lines();
+    let cpus = lines
+        .next()
+        .map_or(0, |head| head.split_whitespace().count());
+    let mut sums = vec![0_u64; cpus];
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let of = |word: &&str| word.split([',', '-', '@']).any(|part| part == interface);
+        if !words.iter().skip(1 + cpus).any(of) {
+            continue;
+        }
+        let counts = words.iter().skip(1).take(cpus);
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count.parse::<u64>().unwrap_or(0);
+        }
+    }
+    let all: u64 = sums.iter().sum();
+    let serves = |cpu: &usize| all > 0 && sums[*cpu] * 10 >= all;
+    (0..cpus).filter(serves).collect()
+}
+
 /// The kernel's clock source.
 pub fn clock_source() -> Option<String> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -185,6 +214,17 @@ mod tests {
         assert_eq!((times.busy_ns, times.steal_ns), (630_000_000, 40_000_000));
         assert_eq!(parse_cpu_times("cpu  1 2 3 4\n", 100), None);
         assert_eq!(parse_cpu_times("intr 1 2 3\n", 100), None);
+    }
+
+    #[test]
+    fn interrupts_are_of_their_interface() {
+        let text = "           CPU0       CPU1\n\
+                    \x20 24:     900          3   PCI-MSI 1-edge      eth0-rx-0\n\
+                    \x20 25:       5        800   PCI-MSI 2-edge      eth1-TxRx-0\n\
+                    \x20NMI:       1          1   Non-maskable interrupts\n";
+        assert_eq!(parse_interrupts(text, "eth0"), [0]);
+        assert_eq!(parse_interrupts(text, "eth1"), [1]);
+        assert_eq!(parse_interrupts(text, "lo"), [0; 0]);
     }
 
     #[test]
