@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Attachment, Config, Info};
+use sonde_probe::host::{Change, Setting, Settings};
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
 use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 
@@ -294,6 +295,108 @@ impl Fleet {
                 clock.drift_ppb = Some(clock::drift(&begin, &end, span_ns));
             }
         }
+    }
+
+    /// Changes settings of a host, or only looks at them; those of interface and route are of its way to `peer`. They hold
+    /// until they are put back, or the agent ends. Hosts that are one machine have one set of settings: only the first of
+    /// them is changed, and the others answer with nothing.
+    ///
+    /// # Errors
+    /// The host refuses: nothing is changed then. Or it is lost.
+    pub fn change(
+        &mut self,
+        host: usize,
+        peer: usize,
+        set: &[Setting],
+        look: bool,
+    ) -> Result<Vec<Change>> {
+        if host > 0 && self.bed.one_machine() {
+            return Ok(Vec::new());
+        }
+        let peer = self.bed.address(peer);
+        let set = set.to_vec();
+        self.settings(
+            host,
+            "change its settings",
+            &Request::Settings(Settings { peer, set, look }),
+        )
+    }
+
+    /// Puts back what [`change`](Self::change) changed last of a host.
+    ///
+    /// # Errors
+    /// It cannot be put back, or the host is lost.
+    pub fn put_back(&mut self, host: usize) -> Result<()> {
+        if host > 0 && self.bed.one_machine() {
+            return Ok(());
+        }
+        self.settings(host, "put its settings back", &Request::PutBack {})
+            .map(drop)
+    }
+
+    /// Leaves the settings of a host as they are when its agent ends.
+    ///
+    /// # Errors
+    /// The host is lost.
+    pub fn keep(&mut self, host: usize) -> Result<()> {
+        self.settings(host, "keep its settings", &Request::Keep {})
+            .map(drop)
+    }
+
+    fn settings(
+        &mut self,
+        host: usize,
+        attempt: &'static str,
+        request: &Request,
+    ) -> Result<Vec<Change>> {
+        let placement = self.bed.first_placement();
+        self.ensure(host, placement)?;
+        let name = self.hosts[host].name.clone();
+        let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
+            unreachable!("it was made sure of");
+        };
+        let link = agent.link();
+        let answer = link
+            .send(request)
+            .and_then(|()| link.answer(attempt, FACTS_PATIENCE));
+        match answer {
+            Ok(Answer::Settings { changes }) => Ok(changes),
+            Ok(other) => Err(FleetError::at(
+                &name,
+                attempt,
+                format!("it answered out of turn: {other:?}"),
+                "give all hosts the same version of sonde",
+            )),
+            Err(error) => {
+                let failure = FleetError::at(&name, attempt, &error, error.remedy());
+                Err(if error.lost() && !self.bed.restarts() {
+                    self.lose(host, failure)
+                } else {
+                    failure
+                })
+            }
+        }
+    }
+
+    /// Asks all hosts again what they are: settings may have changed.
+    ///
+    /// # Errors
+    /// One does not say, and is lost.
+    pub fn describe_again(&mut self) -> Result<()> {
+        let placement = self.bed.first_placement();
+        for host in 0..self.hosts.len() {
+            if !self.alive(host) {
+                continue;
+            }
+            self.ensure(host, placement)?;
+            let peer = self.bed.address((host + 1) % self.hosts.len());
+            let facts = self.facts(host, placement, peer);
+            self.hosts[host].facts = facts.map_err(|error| {
+                let name = self.hosts[host].name.clone();
+                FleetError::at(&name, "ask what it is", &error, error.remedy())
+            })?;
+        }
+        Ok(())
     }
 
     /// Ends all agents, and the lab; what did not end by itself and well, of hosts that are not lost.

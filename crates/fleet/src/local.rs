@@ -104,4 +104,8 @@ impl Bed for Local {
     fn interface(&self, _facts: &HostFacts) -> Option<String> {
         None
     }
+
+    fn one_machine(&self) -> bool {
+        true
+    }
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::netlink::{Link, LinkChange, Netlink, Route, RouteMetrics};
 use sonde_sys::sysctl;
+use sonde_units::Bytes;
 
 use crate::{Error, Result};
 
@@ -38,6 +39,74 @@ impl Setting {
             value: value.into(),
         }
     }
+}
+
+/// The knobs of a host, with what they take, for help texts.
+pub const KNOBS: [(&str, &str); 9] = [
+    ("mtu", "the interfaces' MTU, as 1500"),
+    (
+        "window",
+        "the largest window of the routes, as 64KiB; buffers are made large enough",
+    ),
+    ("scaling", "window scaling (RFC 7323), on or off"),
+    ("rmem", "the last value of tcp_rmem, as 64KiB"),
+    ("wmem", "the last value of tcp_wmem, as 64KiB"),
+    ("offloads", "tso, gso and gro of the interfaces, on or off"),
+    ("tso", "on or off"),
+    ("gso", "on or off"),
+    ("gro", "on or off"),
+];
+
+/// The settings that a knob of a host stands for, at both ends; `None` where it is no knob of a host.
+///
+/// # Errors
+/// A value that it does not take, in words.
+pub fn knob(name: &str, value: &str) -> Option<std::result::Result<Vec<Setting>, String>> {
+    KNOBS.iter().any(|(known, _)| *known == name).then(|| {
+        let why = |why: &str| format!("`{name}={value}` cannot be set: {why}");
+        let size = || {
+            let bytes = value.parse::<u64>().ok();
+            bytes
+                .or_else(|| value.parse::<Bytes>().ok().map(|bytes| bytes.0))
+                .filter(|bytes| (2_048..=1 << 29).contains(bytes))
+                .ok_or_else(|| why("write 2048 to 536870912 bytes, or as 64KiB"))
+        };
+        let flag = || match value {
+            "on" | "off" => Ok(value == "on"),
+            _ => Err(why("write on or off")),
+        };
+        let buffer = |sysctl: &str, usual: u64, most: u64| {
+            let text = format!("4096 {} {most}", usual.min(most));
+            Setting::new(format!("net.ipv4.{sysctl}"), text)
+        };
+        Ok(match name {
+            "mtu" => vec![Setting::new("mtu", value)],
+            // A buffer of four windows, since the kernel takes a part of it for itself: the route's bound is what holds.
+            "window" => {
+                let bytes = size()?;
+                let room = 4 * bytes;
+                vec![
+                    buffer("tcp_rmem", room, room),
+                    Setting::new("route.window", bytes.to_string()),
+                ]
+            }
+            "scaling" => {
+                let on = u8::from(flag()?).to_string();
+                vec![Setting::new("net.ipv4.tcp_window_scaling", on)]
+            }
+            "rmem" => vec![buffer("tcp_rmem", 131_072, size()?)],
+            "wmem" => vec![buffer("tcp_wmem", 65_536, size()?)],
+            "offloads" => {
+                flag()?;
+                let each = |name: &str| Setting::new(format!("offload.{name}"), value);
+                ["tso", "gso", "gro"].map(each).to_vec()
+            }
+            _ => {
+                flag()?;
+                vec![Setting::new(format!("offload.{name}"), value)]
+            }
+        })
+    })
 }
 
 /// What a setting became, or would become.
@@ -622,6 +691,33 @@ mod tests {
                 .to_string()
                 .contains("`route.window` cannot be set to `64KiB`")
         );
+    }
+
+    #[test]
+    fn knobs_become_settings() {
+        let settings = |name, value| {
+            let all = knob(name, value).unwrap().unwrap();
+            let text = |one: &Setting| format!("{}={}", one.name, one.value);
+            all.iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            settings("window", "64KiB"),
+            ["net.ipv4.tcp_rmem=4096 262144 262144", "route.window=65536"]
+        );
+        assert_eq!(
+            settings("rmem", "64KiB"),
+            ["net.ipv4.tcp_rmem=4096 65536 65536"]
+        );
+        assert_eq!(
+            settings("scaling", "off"),
+            ["net.ipv4.tcp_window_scaling=0"]
+        );
+        assert_eq!(settings("offloads", "off").len(), 3);
+        assert_eq!(knob("rcvbuf", "64KiB"), None);
+        for (name, value) in [("window", "1"), ("scaling", "1"), ("offloads", "yes")] {
+            let error = knob(name, value).unwrap().unwrap_err();
+            assert!(error.contains("write") && error.contains(name), "{error}");
+        }
     }
 
     #[test]

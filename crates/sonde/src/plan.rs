@@ -565,7 +565,7 @@ impl Plan {
                 }
             }
             for knobs in probe.settings() {
-                Knobs::parse(&knobs).map_err(Failure::usage)?;
+                Knobs::parse(&crate::layout::apart(&knobs)?.1).map_err(Failure::usage)?;
             }
         }
         let loads = self.loads()?;
