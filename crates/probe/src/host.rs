@@ -628,6 +628,9 @@ pub(crate) fn facts(peer: IpAddr) -> Vec<(String, String)> {
             }
         }
     }
+    if let Some(count) = sonde_sys::host::established() {
+        all.push(("sockets.established".into(), count.to_string()));
+    }
     let cpus = sonde_sys::host::interrupt_cpus(&way.link.name);
     if !cpus.is_empty() {
         let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();

@@ -57,7 +57,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(rule: &str, severity: Severity, sentence: String) -> Self {
+    pub(crate) fn new(rule: &str, severity: Severity, sentence: String) -> Self {
         Self {
             rule: rule.into(),
             severity,
@@ -85,7 +85,7 @@ impl Finding {
         self
     }
 
-    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }

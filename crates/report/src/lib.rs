@@ -6,6 +6,7 @@
 //! Checked: the tests of each module.
 #![forbid(unsafe_code)]
 
+pub mod diagnosis;
 mod finding;
 mod fit;
 mod format;

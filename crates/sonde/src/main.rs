@@ -20,6 +20,7 @@ mod plan;
 mod replay;
 mod report;
 mod testbed;
+mod tune;
 
 use clap::Parser;
 use std::process::ExitCode;

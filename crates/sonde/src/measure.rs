@@ -110,7 +110,7 @@ impl Task {
     }
 
     /// Everything up, in the plan's order.
-    fn beds(&self) -> Result<Vec<Bed>, Failure> {
+    pub fn beds(&self) -> Result<Vec<Bed>, Failure> {
         let program = testbed::this_program()?;
         let testbed = &self.plan.testbed;
         let mut beds = Vec::new();
@@ -163,7 +163,7 @@ impl Task {
         Ok(Bed::of_lab(fleet, config.network, profile))
     }
 
-    fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
+    pub fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
         let began_unix_ns = unix_ns();
         let mut hosts: Vec<HostRecord> = Vec::new();
         for host in beds.iter().flat_map(|bed| bed.fleet.hosts()) {
@@ -461,7 +461,7 @@ impl Bed {
     }
 
     /// Works out the bounds of everything that is measured here.
-    fn complete(
+    pub fn complete(
         &mut self,
         blocks: &[Block],
         index: usize,

@@ -85,6 +85,28 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// TCP connections of this network namespace with other hosts, by IPv4; `None` where they are not told.
+pub fn established() -> Option<usize> {
+    Some(parse_established(&read_text("/proc/net/tcp").ok()?))
+}
+
+fn parse_established(text: &str) -> usize {
+    let of = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // The address is in the host's order: loopback ends with 7F on little-endian ones and begins so on others.
+        let loopback = |address: &str| {
+            let end = if cfg!(target_endian = "little") {
+                6..8
+            } else {
+                0..2
+            };
+            address.get(end) == Some("7F")
+        };
+        matches!(words[..], [_, local, _, "01", ..] if !loopback(local))
+    };
+    text.lines().skip(1).filter(of).count()
+}
+
 /// The CPUs that serve an interface's interrupts: those with a tenth or more of all, of every line of /proc/interrupts that
 /// names it; empty where none does.
 pub fn interrupt_cpus(interface: &str) -> Vec<usize> {
@@ -214,6 +236,15 @@ mod tests {
         assert_eq!((times.busy_ns, times.steal_ns), (630_000_000, 40_000_000));
         assert_eq!(parse_cpu_times("cpu  1 2 3 4\n", 100), None);
         assert_eq!(parse_cpu_times("intr 1 2 3\n", 100), None);
+    }
+
+    #[test]
+    fn connections_with_others_are_counted() {
+        let text = "  sl  local_address rem_address   st\n\
+                    \x20  0: 0100007F:1F90 0100007F:0016 01 00000000\n\
+                    \x20  1: 0700A8C0:0016 0100A8C0:C350 01 00000000\n\
+                    \x20  2: 00000000:0016 00000000:0000 0A 00000000\n";
+        assert_eq!(parse_established(text), 1);
     }
 
     #[test]

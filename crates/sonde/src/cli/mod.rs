@@ -3,6 +3,7 @@
 mod common;
 mod lab;
 mod probe;
+mod tune;
 
 use crate::doctor;
 use crate::failure::Failure;
@@ -14,6 +15,7 @@ use lab::LabTask;
 use probe::ProbeTask;
 use sonde_channel::Path;
 use std::path::PathBuf;
+use tune::TuneOptions;
 
 pub use lab::ProgramOptions;
 
@@ -60,6 +62,9 @@ enum Task {
     /// One measurement.
     #[command(subcommand)]
     Probe(ProbeTask),
+    /// Why a stream between two hosts is not faster, and what to set: with the arithmetic, applied and verified on request.
+    #[command(after_help = tune::EXAMPLES)]
+    Tune(Box<TuneOptions>),
     /// An emulated cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
@@ -115,6 +120,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             common.measurement(made, false).run()
         }
         Task::Probe(task) => task.run(),
+        Task::Tune(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
         Task::Agent => sonde_probe::agent::run(std::io::stdin(), std::io::stdout())

@@ -61,7 +61,7 @@ pub struct ChannelOptions {
     pub samples: u64,
 }
 
-fn knob(text: &str) -> Result<(String, Vec<String>), String> {
+pub fn knob(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = text
         .split_once('=')
         .ok_or("write KNOB=VALUE, as in streams=1,4")?;
