@@ -13,6 +13,7 @@ mod format;
 mod index;
 mod page;
 mod queueing;
+mod sweep;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -23,5 +24,6 @@ pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
-pub use table::{findings_text, queueing_table, rows_table, summary_table};
+pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
+pub use table::{findings_text, queueing_table, rows_table, summary_table, sweep_table};
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

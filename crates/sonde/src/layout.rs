@@ -18,6 +18,8 @@ use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
+/// The knob of send and receive buffer together.
+pub const BUFFER: &str = "buffer";
 const MILLI_NS: u64 = 1_000_000;
 /// What a launch costs beside measuring: two processes, a port, the reports.
 const LAUNCH_NS: u64 = 15 * MILLI_NS;
@@ -168,6 +170,17 @@ pub fn apart(
     for (name, value) in knobs {
         match host::knob(name, value) {
             Some(settings) => hosts.extend(settings.map_err(Failure::usage)?),
+            // Both ends' socket buffers, as the tests of old had it.
+            None if name == BUFFER => {
+                for end in ["sndbuf", "rcvbuf"] {
+                    if knobs.contains_key(end) {
+                        return Err(Failure::usage(format!(
+                            "`{BUFFER}` sets {end} too: write one of them"
+                        )));
+                    }
+                    channel.insert(end.into(), value.clone());
+                }
+            }
             None => drop(channel.insert(name.clone(), value.clone())),
         }
     }

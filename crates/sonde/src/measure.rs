@@ -261,6 +261,9 @@ impl Task {
                 if let Some(queueing) = sonde_report::queueing_table(run, width) {
                     println!("\n{queueing}\n");
                 }
+                if let Some(sweep) = sonde_report::sweep_table(run, width) {
+                    println!("\n{sweep}\n");
+                }
                 print_findings(run, width);
             }
         }

@@ -3,6 +3,7 @@
 mod common;
 mod lab;
 mod probe;
+mod sweep;
 mod tune;
 
 use crate::doctor;

@@ -33,6 +33,9 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// A stream's rate against the program's buffer, for each combination of buffers, windows, MTUs and offloads.
+    #[command(after_help = super::sweep::EXAMPLES)]
+    Sweep(super::sweep::SweepOptions),
 }
 
 /// What all measurements between two hosts take.
@@ -74,6 +77,7 @@ impl ProbeTask {
         match self {
             Self::Startup(options) => options.run(ProbeKind::Startup, None),
             Self::Latency(options) => options.run(ProbeKind::Latency, None),
+            Self::Sweep(options) => options.run(),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
         }
     }
