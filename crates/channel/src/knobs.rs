@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sonde_units::Bytes;
+use sonde_units::{BitRate, Bytes};
 
 /// What is set of a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Knobs {
     pub recv_buffer_bytes: Option<usize>,
     /// `congestion`: TCP's congestion control; null is the host's.
     pub congestion: Option<String>,
+    /// `rate`: bits of users a second at which a stream of datagrams is sent; null sends as fast as it goes.
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
     /// `streams`: connections that carry a stream at the same time, 1 to 128.
     pub streams: u32,
 }
@@ -30,6 +33,7 @@ impl Default for Knobs {
             send_buffer_bytes: None,
             recv_buffer_bytes: None,
             congestion: None,
+            rate_bps: None,
             streams: 1,
         }
     }
@@ -56,6 +60,7 @@ impl Knobs {
         ("sndbuf", "send buffer, as 64KiB"),
         ("rcvbuf", "receive buffer, as 64KiB"),
         ("congestion", "congestion control, as cubic"),
+        ("rate", "a stream of datagrams' constant rate, as 50Mbit"),
         ("streams", "connections at once, 1 to 128"),
     ];
 
@@ -80,6 +85,7 @@ impl Knobs {
             "sndbuf" => self.send_buffer_bytes = Some(buffer(value)?),
             "rcvbuf" => self.recv_buffer_bytes = Some(buffer(value)?),
             "congestion" => self.congestion = Some(value.into()),
+            "rate" => self.rate_bps = Some(rate(value)?),
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
@@ -102,6 +108,12 @@ fn buffer(value: &str) -> Result<usize, String> {
         .filter(|bytes| (1..=BUFFER_BYTES_MAX).contains(bytes))
         .map(|bytes| bytes as usize)
         .ok_or_else(|| "write 1 to 1073741824 bytes, or as 64KiB".into())
+}
+
+fn rate(value: &str) -> Result<u64, String> {
+    let rate = value.parse::<BitRate>().ok().map(BitRate::bps);
+    rate.filter(|bps| (1_000..=1_000_000_000_000).contains(bps))
+        .ok_or_else(|| "write a rate from 1kbit to 1000Gbit, as 50Mbit".into())
 }
 
 fn within(value: &str, low: u32, high: u32) -> Result<u32, String> {
@@ -130,9 +142,11 @@ mod tests {
             ("sndbuf", "64KiB"),
             ("streams", "4"),
             ("congestion", "reno"),
+            ("rate", "50Mbit"),
         ])
         .unwrap();
         assert_eq!(knobs.send_buffer_bytes, Some(65_536));
+        assert_eq!(knobs.rate_bps, Some(50_000_000));
         assert_eq!(
             (knobs.streams, knobs.congestion.as_deref()),
             (4, Some("reno"))
@@ -144,6 +158,7 @@ mod tests {
         for (name, value, why) in [
             ("sndbuf", "0", "1 to 1073741824"),
             ("streams", "129", "from 1 to 128"),
+            ("rate", "50", "as 50Mbit"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err().to_string();

@@ -378,6 +378,33 @@ impl Fleet {
         }
     }
 
+    /// Has every host say how fast its kernel copies `bytes` from one program to another; kept among its facts' settings, as
+    /// `copy_bps`. A host that cannot says so in the notes.
+    pub fn copies(&mut self, bytes: u32) {
+        let placement = self.bed.first_placement();
+        for host in 0..self.hosts.len() {
+            let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
+                continue;
+            };
+            let link = agent.link();
+            let answer = link
+                .send(&Request::Copy { bytes })
+                .and_then(|()| link.answer("its copies", FACTS_PATIENCE));
+            match answer {
+                Ok(Answer::Copy { bps }) => {
+                    let settings = &mut self.hosts[host].facts.settings;
+                    settings.insert("copy_bps".into(), bps.to_string());
+                }
+                Ok(other) => self
+                    .notes
+                    .push(format!("{}: no copies: {other:?}", self.hosts[host].name)),
+                Err(error) => self
+                    .notes
+                    .push(format!("{}: no copies: {error}", self.hosts[host].name)),
+            }
+        }
+    }
+
     /// Asks all hosts again what they are: settings may have changed.
     ///
     /// # Errors

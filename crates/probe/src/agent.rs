@@ -32,6 +32,9 @@ use crate::{
 pub const WORKER: &str = "--sonde-worker";
 /// The agent waits for something to happen in pieces of this.
 const LONG: Duration = Duration::from_secs(3_600);
+/// For how long copies are made, and the largest of them.
+const COPY_SPAN: Duration = Duration::from_millis(50);
+const COPY_BYTES_MAX: u32 = 4 << 20;
 /// What a worker may write before its marker.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 
@@ -90,6 +93,7 @@ pub fn run_with(
                 .make(&asked)
                 .map(|changes| Answer::Settings { changes }),
             Ok(Request::PutBack {}) => changes.put_back().map(|()| no_changes()),
+            Ok(Request::Copy { bytes }) => copy(bytes),
             Ok(Request::Keep {}) => {
                 changes.keep();
                 Ok(no_changes())
@@ -159,6 +163,16 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
 
 fn describe(peer: Option<IpAddr>) -> Answer {
     Answer::Facts(facts::here(peer))
+}
+
+fn copy(bytes: u32) -> Result<Answer> {
+    let bytes = bytes.clamp(1, COPY_BYTES_MAX) as usize;
+    let bps = sonde_sys::host::copy_bps(bytes, COPY_SPAN);
+    bps.map(|bps| Answer::Copy { bps })
+        .ok_or_else(|| Error::Setting {
+            what: format!("the kernel copies no {bytes} bytes through a pair of UNIX sockets"),
+            remedy: "look at the limits of this host's memory and sockets".into(),
+        })
 }
 
 fn no_changes() -> Answer {

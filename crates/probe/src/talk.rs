@@ -64,6 +64,11 @@ pub enum Request {
     Settings(Settings),
     /// Put back the settings that were changed last.
     PutBack {},
+    /// Say how fast the kernel copies.
+    Copy {
+        /// Bytes of each copy.
+        bytes: u32,
+    },
     /// Leave all changed settings as they are.
     Keep {},
 }
@@ -87,6 +92,11 @@ pub enum Answer {
     Clock {
         /// On CLOCK_MONOTONIC.
         monotonic_ns: u64,
+    },
+    /// How fast the kernel copies.
+    Copy {
+        /// Bits a second from one buffer to another, through a pair of sockets.
+        bps: u64,
     },
     /// Settings before and after; of what was put back or kept, none.
     Settings {
@@ -112,6 +122,7 @@ impl Answer {
             Self::Facts(_) => "its description",
             Self::Clock { .. } => "its clock",
             Self::Settings { .. } => "its settings",
+            Self::Copy { .. } => "its copies",
             Self::Failed { .. } => "a failure",
         }
     }

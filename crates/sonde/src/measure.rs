@@ -63,6 +63,9 @@ impl Task {
         for (index, bed) in beds.iter_mut().enumerate() {
             bed.complete(&blocks, index, &mut warnings)?;
         }
+        if self.plan.is_sweep() {
+            beds.iter_mut().for_each(|bed| bed.fleet.copies(COPY_BYTES));
+        }
         let run = match resumed {
             Some(run) => self.resume_run(run, &blocks, &store)?,
             None => self.begin(&beds, &blocks, &store)?,
@@ -364,6 +367,8 @@ impl Task {
     }
 }
 
+/// A socket buffer of the HIPPI study, whose copies are measured beside a sweep.
+const COPY_BYTES: u32 = 384 << 10;
 const LOOPBACK: &str = "loopback";
 const LOOPBACK_MTU: u64 = 65_536;
 /// Real hosts are joined as they are: by the interface that the route to the peer takes.

@@ -286,6 +286,17 @@ pub enum Effort {
     Thorough,
 }
 
+impl Plan {
+    /// Whether streams are compared over buffers or settings.
+    pub fn is_sweep(&self) -> bool {
+        let varies = |probe: &ProbePlan| {
+            probe.mode() == Some(Mode::Stream)
+                && (probe.size.len() > 1 || probe.settings().len() > 1)
+        };
+        self.probes.iter().any(varies)
+    }
+}
+
 impl ProbePlan {
     fn new(kind: ProbeKind, path: &[Path], size: &[&str]) -> Self {
         Self {

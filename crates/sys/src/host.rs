@@ -85,6 +85,31 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// Bits a second that the kernel copies from one program's buffer to another's: pieces of `bytes` through a pair of sockets,
+/// each written and read, for `span`. `None` where there is no pair of sockets.
+///
+/// Each byte is copied twice, in and out; it is counted once, as a stream's is.
+pub fn copy_bps(bytes: usize, span: std::time::Duration) -> Option<u64> {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    let (mut near, mut far) = UnixStream::pair().ok()?;
+    // What the buffer does not take is not waited for: nobody else would read it. It is as large as the host allows.
+    near.set_nonblocking(true).ok()?;
+    drop(crate::socket::set_send_buffer(&near, 2 * bytes));
+    let (from, mut to) = (vec![0x5a; bytes], vec![0; bytes]);
+    let begin_ns = monotonic_ns();
+    let mut copied = 0_u64;
+    loop {
+        let taken = near.write(&from).ok()?;
+        far.read_exact(&mut to[..taken]).ok()?;
+        copied += taken as u64;
+        let took_ns = monotonic_ns() - begin_ns;
+        if u128::from(took_ns) >= span.as_nanos() {
+            return u64::try_from(u128::from(copied) * 8_000_000_000 / u128::from(took_ns)).ok();
+        }
+    }
+}
+
 /// TCP connections of this network namespace with other hosts, by IPv4; `None` where they are not told.
 pub fn established() -> Option<usize> {
     Some(parse_established(&read_text("/proc/net/tcp").ok()?))
@@ -236,6 +261,14 @@ mod tests {
         assert_eq!((times.busy_ns, times.steal_ns), (630_000_000, 40_000_000));
         assert_eq!(parse_cpu_times("cpu  1 2 3 4\n", 100), None);
         assert_eq!(parse_cpu_times("intr 1 2 3\n", 100), None);
+    }
+
+    #[test]
+    fn the_kernel_copies() {
+        let span = std::time::Duration::from_millis(5);
+        let bps = copy_bps(64 << 10, span).unwrap();
+        // Ten thousandfold below and above what machines of these days do.
+        assert!((1_000_000..1_000_000_000_000_000).contains(&bps), "{bps}");
     }
 
     #[test]

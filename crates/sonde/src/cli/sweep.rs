@@ -63,6 +63,37 @@ impl SweepOptions {
         knobs
     }
 
+    /// Constant rates from a tenth of the slowest line to all of it, unless they are given.
+    fn rates(
+        &self,
+        networks: &[NetworkPlan],
+        knobs: &BTreeMap<String, Vec<String>>,
+    ) -> Result<Vec<String>, Failure> {
+        if let Some(rates) = knobs.get("rate") {
+            return Ok(rates.clone());
+        }
+        let named: Vec<&str> = if self.common.networks.is_empty() {
+            networks
+                .iter()
+                .map(|network| network.name.as_str())
+                .collect()
+        } else {
+            self.common.networks.iter().map(String::as_str).collect()
+        };
+        let mut least: Option<u64> = None;
+        for name in named {
+            let line = testbed::network(name)?.line.usable().map(|rate| rate.bps());
+            least = least.into_iter().chain(line).min();
+        }
+        let line = least.ok_or_else(|| {
+            Failure::usage("the line's rate is not known here: name the rates, as `--udp-limit --with rate=100Mbit,500Mbit,900Mbit`")
+        })?;
+        let parts = [10, 25, 50, 70, 80, 90, 95, 100];
+        Ok(parts
+            .map(|part| format!("{}kbit", line / 1_000 * part / 100))
+            .to_vec())
+    }
+
     /// An MTU above the network's is a black hole, and no measurement.
     fn check_mtus(
         &self,
@@ -126,10 +157,19 @@ impl SweepOptions {
         );
         (latency.method, latency.budget) = (Vec::new(), Some(Span::millis(100)));
         let mut probes = vec![latency];
-        for path in &self.paths {
+        let mut knobs = knobs;
+        let paths = if self.udp_limit {
+            let rates = self.rates(&networks, &knobs)?;
+            knobs.insert("rate".into(), rates);
+            vec![Path::Udp]
+        } else {
+            self.paths.clone()
+        };
+        for path in &paths {
             let sizes = match (self.sizes.is_empty(), path) {
                 (false, _) => self.sizes.clone(),
                 (true, Path::Tcp) => texts(&SIZES),
+                (true, _) if self.udp_limit => texts(&["mtu"]),
                 (true, _) => texts(&["64", "256", "1KiB", "mtu"]),
             };
             probes.push(probe(ProbeKind::Throughput, *path, sizes, knobs.clone()));
