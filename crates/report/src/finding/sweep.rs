@@ -1,7 +1,7 @@
 //! What a sweep shows: where the plateau begins, which window binds, start and stop, and how much UDP carries.
 //!
 //! Model:   `sweep-knee`: the smallest buffer that reaches 95 % of a curve's plateau. `window-law`: a curve's plateau lies
-//!          within 80 % to 110 % of window / round trip, so the window binds. `start-stop`: a window of less than two
+//!          within 80 % to 125 % of window / round trip, so the window binds. `start-stop`: a window of less than two
 //!          segments, and a rate below half of window / round trip, which a sender has that stops after each segment until a
 //!          delayed acknowledgement comes. `udp-loss-limit`: of the constant rates that were sent, the largest with 0.1 % of
 //!          loss or less.
@@ -13,7 +13,8 @@ use crate::format::{bytes, count, rate, share, significant, time};
 use crate::index::Index;
 use crate::sweep::{SweepCurve, curves};
 
-const BINDS: std::ops::RangeInclusive<f64> = 0.8..=1.1;
+/// Late acknowledgements below; above, what Linux offers more than half of a buffer where segments take less of it.
+const BINDS: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 /// Datagrams that may be lost where nothing is said to be.
 const LOST: f64 = 1e-3;
 
