@@ -6,6 +6,7 @@
 //! Checked: the tests of each module.
 #![forbid(unsafe_code)]
 
+pub mod diagnosis;
 mod finding;
 mod fit;
 mod format;
@@ -13,6 +14,7 @@ mod index;
 pub mod matrix;
 mod page;
 mod queueing;
+mod sweep;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -23,5 +25,6 @@ pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
-pub use table::{findings_text, queueing_table, rows_table, summary_table};
+pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
+pub use table::{findings_text, queueing_table, rows_table, summary_table, sweep_table};
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -12,11 +12,14 @@ use sonde_channel::{Knobs, Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
+use sonde_probe::host::{self, Setting};
 use sonde_probe::{Probe, Terms};
 use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
+/// The knob of send and receive buffer together.
+pub const BUFFER: &str = "buffer";
 const MILLI_NS: u64 = 1_000_000;
 /// What a launch costs beside measuring: two processes, a port, the reports.
 const LAUNCH_NS: u64 = 15 * MILLI_NS;
@@ -62,6 +65,8 @@ pub struct Block {
     pub wait: Wait,
     /// What else is set, by name.
     pub knobs: BTreeMap<String, String>,
+    /// What is set of both hosts meanwhile.
+    pub host: Vec<Setting>,
     /// Background traffic meanwhile.
     pub load: Option<Load>,
     /// Launches that the plan wants.
@@ -125,7 +130,8 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
                     let mut terms = terms(plan, probe, *path, wait, sizes.clone());
                     terms.method = method;
-                    terms.knobs = Knobs::parse(&knobs).map_err(Failure::usage)?;
+                    let (host, channel) = apart(&knobs)?;
+                    terms.knobs = Knobs::parse(&channel).map_err(Failure::usage)?;
                     terms
                         .check()
                         .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
@@ -138,6 +144,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         method,
                         wait,
                         knobs,
+                        host,
                         load,
                         launches: probe.launches.unwrap_or(plan.repeat.launches),
                         terms,
@@ -156,6 +163,31 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
         ));
     }
     Ok(all)
+}
+
+/// Settings of hosts, and the knobs that are the channel's.
+pub fn apart(
+    knobs: &BTreeMap<String, String>,
+) -> Result<(Vec<Setting>, BTreeMap<String, String>), Failure> {
+    let (mut hosts, mut channel) = (Vec::new(), BTreeMap::new());
+    for (name, value) in knobs {
+        match host::knob(name, value) {
+            Some(settings) => hosts.extend(settings.map_err(Failure::usage)?),
+            // Both ends' socket buffers, as the tests of old had it.
+            None if name == BUFFER => {
+                for end in ["sndbuf", "rcvbuf"] {
+                    if knobs.contains_key(end) {
+                        return Err(Failure::usage(format!(
+                            "`{BUFFER}` sets {end} too: write one of them"
+                        )));
+                    }
+                    channel.insert(end.into(), value.clone());
+                }
+            }
+            None => drop(channel.insert(name.clone(), value.clone())),
+        }
+    }
+    Ok((hosts, channel))
 }
 
 fn terms(
@@ -195,7 +227,7 @@ fn terms(
     terms
 }
 
-fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
+pub fn cells(site: &Site, block: &Block) -> Result<Vec<CellRecord>, Failure> {
     let cell = |size_bytes: &u64| {
         let factors = Factors {
             probe: block.kind.name().into(),

@@ -347,6 +347,17 @@ pub enum Effort {
     Thorough,
 }
 
+impl Plan {
+    /// Whether streams are compared over buffers or settings.
+    pub fn is_sweep(&self) -> bool {
+        let varies = |probe: &ProbePlan| {
+            probe.mode() == Some(Mode::Stream)
+                && (probe.size.len() > 1 || probe.settings().len() > 1)
+        };
+        self.probes.iter().any(varies)
+    }
+}
+
 impl ProbePlan {
     fn new(kind: ProbeKind, path: &[Path], size: &[&str]) -> Self {
         Self {
@@ -660,7 +671,7 @@ impl Plan {
                 }
             }
             for knobs in probe.settings() {
-                Knobs::parse(&knobs).map_err(Failure::usage)?;
+                Knobs::parse(&crate::layout::apart(&knobs)?.1).map_err(Failure::usage)?;
             }
         }
         self.check_loads()?;
