@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sonde_units::Bytes;
+use sonde_units::{BitRate, Bytes};
 
 /// What is set of a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Knobs {
     pub recv_buffer_bytes: Option<usize>,
     /// `congestion`: TCP's congestion control; null is the host's.
     pub congestion: Option<String>,
+    /// `rate`: bits of users a second at which a stream of datagrams is sent; null sends as fast as it goes.
+    #[serde(default)]
+    pub rate_bps: Option<u64>,
     /// `streams`: connections that carry a stream at the same time, 1 to 128.
     pub streams: u32,
     /// `busy-poll`: how long a receive that would sleep looks at the device's queue, microseconds; null is the host's.
@@ -44,6 +47,7 @@ impl Default for Knobs {
             send_buffer_bytes: None,
             recv_buffer_bytes: None,
             congestion: None,
+            rate_bps: None,
             streams: 1,
             busy_poll_us: None,
             chunk_bytes: None,
@@ -77,6 +81,7 @@ impl Knobs {
         ("sndbuf", "send buffer, as 64KiB"),
         ("rcvbuf", "receive buffer, as 64KiB"),
         ("congestion", "congestion control, as cubic"),
+        ("rate", "a stream of datagrams' constant rate, as 50Mbit"),
         ("streams", "connections at once, 1 to 128"),
         ("busy-poll", "us that a receive polls the device, as 50"),
         ("chunk", "bytes of a receiver's call, as 256KiB"),
@@ -110,6 +115,7 @@ impl Knobs {
             "sndbuf" => self.send_buffer_bytes = Some(buffer(value)?),
             "rcvbuf" => self.recv_buffer_bytes = Some(buffer(value)?),
             "congestion" => self.congestion = Some(value.into()),
+            "rate" => self.rate_bps = Some(rate(value)?),
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
             "busy-poll" => self.busy_poll_us = Some(within(value, 0, BUSY_POLL_US_MAX)?),
             "chunk" => self.chunk_bytes = Some(buffer(value)?),
@@ -148,6 +154,12 @@ fn yes(value: &str) -> Result<bool, String> {
     }
 }
 
+fn rate(value: &str) -> Result<u64, String> {
+    let rate = value.parse::<BitRate>().ok().map(BitRate::bps);
+    rate.filter(|bps| (1_000..=1_000_000_000_000).contains(bps))
+        .ok_or_else(|| "write a rate from 1kbit to 1000Gbit, as 50Mbit".into())
+}
+
 fn within(value: &str, low: u32, high: u32) -> Result<u32, String> {
     value
         .parse()
@@ -178,6 +190,7 @@ mod tests {
             ("chunk", "1MiB"),
             ("connected", "no"),
             ("nodelay", "no"),
+            ("rate", "50Mbit"),
         ])
         .unwrap();
         assert_eq!(
@@ -186,6 +199,7 @@ mod tests {
         );
         assert!(!knobs.connected && !knobs.nodelay);
         assert_eq!(knobs.send_buffer_bytes, Some(65_536));
+        assert_eq!(knobs.rate_bps, Some(50_000_000));
         assert_eq!(
             (knobs.streams, knobs.congestion.as_deref()),
             (4, Some("reno"))
@@ -200,6 +214,7 @@ mod tests {
             ("busy-poll", "1000001", "from 0 to 1000000"),
             ("chunk", "0", "1 to 1073741824"),
             ("connected", "true", "yes or no"),
+            ("rate", "50", "as 50Mbit"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
             ("align", "64", "from 0 to 63"),
         ] {

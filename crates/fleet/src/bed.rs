@@ -98,6 +98,11 @@ pub(crate) trait Bed {
         true
     }
 
+    /// Whether all hosts are one machine with one set of settings.
+    fn one_machine(&self) -> bool {
+        false
+    }
+
     /// What to do where a host is lost, if that is known better here than by who noticed.
     fn remedy_of_loss(&self) -> Option<&'static str> {
         None

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Attachment, Config, Info};
+use sonde_probe::host::{Change, Setting, Settings};
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
 use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 
@@ -367,6 +368,114 @@ impl Fleet {
         }
     }
 
+    /// Changes settings of a host, or only looks at them; those of interface and route are of its way to `peer`. They hold
+    /// until they are put back, or the agent ends. Hosts that are one machine have one set of settings: only the first of
+    /// them is changed, and the others answer with nothing.
+    ///
+    /// # Errors
+    /// The host refuses: nothing is changed then. Or it is lost.
+    pub fn change(
+        &mut self,
+        host: usize,
+        peer: usize,
+        set: &[Setting],
+        look: bool,
+    ) -> Result<Vec<Change>> {
+        if host > 0 && self.bed.one_machine() {
+            return Ok(Vec::new());
+        }
+        let peer = self.address_of(peer);
+        let set = set.to_vec();
+        self.settings(
+            host,
+            "change its settings",
+            &Request::Settings(Settings { peer, set, look }),
+        )
+    }
+
+    /// Puts back what [`change`](Self::change) changed last of a host.
+    ///
+    /// # Errors
+    /// It cannot be put back, or the host is lost.
+    pub fn put_back(&mut self, host: usize) -> Result<()> {
+        if host > 0 && self.bed.one_machine() {
+            return Ok(());
+        }
+        self.settings(host, "put its settings back", &Request::PutBack {})
+            .map(drop)
+    }
+
+    /// Leaves the settings of a host as they are when its agent ends.
+    ///
+    /// # Errors
+    /// The host is lost.
+    pub fn keep(&mut self, host: usize) -> Result<()> {
+        self.settings(host, "keep its settings", &Request::Keep {})
+            .map(drop)
+    }
+
+    fn settings(
+        &mut self,
+        host: usize,
+        attempt: &'static str,
+        request: &Request,
+    ) -> Result<Vec<Change>> {
+        let placement = self.bed.first_placement();
+        self.ensure(host, placement)?;
+        let name = self.hosts[host].name.clone();
+        let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
+            unreachable!("it was made sure of");
+        };
+        let link = agent.link();
+        let answer = link
+            .send(request)
+            .and_then(|()| link.answer(attempt, FACTS_PATIENCE));
+        match answer {
+            Ok(Answer::Settings { changes }) => Ok(changes),
+            Ok(other) => Err(FleetError::at(
+                &name,
+                attempt,
+                format!("it answered out of turn: {other:?}"),
+                "give all hosts the same version of sonde",
+            )),
+            Err(error) => {
+                let failure = FleetError::at(&name, attempt, &error, error.remedy());
+                Err(if error.lost() && !self.bed.restarts() {
+                    self.lose(host, failure)
+                } else {
+                    failure
+                })
+            }
+        }
+    }
+
+    /// Has every host say how fast its kernel copies `bytes` from one program to another; kept among its facts' settings, as
+    /// `copy_bps`. A host that cannot says so in the notes.
+    pub fn copies(&mut self, bytes: u32) {
+        let placement = self.bed.first_placement();
+        for host in 0..self.hosts.len() {
+            let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
+                continue;
+            };
+            let link = agent.link();
+            let answer = link
+                .send(&Request::Copy { bytes })
+                .and_then(|()| link.answer("its copies", FACTS_PATIENCE));
+            match answer {
+                Ok(Answer::Copy { bps }) => {
+                    let settings = &mut self.hosts[host].facts.settings;
+                    settings.insert("copy_bps".into(), bps.to_string());
+                }
+                Ok(other) => self
+                    .notes
+                    .push(format!("{}: no copies: {other:?}", self.hosts[host].name)),
+                Err(error) => self
+                    .notes
+                    .push(format!("{}: no copies: {error}", self.hosts[host].name)),
+            }
+        }
+    }
+
     /// Ends all agents, and the lab; what did not end by itself and well, of hosts that are not lost.
     ///
     /// # Errors
@@ -515,7 +624,7 @@ impl Fleet {
         let count = self.hosts.len();
         let next = (1..count).map(|step| (host + step) % count);
         let peer = next.into_iter().find(|other| self.alive(*other));
-        let peer = self.bed.address(peer.unwrap_or(host));
+        let peer = self.address_of(peer.unwrap_or(host));
         let facts = self.facts(host, placement, peer);
         self.hosts[host].facts = facts.map_err(|error| {
             let name = self.hosts[host].name.clone();

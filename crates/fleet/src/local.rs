@@ -108,4 +108,8 @@ impl Bed for Local {
     fn has_interfaces(&self) -> bool {
         false
     }
+
+    fn one_machine(&self) -> bool {
+        true
+    }
 }

@@ -22,6 +22,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
+use crate::host::Changes;
 use crate::{
     Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
     load, pattern, rate, serve, startup, stream, trips,
@@ -31,6 +32,9 @@ use crate::{
 pub const WORKER: &str = "--sonde-worker";
 /// The agent waits for something to happen in pieces of this.
 const LONG: Duration = Duration::from_secs(3_600);
+/// For how long copies are made, and the largest of them.
+const COPY_SPAN: Duration = Duration::from_millis(50);
+const COPY_BYTES_MAX: u32 = 4 << 20;
 /// What a worker may write before its marker.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 
@@ -69,6 +73,8 @@ pub fn run_with(
     let mut from = unbuffered(from)?;
     greet(&mut to)?;
     let mut said_meanwhile = None;
+    // Puts everything back at the end, whichever it is.
+    let mut changes = Changes::default();
     loop {
         let body = match said_meanwhile.take() {
             Some(body) => body,
@@ -85,6 +91,15 @@ pub fn run_with(
             Ok(Request::Facts { peer }) => Ok(describe(peer)),
             Ok(Request::Interfaces {}) => interfaces::here().map(Answer::Interfaces),
             Ok(Request::Go(_)) => Err(Error::Abandoned),
+            Ok(Request::Settings(asked)) => changes
+                .make(&asked)
+                .map(|changes| Answer::Settings { changes }),
+            Ok(Request::PutBack {}) => changes.put_back().map(|()| no_changes()),
+            Ok(Request::Copy { bytes }) => copy(bytes),
+            Ok(Request::Keep {}) => {
+                changes.keep();
+                Ok(no_changes())
+            }
             Ok(Request::Serve(_) | Request::Measure(_) | Request::Load(_) | Request::Join(_)) => {
                 match delegate(&body, &mut from, &mut to, &mut worker) {
                     Ok(After::Answered(said)) => {
@@ -152,6 +167,22 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
 
 fn describe(peer: Option<IpAddr>) -> Answer {
     Answer::Facts(facts::here(peer))
+}
+
+fn copy(bytes: u32) -> Result<Answer> {
+    let bytes = bytes.clamp(1, COPY_BYTES_MAX) as usize;
+    let bps = sonde_sys::host::copy_bps(bytes, COPY_SPAN);
+    bps.map(|bps| Answer::Copy { bps })
+        .ok_or_else(|| Error::Setting {
+            what: format!("the kernel copies no {bytes} bytes through a pair of UNIX sockets"),
+            remedy: "look at the limits of this host's memory and sockets".into(),
+        })
+}
+
+fn no_changes() -> Answer {
+    Answer::Settings {
+        changes: Vec::new(),
+    }
 }
 
 fn failed(error: &Error) -> Answer {

@@ -28,6 +28,14 @@ pub enum Error {
         /// What to ask for instead.
         remedy: &'static str,
     },
+    /// A setting of the host that cannot be changed so.
+    #[error("{what}")]
+    Setting {
+        /// What was refused, with the value.
+        what: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// The serving side refused this peer.
     #[error("{peer} refused the conversation: {reason}")]
     Refused {
@@ -175,7 +183,7 @@ impl Error {
                 "give both hosts the same version of sonde, and its agents a clean stdio"
             }
             Self::Terms { remedy, .. } => remedy,
-            Self::Agent { remedy, .. } => remedy,
+            Self::Agent { remedy, .. } | Self::Setting { remedy, .. } => remedy,
             Self::Refused { .. } => {
                 "let one orchestrator give both agents the same token and terms"
             }

@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use sonde_record::HostFacts;
-use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::netlink::{Link, Netlink};
 use sonde_sys::{host, sysctl};
 
 /// Settings that decide how TCP and UDP fare, below `net/`.
-const SETTINGS: [&str; 18] = [
+const SETTINGS: [&str; 21] = [
     "core/default_qdisc",
     "core/rmem_default",
     "core/rmem_max",
@@ -22,8 +21,11 @@ const SETTINGS: [&str; 18] = [
     "core/busy_poll",
     "core/busy_read",
     "ipv4/tcp_autocorking",
+    "ipv4/tcp_available_congestion_control",
     "ipv4/tcp_congestion_control",
     "ipv4/tcp_ecn",
+    "ipv4/tcp_moderate_rcvbuf",
+    "ipv4/tcp_mtu_probing",
     "ipv4/tcp_no_metrics_save",
     "ipv4/tcp_rmem",
     "ipv4/tcp_sack",
@@ -34,18 +36,11 @@ const SETTINGS: [&str; 18] = [
     "ipv4/udp_mem",
 ];
 
-/// Offloads of the interface, as ethtool calls them.
-const OFFLOADS: [(&str, Offload); 4] = [
-    ("tx", Offload::TxChecksum),
-    ("tso", Offload::Tso),
-    ("gso", Offload::Gso),
-    ("gro", Offload::Gro),
-];
-
 /// This host, as seen on its way to `peer`.
 pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
     let (hostname, kernel) = host::names();
     let link = peer.and_then(towards);
+    let settings = settings(link.as_ref().map(|link| link.name.as_str()), peer);
     let worth = host::clock_worth();
     HostFacts {
         hostname,
@@ -58,9 +53,9 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         clock_resolution_ns: Some(worth.resolution_ns),
         mtu_bytes: link.as_ref().map(|link| link.mtu_bytes.into()),
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
-        settings: settings(link.as_ref().map(|link| link.name.as_str())),
         interface: link.map(|link| link.name),
         absent: absent(),
+        settings,
     }
 }
 
@@ -77,7 +72,7 @@ fn absent() -> BTreeMap<String, String> {
     packet.into_iter().chain(xdp).collect()
 }
 
-fn settings(interface: Option<&str>) -> BTreeMap<String, String> {
+fn settings(interface: Option<&str>, peer: Option<IpAddr>) -> BTreeMap<String, String> {
     let read = |name: &&str| {
         let value = sysctl::read(&format!("net/{name}")).ok()?;
         Some((name.replace('/', "."), value))
@@ -90,12 +85,7 @@ fn settings(interface: Option<&str>) -> BTreeMap<String, String> {
     if let Some(node) = node {
         all.insert("interface.numa_node".into(), node.trim().into());
     }
-    for (name, offload) in OFFLOADS {
-        if let Some(Ok(on)) = interface.map(|interface| ethtool::is_on(interface, offload)) {
-            let state = if on { "on" } else { "off" };
-            all.insert(format!("offload.{name}"), state.into());
-        }
-    }
+    all.extend(peer.map(crate::host::facts).into_iter().flatten());
     all
 }
 

@@ -18,6 +18,7 @@ mod conversation;
 mod error;
 mod facts;
 pub mod frame;
+pub mod host;
 mod interfaces;
 mod link;
 pub mod load;

@@ -38,7 +38,7 @@ pub(crate) enum Port {
     Tcp {
         acceptor: Acceptor,
         /// Where a circuit is to be set up: the same number, for datagrams.
-        datagrams: Option<UdpPort>,
+        datagrams: Option<Box<UdpPort>>,
     },
     Udp(UdpPort),
     Unix(UnixPort),
@@ -82,7 +82,7 @@ fn open_pair(serve: &Serve) -> Result<Port> {
             Ok(port) => {
                 return Ok(Port::Tcp {
                     acceptor,
-                    datagrams: Some(port),
+                    datagrams: Some(Box::new(port)),
                 });
             }
             // Another program has the number for datagrams.
@@ -231,7 +231,7 @@ impl<'a> Door<'a> {
 
 fn stream<L: Listener>(
     mut acceptor: L,
-    mut datagrams: Option<UdpPort>,
+    mut datagrams: Option<Box<UdpPort>>,
     serve: &Serve,
     stop: BorrowedFd<'_>,
 ) -> Result<Served> {

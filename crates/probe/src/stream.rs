@@ -13,7 +13,7 @@ use sonde_channel::{
     ByteStream, Channel, Datagram, Outlet, Path, Shm, Tcp, Udp, Unix, Volley, payload,
 };
 use sonde_record::Interference;
-use sonde_sys::clock::monotonic_ns;
+use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::cpu::thread_cpu_ns;
 use sonde_sys::socket::TcpInfo;
 
@@ -24,6 +24,10 @@ use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
 use crate::{Error, Result, Terms, packet};
 
+/// How long before a datagram is due the clock is watched instead of slept by.
+const WATCH_NS: u64 = 60_000;
+/// What a sender at a constant rate makes up for.
+const LATE_NS: u64 = 2_000_000;
 /// How long the stream goes on when the receiver says nothing: it stood still, or its word was lost.
 pub(crate) const DEAF_NS: u64 = 2_000_000_000;
 /// While this many sends take less than this, the clock is read after the last of them only: it is a hundredth of a short
@@ -75,6 +79,39 @@ impl Pipe for Udp {
         };
         let said = admission::control::<Reply>(&buffer[..size.min(256)]);
         Ok(matches!(said, Some(Ok(Reply::Rated {}))))
+    }
+}
+
+/// A constant rate: the k-th byte is due at its own time after the first. It sleeps until shortly before and watches the clock
+/// from there; what the network held up for longer than [`LATE_NS`] is not made up for, so that no burst follows.
+struct Pace {
+    begin_ns: u64,
+    rate_bps: Option<u64>,
+}
+
+impl Pace {
+    fn new(now_ns: u64, terms: &Terms) -> Self {
+        Self {
+            begin_ns: now_ns,
+            rate_bps: terms.knobs.rate_bps,
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self, bytes: u64) {
+        let Some(rate) = self.rate_bps else { return };
+        let due_ns = self.begin_ns + (u128::from(bytes) * 8_000_000_000 / u128::from(rate)) as u64;
+        let now_ns = monotonic_ns();
+        if now_ns > due_ns + LATE_NS {
+            self.begin_ns += now_ns - due_ns;
+            return;
+        }
+        if due_ns > now_ns + WATCH_NS {
+            sleep_until_ns(due_ns - WATCH_NS);
+        }
+        while monotonic_ns() < due_ns {
+            std::hint::spin_loop();
+        }
     }
 }
 
@@ -295,7 +332,9 @@ impl Stream<'_> {
     ) -> Result<Sent> {
         let mut schedule = Schedule::new(monotonic_ns(), self.terms);
         let mut messages = 0u64;
+        let mut pace = Pace::new(monotonic_ns(), self.terms);
         loop {
+            pace.wait(messages * self.size as u64);
             messages += send(channel, messages)?;
             let bytes = messages * self.size as u64;
             if !schedule.on_sent(bytes, channel, self.interference)? {

@@ -15,6 +15,7 @@ use sonde_channel::Options;
 use sonde_record::{HostFacts, Interference, Measurement};
 
 use crate::Terms;
+use crate::host::{Change, Settings};
 use crate::interfaces::Interfaces;
 use crate::load::{Load, LoadCounts, Steer};
 use crate::meter::{Slots, Window};
@@ -88,6 +89,17 @@ pub enum Request {
     Load(Load),
     /// Steer the load that runs.
     Steer(Steer),
+    /// Change settings of the host, or look at them.
+    Settings(Settings),
+    /// Put back the settings that were changed last.
+    PutBack {},
+    /// Say how fast the kernel copies.
+    Copy {
+        /// Bytes of each copy.
+        bytes: u32,
+    },
+    /// Leave all changed settings as they are.
+    Keep {},
 }
 
 /// From an agent to the orchestrator.
@@ -123,6 +135,16 @@ pub enum Answer {
     Loading(LoadCounts),
     /// What the load did; it is over.
     Loaded(LoadCounts),
+    /// How fast the kernel copies.
+    Copy {
+        /// Bits a second from one buffer to another, through a pair of sockets.
+        bps: u64,
+    },
+    /// Settings before and after; of what was put back or kept, none.
+    Settings {
+        /// One for each.
+        changes: Vec<Change>,
+    },
     /// There is no result.
     Failed {
         /// What went wrong, with values.
@@ -145,6 +167,8 @@ impl Answer {
             Self::Clock { .. } => "its clock",
             Self::Interfaces(_) => "its interfaces",
             Self::Loading(_) | Self::Loaded(_) => "counts of a load",
+            Self::Settings { .. } => "its settings",
+            Self::Copy { .. } => "its copies",
             Self::Failed { .. } => "a failure",
         }
     }

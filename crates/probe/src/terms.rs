@@ -170,6 +170,13 @@ impl Terms {
                 "ask for latency, or for the start-up of tcp or udp",
             );
         }
+        let paced = self.path == Path::Udp && self.probe == Probe::Stream;
+        if self.knobs.rate_bps.is_some() && !paced {
+            return refuse(
+                "only a stream of datagrams is sent at a constant rate".into(),
+                "leave `rate` out, or measure the throughput by udp",
+            );
+        }
         if !self.path.methods().contains(&self.method) {
             return refuse(
                 format!("{} has no method {}", self.path, self.method),
@@ -590,6 +597,9 @@ mod tests {
         let mut bad = usual(Probe::Stream, Path::Unix);
         bad.knobs.streams = 2;
         refused(bad, "within one machine");
+        let mut bad = usual(Probe::Stream, Path::Tcp);
+        bad.knobs.rate_bps = Some(1_000_000);
+        refused(bad, "at a constant rate");
         let mut bad = usual(Probe::Startup, Path::Tcp);
         (bad.parts, bad.patience_ns) = (true, bad.idle_ns);
         refused(bad, "outlasts the patience");

@@ -18,6 +18,7 @@ mod noise;
 mod pairs;
 mod place;
 mod precision;
+mod sweep;
 mod window;
 
 use schemars::JsonSchema;
@@ -130,6 +131,8 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(ceiling::near(index));
     all.extend(load::queueing(index));
     all.extend(anatomy::past_ip(index));
+    all.extend(sweep::all(index));
+    all.extend(crate::diagnosis::apart(&index.run.hosts));
     let mut rules: Vec<String> = Vec::new();
     for finding in &all {
         if !rules.contains(&finding.rule) {

@@ -8,6 +8,7 @@
 
 mod anatomy;
 mod compare;
+pub mod diagnosis;
 mod finding;
 mod fit;
 mod format;
@@ -15,6 +16,7 @@ mod index;
 pub mod matrix;
 mod page;
 mod queueing;
+mod sweep;
 mod table;
 #[cfg(test)]
 mod testing;
@@ -27,5 +29,8 @@ pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
-pub use table::{anatomy_table, findings_text, queueing_table, rows_table, summary_table};
+pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
+pub use table::{
+    anatomy_table, findings_text, queueing_table, rows_table, summary_table, sweep_table,
+};
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

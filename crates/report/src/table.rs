@@ -6,6 +6,7 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
@@ -17,6 +18,7 @@ use crate::fit::{HalfSize, half_size};
 use crate::format::{bytes, percent, plain, significant};
 use crate::index::{Index, LATENCY, Line, START, p50, step};
 use crate::queueing::QueueingRow;
+use crate::sweep::SweepCurve;
 use crate::view::View;
 
 const DASH: &str = "-";
@@ -318,6 +320,99 @@ const ANATOMY: [&str; 12] = [
     "receive\nµs",
     "rest\nµs",
 ];
+
+/// The sweep of a run: the rate against the program's buffer for each combination of settings, then the receiver's CPU time
+/// a byte; none where only one buffer and setting was measured.
+pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
+    let curves = crate::sweep::sweep(run);
+    let first = curves.first()?;
+    let sizes: BTreeSet<u64> = curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().map(|point| point.size_bytes))
+        .collect();
+    let keys = |curve: &SweepCurve| {
+        vec![
+            plain(&curve.network),
+            plain(&curve.path),
+            plain(&curve.setting()),
+        ]
+    };
+    let mega = |bps: f64| significant(bps / 1e6, 4);
+    let at = |curve: &SweepCurve, size: u64| {
+        curve
+            .points
+            .iter()
+            .find(|point| point.size_bytes == size)
+            .cloned()
+    };
+    let line = |curve: &SweepCurve| {
+        let mut line = keys(curve);
+        line.push(mega(curve.plateau_bps.0));
+        line.push(bytes(curve.knee_bytes));
+        line.push(match (curve.knee_low, curve.knee_high) {
+            (Some(low), Some(high)) => format!("{} – {}", bytes(low), bytes(high)),
+            _ => DASH.into(),
+        });
+        line.push(curve.bound_bps.map_or(DASH.into(), |bps| mega(bps.0)));
+        let rates = sizes
+            .iter()
+            .map(|size| at(curve, *size).map_or(DASH.into(), |point| mega(point.bps.0)));
+        line.extend(rates);
+        line
+    };
+    let cpu = |curve: &SweepCurve| {
+        let mut line = keys(curve);
+        let times = sizes.iter().map(|size| {
+            let point = at(curve, *size);
+            let part =
+                |time: Option<Number>| time.map_or(DASH.into(), |time| significant(time.0, 2));
+            point.map_or(DASH.into(), |point| {
+                format!("{} / {}", part(point.cpu_src), part(point.cpu_dst))
+            })
+        });
+        line.extend(times);
+        line
+    };
+    let heads = |more: &[&str]| {
+        let mut heads: Vec<String> = ["network", "path", "setting"]
+            .iter()
+            .chain(more)
+            .map(|head| (*head).into())
+            .collect();
+        heads.extend(sizes.iter().map(|size| bytes(*size)));
+        heads
+    };
+    let sheet = |heads: Vec<String>, lines: Vec<Vec<String>>, first| {
+        let mut sheet = Sheet {
+            heads,
+            lines,
+            keys: 3,
+            first,
+            words: 3,
+        };
+        sheet.first = sheet.first.min(sheet.heads.len() - sheet.keys);
+        sheet.text(width)
+    };
+    let rates = sheet(
+        heads(&["plateau", "knee", "95 % interval", "window/RTT"]),
+        curves.iter().map(line).collect(),
+        4,
+    );
+    let times = sheet(heads(&[]), curves.iter().map(cpu).collect(), usize::MAX);
+    let legend = format!(
+        "Mb/s by bytes of each call; the knee is the smallest call that reaches {} of the plateau. Below: CPU time of sender / \
+         receiver, ns a byte.",
+        crate::share(crate::PLATEAU)
+    );
+    let wait = first
+        .wait
+        .as_deref()
+        .map_or(String::new(), |wait| format!(", wait {wait}"));
+    Some(format!(
+        "sweep{wait}\n{rates}\n\n{}\n\n{times}",
+        wrapped(&legend, width, "")
+    ))
+}
 
 /// What load adds to latency, a line a cell; `None` where nothing was measured both loaded and idle.
 pub fn queueing_table(run: &Run, width: usize) -> Option<String> {

@@ -111,6 +111,7 @@ pub(crate) struct Runs {
     profile: String,
     load: Option<String>,
     settings: BTreeMap<String, String>,
+    knobs: BTreeMap<String, String>,
     verdict: Option<Verdict>,
     disturbance: Interference,
     spread: f64,
@@ -169,6 +170,7 @@ impl Runs {
             profile: "modern".into(),
             load: None,
             settings: BTreeMap::new(),
+            knobs: BTreeMap::new(),
             verdict: None,
             disturbance: Interference::default(),
             spread: 0.0,
@@ -202,6 +204,12 @@ impl Runs {
 
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.into(), value.into());
+        self
+    }
+
+    /// A knob of what is measured from here on.
+    pub fn knob(mut self, name: &str, value: &str) -> Self {
+        self.knobs.insert(name.into(), value.into());
         self
     }
 
@@ -289,6 +297,10 @@ impl Runs {
         self.measured(&Of::rate("stream", network, path, 65_536), &[bps])
     }
 
+    pub fn stream_of(self, network: &str, path: &str, size: u64, bps: u64) -> Self {
+        self.measured(&Of::rate("stream", network, path, size), &[bps])
+    }
+
     pub fn message(self, network: &str, path: &str, size: u64, bps: u64) -> Self {
         self.measured(&Of::rate("message", network, path, size), &[bps; 20])
     }
@@ -372,7 +384,7 @@ impl Runs {
             layer: Layer::Transport,
             path: of.path.into(),
             method: Some("plain".into()),
-            knobs: BTreeMap::new(),
+            knobs: self.knobs.clone(),
             wait: Some(self.wait.clone()),
             network: of.network.into(),
             testbed: Testbed::Lab,

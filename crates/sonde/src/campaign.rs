@@ -19,9 +19,10 @@ use rand_pcg::Pcg64Mcg;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched};
 use sonde_lab::Profile;
+use sonde_probe::host::Change;
 use sonde_record::{
-    EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity, Run, RunState,
-    Store, StoreError,
+    CellRecord, EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity,
+    Run, RunState, Store, StoreError,
 };
 use sonde_stats::precision;
 use sonde_units::Span;
@@ -59,6 +60,8 @@ pub struct Campaign<'a> {
     done: BTreeSet<(String, u64)>,
     /// Launches at each site, for its reference.
     made: BTreeMap<usize, u64>,
+    /// Blocks that cannot be measured here.
+    skipped: BTreeSet<usize>,
     /// What the model has for loaded cells.
     models: BTreeMap<String, Vec<(String, String)>>,
     bar: ProgressBar,
@@ -120,6 +123,7 @@ impl<'a> Campaign<'a> {
             random,
             done,
             made: BTreeMap::new(),
+            skipped: BTreeSet::new(),
             models: BTreeMap::new(),
             bar: ProgressBar::hidden(),
             began: Instant::now(),
@@ -161,6 +165,7 @@ impl<'a> Campaign<'a> {
         for index in 0..self.repeat.max.max(self.most_launches()) {
             let mut round: Vec<usize> = (0..self.blocks.len())
                 .filter(|number| !self.blocks[*number].reference)
+                .filter(|number| !self.skipped.contains(number))
                 .filter(|number| self.due(&self.blocks[*number], index))
                 .collect();
             shuffle(&mut round, &mut self.random);
@@ -335,32 +340,61 @@ impl<'a> Campaign<'a> {
         let began_unix_ns = unix_ns();
         let began = Instant::now();
         let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
+        let (mut changes, mut back) = (None, Vec::new());
         let launched = match lost {
             Some(host) => Err(format!(
                 "{} was lost: {}",
                 name(host),
                 fleet.loss(host).unwrap_or("it is gone")
             )),
-            None => fleet
-                .converse(&Ask {
-                    terms: block.terms.clone(),
-                    src,
-                    dst,
-                    one_way_ns: bed.one_way_ns,
-                    load: block.load.clone(),
-                })
-                .map_err(|error| error.to_string()),
+            None => match set_hosts(&mut fleet, &block, [src, dst]) {
+                Err(unset) if !unset.lost => {
+                    drop(fleet);
+                    return self.skip(number, &unset.to_string());
+                }
+                Err(lost) => Err(lost.to_string()),
+                Ok(set) => {
+                    changes = Some(set);
+                    Ok(())
+                }
+            }
+            .and_then(|()| {
+                fleet
+                    .converse(&Ask {
+                        terms: block.terms.clone(),
+                        src,
+                        dst,
+                        one_way_ns: bed.one_way_ns,
+                        load: block.load.clone(),
+                    })
+                    .map_err(|error| error.to_string())
+            }),
         };
+        if changes.is_some() && !block.host.is_empty() {
+            for host in [src, dst] {
+                if let Err(error) = fleet.put_back(host) {
+                    back.push(error.to_string());
+                }
+            }
+        }
         drop(fleet);
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut made = records(&block, index, &launched);
         for record in &mut made {
             record.settings.extend(load_settings(&launched));
+            record
+                .settings
+                .extend(host_settings(changes.as_deref().unwrap_or_default()));
             record.settings.extend(self.model_of(&block, &record.cell));
             (record.src, record.dst) = (src_name.clone(), dst_name.clone());
             (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }
         self.keep(made)?;
+        for text in back {
+            let text = format!("a setting was not put back: {text}");
+            self.event("not_put_back", &text)?;
+            self.bar.suspend(|| eprintln!("sonde: {text}"));
+        }
         if self.streams {
             for row in events::rows(&self.run, &block.cells) {
                 let row = Box::new(row);
@@ -379,6 +413,20 @@ impl<'a> Campaign<'a> {
             self.bar.suspend(|| eprintln!("sonde: {text}"));
         }
         self.bar.inc(block.estimate_ns);
+        Ok(())
+    }
+
+    /// The cells of a block are not measured, for want of what `reason` says.
+    fn skip(&mut self, number: usize, reason: &str) -> Result<(), StoreError> {
+        let block = &self.blocks[number];
+        let of = |cell: &&mut CellRecord| block.cells.iter().any(|one| one.id == cell.id);
+        for cell in self.run.cells.iter_mut().filter(of) {
+            cell.skipped = Some(reason.to_owned());
+            self.store.cell(&self.run.head.id, cell)?;
+        }
+        self.skipped.insert(number);
+        let text = format!("{} is left out: {reason}", named(block));
+        self.bar.suspend(|| eprintln!("sonde: {text}"));
         Ok(())
     }
 
@@ -498,6 +546,60 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
     };
     let wanted = block.cells.iter().filter(|cell| cell.skipped.is_none());
     wanted.map(record).collect()
+}
+
+/// A block in words: `throughput by tcp with mtu=9000`.
+fn named(block: &Block) -> String {
+    let knobs: Vec<String> = block
+        .knobs
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    format!(
+        "{} by {} with {}",
+        block.kind.name(),
+        block.path,
+        knobs.join(", ")
+    )
+}
+
+/// Sets what a block wants of both hosts, or of none; what became of it, with the side in front.
+fn set_hosts(
+    fleet: &mut Fleet,
+    block: &Block,
+    hosts: [usize; 2],
+) -> sonde_fleet::Result<Vec<(&'static str, Change)>> {
+    let mut all = Vec::new();
+    if block.host.is_empty() {
+        return Ok(all);
+    }
+    let [src, dst] = hosts;
+    let set = fleet.change(src, dst, &block.host, false)?;
+    all.extend(set.into_iter().map(|change| ("src", change)));
+    match fleet.change(dst, src, &block.host, false) {
+        Ok(set) => all.extend(set.into_iter().map(|change| ("dst", change))),
+        Err(error) => {
+            fleet.put_back(src)?;
+            return Err(error);
+        }
+    }
+    Ok(all)
+}
+
+/// What was granted, asked for and there before, of every setting of a host.
+fn host_settings(changes: &[(&'static str, Change)]) -> Vec<(String, String)> {
+    let text = |(side, change): &(&str, Change)| {
+        let Change {
+            name,
+            before,
+            asked,
+            after,
+            ..
+        } = change;
+        let value = format!("{after} (asked for {asked}, was {before})");
+        (format!("{side}_host.{name}"), value)
+    };
+    changes.iter().map(text).collect()
 }
 
 /// The load that was reached, and what the switch took of a CPU for it and all else.

@@ -12,11 +12,14 @@ use sonde_channel::{Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
+use sonde_probe::host::{self, Setting};
 use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
 use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
+/// The knob of send and receive buffer together.
+pub const BUFFER: &str = "buffer";
 const MILLI_NS: u64 = 1_000_000;
 /// What a launch costs beside measuring: two processes, a port, the reports.
 const LAUNCH_NS: u64 = 15 * MILLI_NS;
@@ -62,6 +65,8 @@ pub struct Block {
     pub wait: Wait,
     /// What else is set, by name.
     pub knobs: BTreeMap<String, String>,
+    /// What is set of both hosts meanwhile.
+    pub host: Vec<Setting>,
     /// Background traffic meanwhile.
     pub load: Option<Load>,
     /// Launches that the plan wants.
@@ -77,7 +82,7 @@ pub struct Block {
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
-fn apart(site: &Site, path: Path) -> Option<String> {
+fn machines_apart(site: &Site, path: Path) -> Option<String> {
     let hosts = match site.testbed {
         Testbed::Local => return None,
         Testbed::Lab => "the lab's hosts are apart like machines",
@@ -158,7 +163,8 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
                     let mut terms = terms(plan, probe, *path, wait, sizes.clone());
                     terms.method = method;
-                    (terms.knobs, terms.pace) = probe.knobs(&knobs, plan.repeat.seed)?;
+                    let (host, channel) = apart(&knobs)?;
+                    (terms.knobs, terms.pace) = probe.knobs(&channel, plan.repeat.seed)?;
                     terms
                         .check()
                         .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
@@ -171,6 +177,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         method,
                         wait,
                         knobs,
+                        host,
                         load,
                         launches: probe.launches.unwrap_or(plan.repeat.launches),
                         terms,
@@ -179,7 +186,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         reference: false,
                     };
                     block.cells = cells(site, &block, &beyond)?;
-                    if let Some(reason) = apart(site, *path) {
+                    if let Some(reason) = machines_apart(site, *path) {
                         block.skip(&reason);
                     }
                     all.push(block);
@@ -236,6 +243,31 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
         all.push(block);
     }
     Ok(all)
+}
+
+/// Settings of hosts, and the knobs that are the channel's.
+pub fn apart(
+    knobs: &BTreeMap<String, String>,
+) -> Result<(Vec<Setting>, BTreeMap<String, String>), Failure> {
+    let (mut hosts, mut channel) = (Vec::new(), BTreeMap::new());
+    for (name, value) in knobs {
+        match host::knob(name, value) {
+            Some(settings) => hosts.extend(settings.map_err(Failure::usage)?),
+            // Both ends' socket buffers, as the tests of old had it.
+            None if name == BUFFER => {
+                for end in ["sndbuf", "rcvbuf"] {
+                    if knobs.contains_key(end) {
+                        return Err(Failure::usage(format!(
+                            "`{BUFFER}` sets {end} too: write one of them"
+                        )));
+                    }
+                    channel.insert(end.into(), value.clone());
+                }
+            }
+            None => drop(channel.insert(name.clone(), value.clone())),
+        }
+    }
+    Ok((hosts, channel))
 }
 
 fn terms(
@@ -308,7 +340,12 @@ fn fitting(
     (fitting, beyond.collect())
 }
 
-fn cells(site: &Site, block: &Block, beyond: &[(u64, String)]) -> Result<Vec<CellRecord>, Failure> {
+/// A block's cells, and those that are left out beside them.
+pub fn cells(
+    site: &Site,
+    block: &Block,
+    beyond: &[(u64, String)],
+) -> Result<Vec<CellRecord>, Failure> {
     let cell = |(size_bytes, skipped): (&u64, Option<String>)| {
         let factors = Factors {
             probe: block.kind.name().into(),

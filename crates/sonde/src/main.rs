@@ -24,6 +24,7 @@ mod plan;
 mod replay;
 mod report;
 mod testbed;
+mod tune;
 
 use clap::Parser;
 use std::process::ExitCode;

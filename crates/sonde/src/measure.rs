@@ -75,6 +75,10 @@ impl Task {
         for (index, bed) in beds.iter_mut().enumerate() {
             bed.complete(&blocks, index, &mut warnings)?;
         }
+        if self.plan.is_sweep() {
+            beds.iter()
+                .for_each(|bed| bed.fleet.borrow_mut().copies(COPY_BYTES));
+        }
         let run = match resumed {
             Some(run) => self.resume_run(run, &blocks, &store)?,
             None => self.begin(&beds, &blocks, &store)?,
@@ -133,7 +137,7 @@ impl Task {
     }
 
     /// Everything up, in the plan's order.
-    fn beds(&self) -> Result<Vec<Bed>, Failure> {
+    pub fn beds(&self) -> Result<Vec<Bed>, Failure> {
         let program = testbed::this_program()?;
         let testbed = &self.plan.testbed;
         let mut beds = Vec::new();
@@ -213,7 +217,7 @@ impl Task {
         Ok(Bed::of_lab(fleet, config.network, profile))
     }
 
-    fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
+    pub fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
         let began_unix_ns = unix_ns();
         let mut hosts: Vec<HostRecord> = Vec::new();
         for bed in beds {
@@ -328,6 +332,9 @@ impl Task {
                 println!("{}", sonde_report::summary_table(run, width));
                 if let Some(queueing) = sonde_report::queueing_table(run, width) {
                     println!("\n{queueing}\n");
+                }
+                if let Some(sweep) = sonde_report::sweep_table(run, width) {
+                    println!("\n{sweep}\n");
                 }
                 print_findings(run, width);
             }
@@ -450,6 +457,8 @@ impl Task {
     }
 }
 
+/// A socket buffer of the HIPPI study, whose copies are measured beside a sweep.
+const COPY_BYTES: u32 = 384 << 10;
 const LOOPBACK: &str = "loopback";
 const LOOPBACK_MTU: u64 = 65_536;
 /// Real hosts are joined as they are: by the interface that the route to the peer takes.
@@ -577,7 +586,7 @@ impl Bed {
     }
 
     /// Works out the bounds of everything that is measured here.
-    fn complete(
+    pub fn complete(
         &mut self,
         blocks: &[Block],
         index: usize,

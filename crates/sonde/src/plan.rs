@@ -365,6 +365,17 @@ pub enum Effort {
     Thorough,
 }
 
+impl Plan {
+    /// Whether streams are compared over buffers or settings.
+    pub fn is_sweep(&self) -> bool {
+        let varies = |probe: &ProbePlan| {
+            probe.mode() == Some(Mode::Stream)
+                && (probe.size.len() > 1 || probe.settings().len() > 1)
+        };
+        self.probes.iter().any(varies)
+    }
+}
+
 impl ProbePlan {
     fn new(kind: ProbeKind, path: &[Path], size: &[&str]) -> Self {
         Self {
@@ -728,7 +739,8 @@ impl Plan {
                 }
             }
             for knobs in probe.settings() {
-                probe.knobs(&knobs, self.repeat.seed)?;
+                let (_, channel) = crate::layout::apart(&knobs)?;
+                probe.knobs(&channel, self.repeat.seed)?;
             }
         }
         self.check_loads()?;

@@ -28,6 +28,14 @@ pub enum Offload {
 }
 
 impl Offload {
+    /// All, by the names that `ethtool -K` has for them.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("tx", Self::TxChecksum),
+        ("tso", Self::Tso),
+        ("gso", Self::Gso),
+        ("gro", Self::Gro),
+    ];
+
     /// The commands that read and set it.
     fn commands(self) -> (u32, u32) {
         match self {

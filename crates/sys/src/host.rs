@@ -119,6 +119,82 @@ pub fn memory_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// Bits a second that the kernel copies from one program's buffer to another's: pieces of `bytes` through a pair of sockets,
+/// each written and read, for `span`. `None` where there is no pair of sockets.
+///
+/// Each byte is copied twice, in and out; it is counted once, as a stream's is.
+pub fn copy_bps(bytes: usize, span: std::time::Duration) -> Option<u64> {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    let (mut near, mut far) = UnixStream::pair().ok()?;
+    // What the buffer does not take is not waited for: nobody else would read it. It is as large as the host allows.
+    near.set_nonblocking(true).ok()?;
+    drop(crate::socket::set_send_buffer(&near, 2 * bytes));
+    let (from, mut to) = (vec![0x5a; bytes], vec![0; bytes]);
+    let begin_ns = monotonic_ns();
+    let mut copied = 0_u64;
+    loop {
+        let taken = near.write(&from).ok()?;
+        far.read_exact(&mut to[..taken]).ok()?;
+        copied += taken as u64;
+        let took_ns = monotonic_ns() - begin_ns;
+        if u128::from(took_ns) >= span.as_nanos() {
+            return u64::try_from(u128::from(copied) * 8_000_000_000 / u128::from(took_ns)).ok();
+        }
+    }
+}
+
+/// TCP connections of this network namespace with other hosts, by IPv4; `None` where they are not told.
+pub fn established() -> Option<usize> {
+    Some(parse_established(&read_text("/proc/net/tcp").ok()?))
+}
+
+fn parse_established(text: &str) -> usize {
+    let of = |line: &&str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // The address is in the host's order: loopback ends with 7F on little-endian ones and begins so on others.
+        let loopback = |address: &str| {
+            let end = if cfg!(target_endian = "little") {
+                6..8
+            } else {
+                0..2
+            };
+            address.get(end) == Some("7F")
+        };
+        matches!(words[..], [_, local, _, "01", ..] if !loopback(local))
+    };
+    text.lines().skip(1).filter(of).count()
+}
+
+/// The CPUs that serve an interface's interrupts: those with a tenth or more of all, of every line of /proc/interrupts that
+/// names it; empty where none does.
+pub fn interrupt_cpus(interface: &str) -> Vec<usize> {
+    read_text("/proc/interrupts")
+        .map_or_else(|_| Vec::new(), |text| parse_interrupts(&text, interface))
+}
+
+fn parse_interrupts(text: &str, interface: &str) -> Vec<usize> {
+    let mut lines = text.lines();
+    let cpus = lines
+        .next()
+        .map_or(0, |head| head.split_whitespace().count());
+    let mut sums = vec![0_u64; cpus];
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let of = |word: &&str| word.split([',', '-', '@']).any(|part| part == interface);
+        if !words.iter().skip(1 + cpus).any(of) {
+            continue;
+        }
+        let counts = words.iter().skip(1).take(cpus);
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            *sum += count.parse::<u64>().unwrap_or(0);
+        }
+    }
+    let all: u64 = sums.iter().sum();
+    let serves = |cpu: &usize| all > 0 && sums[*cpu] * 10 >= all;
+    (0..cpus).filter(serves).collect()
+}
+
 /// The kernel's clock source.
 pub fn clock_source() -> Option<String> {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -230,6 +306,34 @@ mod tests {
         assert_eq!((found.rcvbuf_errors, found.sndbuf_errors), (4, 3));
         assert_eq!(parse_udp_troubles("Udp: NoPorts\nUdp: 1\n"), None);
         assert!(udp_troubles().is_some());
+    }
+
+    #[test]
+    fn the_kernel_copies() {
+        let span = std::time::Duration::from_millis(5);
+        let bps = copy_bps(64 << 10, span).unwrap();
+        // Ten thousandfold below and above what machines of these days do.
+        assert!((1_000_000..1_000_000_000_000_000).contains(&bps), "{bps}");
+    }
+
+    #[test]
+    fn connections_with_others_are_counted() {
+        let text = "  sl  local_address rem_address   st\n\
+                    \x20  0: 0100007F:1F90 0100007F:0016 01 00000000\n\
+                    \x20  1: 0700A8C0:0016 0100A8C0:C350 01 00000000\n\
+                    \x20  2: 00000000:0016 00000000:0000 0A 00000000\n";
+        assert_eq!(parse_established(text), 1);
+    }
+
+    #[test]
+    fn interrupts_are_of_their_interface() {
+        let text = "           CPU0       CPU1\n\
+                    \x20 24:     900          3   PCI-MSI 1-edge      eth0-rx-0\n\
+                    \x20 25:       5        800   PCI-MSI 2-edge      eth1-TxRx-0\n\
+                    \x20NMI:       1          1   Non-maskable interrupts\n";
+        assert_eq!(parse_interrupts(text, "eth0"), [0]);
+        assert_eq!(parse_interrupts(text, "eth1"), [1]);
+        assert_eq!(parse_interrupts(text, "lo"), [0; 0]);
     }
 
     #[test]

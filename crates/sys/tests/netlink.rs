@@ -162,6 +162,7 @@ fn routes_carry_their_metrics() {
             advmss_bytes: Some(1460),
             congctl: Some("reno".into()),
             quickack: Some(true),
+            mtu_bytes: Some(1_400),
         };
         netlink.set_route(&route).unwrap();
         assert_eq!(

@@ -77,11 +77,17 @@ fn facts(host: &HostRecord) -> BTreeMap<String, String> {
     let own = own
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    // Memory decides it: hosts of another size differ rightly.
+    // Memory decides the first, and what goes on there the others: hosts differ rightly.
+    const OWN: [&str; 4] = [
+        "ipv4.udp_mem",
+        "sockets.established",
+        "interrupts.cpus",
+        "copy_bps",
+    ];
     let set = facts
         .settings
         .iter()
-        .filter(|(name, _)| *name != "ipv4.udp_mem")
+        .filter(|(name, _)| !OWN.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()));
     own.chain(set).collect()
 }

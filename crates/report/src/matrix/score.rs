@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_bound_grows_with_the_comparisons() {
         let bounds: Vec<f64> = [2, 12, 240, 4_032]
-            .map(|n| bound(Kind::Latency, 0.2, n))
+            .map(|n| bound(Kind::Latency, 0.4, n))
             .to_vec();
         assert!(
             bounds.windows(2).all(|pair| pair[0] < pair[1]),

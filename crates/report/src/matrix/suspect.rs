@@ -238,10 +238,10 @@ mod tests {
         for hosts in [4, 5, 6, 7, 8, 12, 16, 33, 64] {
             for kind in KINDS {
                 let mut grid = Grid::healthy(hosts, hosts as u64);
-                grid.worsen(kind, |(a, b)| (a == 2 || b == 2).then_some(2.0));
+                grid.worsen(kind, |(a, b)| (a == 2 || b == 2).then_some(3.0));
                 assert_eq!(bad(&grid.matrix()), (vec![2], vec![]), "{hosts} {kind:?}");
                 let mut grid = Grid::healthy(hosts, hosts as u64);
-                grid.worsen(kind, |(_, b)| (b == 2).then_some(2.0));
+                grid.worsen(kind, |(_, b)| (b == 2).then_some(3.0));
                 assert_eq!(
                     bad(&grid.matrix()),
                     (vec![2], vec![]),

@@ -6,6 +6,8 @@ mod load;
 mod options;
 mod pattern;
 mod probe;
+mod sweep;
+mod tune;
 
 use crate::doctor;
 use crate::failure::Failure;
@@ -17,6 +19,7 @@ pub use options::Common;
 use probe::ProbeTask;
 use sonde_channel::Path;
 use std::path::PathBuf;
+use tune::TuneOptions;
 
 pub use lab::ProgramOptions;
 
@@ -66,6 +69,9 @@ enum Task {
     /// One measurement.
     #[command(subcommand)]
     Probe(ProbeTask),
+    /// Why a stream between two hosts is not faster, and what to set: with the arithmetic, applied and verified on request.
+    #[command(after_help = tune::EXAMPLES)]
+    Tune(Box<TuneOptions>),
     /// An emulated cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
@@ -126,6 +132,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         }
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),
+        Task::Tune(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
         Task::Agent(options) => options.run(),

@@ -64,6 +64,9 @@ pub enum ProbeTask {
     /// Many flows at once: any pairs of hosts, the matrix of all with a verdict, and what a crowd does.
     #[command(after_help = pattern::EXAMPLES)]
     Pattern(PatternOptions),
+    /// A stream's rate against the program's buffer, for each combination of buffers, windows, MTUs and offloads.
+    #[command(after_help = super::sweep::EXAMPLES)]
+    Sweep(super::sweep::SweepOptions),
 }
 
 /// What all measurements between two hosts take.
@@ -98,7 +101,7 @@ pub struct ChannelOptions {
     pub samples: Option<u64>,
 }
 
-fn knob(text: &str) -> Result<(String, Vec<String>), String> {
+pub fn knob(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = text
         .split_once('=')
         .ok_or("write KNOB=VALUE, as in streams=1,4")?;
@@ -113,6 +116,7 @@ impl ProbeTask {
             Self::Latency(options) => options.run(ProbeKind::Latency, None),
             Self::Anatomy(options) => options.run(ProbeKind::Anatomy, None),
             Self::Pattern(options) => options.run(),
+            Self::Sweep(options) => options.run(),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
             Self::Rate {
                 rate,

@@ -34,6 +34,8 @@ pub struct RouteMetrics {
     pub congctl: Option<String>,
     /// Acknowledge every segment at once.
     pub quickack: Option<bool>,
+    /// Largest packet sent this way, in bytes.
+    pub mtu_bytes: Option<u32>,
 }
 
 impl RouteMetrics {
@@ -46,6 +48,7 @@ impl RouteMetrics {
         metrics.extend(self.advmss_bytes.map(RouteMetric::Advmss));
         metrics.extend(self.congctl.clone().map(RouteMetric::CcAlgo));
         metrics.extend(self.quickack.map(|on| RouteMetric::QuickAck(on.into())));
+        metrics.extend(self.mtu_bytes.map(RouteMetric::Mtu));
         metrics
     }
 
@@ -60,6 +63,7 @@ impl RouteMetrics {
                 RouteMetric::Advmss(value) => metrics.advmss_bytes = Some(*value),
                 RouteMetric::CcAlgo(name) => metrics.congctl = Some(name.clone()),
                 RouteMetric::QuickAck(value) => metrics.quickack = Some(*value != 0),
+                RouteMetric::Mtu(value) => metrics.mtu_bytes = Some(*value),
                 _ => {}
             }
         }
@@ -261,6 +265,15 @@ impl Netlink {
         );
         let message = RouteNetlinkMessage::NewRoute(route.message());
         self.change(&what, message, NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Removes a route of the main table.
+    pub fn delete_route(&mut self, route: &Route) -> Result<()> {
+        let what = format!(
+            "remove the route to {}/{}",
+            route.destination, route.prefix_len
+        );
+        self.change(&what, RouteNetlinkMessage::DelRoute(route.message()), 0)
     }
 
     /// The unicast IPv4 routes of the main table.

@@ -1,0 +1,277 @@
+//! What the rules look at: one pair of hosts, from a run's rows, launches and host facts.
+//!
+//! Checked: `evidence_is_of_the_pair`.
+
+use std::collections::BTreeMap;
+
+use sonde_record::{Quantity, ResultRow, Run, Testbed};
+
+use super::FULL;
+use crate::index::{Index, LATENCY, Line, busy, median, p50};
+
+/// One end of the stream.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct End {
+    /// The host.
+    pub host: String,
+    /// Its settings by name: `ipv4.tcp_rmem`, `route.window`, `offload.tso`, `interrupts.cpus`.
+    pub settings: BTreeMap<String, String>,
+    /// Its interface's MTU.
+    pub mtu_bytes: Option<u64>,
+    /// Its CPUs.
+    pub cpus: u64,
+    /// Part of one CPU that the thread of the stream used.
+    pub thread_cpu: Option<f64>,
+    /// CPU time a byte of that thread, in nanoseconds.
+    pub cpu_ns_per_byte: Option<f64>,
+    /// Part of all its CPUs in use by anything, meanwhile.
+    pub host_cpu: Option<f64>,
+    /// Times a second that the thread was put aside for another.
+    pub put_aside_per_s: Option<f64>,
+}
+
+impl End {
+    /// A sysctl or other setting.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    /// The last of a setting's numbers.
+    pub fn most(&self, name: &str) -> Option<u64> {
+        self.setting(name)?.split_whitespace().last()?.parse().ok()
+    }
+
+    /// Whether a flag is set; `None` where it is not told.
+    pub fn is_on(&self, name: &str) -> Option<bool> {
+        Some(!matches!(self.setting(name)?, "0" | "off"))
+    }
+}
+
+/// What is known of one pair.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Evidence {
+    /// The network.
+    pub network: String,
+    /// Whether the hosts are real and apart, so that what a host uses of its CPUs is its own.
+    pub apart: bool,
+    /// The MTU of the network itself, where it is known.
+    pub network_mtu: Option<u64>,
+    /// Median rate of the stream; `None` where no launch gave one.
+    pub rate_bps: Option<f64>,
+    /// What the network allows: what a TCP like the kernel's reaches by the model, else the ceiling of the line.
+    pub reach_bps: Option<f64>,
+    /// Round trip of the smallest message.
+    pub rtt_ns: Option<f64>,
+    /// Half round trips by size, at the median.
+    pub latency_ns: Vec<(u64, f64)>,
+    /// Part of the time that the peer's window held the sender back.
+    pub rwnd_share: Option<f64>,
+    /// Part of the time that the send buffer did.
+    pub sndbuf_share: Option<f64>,
+    /// Segments sent again, of all sent.
+    pub again_share: Option<f64>,
+    /// User bytes in a segment.
+    pub mss_bytes: Option<u64>,
+    /// The receive buffer that the program asked for, usable bytes.
+    pub rcvbuf_asked: Option<u64>,
+    /// The send buffer that it asked for.
+    pub sndbuf_asked: Option<u64>,
+    /// The congestion control in use.
+    pub congestion: Option<String>,
+    /// Of a blast of datagrams: part lost.
+    pub lost_share: Option<f64>,
+    /// Of a blast of datagrams: part that came after a later one.
+    pub reordered_share: Option<f64>,
+    /// Why streams failed.
+    pub failures: Vec<String>,
+    /// The sending end.
+    pub src: End,
+    /// The receiving end.
+    pub dst: End,
+}
+
+impl Evidence {
+    /// The evidence of a run on one network. Launches go both ways; the ends are the run's first two hosts of it, with the
+    /// median of both ways.
+    pub fn of(run: &Run, network: &str) -> Self {
+        let index = Index::new(run);
+        let mut evidence = Self {
+            network: network.into(),
+            ..Self::default()
+        };
+        let of_line =
+            |row: &&ResultRow| row.network == network && row.path == "tcp" && row.load.is_none();
+        let Some(first) = index.rows.iter().find(of_line) else {
+            return evidence;
+        };
+        let line = Line::of(first);
+        evidence.apart = first.testbed == Testbed::Hosts;
+        evidence.ends(&index, first);
+        evidence.of_network(&index, &line);
+        let sizes = index.of(&line, LATENCY);
+        evidence.latency_ns = sizes
+            .iter()
+            .filter_map(|row| Some((row.size_bytes?, p50(row))))
+            .collect();
+        evidence.rtt_ns = index.round_trip_ns(&line);
+        if let Some(stream) = index.stream(&line) {
+            evidence.of_stream(&index, &line, stream);
+        }
+        let is_stream = |cell: &&sonde_record::CellRecord| {
+            let of = &cell.factors;
+            of.network == network && of.path == "tcp" && of.mode.as_deref() == Some("stream")
+        };
+        for cell in run.cells.iter().filter(is_stream) {
+            let failed = run.launches.iter().filter(|launch| launch.cell == cell.id);
+            evidence
+                .failures
+                .extend(failed.filter_map(|launch| launch.failure.clone()));
+        }
+        evidence.of_datagrams(&index, network);
+        evidence
+    }
+
+    fn ends(&mut self, index: &Index<'_>, row: &ResultRow) {
+        let names = index
+            .cell(&row.cell)
+            .map_or_else(Vec::new, |cell| cell.factors.hosts.clone());
+        let end = |at: usize| {
+            let name = names.get(at)?;
+            let host = index.run.hosts.iter().find(|host| host.name == *name)?;
+            Some(End {
+                host: host.name.clone(),
+                settings: host.facts.settings.clone(),
+                mtu_bytes: host.facts.mtu_bytes,
+                cpus: host.facts.cpus,
+                ..End::default()
+            })
+        };
+        self.src = end(0).unwrap_or_default();
+        self.dst = end(1).unwrap_or_else(|| self.src.clone());
+    }
+
+    fn of_network(&mut self, index: &Index<'_>, line: &Line) {
+        let expected = index
+            .network(&line.network)
+            .and_then(|network| network.row.tcp_expected_bps)
+            .map(|bps| bps as f64);
+        // What was expected of the hosts' settings as they are may be less than what the network allows.
+        let ceiling = index.ceiling(line);
+        self.reach_bps = match (expected, ceiling) {
+            (Some(expected), Some(ceiling)) if expected >= FULL * ceiling => Some(expected),
+            (expected, ceiling) => ceiling.or(expected),
+        };
+        let real = index.network(&line.network);
+        self.network_mtu = real.map(|network| network.row.mtu_bytes);
+    }
+
+    fn of_stream(&mut self, index: &Index<'_>, line: &Line, stream: &ResultRow) {
+        let rate = p50(stream);
+        self.rate_bps = Some(rate);
+        self.rwnd_share = index.beside(stream, Quantity::RwndLimitedShare);
+        self.sndbuf_share = index.beside(stream, Quantity::SndbufLimitedShare);
+        self.mss_bytes = index.segment_bytes(line, &stream.cell);
+        let asked = |name: &str| {
+            let launches = index
+                .launches(&stream.cell)
+                .flat_map(|launch| &launch.settings);
+            launches
+                .filter(|(key, value)| key.ends_with(name) && !value.contains("the kernel's"))
+                .filter_map(|(_, value)| value.split_whitespace().next()?.parse().ok())
+                .min()
+        };
+        self.rcvbuf_asked = asked("recv_buffer_bytes");
+        self.sndbuf_asked = asked("send_buffer_bytes");
+        self.congestion = index
+            .launches(&stream.cell)
+            .flat_map(|launch| &launch.settings)
+            .find(|(key, _)| key.ends_with("congestion"))
+            .map(|(_, value)| value.clone());
+        // Retransmissions are counted in the rated time, a second or more; the median launch is about one second.
+        let seconds = index
+            .launches(&stream.cell)
+            .filter_map(|launch| launch.interference.first())
+            .map(|at| at.span_ns as f64 / 1e9);
+        let watched = median(seconds.collect()).unwrap_or(0.0);
+        if let (Some(again), Some(mss)) =
+            (index.beside(stream, Quantity::Retransmits), self.mss_bytes)
+        {
+            let segments = rate / 8.0 / mss as f64;
+            self.again_share = (segments > 0.0).then(|| again / (segments + again));
+        }
+        let [src, dst] = index.cpu_shares(stream);
+        (self.src.thread_cpu, self.dst.thread_cpu) = (src, dst);
+        self.src.cpu_ns_per_byte = index.beside(stream, Quantity::CpuSrcNsPerByte);
+        self.dst.cpu_ns_per_byte = index.beside(stream, Quantity::CpuDstNsPerByte);
+        for (at, end) in [&mut self.src, &mut self.dst].into_iter().enumerate() {
+            let of = |launch: &'_ sonde_record::LaunchRecord| launch.interference.get(at).cloned();
+            let all: Vec<_> = index.launches(&stream.cell).filter_map(of).collect();
+            end.host_cpu = median(all.iter().filter_map(busy).collect());
+            let aside = |one: &sonde_record::Interference| {
+                (watched > 0.0).then(|| one.involuntary_switches as f64 / watched)
+            };
+            end.put_aside_per_s = median(all.iter().filter_map(aside).collect());
+        }
+    }
+
+    fn of_datagrams(&mut self, index: &Index<'_>, network: &str) {
+        let share = |quantity: Quantity| {
+            let of = |row: &&ResultRow| {
+                row.network == network && row.path == "udp" && row.quantity == quantity
+            };
+            let row = index.rows.iter().find(of)?;
+            row.p50.map(|share| share.0)
+        };
+        self.lost_share = share(Quantity::LostShare);
+        self.reordered_share = share(Quantity::ReorderedShare);
+    }
+
+    /// Whether the stream fills what the network allows.
+    pub fn is_full(&self) -> bool {
+        match (self.rate_bps, self.reach_bps) {
+            (Some(rate), Some(reach)) => rate >= FULL * reach,
+            _ => false,
+        }
+    }
+
+    /// Bytes that must be on the way to fill the path.
+    pub fn needed_bytes(&self) -> Option<u64> {
+        Some((self.reach_bps? * self.rtt_ns? / 8e9).ceil() as u64)
+    }
+
+    /// What a window allows.
+    pub fn bound_bps(&self, window: u64) -> Option<f64> {
+        self.rtt_ns
+            .filter(|ns| *ns > 0.0)
+            .map(|ns| window as f64 * 8e9 / ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, net};
+
+    #[test]
+    fn evidence_is_of_the_pair() {
+        let mut run = Runs::new()
+            .network(net("wan").line(100_000_000).tcp_max(94_148_000))
+            .setting("dst_recv_buffer_bytes", "65536")
+            .setting("src_congestion", "reno")
+            .latency("wan", "tcp", 1, 10_000_000)
+            .stream("wan", "tcp", 26_000_000)
+            .beside(Quantity::RwndLimitedShare, 990_000)
+            .done();
+        let settings = &mut run.hosts[1].facts.settings;
+        settings.insert("ipv4.tcp_rmem".into(), "4096 131072 6291456".into());
+        let evidence = Evidence::of(&run, "wan");
+        assert_eq!(evidence.rate_bps, Some(26e6));
+        assert_eq!(evidence.rtt_ns, Some(20e6));
+        assert_eq!(evidence.needed_bytes(), Some(235_370));
+        assert_eq!(evidence.rcvbuf_asked, Some(65_536));
+        assert_eq!(evidence.congestion.as_deref(), Some("reno"));
+        assert_eq!(evidence.dst.most("ipv4.tcp_rmem"), Some(6_291_456));
+        assert!(!evidence.is_full() && !evidence.apart);
+        assert_eq!(Evidence::of(&run, "elsewhere").rate_bps, None);
+    }
+}

@@ -1,0 +1,914 @@
+//! The rules: each looks at the evidence of one pair and says what holds its stream back, or nothing.
+//!
+//! Model:   a path that carries small messages and no stream is a black hole, and nothing else is looked at. A stream that is
+//!          full has no cause. Windows come before loss, and loss before CPUs: what binds first hides what is behind it.
+//! Checked: `planted_faults_are_named`, `healthy_pairs_have_no_cause`, `the_window_of_era_is_found_with_its_arithmetic`,
+//!          `a_programs_own_buffer_is_its_own`.
+
+use std::collections::BTreeMap;
+
+use super::{Advice, Cause, End, Evidence};
+use crate::format::{bytes, count, rate, share, time};
+
+/// Part of the time from which what holds a stream decides its rate.
+const HELD: f64 = 0.5;
+/// A thread that uses so much of a CPU has no more.
+const BUSY: f64 = 0.9;
+/// A thread that uses so much of a CPU would gain by less work.
+const LABOURING: f64 = 0.7;
+/// Segments sent again from which loss is spoken of.
+const LOSS: f64 = 1e-3;
+/// Datagrams that overtake from which reordering is spoken of.
+const OVERTAKEN: f64 = 1e-3;
+/// The largest window without scaling.
+const UNSCALED: u64 = 65_535;
+/// A delayed acknowledgement of Linux is 40 ms at the least, and most others' 200 ms at the most.
+const DELAYED_ACK_NS: std::ops::RangeInclusive<f64> = 35e6..=210e6;
+
+/// All causes, the first to be changed first.
+pub(super) fn causes(evidence: &Evidence) -> Vec<Cause> {
+    if let Some(cause) = black_hole(evidence) {
+        return vec![cause];
+    }
+    let mut all: Vec<Cause> = nagle(evidence).into_iter().collect();
+    if evidence.is_full() || evidence.rate_bps.is_none() {
+        return all;
+    }
+    all.extend(receive_window(evidence));
+    all.extend(send_buffer(evidence));
+    if all.is_empty() {
+        all.extend(loss(evidence));
+        all.extend(reordering(evidence));
+        all.extend(interrupts(evidence));
+        all.extend(offload(evidence));
+        all.extend(cpu(evidence));
+        all.extend(hog(evidence));
+    }
+    if all.is_empty() {
+        all.extend(slow_reader(evidence));
+    }
+    all
+}
+
+fn cause(rule: &str, sentence: String, arithmetic: String, threshold: &str, source: &str) -> Cause {
+    Cause {
+        rule: rule.into(),
+        host: None,
+        sentence,
+        arithmetic,
+        threshold: threshold.into(),
+        source: source.into(),
+        remedy: String::new(),
+        change: None,
+        expected_bps: None,
+    }
+}
+
+/// `duplex`, in the words of who compared both ways.
+pub(super) fn duplex(sentence: String, arithmetic: String, host: Option<&str>) -> Cause {
+    let mut found = cause(
+        "duplex",
+        sentence,
+        arithmetic,
+        "with both directions busy two thirds of the rate or less, 0.1 % lost or more, and five times what is lost alone",
+        "IEEE 802.3 §28",
+    );
+    found.host = host.map(Into::into);
+    found.remedy = "let both ends of the link agree: `ethtool -s DEVICE autoneg on`, on the switch port too;                     `ethtool DEVICE` shows the duplex, `ethtool -S DEVICE` late collisions"
+        .into();
+    found
+}
+
+fn host_settings<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String)> {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.into(), value))
+        .collect()
+}
+
+/// `mtu`: what is small passes, what is large does not.
+fn black_hole(evidence: &Evidence) -> Option<Cause> {
+    let small_ns = evidence.rtt_ns?;
+    let stalled = |text: &String| text.contains("waited") && text.contains("did not come");
+    let stalls = evidence
+        .failures
+        .iter()
+        .filter(|text| stalled(text))
+        .count();
+    if stalls == 0
+        || evidence
+            .rate_bps
+            .is_some_and(|_| stalls < evidence.failures.len())
+    {
+        return None;
+    }
+    if evidence
+        .rate_bps
+        .is_some_and(|bps| Some(bps) > evidence.reach_bps.map(|most| 0.01 * most))
+    {
+        return None;
+    }
+    let mtus = [&evidence.src, &evidence.dst].map(|end| end.mtu_bytes);
+    let most = mtus.iter().flatten().max().copied();
+    let least = mtus
+        .iter()
+        .flatten()
+        .chain(&evidence.network_mtu)
+        .min()
+        .copied();
+    let (advice, remedy) = match (most, least) {
+        (Some(most), Some(least)) if least < most => (
+            ("mtu", least.to_string()),
+            format!("give all interfaces of this network the MTU of its smallest part, {least} bytes"),
+        ),
+        _ => (
+            ("net.ipv4.tcp_mtu_probing", "1".to_owned()),
+            "let routers send ICMP \"fragmentation needed\" (do not filter it), or lower the interfaces' MTU to the path's; \
+             probing works around it"
+                .to_owned(),
+        ),
+    };
+    let mut found = cause(
+        "mtu",
+        format!(
+            "Small messages pass on {} ({} a round trip) and streams stand still: packets of full size vanish on the way, \
+             an MTU black hole.",
+            evidence.network,
+            time(small_ns)
+        ),
+        format!(
+            "MTU of the hosts {} and {}, of the network {}; {stalls} streams stood still",
+            known(mtus[0]),
+            known(mtus[1]),
+            known(evidence.network_mtu)
+        ),
+        "every stream stands still for its patience while 1 B is answered",
+        "RFC 2923 §2.1; RFC 4821",
+    );
+    found.remedy = remedy;
+    found.expected_bps = evidence.reach_bps;
+    found.change = Some(Advice {
+        hosts: host_settings([advice]),
+        sockets: BTreeMap::new(),
+    });
+    Some(found)
+}
+
+fn known(value: Option<u64>) -> String {
+    value.map_or_else(|| "unknown".into(), count)
+}
+
+/// The receiver's window: where it is from, and its size.
+struct Window {
+    bytes: u64,
+    /// No window of this origin is larger.
+    most: u64,
+    origin: String,
+    host: bool,
+}
+
+/// The bounds of the receive window, the smallest first.
+fn windows(evidence: &Evidence) -> Vec<Window> {
+    let dst = &evidence.dst;
+    let mut all = Vec::new();
+    let mut add = |bytes, most, origin: String, host| {
+        all.push(Window {
+            bytes,
+            most,
+            origin,
+            host,
+        });
+    };
+    if let Some(asked) = evidence.rcvbuf_asked {
+        let origin = format!("the program's SO_RCVBUF of {}", bytes(asked));
+        add(asked, 2 * asked, origin, false);
+    } else if let Some(buffer) = dst.most("ipv4.tcp_rmem") {
+        let fixed = dst.is_on("ipv4.tcp_moderate_rcvbuf") == Some(false);
+        let fixed = fixed
+            .then(|| {
+                dst.setting("ipv4.tcp_rmem")?
+                    .split_whitespace()
+                    .nth(1)?
+                    .parse()
+                    .ok()
+            })
+            .flatten();
+        let buffer: u64 = fixed.unwrap_or(buffer);
+        let origin = format!(
+            "net.ipv4.tcp_rmem of {} (half of it is the kernel's)",
+            count(buffer)
+        );
+        add(buffer / 2, buffer, origin, true);
+    }
+    let unscaled = [&evidence.src, dst]
+        .iter()
+        .any(|end| end.is_on("ipv4.tcp_window_scaling") == Some(false));
+    if unscaled {
+        let origin = "no window scaling: the header's 16 bits are all".to_owned();
+        add(UNSCALED, UNSCALED, origin, true);
+    }
+    if let Some(route) = dst.most("route.window") {
+        add(route, route, "the route's `window`".to_owned(), true);
+    }
+    all.sort_by_key(|window| window.bytes);
+    all
+}
+
+/// Room for `needed` bytes on the way: twice for the kernel's share, twice for queues and recovery, a power of two.
+fn room(needed: u64) -> u64 {
+    (4 * needed).next_power_of_two()
+}
+
+/// Bytes on the way that are to be allowed; where what the network allows is not known, for 10 Gb/s.
+fn wanted(evidence: &Evidence) -> Option<(u64, String)> {
+    let (reach, words) = match evidence.reach_bps {
+        Some(reach) => (reach, rate(reach)),
+        None => (1e10, "10 Gb/s (the line's rate is not known)".to_owned()),
+    };
+    let rtt = evidence.rtt_ns.filter(|ns| *ns > 0.0)?;
+    let needed = (reach * rtt / 8e9).ceil() as u64;
+    let text = format!(
+        "{words} x {} / 8 = {} B needed on the way",
+        time(rtt),
+        count(needed)
+    );
+    Some((needed, text))
+}
+
+/// The settings that allow windows of `needed` bytes between both hosts, where they do not yet.
+fn window_settings(evidence: &Evidence, needed: u64) -> Vec<(String, String)> {
+    let ends = [&evidence.src, &evidence.dst];
+    let mut all = Vec::new();
+    let mut set = |name: &str, value: String| all.push((name.to_owned(), value));
+    let off = |name: &str| ends.iter().any(|end| end.is_on(name) == Some(false));
+    if needed > UNSCALED {
+        // Time stamps guard large windows against old segments, selective acknowledgements their recovery.
+        for name in ["tcp_window_scaling", "tcp_timestamps", "tcp_sack"] {
+            if off(&format!("ipv4.{name}")) {
+                set(&format!("net.ipv4.{name}"), "1".into());
+            }
+        }
+    }
+    let room = room(needed);
+    for (name, usual) in [("tcp_rmem", 131_072), ("tcp_wmem", 65_536)] {
+        let most = ends
+            .iter()
+            .filter_map(|end| end.most(&format!("ipv4.{name}")))
+            .min();
+        if most.is_none_or(|most| most < 2 * needed) {
+            let room = room.max(usual);
+            set(&format!("net.ipv4.{name}"), format!("4096 {usual} {room}"));
+        }
+    }
+    if off("ipv4.tcp_moderate_rcvbuf") {
+        set("net.ipv4.tcp_moderate_rcvbuf", "1".into());
+    }
+    let bounded = |end: &&End| end.most("route.window").is_some_and(|most| most < needed);
+    if ends.iter().any(bounded) {
+        set("route.window", "none".into());
+    }
+    all
+}
+
+/// `receive-window`.
+fn receive_window(evidence: &Evidence) -> Option<Cause> {
+    let (bps, rtt) = (evidence.rate_bps?, evidence.rtt_ns?);
+    let held = evidence.rwnd_share;
+    let windows = windows(evidence);
+    let least = windows.first()?;
+    let bound = evidence.bound_bps(least.bytes)?;
+    let binds = evidence
+        .reach_bps
+        .is_none_or(|reach| bound < super::FULL * reach);
+    let within = bps <= 1.1 * evidence.bound_bps(least.most)?;
+    // Held by it most of the time, or, where TCP does not tell, as fast as it allows.
+    let explains = match held {
+        Some(held) => held >= HELD,
+        None => (0.8..=1.1).contains(&(bps / bound)),
+    };
+    // Where nobody knows what the network allows, a window in full use is one to be raised only if TCP says so.
+    if !(binds && within && explains) || (evidence.reach_bps.is_none() && held.is_none()) {
+        return None;
+    }
+    let (needed, need) = wanted(evidence)?;
+    let held = held.map_or(String::new(), |held| {
+        format!(
+            " The window held the sender back in {} of the time.",
+            share(held)
+        )
+    });
+    let mut found = cause(
+        "receive-window",
+        format!(
+            "The receiver's window limits the stream on {}: {} a round trip of {} is {}, and {} was measured.{held} It is {}.",
+            evidence.network,
+            bytes(least.bytes),
+            time(rtt),
+            rate(bound),
+            rate(bps),
+            least.origin
+        ),
+        format!(
+            "{} B x 8 / {} = {}; {need}",
+            count(least.bytes),
+            time(rtt),
+            rate(bound)
+        ),
+        "the window holds the sender in half of the time, and window / round trip is below 90 % of what the network allows",
+        "RFC 7323 §1.1; tcp(7), tcpi_rwnd_limited",
+    );
+    let mut change = Advice::default();
+    let hosts = window_settings(evidence, needed);
+    if least.host {
+        found.host = Some(evidence.dst.host.clone());
+        change.hosts = hosts;
+    } else {
+        change.sockets.insert("rcvbuf".into(), None);
+        // What binds behind the program's buffer, if anything does.
+        let behind = windows.get(1..).unwrap_or_default();
+        let kernel = evidence.dst.most("ipv4.tcp_rmem").map(|most| most / 2);
+        let behind = behind.iter().map(|window| window.bytes).chain(kernel).min();
+        if behind.is_some_and(|bytes| bytes < needed) {
+            change.hosts = hosts;
+        }
+        found.remedy = format!(
+            "let the program leave SO_RCVBUF alone: the kernel then gives up to {} as the path needs it",
+            kernel.map_or_else(|| "the last value of net.ipv4.tcp_rmem".into(), bytes)
+        );
+    }
+    found.change = (change != Advice::default()).then_some(change);
+    found.expected_bps = evidence.reach_bps;
+    Some(found)
+}
+
+/// `send-buffer`.
+fn send_buffer(evidence: &Evidence) -> Option<Cause> {
+    let (bps, rtt) = (evidence.rate_bps?, evidence.rtt_ns?);
+    let held = evidence.sndbuf_share.filter(|held| *held >= HELD)?;
+    let asked = evidence.sndbuf_asked;
+    let buffer = asked.or_else(|| evidence.src.most("ipv4.tcp_wmem").map(|most| most / 2))?;
+    let bound = evidence.bound_bps(buffer)?;
+    let binds = evidence
+        .reach_bps
+        .is_none_or(|reach| bound < super::FULL * reach);
+    if !binds || bps > 2.2 * bound {
+        return None;
+    }
+    let (needed, need) = wanted(evidence)?;
+    let mut found = cause(
+        "send-buffer",
+        format!(
+            "The send buffer of {} limits the stream on {}: {} a round trip of {} is {}, and {} was measured. The sender \
+             waited for it in {} of the time.",
+            evidence.src.host,
+            evidence.network,
+            bytes(buffer),
+            time(rtt),
+            rate(bound),
+            rate(bps),
+            share(held)
+        ),
+        format!(
+            "{} B x 8 / {} = {}; {need}",
+            count(buffer),
+            time(rtt),
+            rate(bound)
+        ),
+        "the buffer holds the sender in half of the time, and buffer / round trip is below 90 % of what the network allows",
+        "tcp(7), tcpi_sndbuf_limited",
+    );
+    found.host = Some(evidence.src.host.clone());
+    found.expected_bps = evidence.reach_bps;
+    let mut change = Advice::default();
+    if asked.is_some() {
+        change.sockets.insert("sndbuf".into(), None);
+        found.remedy =
+            "let the program leave SO_SNDBUF alone: the kernel grows it as the path needs it"
+                .into();
+    }
+    let most = evidence.src.most("ipv4.tcp_wmem").map(|most| most / 2);
+    if asked.is_none() || most.is_some_and(|most| most < needed) {
+        change.hosts = window_settings(evidence, needed);
+    }
+    found.change = (change != Advice::default()).then_some(change);
+    Some(found)
+}
+
+/// What a loss of `p` leaves of reno, by Mathis.
+fn mathis_bps(evidence: &Evidence, p: f64) -> Option<f64> {
+    let mss = evidence.mss_bytes? as f64;
+    let rtt = evidence.rtt_ns.filter(|ns| *ns > 0.0)?;
+    Some(mss * 8e9 / rtt * (1.5 / p).sqrt())
+}
+
+/// `loss`, with another congestion control where the host has one that bears it.
+fn loss(evidence: &Evidence) -> Option<Cause> {
+    let bps = evidence.rate_bps?;
+    let again = evidence.again_share.filter(|share| *share >= LOSS);
+    let datagrams = evidence.lost_share.filter(|share| *share >= LOSS);
+    let p = again?;
+    let bound = mathis_bps(evidence, p)?;
+    let also = datagrams.map_or(String::new(), |lost| {
+        format!(", and {} of datagrams were lost", share(lost))
+    });
+    let control = evidence
+        .congestion
+        .clone()
+        .unwrap_or_else(|| "its congestion control".into());
+    let mut found = cause(
+        "loss",
+        format!(
+            "The stream on {} loses segments: {} were sent again{also}. With this loss and {} a round trip {control} keeps \
+             about {}, and {} was measured.",
+            evidence.network,
+            share(p),
+            time(evidence.rtt_ns?),
+            rate(bound),
+            rate(bps)
+        ),
+        format!(
+            "{} B x 8 / {} x sqrt(1.5 / {}) = {}",
+            count(evidence.mss_bytes?),
+            time(evidence.rtt_ns?),
+            share(p),
+            rate(bound)
+        ),
+        "0.1 % of the segments are sent again, below 90 % of what the network allows",
+        "Mathis, Semke, Mahdavi & Ott, CCR 27(3) 1997, eq. 3",
+    );
+    found.remedy = "look for the link that loses: `ethtool -S` for errors, a duplex that was not agreed, a switch port that drops; \
+                    `sonde probe pattern` finds which"
+        .into();
+    let has_bbr = |end: &End| {
+        let known = end.setting("ipv4.tcp_available_congestion_control");
+        known.is_some_and(|all| all.split_whitespace().any(|name| name == "bbr"))
+    };
+    let gives_way = matches!(evidence.congestion.as_deref(), Some("reno" | "cubic"));
+    if gives_way && has_bbr(&evidence.src) {
+        found.rule = "congestion".into();
+        found.sentence.push_str(&format!(
+            " {} has bbr, which does not take loss for a full path.",
+            evidence.src.host
+        ));
+        found.change = Some(Advice {
+            hosts: host_settings([("route.congctl", "bbr".into())]),
+            sockets: BTreeMap::new(),
+        });
+    }
+    Some(found)
+}
+
+/// `reordering`.
+fn reordering(evidence: &Evidence) -> Option<Cause> {
+    let share_of = evidence
+        .reordered_share
+        .filter(|share| *share >= OVERTAKEN)?;
+    let mut found = cause(
+        "reordering",
+        format!(
+            "Packets overtake each other on {}: {} of datagrams came after a later one.",
+            evidence.network,
+            share(share_of)
+        ),
+        format!("{} of datagrams", share(share_of)),
+        "0.1 % of a blast of datagrams came after a later one",
+        "RFC 4737 §4; RFC 5681 §3.2",
+    );
+    found.remedy = "look for paths of several links that are shared packet by packet (bonding balance-rr, ECMP per packet): share them by flow".into();
+    Some(found)
+}
+
+/// `interrupts`: one CPU serves the receive queue and has no more. Of real hosts only, whose CPUs are their own.
+fn interrupts(evidence: &Evidence) -> Option<Cause> {
+    let dst = &evidence.dst;
+    let serving = dst.setting("interrupts.cpus")?.split_whitespace().count();
+    if !evidence.apart || serving != 1 || dst.cpus < 2 {
+        return None;
+    }
+    let beside = dst.host_cpu? * dst.cpus as f64 - dst.thread_cpu?;
+    if beside < BUSY {
+        return None;
+    }
+    let cpu = dst.setting("interrupts.cpus")?;
+    let mut found = cause(
+        "interrupts",
+        format!(
+            "CPU {cpu} of {} serves all interrupts of its interface, and beside the receiving thread {} of a CPU were in use: \
+             one CPU is the limit.",
+            dst.host,
+            share(beside)
+        ),
+        format!(
+            "{} of {} CPUs, less {} of the thread",
+            share(dst.host_cpu?),
+            dst.cpus,
+            share(dst.thread_cpu?)
+        ),
+        "one CPU serves the receive queue, and 90 % of one are in use beside the thread",
+        "Documentation/networking/scaling.rst",
+    );
+    found.host = Some(dst.host.clone());
+    found.remedy = "spread the queues: `ethtool -L DEVICE combined N`, or by software: \
+                    `echo ff > /sys/class/net/DEVICE/queues/rx-0/rps_cpus`; keep the program off that CPU"
+        .into();
+    Some(found)
+}
+
+/// `offload`: segmentation or merging in software is off, and the CPU feels it.
+fn offload(evidence: &Evidence) -> Option<Cause> {
+    let sides = [
+        (&evidence.src, ["offload.gso", "offload.tso"], "sends"),
+        (&evidence.dst, ["offload.gro", "offload.gro"], "receives"),
+    ];
+    let (end, off, verb) = sides.into_iter().find_map(|(end, names, verb)| {
+        let laboured = end.thread_cpu.is_some_and(|share| share >= LABOURING);
+        // Without the first of them nothing is merged; hardware alone may be missing.
+        let off = end.is_on(names[0]) == Some(false);
+        (laboured && off).then_some((end, names[0], verb))
+    })?;
+    let mut found = cause(
+        "offload",
+        format!(
+            "{} {verb} each segment alone: {off} is off, and the thread uses {} of a CPU for {} on {}.",
+            end.host,
+            share(end.thread_cpu?),
+            rate(evidence.rate_bps?),
+            evidence.network
+        ),
+        format!("{} ns/B", crate::significant(end.cpu_ns_per_byte?, 3)),
+        "70 % of a CPU for the thread of the side whose offload is off",
+        "Documentation/networking/segmentation-offloads.rst",
+    );
+    found.host = Some(end.host.clone());
+    found.change = Some(Advice {
+        hosts: host_settings([(off, "on".into())]),
+        sockets: BTreeMap::new(),
+    });
+    Some(found)
+}
+
+/// `cpu`.
+fn cpu(evidence: &Evidence) -> Option<Cause> {
+    let sides = [(&evidence.src, "sending"), (&evidence.dst, "receiving")];
+    let (end, side) = sides
+        .into_iter()
+        .find(|(end, _)| end.thread_cpu.is_some_and(|share| share >= BUSY))?;
+    let mut found = cause(
+        "cpu",
+        format!(
+            "The {side} thread on {} uses {} of one CPU: the host, not the network, limits the stream on {} to {}.",
+            end.host,
+            share(end.thread_cpu?),
+            evidence.network,
+            rate(evidence.rate_bps?)
+        ),
+        format!(
+            "{} ns/B x {} MB/s",
+            crate::significant(end.cpu_ns_per_byte?, 3),
+            crate::significant(evidence.rate_bps? / 8e6, 4)
+        ),
+        "90 % of one CPU",
+        "getrusage(2), RUSAGE_THREAD",
+    );
+    found.host = Some(end.host.clone());
+    found.remedy =
+        "several streams (`--with streams=4`), larger messages, or a method that copies less"
+            .into();
+    Some(found)
+}
+
+/// `cpu-hog`: others have the CPU that the thread would need.
+fn hog(evidence: &Evidence) -> Option<Cause> {
+    let hogged = |end: &&End| {
+        end.put_aside_per_s.is_some_and(|times| times >= 50.0)
+            && end.host_cpu.is_some_and(|busy| busy >= 0.95)
+            && end.thread_cpu.is_some_and(|share| share < BUSY)
+    };
+    let ends = [&evidence.src, &evidence.dst];
+    let end = ends.into_iter().filter(hogged).max_by(|a, b| {
+        let times = |end: &End| end.put_aside_per_s.unwrap_or(0.0);
+        times(a).total_cmp(&times(b))
+    })?;
+    let mut found = cause(
+        "cpu-hog",
+        format!(
+            "Others use the CPUs of {}: {} of all are in use, the stream's thread has {} of one and was put aside {} times \
+             a second.",
+            end.host,
+            share(end.host_cpu?),
+            share(end.thread_cpu?),
+            crate::significant(end.put_aside_per_s?, 3)
+        ),
+        format!("{} of {} CPUs", share(end.host_cpu?), end.cpus),
+        "95 % of all CPUs in use, 50 preemptions a second, and the thread below 90 % of one",
+        "getrusage(2), ru_nivcsw; proc(5), /proc/stat",
+    );
+    found.host = Some(end.host.clone());
+    found.remedy = "`top` there: stop what else runs, or give it a lower priority".into();
+    Some(found)
+}
+
+/// `slow-reader`: the window is closed most of the time, though no setting makes it small.
+fn slow_reader(evidence: &Evidence) -> Option<Cause> {
+    let held = evidence.rwnd_share.filter(|held| *held >= HELD)?;
+    evidence.reach_bps?;
+    let mut found = cause(
+        "slow-reader",
+        format!(
+            "The receiving program on {} reads more slowly than the network of {} brings: its window held the sender back in {} \
+             of the time, and no setting makes that window small.",
+            evidence.dst.host,
+            evidence.network,
+            share(held)
+        ),
+        format!("{} of the time", share(held)),
+        "the window holds the sender in half of the time, and window / round trip is not below what the network allows",
+        "tcp(7), tcpi_rwnd_limited",
+    );
+    found.host = Some(evidence.dst.host.clone());
+    found.remedy =
+        "look at what else that host does, and whether the program reads in large pieces".into();
+    Some(found)
+}
+
+/// `nagle`: a small size takes a delayed acknowledgement longer than its neighbours.
+fn nagle(evidence: &Evidence) -> Option<Cause> {
+    let least = evidence
+        .latency_ns
+        .iter()
+        .map(|(_, ns)| *ns)
+        .min_by(f64::total_cmp)?;
+    let (size, ns) = evidence.latency_ns.iter().find(|(size, ns)| {
+        let step = ns - least;
+        *size <= 16_384 && least < 20e6 && DELAYED_ACK_NS.contains(&step)
+    })?;
+    let mut found = cause(
+        "nagle",
+        format!(
+            "Messages of {} take {} on {}, {} more than the fastest: the last segment waits for an acknowledgement that the peer \
+             delays.",
+            bytes(*size),
+            time(*ns),
+            evidence.network,
+            time(ns - least)
+        ),
+        format!("{} - {} = {}", time(*ns), time(least), time(ns - least)),
+        "35 to 210 ms more than the fastest size, up to 16 KiB",
+        "RFC 896; RFC 1122 §4.2.3.2",
+    );
+    found.remedy = "set TCP_NODELAY in the program, or send each message by one call".into();
+    found.change = Some(Advice {
+        hosts: host_settings([("route.quickack", "1".into())]),
+        sockets: BTreeMap::new(),
+    });
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnosis::of;
+
+    const MODERN: [(&str, &str); 9] = [
+        ("ipv4.tcp_rmem", "4096 131072 6291456"),
+        ("ipv4.tcp_wmem", "4096 65536 4194304"),
+        ("ipv4.tcp_window_scaling", "1"),
+        ("ipv4.tcp_timestamps", "1"),
+        ("ipv4.tcp_sack", "1"),
+        ("ipv4.tcp_moderate_rcvbuf", "1"),
+        ("ipv4.tcp_available_congestion_control", "reno cubic bbr"),
+        ("offload.gso", "on"),
+        ("offload.gro", "on"),
+    ];
+
+    fn end(host: &str) -> End {
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        End {
+            host: host.into(),
+            settings: MODERN.map(pair).into_iter().collect(),
+            mtu_bytes: Some(1_500),
+            cpus: 8,
+            thread_cpu: Some(0.1),
+            cpu_ns_per_byte: Some(1.0),
+            host_cpu: Some(0.1),
+            put_aside_per_s: Some(1.0),
+        }
+    }
+
+    /// A healthy pair: 100 Mb/s, 20 ms.
+    fn wan() -> Evidence {
+        Evidence {
+            network: "wan".into(),
+            apart: true,
+            network_mtu: Some(1_500),
+            rate_bps: Some(93.5e6),
+            reach_bps: Some(94.1e6),
+            rtt_ns: Some(20e6),
+            latency_ns: vec![(1, 10e6), (1_448, 10.2e6)],
+            rwnd_share: Some(0.0),
+            sndbuf_share: Some(0.0),
+            again_share: Some(0.0),
+            mss_bytes: Some(1_448),
+            congestion: Some("cubic".into()),
+            lost_share: Some(0.0),
+            reordered_share: Some(0.0),
+            src: end("a"),
+            dst: end("b"),
+            ..Evidence::default()
+        }
+    }
+
+    /// A healthy pair: 1 Gb/s, 0.1 ms.
+    fn lan() -> Evidence {
+        Evidence {
+            network: "lan".into(),
+            rate_bps: Some(935e6),
+            reach_bps: Some(941e6),
+            rtt_ns: Some(1e5),
+            latency_ns: vec![(1, 5e4), (1_448, 6e4)],
+            ..wan()
+        }
+    }
+
+    fn set(end: &mut End, pairs: &[(&str, &str)]) {
+        for (name, value) in pairs {
+            end.settings.insert((*name).into(), (*value).into());
+        }
+    }
+
+    fn era(evidence: &mut Evidence) {
+        for end in [&mut evidence.src, &mut evidence.dst] {
+            set(
+                end,
+                &[
+                    ("ipv4.tcp_rmem", "4096 131070 131070"),
+                    ("ipv4.tcp_wmem", "4096 131070 131070"),
+                    ("ipv4.tcp_window_scaling", "0"),
+                    ("ipv4.tcp_timestamps", "0"),
+                    ("ipv4.tcp_sack", "0"),
+                    ("ipv4.tcp_moderate_rcvbuf", "0"),
+                    ("route.window", "65535"),
+                    ("route.congctl", "reno"),
+                ],
+            );
+        }
+        evidence.congestion = Some("reno".into());
+        (evidence.rate_bps, evidence.rwnd_share) = (Some(26e6), Some(0.99));
+    }
+
+    type Plant = fn(&mut Evidence);
+
+    #[test]
+    fn planted_faults_are_named() {
+        let plants: [(&str, Plant); 14] = [
+            ("receive-window", era),
+            ("receive-window", |one| {
+                set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+                (one.rate_bps, one.rwnd_share) = (Some(15e6), Some(0.97));
+            }),
+            ("receive-window", |one| {
+                set(&mut one.src, &[("ipv4.tcp_window_scaling", "0")]);
+                (one.rate_bps, one.rwnd_share) = (Some(26e6), None);
+            }),
+            ("send-buffer", |one| {
+                set(&mut one.src, &[("ipv4.tcp_wmem", "4096 16384 32768")]);
+                (one.rate_bps, one.sndbuf_share) = (Some(8e6), Some(0.9));
+            }),
+            ("mtu", |one| {
+                (one.rate_bps, one.src.mtu_bytes) = (None, Some(9_000));
+                one.failures = vec!["waited 10.000 s for room, which did not come".into(); 6];
+            }),
+            ("mtu", |one| {
+                one.rate_bps = None;
+                one.failures = vec!["waited 10.000 s for room, which did not come".into()];
+            }),
+            ("congestion", |one| {
+                (one.rate_bps, one.again_share) = (Some(10e6), Some(0.005));
+            }),
+            ("loss", |one| {
+                (one.rate_bps, one.again_share) = (Some(10e6), Some(0.005));
+                one.congestion = Some("bbr".into());
+            }),
+            ("reordering", |one| {
+                (one.rate_bps, one.reordered_share) = (Some(30e6), Some(0.02));
+            }),
+            ("offload", |one| {
+                set(&mut one.src, &[("offload.gso", "off")]);
+                (one.rate_bps, one.src.thread_cpu) = (Some(60e6), Some(0.95));
+            }),
+            ("cpu", |one| {
+                (one.rate_bps, one.dst.thread_cpu) = (Some(60e6), Some(0.98));
+            }),
+            ("cpu-hog", |one| {
+                one.rate_bps = Some(40e6);
+                let dst = &mut one.dst;
+                (dst.host_cpu, dst.put_aside_per_s) = (Some(1.0), Some(400.0));
+            }),
+            ("interrupts", |one| {
+                one.rate_bps = Some(60e6);
+                set(&mut one.dst, &[("interrupts.cpus", "0")]);
+                (one.dst.host_cpu, one.dst.thread_cpu) = (Some(0.2), Some(0.6));
+            }),
+            ("nagle", |one| {
+                one.latency_ns = vec![(1, 5e4), (3_000, 40.1e6)]
+            }),
+        ];
+        for (rule, plant) in plants {
+            let mut evidence = wan();
+            plant(&mut evidence);
+            let found = of(&evidence);
+            let first = found.causes.first();
+            let first = first.unwrap_or_else(|| panic!("{rule} was not found in {evidence:?}"));
+            assert_eq!(first.rule, rule, "{found:?}");
+            for text in [
+                &first.sentence,
+                &first.arithmetic,
+                &first.threshold,
+                &first.source,
+            ] {
+                assert!(!text.is_empty(), "{first:?}");
+            }
+            assert!(
+                first.change.is_some() || !first.remedy.is_empty(),
+                "{first:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn healthy_pairs_have_no_cause() {
+        let healthy: [Plant; 5] = [
+            |_| {},
+            // A few segments sent again are no fault where the path is full.
+            |one| one.again_share = Some(0.002),
+            // A slow start of one stream of many.
+            |one| one.failures = vec!["the host was lost".into()],
+            // The window is often full where the path is.
+            |one| one.rwnd_share = Some(0.8),
+            // A little below, and nothing holds it.
+            |one| one.rate_bps = one.reach_bps.map(|most| 0.85 * most),
+        ];
+        for base in [wan, lan] {
+            for change in healthy {
+                let mut evidence = base();
+                change(&mut evidence);
+                assert_eq!(of(&evidence).causes, [], "{evidence:?}");
+            }
+        }
+        // A starved receiver of a short path is no window: none of its settings binds.
+        let mut starved = lan();
+        (starved.rate_bps, starved.rwnd_share) = (Some(500e6), Some(0.7));
+        let found = of(&starved);
+        assert_eq!(found.causes[0].rule, "slow-reader");
+        assert_eq!(found.causes[0].change, None);
+        let mut unknown = wan();
+        (unknown.reach_bps, unknown.rate_bps) = (None, Some(20e6));
+        assert_eq!(of(&unknown).causes, []);
+    }
+
+    #[test]
+    fn the_window_of_era_is_found_with_its_arithmetic() {
+        let mut evidence = wan();
+        era(&mut evidence);
+        let found = of(&evidence);
+        let cause = &found.causes[0];
+        assert_eq!(
+            cause.arithmetic,
+            "65 535 B x 8 / 20.00 ms = 26.21 Mb/s; 94.10 Mb/s x 20.00 ms / 8 = 235 250 B needed on the way"
+        );
+        let change = cause.change.clone().unwrap();
+        let text: Vec<String> = change
+            .hosts
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        assert_eq!(
+            text,
+            [
+                "net.ipv4.tcp_window_scaling=1",
+                "net.ipv4.tcp_timestamps=1",
+                "net.ipv4.tcp_sack=1",
+                "net.ipv4.tcp_rmem=4096 131072 1048576",
+                "net.ipv4.tcp_wmem=4096 65536 1048576",
+                "net.ipv4.tcp_moderate_rcvbuf=1",
+                "route.window=none",
+            ]
+        );
+        assert_eq!(cause.expected_bps, Some(94.1e6));
+        assert_eq!(found.needed_bytes, Some(235_250));
+    }
+
+    #[test]
+    fn a_programs_own_buffer_is_its_own() {
+        let mut evidence = wan();
+        evidence.rcvbuf_asked = Some(65_536);
+        (evidence.rate_bps, evidence.rwnd_share) = (Some(26e6), Some(0.99));
+        let change = of(&evidence).causes[0].change.clone().unwrap();
+        assert_eq!(change.hosts, []);
+        assert_eq!(change.sockets, [("rcvbuf".to_owned(), None)].into());
+        // Where the kernel's own bound is as small, that too.
+        set(&mut evidence.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+        let change = of(&evidence).causes[0].change.clone().unwrap();
+        assert_eq!(change.hosts[0].0, "net.ipv4.tcp_rmem");
+    }
+}

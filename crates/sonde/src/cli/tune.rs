@@ -1,0 +1,165 @@
+//! `sonde tune`: its options, lowered to a plan of one pair.
+
+use super::options::Common;
+use super::probe::knob;
+use crate::failure::Failure;
+use crate::layout;
+use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::testbed;
+use crate::tune::Task;
+use clap::Args;
+use sonde_channel::{Path, Wait};
+use sonde_units::Span;
+use std::collections::BTreeMap;
+
+/// Examples below the help.
+pub const EXAMPLES: &str = "Examples:
+  sonde tune --network wan-100m-20ms --profile era            what to set, and what it brings by the arithmetic
+  sonde tune --network wan-100m-20ms --profile era --apply    does it, measures again, keeps what is better
+  sonde tune --network wan-100m-20ms --with rcvbuf=64KiB      for a program that asks for this buffer
+  sonde tune --testbed hosts:a,b                              two machines of your own
+  sonde tune --testbed hosts:a,b --apply --yes                as root there; prints the lines that undo it";
+
+/// What `sonde tune` takes.
+#[derive(Debug, Args)]
+pub struct TuneOptions {
+    #[command(flatten)]
+    common: Common,
+    /// How things are before: knobs of the program's sockets (rcvbuf, sndbuf, congestion, streams) and of both hosts (rmem,
+    /// wmem, window, scaling, mtu, offloads), each with one value.
+    #[arg(long = "with", value_name = "KNOB=VALUE", value_parser = knob)]
+    knobs: Vec<(String, Vec<String>)>,
+    /// Change what is recommended, measure again, and keep what is significantly better. In the lab it ends with the lab.
+    #[arg(long)]
+    apply: bool,
+    /// Do not ask before settings of hosts with connections to others are changed.
+    #[arg(long, requires = "apply")]
+    yes: bool,
+}
+
+impl TuneOptions {
+    /// Runs it; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        let mut knobs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, values) in &self.knobs {
+            if values.len() != 1 || knobs.insert(name.clone(), values.clone()).is_some() {
+                return Err(Failure::usage(format!(
+                    "`--with {name}` says how things are before the change: write one value; `sonde probe sweep` tries several"
+                )));
+            }
+        }
+        let refuse = |what: &str, why: &str| {
+            Err(Failure::usage(format!(
+                "`sonde tune` takes no `{what}`: {why}"
+            )))
+        };
+        let common = &self.common;
+        if !common.loads.is_empty() {
+            return refuse(
+                "--load",
+                "what a load takes is no setting; measure it by `sonde probe throughput --load`",
+            );
+        }
+        if common.resume.is_some() {
+            return refuse("--resume", "begin anew: settings were put back");
+        }
+        if common.waits.len() > 1 || common.networks.len() > 1 {
+            return refuse("several waits or networks", "tune one after the other");
+        }
+        let one = knobs
+            .iter()
+            .map(|(name, values)| (name.clone(), values[0].clone()));
+        let (host, _) = layout::apart(&one.collect())?;
+        let plan = self.plan(&knobs)?;
+        let (apply, yes) = (self.apply, self.yes);
+        let measurement = self.common.measurement(plan, true);
+        Task {
+            measurement,
+            host,
+            apply,
+            yes,
+        }
+        .run()
+    }
+
+    fn plan(&self, knobs: &BTreeMap<String, Vec<String>>) -> Result<Plan, Failure> {
+        let mut testbed = self.common.testbed();
+        if testbed.kind == Kind::Lab {
+            // Four is what a lab has where nothing is said.
+            if ![2, 4].contains(&testbed.hosts) {
+                return Err(Failure::usage(
+                    "`sonde tune` is of two hosts: leave `--hosts` out",
+                ));
+            }
+            testbed.hosts = 2;
+        }
+        let one = |kind, path: Path, size: &[&str], budget, mode| ProbePlan {
+            floor: false,
+            kind,
+            mode,
+            path: vec![path],
+            method: Vec::new(),
+            wait: vec![Wait::Block],
+            size: size.iter().map(|size| (*size).into()).collect(),
+            launches: None,
+            samples: Some(1_000),
+            budget: Some(Span::millis(budget)),
+            knobs: knobs.clone(),
+        };
+        let stream = Some(Mode::Stream);
+        let mut probes = vec![
+            one(
+                ProbeKind::Latency,
+                Path::Tcp,
+                &["1", "mtu", "4KiB"],
+                300,
+                None,
+            ),
+            one(ProbeKind::Throughput, Path::Tcp, &["1MiB"], 1_000, stream),
+        ];
+        let launches = match self.common.effort.effort() {
+            // Below four no test finds anything.
+            Effort::Quick => 4,
+            Effort::Usual => 6,
+            Effort::Thorough => 10,
+        };
+        let networks = match testbed.kind {
+            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
+            _ => Vec::new(),
+        };
+        if !knobs
+            .keys()
+            .any(|name| matches!(name.as_str(), "congestion" | "streams"))
+        {
+            let mut datagrams = one(ProbeKind::Throughput, Path::Udp, &["mtu"], 1_000, stream);
+            datagrams.launches = Some(2);
+            probes.push(datagrams);
+        }
+        let mut plan = self.common.apply(Plan {
+            testbed,
+            profile: Default::default(),
+            networks,
+            loads: Vec::new(),
+            probes,
+            repeat: Repeat {
+                launches,
+                max: launches,
+                ..Repeat::default()
+            },
+            requirements: Vec::new(),
+        });
+        if plan.repeat.launches < 4 {
+            return Err(Failure::usage(
+                "`sonde tune` compares launches: write at least `--launches 4`",
+            ));
+        }
+        for probe in plan
+            .probes
+            .iter_mut()
+            .filter(|probe| probe.path == [Path::Udp])
+        {
+            probe.launches = Some(2);
+        }
+        Ok(plan)
+    }
+}
