@@ -116,7 +116,7 @@ class Sample {
         const whole = (value: number): number => Math.round(value * scale) / scale
         const samples = more.samples ?? launches * (probe === 'latency' ? 400 : 1)
         const row: ResultRow = {
-            probe, mode: null, layer: 'transport', path, method: 'plain', wait: 'block', network: network.name,
+            probe, mode: null, layer: 'transport', path, method: 'plain', knobs: {}, wait: 'block', network: network.name,
             testbed: network.name === 'loopback' ? 'local' : 'lab', profile: network.name === 'loopback' ? 'asis' : 'modern', load: null,
             src: null, dst: null, size_bytes: size, phase: 'warm', step: null,
             cell: (0x9e3779b97f4a7c15n * BigInt(this.cells + 1) & 0xffffffffffffffffn).toString(16).padStart(16, '0'),

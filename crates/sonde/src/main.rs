@@ -25,6 +25,7 @@ mod replay;
 mod report;
 mod testbed;
 mod tune;
+mod wanted;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,0 +1,247 @@
+//! Tests of [`super`].
+
+use super::*;
+use crate::diagnosis::of;
+
+const MODERN: [(&str, &str); 9] = [
+    ("ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("ipv4.tcp_wmem", "4096 65536 4194304"),
+    ("ipv4.tcp_window_scaling", "1"),
+    ("ipv4.tcp_timestamps", "1"),
+    ("ipv4.tcp_sack", "1"),
+    ("ipv4.tcp_moderate_rcvbuf", "1"),
+    ("ipv4.tcp_available_congestion_control", "reno cubic bbr"),
+    ("offload.gso", "on"),
+    ("offload.gro", "on"),
+];
+
+fn end(host: &str) -> End {
+    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+    End {
+        host: host.into(),
+        settings: MODERN.map(pair).into_iter().collect(),
+        mtu_bytes: Some(1_500),
+        cpus: 8,
+        thread_cpu: Some(0.1),
+        cpu_ns_per_byte: Some(1.0),
+        host_cpu: Some(0.1),
+        put_aside_per_s: Some(1.0),
+    }
+}
+
+/// A healthy pair: 100 Mb/s, 20 ms.
+fn wan() -> Evidence {
+    Evidence {
+        network: "wan".into(),
+        apart: true,
+        network_mtu: Some(1_500),
+        rate_bps: Some(93.5e6),
+        reach_bps: Some(94.1e6),
+        rtt_ns: Some(20e6),
+        latency_ns: vec![(1, 10e6), (1_448, 10.2e6)],
+        rwnd_share: Some(0.0),
+        sndbuf_share: Some(0.0),
+        again_share: Some(0.0),
+        mss_bytes: Some(1_448),
+        congestion: Some("cubic".into()),
+        lost_share: Some(0.0),
+        reordered_share: Some(0.0),
+        src: end("a"),
+        dst: end("b"),
+        ..Evidence::default()
+    }
+}
+
+/// A healthy pair: 1 Gb/s, 0.1 ms.
+fn lan() -> Evidence {
+    Evidence {
+        network: "lan".into(),
+        rate_bps: Some(935e6),
+        reach_bps: Some(941e6),
+        rtt_ns: Some(1e5),
+        latency_ns: vec![(1, 5e4), (1_448, 6e4)],
+        ..wan()
+    }
+}
+
+fn set(end: &mut End, pairs: &[(&str, &str)]) {
+    for (name, value) in pairs {
+        end.settings.insert((*name).into(), (*value).into());
+    }
+}
+
+fn era(evidence: &mut Evidence) {
+    for end in [&mut evidence.src, &mut evidence.dst] {
+        set(
+            end,
+            &[
+                ("ipv4.tcp_rmem", "4096 131070 131070"),
+                ("ipv4.tcp_wmem", "4096 131070 131070"),
+                ("ipv4.tcp_window_scaling", "0"),
+                ("ipv4.tcp_timestamps", "0"),
+                ("ipv4.tcp_sack", "0"),
+                ("ipv4.tcp_moderate_rcvbuf", "0"),
+                ("route.window", "65535"),
+                ("route.congctl", "reno"),
+            ],
+        );
+    }
+    evidence.congestion = Some("reno".into());
+    (evidence.rate_bps, evidence.rwnd_share) = (Some(26e6), Some(0.99));
+}
+
+type Plant = fn(&mut Evidence);
+
+#[test]
+fn planted_faults_are_named() {
+    let plants: [(&str, Plant); 14] = [
+        ("receive-window", era),
+        ("receive-window", |one| {
+            set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+            (one.rate_bps, one.rwnd_share) = (Some(15e6), Some(0.97));
+        }),
+        ("receive-window", |one| {
+            set(&mut one.src, &[("ipv4.tcp_window_scaling", "0")]);
+            (one.rate_bps, one.rwnd_share) = (Some(26e6), None);
+        }),
+        ("send-buffer", |one| {
+            set(&mut one.src, &[("ipv4.tcp_wmem", "4096 16384 32768")]);
+            (one.rate_bps, one.sndbuf_share) = (Some(8e6), Some(0.9));
+        }),
+        ("mtu", |one| {
+            (one.rate_bps, one.src.mtu_bytes) = (None, Some(9_000));
+            one.failures = vec!["waited 10.000 s for room, which did not come".into(); 6];
+        }),
+        ("mtu", |one| {
+            one.rate_bps = None;
+            one.failures = vec!["waited 10.000 s for room, which did not come".into()];
+        }),
+        ("congestion", |one| {
+            (one.rate_bps, one.again_share) = (Some(10e6), Some(0.005));
+        }),
+        ("loss", |one| {
+            (one.rate_bps, one.again_share) = (Some(10e6), Some(0.005));
+            one.congestion = Some("bbr".into());
+        }),
+        ("reordering", |one| {
+            (one.rate_bps, one.reordered_share) = (Some(30e6), Some(0.02));
+        }),
+        ("offload", |one| {
+            set(&mut one.src, &[("offload.gso", "off")]);
+            (one.rate_bps, one.src.thread_cpu) = (Some(60e6), Some(0.95));
+        }),
+        ("cpu", |one| {
+            (one.rate_bps, one.dst.thread_cpu) = (Some(60e6), Some(0.98));
+        }),
+        ("cpu-hog", |one| {
+            one.rate_bps = Some(40e6);
+            let dst = &mut one.dst;
+            (dst.host_cpu, dst.put_aside_per_s) = (Some(1.0), Some(400.0));
+        }),
+        ("interrupts", |one| {
+            one.rate_bps = Some(60e6);
+            set(&mut one.dst, &[("interrupts.cpus", "0")]);
+            (one.dst.host_cpu, one.dst.thread_cpu) = (Some(0.2), Some(0.6));
+        }),
+        ("nagle", |one| {
+            one.latency_ns = vec![(1, 5e4), (3_000, 40.1e6)]
+        }),
+    ];
+    for (rule, plant) in plants {
+        let mut evidence = wan();
+        plant(&mut evidence);
+        let found = of(&evidence);
+        let first = found.causes.first();
+        let first = first.unwrap_or_else(|| panic!("{rule} was not found in {evidence:?}"));
+        assert_eq!(first.rule, rule, "{found:?}");
+        for text in [
+            &first.sentence,
+            &first.arithmetic,
+            &first.threshold,
+            &first.source,
+        ] {
+            assert!(!text.is_empty(), "{first:?}");
+        }
+        assert!(
+            first.change.is_some() || !first.remedy.is_empty(),
+            "{first:?}"
+        );
+    }
+}
+
+#[test]
+fn healthy_pairs_have_no_cause() {
+    let healthy: [Plant; 5] = [
+        |_| {},
+        // A few segments sent again are no fault where the path is full.
+        |one| one.again_share = Some(0.002),
+        // A slow start of one stream of many.
+        |one| one.failures = vec!["the host was lost".into()],
+        // The window is often full where the path is.
+        |one| one.rwnd_share = Some(0.8),
+        // A little below, and nothing holds it.
+        |one| one.rate_bps = one.reach_bps.map(|most| 0.85 * most),
+    ];
+    for base in [wan, lan] {
+        for change in healthy {
+            let mut evidence = base();
+            change(&mut evidence);
+            assert_eq!(of(&evidence).causes, [], "{evidence:?}");
+        }
+    }
+    // A starved receiver of a short path is no window: none of its settings binds.
+    let mut starved = lan();
+    (starved.rate_bps, starved.rwnd_share) = (Some(500e6), Some(0.7));
+    let found = of(&starved);
+    assert_eq!(found.causes[0].rule, "slow-reader");
+    assert_eq!(found.causes[0].change, None);
+    let mut unknown = wan();
+    (unknown.reach_bps, unknown.rate_bps) = (None, Some(20e6));
+    assert_eq!(of(&unknown).causes, []);
+}
+
+#[test]
+fn the_window_of_era_is_found_with_its_arithmetic() {
+    let mut evidence = wan();
+    era(&mut evidence);
+    let found = of(&evidence);
+    let cause = &found.causes[0];
+    assert_eq!(
+        cause.arithmetic,
+        "65 535 B x 8 / 20.00 ms = 26.21 Mb/s; 94.10 Mb/s x 20.00 ms / 8 = 235 250 B needed on the way"
+    );
+    let change = cause.change.clone().unwrap();
+    let text: Vec<String> = change
+        .hosts
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "net.ipv4.tcp_window_scaling=1",
+            "net.ipv4.tcp_timestamps=1",
+            "net.ipv4.tcp_sack=1",
+            "net.ipv4.tcp_rmem=4096 131072 1048576",
+            "net.ipv4.tcp_wmem=4096 65536 1048576",
+            "net.ipv4.tcp_moderate_rcvbuf=1",
+            "route.window=none",
+        ]
+    );
+    assert_eq!(cause.expected_bps, Some(94.1e6));
+    assert_eq!(found.needed_bytes, Some(235_250));
+}
+
+#[test]
+fn a_programs_own_buffer_is_its_own() {
+    let mut evidence = wan();
+    evidence.rcvbuf_asked = Some(65_536);
+    (evidence.rate_bps, evidence.rwnd_share) = (Some(26e6), Some(0.99));
+    let change = of(&evidence).causes[0].change.clone().unwrap();
+    assert_eq!(change.hosts, []);
+    assert_eq!(change.sockets, [("rcvbuf".to_owned(), None)].into());
+    // Where the kernel's own bound is as small, that too.
+    set(&mut evidence.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+    let change = of(&evidence).causes[0].change.clone().unwrap();
+    assert_eq!(change.hosts[0].0, "net.ipv4.tcp_rmem");
+}

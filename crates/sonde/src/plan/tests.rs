@@ -1,0 +1,130 @@
+//! Tests of [`super`].
+
+use super::*;
+
+fn testbed(kind: Kind) -> TestbedPlan {
+    TestbedPlan {
+        kind,
+        hosts: 4,
+        names: kind.is_real().then(|| "2".into()),
+        attachment: Attachment::Auto,
+        floors: false,
+    }
+}
+
+#[test]
+fn the_usual_plans_are_read_back() {
+    for kind in [
+        Kind::Local,
+        Kind::Lab,
+        Kind::Hosts,
+        Kind::Slurm,
+        Kind::Mpirun,
+        Kind::Listen,
+    ] {
+        for effort in [Effort::Quick, Effort::Usual, Effort::Thorough] {
+            let plan = Plan::assess(testbed(kind), effort);
+            assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+        }
+    }
+}
+
+#[test]
+fn networks_of_real_hosts_are_interfaces() {
+    let mut plan = Plan::assess(testbed(Kind::Hosts), Effort::Quick);
+    plan.networks = ["eth=eth0", "ib=a/ib0,b/ib1", "san=10.9.1.0/24"]
+        .map(|text| NetworkPlan::of(Kind::Hosts, text))
+        .to_vec();
+    plan.loads = vec![LoadPlan {
+        level: "0.6:of=1Gbit:flow=a>b".into(),
+    }];
+    plan.check().unwrap();
+    assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+    assert_eq!(plan.networks[1].interface.as_deref(), Some("a/ib0,b/ib1"));
+    plan.networks[0] = NetworkPlan::of(Kind::Hosts, "eth0");
+    assert!(
+        plan.check()
+            .unwrap_err()
+            .to_string()
+            .contains("NAME=INTERFACE")
+    );
+    let mut lab = Plan::assess(testbed(Kind::Lab), Effort::Quick);
+    // Knobs have a `=` of their own.
+    assert_eq!(
+        NetworkPlan::of(Kind::Lab, "wire:delay=1ms").name,
+        "wire:delay=1ms"
+    );
+    lab.loads.clone_from(&plan.loads);
+    assert!(
+        lab.check()
+            .unwrap_err()
+            .to_string()
+            .contains("`of` and `flow`")
+    );
+    lab.loads.clear();
+    lab.networks[0].interface = Some("eth0".into());
+    assert!(
+        lab.check()
+            .unwrap_err()
+            .to_string()
+            .contains("no `interface`")
+    );
+    let mut local = Plan::assess(testbed(Kind::Local), Effort::Quick);
+    local.networks = plan.networks;
+    assert!(local.check().unwrap_err().to_string().contains("loopback"));
+}
+
+#[test]
+fn sizes_expand() {
+    let mut probe = ProbePlan::new(ProbeKind::Latency, &BOTH, &["1..8", "1KiB", "mtu"]);
+    let sizes = |probe: &ProbePlan, path| probe.sizes(path, Some(1_448)).unwrap();
+    assert_eq!(sizes(&probe, Path::Tcp), [1, 2, 4, 8, 1_024, 1_448, 1_449]);
+    probe.size = vec!["1000..2000".into(), "1MiB".into()];
+    assert_eq!(
+        sizes(&probe, Path::Tcp),
+        [1_000, 1_024, 1_448, 1_449, 2_000, 1 << 20]
+    );
+    assert_eq!(
+        sizes(&probe, Path::Udp),
+        [1_000, 1_024, 1_448, 1_449, 2_000]
+    );
+    assert_eq!(probe.sizes(Path::Udp, None).unwrap(), [1_000, 1_024, 2_000]);
+    for wrong in ["0", "2GiB", "8..1", "many", "..", "1.5"] {
+        probe.size = vec![wrong.into()];
+        let said = probe.sizes(Path::Tcp, None).unwrap_err().to_string();
+        assert!(said.contains('`'), "{wrong}: {said}");
+    }
+}
+
+#[test]
+fn wrong_plans_are_refused_with_their_place() {
+    let good = Plan::assess(testbed(Kind::Lab), Effort::Usual)
+        .text()
+        .unwrap();
+    for (from, to, said) in [
+        ("kind = \"lab\"", "kind = \"moon\"", "line 2"),
+        ("hosts = 4", "hots = 4", "hots"),
+        ("launches = 6", "launches = 0", "0 to 6 launches"),
+        ("size = [\"8\"]", "size = [\"8 furlongs\"]", "8 furlongs"),
+        ("path = [\"tcp\"", "path = [\"tpc\"", "tpc"),
+        (
+            "kind = \"startup\"",
+            "kind = \"startup\"\nmode = \"stream\"",
+            "mode",
+        ),
+        ("name = \"modern\"", "name = \"old\"", "era:window"),
+        ("seed = 1", "sed = 1", "sed"),
+    ] {
+        assert!(good.contains(from), "{from} is not in\n{good}");
+        let text = good.replacen(from, to, 1);
+        let error = Plan::parse(&text).expect_err(to).to_string();
+        assert!(error.contains(said), "{to}: {error}");
+    }
+    let lonely = "[testbed]\nkind = \"lab\"\n[[probe]]\nkind = \"latency\"\npath = [\"tcp\"]\nsize = [\"1\"]\n";
+    assert!(
+        Plan::parse(lonely)
+            .unwrap_err()
+            .to_string()
+            .contains("[[network]]")
+    );
+}
