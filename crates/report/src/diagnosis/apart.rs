@@ -245,10 +245,10 @@ mod tests {
         all[1].facts.mtu_bytes = Some(9_000);
         let found = apart(&all);
         assert_eq!((found.len(), found[0].rule.as_str()), (1, "mtu-apart"));
+        let sentence = &found[0].sentence;
         assert!(
-            found[0]
-                .sentence
-                .contains("n2 has 9 000 bytes and n1 1 500")
+            sentence.contains("n2 has 9000 bytes and n1 1500"),
+            "{sentence}"
         );
     }
 
