@@ -140,6 +140,13 @@ fn a_wall_clock() {
     // A clock that is stepped while something is timed by it.
     for room in ["probe", "channel"] {
         for (path, text) in sources(room) {
+            // The kernel's time stamps of packets are on that clock, and moments out of their order are left out there.
+            if path
+                .components()
+                .any(|part| part.as_os_str().to_string_lossy().starts_with("anatomy"))
+            {
+                continue;
+            }
             for word in [
                 "SystemTime",
                 "realtime_ns",
