@@ -45,10 +45,8 @@ fn flows_add_up_and_a_port_is_shared() {
         "--hosts",
         "4",
         "--network",
-        "ethernet-10-switched",
+        "ethernet-100:rate=10Mbit",
         "--quick",
-        "--launches",
-        "2",
     ];
     let shift = rows(&stage, &[&["shift:1"][..], &options].concat());
     let all = rate(&shift, "all", None);
