@@ -47,11 +47,12 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// The window was found, lifted, and what came is what was foretold.
-fn window_was_lifted(document: &Value) {
+/// The window was found by one of these rules, lifted, and what came is what was foretold.
+fn window_was_lifted(document: &Value, rules: &[&str]) {
     let tuned = &document["tune"];
     let first = &tuned["recommendations"][0];
-    assert_eq!(first["cause"]["rule"], "receive-window", "{tuned:#}");
+    let rule = first["cause"]["rule"].as_str().unwrap_or_default();
+    assert!(rules.contains(&rule), "{tuned:#}");
     let trial = &tuned["trials"][0];
     assert_eq!(trial["kept"], true, "{tuned:#}");
     let (gain, expected) = (number(&trial["gain"]), number(&trial["expected_gain"]));
@@ -80,7 +81,8 @@ fn the_window_of_era_is_found_and_lifted() {
             "--apply",
         ],
     );
-    window_was_lifted(&document);
+    // Both buffers are of 64 KiB: the kernel charges the wait now to the one, now to the other.
+    window_was_lifted(&document, &["receive-window", "send-buffer"]);
     let steps = document["tune"]["recommendations"][0]["steps"]
         .as_array()
         .unwrap();
@@ -112,7 +114,7 @@ fn a_small_receive_buffer_is_found_and_lifted() {
                 "--apply",
             ],
         );
-        window_was_lifted(&document);
+        window_was_lifted(&document, &["receive-window"]);
     }
 }
 
