@@ -21,8 +21,11 @@ mod precision;
 mod sweep;
 mod window;
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sonde_record::Testbed;
 
 use crate::index::{Index, Line};
 
@@ -132,7 +135,13 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(load::queueing(index));
     all.extend(anatomy::past_ip(index));
     all.extend(sweep::all(index));
-    all.extend(crate::diagnosis::apart(&index.run.hosts));
+    // This machine beside a lab is the floor of what hosts cost, and none of them.
+    let mut hosts = index.run.hosts.clone();
+    let cells = index.run.cells.iter().map(|cell| &cell.factors);
+    let floors = cells.filter(|factors| factors.testbed == Testbed::Local);
+    let floors: BTreeSet<&String> = floors.flat_map(|factors| &factors.hosts).collect();
+    hosts.retain(|host| !floors.contains(&host.name));
+    all.extend(crate::diagnosis::apart(&hosts));
     let mut rules: Vec<String> = Vec::new();
     for finding in &all {
         if !rules.contains(&finding.rule) {
