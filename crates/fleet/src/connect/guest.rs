@@ -212,9 +212,11 @@ fn hello(joining: &Joining, address: IpAddr) -> Hello {
         text.and_then(|text| text.parse().ok())
     };
     let named = joining.name.clone();
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
     let (own, _) = sonde_sys::host::names();
+    // Where the boot cannot be told, the name stands for it: two machines must never pass for one.
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let boot = boot.unwrap_or_else(|_| own.clone());
+    let space = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
     Hello {
         name: named
             .or_else(|| variables.get(NAME_IN_SLURM).cloned())
