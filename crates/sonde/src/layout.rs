@@ -137,7 +137,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     .map(|mtu| model::frame_payload(*path, mtu, headers));
                 let mut sizes = probe.sizes(*path, payload)?;
                 let mode = probe.mode();
-                if mode == Some(Mode::Stream) && *path != Path::Tcp {
+                if mode == Some(Mode::Stream) && !path.is_lossless() {
                     // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
                     sizes = sizes
                         .iter()
