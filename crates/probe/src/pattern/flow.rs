@@ -85,6 +85,14 @@ fn recv(line: &mut Line, bytes: &mut [u8], deadline_ns: u64) -> std::io::Result<
     Ok(Moved::Whole)
 }
 
+/// Says that no more comes. A receiver whose deadline was first is gone, with its figures.
+fn end(line: &Line) -> std::io::Result<()> {
+    match line.stream.shutdown(Shutdown::Write) {
+        Err(error) if error.kind() == ErrorKind::NotConnected => Ok(()),
+        ended => ended,
+    }
+}
+
 fn counts(line: &Line) -> Counts {
     let Some(info) = line.info() else {
         return Counts::default();
@@ -153,10 +161,7 @@ fn stream(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Re
             Err(error) => return Err(error),
         }
     }
-    match line.stream.shutdown(Shutdown::Write) {
-        Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(()),
-        ended => ended?,
-    }
+    end(line)?;
     // Its end says that the receiver has rated all.
     let deadline_ns = end_ns + grace_ns + grace_ns / 2;
     match recv(line, &mut [0], deadline_ns) {
@@ -201,7 +206,7 @@ fn trips(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Res
         }
         at_ns = now_ns + go.gap_ns;
     }
-    line.stream.shutdown(Shutdown::Write)
+    end(line)
 }
 
 fn other(what: &str) -> std::io::Error {
@@ -244,7 +249,7 @@ fn trips_udp(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io:
         }
         at_ns = now_ns + go.gap_ns;
     }
-    line.stream.shutdown(Shutdown::Write)
+    end(line)
 }
 
 fn steps_out(
@@ -257,11 +262,15 @@ fn steps_out(
     let message = payload::message(size);
     let (_, end_ns) = go.counted_ns();
     while gate.arrive(end_ns).is_some() {
-        if let Moved::Deadline = send(line, &message, end_ns, &mut left.bytes)? {
-            break;
+        match send(line, &message, end_ns, &mut left.bytes) {
+            Ok(Moved::Deadline) => break,
+            Ok(_) => {}
+            // The receiver's deadline came first, and it has its figures.
+            Err(_) if monotonic_ns() >= end_ns => return Ok(()),
+            Err(error) => return Err(error),
         }
     }
-    line.stream.shutdown(Shutdown::Write)
+    end(line)
 }
 
 /// A flow that comes to this host, once it was let in.
@@ -421,6 +430,8 @@ fn steps_in(
         }
     }
     came.steps = steps;
+    // A step that the end cut off is taken off the wire, so that its sender ends in order.
+    while let Ok(Moved::Whole) = recv(line, &mut message, end_ns + grace_ns(go)) {}
     Ok(())
 }
 
