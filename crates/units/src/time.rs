@@ -23,7 +23,10 @@ pub struct OneWay(pub Span);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RoundTrip(pub Span);
 
+/// What is understood; it is printed in seconds and below, from the third on.
 const UNITS: &[(&str, u64)] = &[
+    ("h", 3_600_000_000_000_000),
+    ("min", 60_000_000_000_000),
     ("s", 1_000_000_000_000),
     ("ms", 1_000_000_000),
     ("us", 1_000_000),
@@ -182,7 +185,7 @@ impl fmt::Display for Span {
         f.pad(&if self.0 == 0 {
             "0s".to_owned()
         } else {
-            parse::text(self.0, UNITS)
+            parse::text(self.0, &UNITS[2..])
         })
     }
 }
@@ -198,6 +201,8 @@ mod tests {
         assert_eq!("10ms".parse(), Ok(Span::millis(10)));
         assert_eq!("2.831us".parse(), Ok(Span::picos(2_831_000)));
         assert_eq!("0s".parse(), Ok(Span::ZERO));
+        assert_eq!("1.5h".parse(), Ok(Span::secs(5_400)));
+        assert_eq!("10min".parse::<Span>().unwrap().to_string(), "600s");
         assert_eq!(Span::ZERO.to_string(), "0s");
         assert_eq!(Span::micros(1_500).to_string(), "1.5ms");
         assert!("10".parse::<Span>().is_err());
