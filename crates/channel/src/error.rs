@@ -129,6 +129,18 @@ impl Error {
         }
     }
 
+    /// What a refusal by the kernel becomes, on a socket of this address.
+    pub(crate) fn refused(
+        local: SocketAddr,
+        attempt: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Local {
+            attempt,
+            local,
+            errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
+        }
+    }
+
     /// Whether the peer ended the conversation between two messages, as it does when all is said.
     pub fn is_end(&self) -> bool {
         matches!(self, Self::Closed { received: 0, .. })

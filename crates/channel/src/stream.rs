@@ -2,13 +2,15 @@
 //!
 //! Checked: `tests/conversation.rs` of `probe`, each kind over each path.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sonde_sys::socket::TcpInfo;
 
-use crate::{Acceptor, Channel, Options, Result, Tcp};
+use crate::wait::{Woken, readable};
+use crate::{Acceptor, Channel, Error, Options, Result, Tcp};
 
 /// A channel on which messages are bytes in order, and nothing is lost.
 pub trait ByteStream: Channel + Sized {
@@ -138,6 +140,48 @@ impl ByteStream for Tcp {
 
     fn use_method(&mut self) -> Result<()> {
         self.use_method()
+    }
+}
+
+/// Waits for a listening socket's next guest; `None` when `stop` can be read before one comes.
+///
+/// # Errors
+/// Nobody came within the patience; the kernel refuses to wait or to accept.
+pub(crate) fn await_guest<T>(
+    listener: BorrowedFd<'_>,
+    local: SocketAddr,
+    stop: Option<BorrowedFd<'_>>,
+    patience: Duration,
+    mut accept: impl FnMut() -> std::io::Result<T>,
+) -> Result<Option<T>> {
+    let mut descriptors = vec![listener];
+    descriptors.extend(stop);
+    let end = Instant::now() + patience;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        match readable(&descriptors, left)
+            .map_err(Error::refused(local, "wait for a connection"))?
+        {
+            Woken::Readable(0) => {}
+            Woken::Readable(_) => return Ok(None),
+            Woken::Silence => {
+                return Err(Error::Timeout {
+                    peer: local,
+                    awaited: "a connection".into(),
+                    waited: patience,
+                });
+            }
+        }
+        match accept() {
+            Ok(guest) => return Ok(Some(guest)),
+            // The connection was reset between poll and accept.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::ConnectionAborted
+                ) => {}
+            Err(error) => return Err(Error::refused(local, "accept a connection")(error)),
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use rustix::net::{
 
 use sonde_sys::uring::{Call, Ring};
 
-use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
+use crate::stream::await_guest;
+use crate::wait::{Spin, bound_recv, bound_send};
 use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
 
 /// A TCP connection.
@@ -339,13 +340,7 @@ impl Acceptor {
     /// # Errors
     /// The address is not one of this host's, or is in use; an option does not take.
     pub fn bind(local: SocketAddr, options: Options) -> Result<Self> {
-        let refused = |attempt| {
-            move |source: std::io::Error| Error::Local {
-                attempt,
-                local,
-                errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
-            }
-        };
+        let refused = |attempt| Error::refused(local, attempt);
         let listener = TcpListener::bind(local).map_err(refused("listen"))?;
         // A connection's buffers and window scale are the listener's at the time of its SYN; none has come before
         // the port is told to anybody.
@@ -375,42 +370,13 @@ impl Acceptor {
         stop: Option<BorrowedFd<'_>>,
         patience: Duration,
     ) -> Result<Option<Tcp>> {
-        let local = self.local;
-        let refused = |attempt| {
-            move |source: std::io::Error| Error::Local {
-                attempt,
-                local,
-                errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
-            }
-        };
-        let mut descriptors = vec![self.listener.as_fd()];
-        descriptors.extend(stop);
-        let end = Instant::now() + patience;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match readable(&descriptors, left).map_err(refused("wait for a connection"))? {
-                Woken::Readable(0) => {}
-                Woken::Readable(_) => return Ok(None),
-                Woken::Silence => {
-                    let awaited = "a connection".into();
-                    return Err(Error::Timeout {
-                        peer: local,
-                        awaited,
-                        waited: patience,
-                    });
-                }
-            }
-            match self.listener.accept() {
-                Ok((stream, peer)) => {
-                    // Linux does not pass O_NONBLOCK from a listener on; accept4 is called without it.
-                    return Tcp::bounded(stream.into(), peer, self.options.clone()).map(Some);
-                }
-                // The connection was reset between poll and accept.
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(refused("accept a connection")(error)),
-            }
-        }
+        let listener = &self.listener;
+        let accepted = await_guest(listener.as_fd(), self.local, stop, patience, || {
+            listener.accept()
+        })?;
+        // Linux does not pass O_NONBLOCK from a listener on; accept4 is called without it.
+        let tcp = accepted.map(|(fd, peer)| Tcp::bounded(fd.into(), peer, self.options.clone()));
+        tcp.transpose()
     }
 }
 

@@ -390,13 +390,7 @@ impl UdpPort {
     /// # Errors
     /// The address is not one of this host's, or is in use; an option does not take.
     pub fn bind(local: SocketAddr, options: Options) -> Result<Self> {
-        let refused = |attempt| {
-            move |error: std::io::Error| Error::Local {
-                attempt,
-                local,
-                errno: errno(&error),
-            }
-        };
+        let refused = |attempt| Error::refused(local, attempt);
         let socket = bind_for_good(local).map_err(refused("receive datagrams"))?;
         options.apply(&socket, Path::Udp)?;
         let local = socket.local_addr().map_err(refused("read the address"))?;

@@ -11,13 +11,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as Name, UnixListener};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use sonde_sys::socket::TcpInfo;
 
-use crate::wait::{Woken, bound_send, readable};
+use crate::stream::await_guest;
+use crate::wait::bound_send;
 use crate::{ByteStream, Channel, Error, Listener, Options, Path, Result, Settings, Tcp};
 
 /// Attempts at a number that nobody has taken.
@@ -178,13 +179,7 @@ impl UnixPort {
 
     fn bind_to(number: u16, options: &Options) -> Result<Self> {
         let local = address(number);
-        let refused = |attempt| {
-            move |source: std::io::Error| Error::Local {
-                attempt,
-                local,
-                errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
-            }
-        };
+        let refused = |attempt| Error::refused(local, attempt);
         let whom = Name::from_abstract_name(name(number)).map_err(refused("name a socket"))?;
         let listener = UnixListener::bind_addr(&whom).map_err(refused("listen"))?;
         listener
@@ -207,40 +202,16 @@ impl UnixPort {
         stop: Option<BorrowedFd<'_>>,
         patience: Duration,
     ) -> Result<Option<OwnedFd>> {
-        let local = self.local;
-        let refused = |attempt| {
-            move |source: std::io::Error| Error::Local {
-                attempt,
-                local,
-                errno: Errno::from_io_error(&source).unwrap_or(Errno::IO),
-            }
+        let listener = &self.listener;
+        let accepted = await_guest(listener.as_fd(), self.local, stop, patience, || {
+            listener.accept()
+        })?;
+        let Some((stream, _)) = accepted else {
+            return Ok(None);
         };
-        let mut descriptors = vec![self.listener.as_fd()];
-        descriptors.extend(stop);
-        let end = Instant::now() + patience;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            match readable(&descriptors, left).map_err(refused("wait for a connection"))? {
-                Woken::Readable(0) => {}
-                Woken::Readable(_) => return Ok(None),
-                Woken::Silence => {
-                    return Err(Error::Timeout {
-                        peer: local,
-                        awaited: "a connection".into(),
-                        waited: patience,
-                    });
-                }
-            }
-            match self.listener.accept() {
-                Ok((stream, _)) => {
-                    let fd = OwnedFd::from(stream);
-                    self.options.apply(&fd, Path::Unix)?;
-                    return Ok(Some(fd));
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(refused("accept a connection")(error)),
-            }
-        }
+        let fd = OwnedFd::from(stream);
+        self.options.apply(&fd, Path::Unix)?;
+        Ok(Some(fd))
     }
 }
 
