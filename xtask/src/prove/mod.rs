@@ -12,6 +12,7 @@ mod delay;
 mod floor;
 mod forward;
 mod gate;
+mod hippi;
 mod hosts;
 mod lab;
 mod load;
@@ -19,6 +20,7 @@ mod networks;
 mod own;
 mod parity;
 mod peers;
+mod rings;
 mod rtt;
 mod shapers;
 mod shm;
@@ -58,7 +60,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 18] = [
+const SECTIONS: [(&str, &str, Measure); 20] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -132,6 +134,16 @@ const SECTIONS: [(&str, &str, Measure); 18] = [
         "verdict",
         "Planted faults are named, healthy hosts are not",
         verdict::measure,
+    ),
+    (
+        "hippi",
+        "The HIPPI study's windows and buffers",
+        hippi::measure,
+    ),
+    (
+        "rings",
+        "Rings of two to ten nodes carry more with each node",
+        rings::measure,
     ),
 ];
 

@@ -52,6 +52,11 @@ impl Rows {
         Ok(Self(rows.clone()))
     }
 
+    /// All of them.
+    pub fn all(&self) -> &[Value] {
+        &self.0
+    }
+
     /// The row.
     pub fn row(&self, sought: Sought<'_>) -> Option<&Value> {
         self.0.iter().find(|row| {
