@@ -6,6 +6,8 @@ use libfuzzer_sys::fuzz_target;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/failure.rs"]
 mod failure;
+#[path = "../../crates/sonde/src/knobs.rs"]
+mod knobs;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/plan.rs"]
 mod plan;

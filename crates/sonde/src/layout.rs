@@ -5,6 +5,7 @@
 //! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
 
 use crate::failure::Failure;
+use crate::knobs::apart;
 use crate::model;
 use crate::networks;
 use crate::plan::{Mode, Plan, ProbeKind};
@@ -12,14 +13,13 @@ use sonde_channel::{Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
-use sonde_probe::host::{self, Setting};
+
+use sonde_probe::host::Setting;
 use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
 use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
-/// The knob of send and receive buffer together.
-pub const BUFFER: &str = "buffer";
 const MILLI_NS: u64 = 1_000_000;
 /// What a launch costs beside measuring: two processes, a port, the reports.
 const LAUNCH_NS: u64 = 15 * MILLI_NS;
@@ -246,31 +246,6 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
         all.push(block);
     }
     Ok(all)
-}
-
-/// Settings of hosts, and the knobs that are the channel's.
-pub fn apart(
-    knobs: &BTreeMap<String, String>,
-) -> Result<(Vec<Setting>, BTreeMap<String, String>), Failure> {
-    let (mut hosts, mut channel) = (Vec::new(), BTreeMap::new());
-    for (name, value) in knobs {
-        match host::knob(name, value) {
-            Some(settings) => hosts.extend(settings.map_err(Failure::usage)?),
-            // Both ends' socket buffers, as the tests of old had it.
-            None if name == BUFFER => {
-                for end in ["sndbuf", "rcvbuf"] {
-                    if knobs.contains_key(end) {
-                        return Err(Failure::usage(format!(
-                            "`{BUFFER}` sets {end} too: write one of them"
-                        )));
-                    }
-                    channel.insert(end.into(), value.clone());
-                }
-            }
-            None => drop(channel.insert(name.clone(), value.clone())),
-        }
-    }
-    Ok((hosts, channel))
 }
 
 fn terms(

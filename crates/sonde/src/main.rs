@@ -13,6 +13,7 @@ mod cli;
 mod doctor;
 mod events;
 mod failure;
+mod knobs;
 mod lab;
 mod layout;
 mod load;

@@ -739,7 +739,7 @@ impl Plan {
                 }
             }
             for knobs in probe.settings() {
-                let (_, channel) = crate::layout::apart(&knobs)?;
+                let (_, channel) = crate::knobs::apart(&knobs)?;
                 probe.knobs(&channel, self.repeat.seed)?;
             }
         }

@@ -12,6 +12,7 @@ mod page;
 
 use crate::campaign::{Bed, Campaign, End, unix_ns};
 use crate::failure::{self, Failure};
+use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
 use sonde_channel::Knobs;
@@ -138,7 +139,7 @@ impl Task {
             .find(|block| block.quantity() == Quantity::ThroughputBps)
             .cloned()
             .ok_or_else(|| Failure::cannot("the plan has no stream"))?;
-        let (_, sockets) = layout::apart(&stream.knobs)?;
+        let (_, sockets) = knobs::apart(&stream.knobs)?;
         drop(store);
         let (run, interrupted) = self.campaign(&mut beds, blocks, warnings)?;
         let mut state = State {

@@ -3,7 +3,7 @@
 use super::options::Common;
 use super::probe::knob;
 use crate::failure::Failure;
-use crate::layout;
+use crate::knobs;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
 use crate::tune::Task;
@@ -69,7 +69,7 @@ impl TuneOptions {
         let one = knobs
             .iter()
             .map(|(name, values)| (name.clone(), values[0].clone()));
-        let (host, _) = layout::apart(&one.collect())?;
+        let (host, _) = knobs::apart(&one.collect())?;
         let plan = self.plan(&knobs)?;
         let (apply, yes) = (self.apply, self.yes);
         let measurement = self.common.measurement(plan, true);
