@@ -16,8 +16,10 @@ pub(crate) fn line(network: &str, path: &str) -> Line {
     Line {
         network: network.into(),
         path: path.into(),
+        method: Some("plain".into()),
         wait: Some("block".into()),
         load: None,
+        knobs: BTreeMap::new(),
     }
 }
 

@@ -50,7 +50,7 @@ fn knee(curve: &SweepCurve) -> Option<Finding> {
     };
     let sentence = format!(
         "By {} on {} with {} the rate levels off at {}; calls of {}{interval} reach 95 % of that.",
-        curve.path,
+        curve.by(),
         curve.network,
         curve.setting(),
         rate(curve.plateau_bps.0),
@@ -68,7 +68,7 @@ fn law(curve: &SweepCurve) -> Option<Finding> {
     let trip = window as f64 * 8e9 / bound;
     let sentence = format!(
         "The window binds by {} on {} with {}: {} in a round trip of {} is {}, and the plateau is {}.",
-        curve.path,
+        curve.by(),
         curve.network,
         curve.setting(),
         bytes(window),
@@ -95,7 +95,7 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
     let sentence = format!(
         "Start and stop by {} on {} with {}: the window of {} holds less than two segments of {}, so each waits for the \
          acknowledgement of the one before, which the peer delays: {} segments a second, {}.",
-        curve.path,
+        curve.by(),
         curve.network,
         curve.setting(),
         bytes(window),
