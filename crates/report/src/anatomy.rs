@@ -69,12 +69,7 @@ pub struct AnatomyRow {
 impl AnatomyRow {
     /// The path, with the method where it is not the usual one.
     pub(crate) fn by_method(&self) -> String {
-        crate::index::by(
-            &self.path,
-            self.method.as_deref(),
-            None,
-            &BTreeMap::new(),
-        )
+        crate::index::by(&self.path, self.method.as_deref(), None, &BTreeMap::new())
     }
 
     /// The parts in their order.

@@ -90,9 +90,7 @@ pub(crate) fn settings<'k>(
         .filter(move |(name, _)| !(pattern && PLACES.contains(&name.as_str())))
 }
 
-fn owned<'k>(
-    settings: impl Iterator<Item = (&'k String, &'k String)>,
-) -> BTreeMap<String, String> {
+fn owned<'k>(settings: impl Iterator<Item = (&'k String, &'k String)>) -> BTreeMap<String, String> {
     settings
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()

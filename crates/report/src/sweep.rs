@@ -115,7 +115,11 @@ pub(crate) fn curves(index: &Index<'_>) -> Vec<SweepCurve> {
             .filter(|(_, rows)| !rows.is_empty())
             .collect();
         if groups.len() > 1 || groups.iter().any(|(_, rows)| rows.len() > 1) {
-            all.extend(groups.iter().filter_map(|(one, rows)| curve(index, one, rows)));
+            all.extend(
+                groups
+                    .iter()
+                    .filter_map(|(one, rows)| curve(index, one, rows)),
+            );
         }
     }
     all
