@@ -9,6 +9,8 @@
 //! Units:   nanoseconds, each part rounded down; one-way is the sum of the rounded parts and the rest.
 //! Checked: `parts_are_of_the_middle_messages_and_add_up`, `what_is_not_told_is_the_rest`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::{CellRecord, LaunchRecord, Phase, Quantity};
@@ -34,6 +36,12 @@ pub struct AnatomyRow {
     pub network: String,
     /// The path.
     pub path: String,
+    /// How bytes are handed over, as `zerocopy`.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// What else was set, by name.
+    #[serde(default)]
+    pub knobs: BTreeMap<String, String>,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The load, as `0.6`; null where the network was idle.
@@ -59,6 +67,11 @@ pub struct AnatomyRow {
 }
 
 impl AnatomyRow {
+    /// The path, with the method where it is not the usual one.
+    pub(crate) fn by_method(&self) -> String {
+        crate::index::by(&self.path, self.method.as_deref(), None, &BTreeMap::new())
+    }
+
     /// The parts in their order.
     pub fn parts(&self) -> [Option<u64>; 5] {
         [
@@ -109,6 +122,8 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<AnatomyRow> {
         cell: cell.id.clone(),
         network: factors.network.clone(),
         path: factors.path.clone(),
+        method: factors.method.clone(),
+        knobs: factors.knobs.clone(),
         wait: factors.wait.clone(),
         load: factors.load.clone(),
         size_bytes: factors.size_bytes,

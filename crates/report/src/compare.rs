@@ -21,6 +21,7 @@ use sonde_record::{CellRecord, Factors, Number, Quantity, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 use crate::format::{plain, significant};
+use crate::index::by;
 use crate::table::quantity_name;
 
 /// What differs by chance at most.
@@ -81,6 +82,12 @@ pub struct CompareRow {
     pub network: String,
     /// The channel.
     pub path: String,
+    /// How bytes are handed over, in the first run.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// `block` or `poll`, in the first run.
+    #[serde(default)]
+    pub wait: Option<String>,
     /// Background traffic.
     pub load: Option<String>,
     /// User bytes in a message.
@@ -297,6 +304,8 @@ fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Lim
         mode: factors.mode.clone(),
         network: factors.network.clone(),
         path: factors.path.clone(),
+        method: factors.method.clone(),
+        wait: factors.wait.clone(),
         load: factors.load.clone(),
         size_bytes: factors.size_bytes,
         knobs: factors.knobs.clone(),
@@ -408,7 +417,12 @@ fn line(row: &CompareRow) -> Vec<String> {
     vec![
         plain(&row.network),
         format!("{}{}", plain(&row.probe), plain(&mode.unwrap_or_default())),
-        plain(&row.path),
+        plain(&by(
+            &row.path,
+            row.method.as_deref(),
+            row.wait.as_deref(),
+            &row.knobs,
+        )),
         plain(row.load.as_deref().unwrap_or("-")),
         row.size_bytes.to_string(),
         quantity_name(row.quantity),

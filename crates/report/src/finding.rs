@@ -100,7 +100,7 @@ impl Finding {
 
 /// All findings of a run.
 pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
-    let mut all = crate::matrix::findings(index.run);
+    let (mut all, told) = crate::matrix::findings(index.run);
     for load in index.loads() {
         all.extend(fidelity::untrue(index, load));
     }
@@ -141,7 +141,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     let floors = cells.filter(|factors| factors.testbed == Testbed::Local);
     let floors: BTreeSet<&String> = floors.flat_map(|factors| &factors.hosts).collect();
     hosts.retain(|host| !floors.contains(&host.name));
-    all.extend(crate::diagnosis::apart(&hosts));
+    all.extend(crate::diagnosis::apart_but(&hosts, &told));
     let mut rules: Vec<String> = Vec::new();
     for finding in &all {
         if !rules.contains(&finding.rule) {

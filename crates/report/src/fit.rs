@@ -9,6 +9,8 @@
 //! Units:   nanoseconds and bytes.
 //! Checked: `a_line_is_taken_apart`, `a_cold_start_less_a_warm_round_trip`, `half_the_ceiling_or_half_of_its_own`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::Number;
@@ -16,7 +18,7 @@ use sonde_stats::{Fit, FitPoint};
 
 use crate::index::{Index, LATENCY, Line, MESSAGE, START, p50};
 
-/// The cost of messages on one (network, path, wait).
+/// The cost of messages on one (network, path, method, wait, knobs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FitRow {
@@ -24,6 +26,12 @@ pub struct FitRow {
     pub network: String,
     /// The path.
     pub path: String,
+    /// How bytes are handed over, as `zerocopy`.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// What else was set, by name.
+    #[serde(default)]
+    pub knobs: BTreeMap<String, String>,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// For each message, one way; null below two sizes.
@@ -62,6 +70,8 @@ fn fit(index: &Index<'_>, line: &Line) -> Option<FitRow> {
     let row = FitRow {
         network: line.network.clone(),
         path: line.path.clone(),
+        method: line.method.clone(),
+        knobs: line.knobs.clone(),
         wait: line.wait.clone(),
         per_message_ns: fit.map(|fit| Number(fit.per_message_ns as f64)),
         per_frame_ns: fit.and_then(|fit| Some(Number(fit.per_frame_ns? as f64))),
@@ -184,12 +194,7 @@ mod tests {
 
     #[test]
     fn half_the_ceiling_or_half_of_its_own() {
-        let line = |network: &str| Line {
-            network: network.into(),
-            path: "tcp".into(),
-            wait: Some("block".into()),
-            load: None,
-        };
+        let line = |network: &str| crate::testing::line(network, "tcp");
         let run = Runs::new()
             .network(net("ethernet-100").line(100_000_000))
             .network(net("wire"))

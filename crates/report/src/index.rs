@@ -1,8 +1,11 @@
 //! A run as rules look at it: its rows by what they are of, and the launches behind a cell.
 //!
-//! Model:   a line is one (network, path, wait, load): what one curve on a plot is of. Lines come in the order of the rows.
-//!          Rules about ceilings, cold starts, windows and the like look at idle lines only; ceilings are of an idle network.
-//! Checked: `loads_are_lines_of_their_own`; the tests of the rules that use it.
+//! Model:   a line is one (network, path, method, wait, load, knobs): what one curve on a plot is of. Lines come in the order of
+//!          the rows. The flows of a pattern are places of one line. Rules about ceilings, cold starts, windows and the like
+//!          look at idle lines only; ceilings are of an idle network. A round trip that was not measured on a line is that of
+//!          the line nearest to it.
+//! Checked: `loads_are_lines_of_their_own`, `methods_and_knobs_are_lines_of_their_own`, `flows_are_of_one_line`; the tests of the
+//!          rules that use it.
 
 use std::collections::BTreeMap;
 
@@ -59,14 +62,38 @@ pub(crate) const fn step(step: Step) -> Kind {
     }
 }
 
-/// One (network, path, wait, load).
+/// One (network, path, method, wait, load, knobs).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Line {
     pub network: String,
     pub path: String,
+    /// How bytes are handed over, as `zerocopy`.
+    pub method: Option<String>,
     pub wait: Option<String>,
     /// Traffic of others in the network, as `0.6`; `None` where it was idle.
     pub load: Option<String>,
+    /// What else was set, by name.
+    pub knobs: BTreeMap<String, String>,
+}
+
+/// What names a flow of a pattern and when it was measured, and is no setting.
+const PLACES: [&str; 2] = ["flow", "stage"];
+
+/// The settings among the knobs of a row or cell of this probe.
+pub(crate) fn settings<'k>(
+    probe: &str,
+    knobs: &'k BTreeMap<String, String>,
+) -> impl Iterator<Item = (&'k String, &'k String)> + use<'k> {
+    let pattern = probe == "pattern";
+    knobs
+        .iter()
+        .filter(move |(name, _)| !(pattern && PLACES.contains(&name.as_str())))
+}
+
+fn owned<'k>(settings: impl Iterator<Item = (&'k String, &'k String)>) -> BTreeMap<String, String> {
+    settings
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 impl Line {
@@ -74,9 +101,42 @@ impl Line {
         Self {
             network: row.network.clone(),
             path: row.path.clone(),
+            method: row.method.clone(),
             wait: row.wait.clone(),
             load: row.load.clone(),
+            knobs: owned(settings(&row.probe, &row.knobs)),
         }
+    }
+
+    /// Whether a row is of it.
+    pub fn has(&self, row: &ResultRow) -> bool {
+        self.network == row.network
+            && self.path == row.path
+            && self.method == row.method
+            && self.wait == row.wait
+            && self.load == row.load
+            && self.knobs.iter().eq(settings(&row.probe, &row.knobs))
+    }
+
+    /// The path with what was set otherwise than it is by itself: `tcp`, or `tcp (zerocopy, poll, sndbuf=64KiB)`.
+    pub fn by(&self) -> String {
+        by(
+            &self.path,
+            self.method.as_deref(),
+            self.wait.as_deref(),
+            &self.knobs,
+        )
+    }
+
+    /// How many knobs are not the same in both.
+    fn knobs_apart(&self, other: &Self) -> usize {
+        let differ = |one: &Self, other: &Self| {
+            let knobs = one.knobs.iter();
+            knobs
+                .filter(|(name, value)| other.knobs.get(*name) != Some(value))
+                .count()
+        };
+        differ(self, other) + differ(other, self)
     }
 
     /// Whether nothing but the measurement was on the network.
@@ -106,9 +166,8 @@ impl<'a> Index<'a> {
         rows.retain(|row| !row.knobs.contains_key("reference"));
         let mut lines: Vec<Line> = Vec::new();
         for row in &rows {
-            let line = Line::of(row);
-            if !lines.contains(&line) {
-                lines.push(line);
+            if !lines.iter().any(|line| line.has(row)) {
+                lines.push(Line::of(row));
             }
         }
         let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
@@ -184,7 +243,7 @@ impl<'a> Index<'a> {
                     && row.quantity == kind.quantity
                     && row.phase == Some(kind.phase)
                     && row.step == kind.step
-                    && Line::of(row) == *line
+                    && line.has(row)
             })
             .collect();
         rows.sort_by_key(|row| row.size_bytes);
@@ -235,12 +294,27 @@ impl<'a> Index<'a> {
         known.filter(|bps| *bps > 0).map(|bps| bps as f64)
     }
 
-    /// A round trip of the smallest message on the line: measured, else the model's.
+    /// The line itself, then those that differ from it in method, wait and knobs alone, the nearest first.
+    fn relatives<'i>(&'i self, line: &'i Line) -> impl Iterator<Item = &'i Line> {
+        let same = |other: &&Line| {
+            (&other.network, &other.path, &other.load) == (&line.network, &line.path, &line.load)
+        };
+        let mut all: Vec<&Line> = self.lines.iter().filter(same).collect();
+        all.sort_by_key(|other| {
+            (
+                other.knobs_apart(line),
+                other.wait != line.wait,
+                other.method != line.method,
+            )
+        });
+        std::iter::once(line).chain(all)
+    }
+
+    /// A round trip of the smallest message on the line: measured, else that of its nearest relative, else the model's.
     pub fn round_trip_ns(&self, line: &Line) -> Option<f64> {
         let measured = self
-            .of(line, LATENCY)
-            .first()
-            .map(|row| 2.0 * p50(row))
+            .relatives(line)
+            .find_map(|one| Some(2.0 * p50(self.of(one, LATENCY).first()?)))
             .filter(|ns| *ns > 0.0);
         measured.or_else(|| {
             let model = self
@@ -380,10 +454,31 @@ pub(crate) fn words(row: &ResultRow) -> String {
         .size_bytes
         .map_or(String::new(), |size| format!(" of {}", crate::bytes(size)));
     let load = under(row.load.as_deref());
-    format!(
-        "{phase}{what}{size} by {} on {}{load}",
-        row.path, row.network
-    )
+    let knobs = owned(settings(&row.probe, &row.knobs));
+    let path = by(
+        &row.path,
+        row.method.as_deref(),
+        row.wait.as_deref(),
+        &knobs,
+    );
+    format!("{phase}{what}{size} by {path} on {}{load}", row.network)
+}
+
+/// A path with what was set otherwise than it is by itself, in brackets.
+pub(crate) fn by(
+    path: &str,
+    method: Option<&str>,
+    wait: Option<&str>,
+    knobs: &BTreeMap<String, String>,
+) -> String {
+    let method = method.filter(|name| *name != "plain").map(str::to_owned);
+    let wait = wait.filter(|name| *name == "poll").map(str::to_owned);
+    let knobs = knobs.iter().map(|(name, value)| format!("{name}={value}"));
+    let set: Vec<String> = method.into_iter().chain(wait).chain(knobs).collect();
+    if set.is_empty() {
+        return path.to_owned();
+    }
+    format!("{path} ({})", set.join(", "))
 }
 
 /// What follows a network's name where it was not idle: ` under load 0.9`.

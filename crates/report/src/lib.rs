@@ -20,6 +20,8 @@ mod sweep;
 mod table;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod told_apart;
 mod view;
 
 pub use anatomy::AnatomyRow;

@@ -8,6 +8,8 @@
 //! Units:   nanoseconds of half a round trip.
 //! Checked: `a_loaded_cell_beside_its_idle_one`, `other_cells_are_no_siblings`, `two_launches_have_a_wait_without_interval`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::{CellRecord, Factors, Phase, Quantity};
@@ -28,6 +30,12 @@ pub struct QueueingRow {
     pub network: String,
     /// The path.
     pub path: String,
+    /// How bytes are handed over, as `zerocopy`.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// What else was set, by name.
+    #[serde(default)]
+    pub knobs: BTreeMap<String, String>,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The load, as `0.6`.
@@ -51,6 +59,16 @@ pub struct QueueingRow {
 }
 
 impl QueueingRow {
+    /// The path with what was set of it, in brackets.
+    pub(crate) fn by(&self) -> String {
+        crate::index::by(
+            &self.path,
+            self.method.as_deref(),
+            self.wait.as_deref(),
+            &self.knobs,
+        )
+    }
+
     /// How much longer a message waits by the virtual clock.
     pub fn model_waits_ns(&self) -> Option<i64> {
         let [loaded, idle] = [self.model_loaded_ns?, self.model_idle_ns?].map(i64::try_from);
@@ -89,6 +107,8 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
         cell: cell.id.clone(),
         network: factors.network.clone(),
         path: factors.path.clone(),
+        method: factors.method.clone(),
+        knobs: factors.knobs.clone(),
         wait: factors.wait.clone(),
         load,
         size_bytes: factors.size_bytes,

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sonde_record::{Number, Quantity, ResultRow, Run};
 use sonde_stats::median_rank_interval;
 
-use crate::index::{Index, Line, STREAM, interval, p50};
+use crate::index::{Index, Line, STREAM, by, interval, p50};
 
 /// Part of the largest rate from which a buffer is on the plateau.
 pub const PLATEAU: f64 = 0.95;
@@ -76,6 +76,16 @@ pub struct SweepCurve {
 }
 
 impl SweepCurve {
+    /// The path, with method and wait where they are not the usual ones.
+    pub fn by(&self) -> String {
+        by(
+            &self.path,
+            self.method.as_deref(),
+            self.wait.as_deref(),
+            &BTreeMap::new(),
+        )
+    }
+
     /// What was set in words: `buffer=64KiB window=1MiB`; `as it is` where nothing was.
     pub fn setting(&self) -> String {
         if self.knobs.is_empty() {
@@ -90,26 +100,34 @@ impl SweepCurve {
     }
 }
 
-/// The curves of a run: of each (network, path, wait, method) with more than one buffer or setting.
+/// The curves of a run: of each (network, path, wait) with more than one buffer, method or setting.
 pub(crate) fn curves(index: &Index<'_>) -> Vec<SweepCurve> {
     let mut all = Vec::new();
+    let mut done: Vec<&Line> = Vec::new();
     for line in index.lines() {
-        let rows = index.of(line, STREAM);
-        let mut groups: Vec<Vec<&ResultRow>> = Vec::new();
-        for row in rows {
-            let same = |group: &&mut Vec<&ResultRow>| {
-                group[0].knobs == row.knobs && group[0].method == row.method
-            };
-            match groups.iter_mut().find(same) {
-                Some(group) => group.push(row),
-                None => groups.push(vec![row]),
-            }
+        if done.iter().any(|one| is_sibling(one, line)) {
+            continue;
         }
-        if groups.len() > 1 || groups.iter().any(|group| group.len() > 1) {
-            all.extend(groups.iter().filter_map(|group| curve(index, line, group)));
+        done.push(line);
+        let siblings = index.lines().filter(|one| is_sibling(one, line));
+        let groups: Vec<(&Line, Vec<&ResultRow>)> = siblings
+            .map(|one| (one, index.of(one, STREAM)))
+            .filter(|(_, rows)| !rows.is_empty())
+            .collect();
+        if groups.len() > 1 || groups.iter().any(|(_, rows)| rows.len() > 1) {
+            all.extend(
+                groups
+                    .iter()
+                    .filter_map(|(one, rows)| curve(index, one, rows)),
+            );
         }
     }
     all
+}
+
+/// Lines that differ in method and knobs alone.
+fn is_sibling(one: &Line, other: &Line) -> bool {
+    (&one.network, &one.path, &one.wait) == (&other.network, &other.path, &other.wait)
 }
 
 fn curve(index: &Index<'_>, line: &Line, rows: &[&ResultRow]) -> Option<SweepCurve> {

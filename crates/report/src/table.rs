@@ -6,7 +6,7 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
@@ -119,10 +119,12 @@ pub fn summary_table(run: &Run, width: usize) -> String {
         first: 4,
         words: LOAD + 1,
     };
-    // The load is a column only where there is any, the wait where there are several.
+    // The load is a column only where there is any, method, settings and wait where there are several.
     let single = [
         (LOAD, all.iter().all(Line::is_idle)),
         (WAIT, all.iter().all(|line| line.wait == first.wait)),
+        (WITH, all.iter().all(|line| line.knobs == first.knobs)),
+        (METHOD, all.iter().all(|line| line.method == first.method)),
     ];
     for (column, _) in single.into_iter().filter(|(_, single)| *single) {
         sheet.leave_out(column);
@@ -130,11 +132,15 @@ pub fn summary_table(run: &Run, width: usize) -> String {
     format!("{}\n\n{}", sheet.text(width), legend(&index, width))
 }
 
-const WAIT: usize = 2;
-const LOAD: usize = 3;
-const HEADS: [&str; 15] = [
+const METHOD: usize = 2;
+const WITH: usize = 3;
+const WAIT: usize = 4;
+const LOAD: usize = 5;
+const HEADS: [&str; 17] = [
     "network",
     "path",
+    "method",
+    "with",
     "wait",
     "load",
     "cold start\nµs",
@@ -164,6 +170,8 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
     vec![
         plain(&line.network),
         plain(&line.path),
+        plain(line.method.as_deref().unwrap_or(DASH)),
+        with(&line.knobs),
         plain(line.wait.as_deref().unwrap_or(DASH)),
         plain(line.load.as_deref().unwrap_or("idle")),
         micros(smallest(START)),
@@ -185,7 +193,7 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
 fn fidelity(index: &Index<'_>, line: &Line) -> String {
     let mut cells = std::collections::BTreeMap::new();
     for row in &index.rows {
-        if let (true, Some(verdict)) = (Line::of(row) == *line, &row.verdict) {
+        if let (true, Some(verdict)) = (line.has(row), &row.verdict) {
             let late = cells.entry(&row.cell).or_insert(false);
             *late |= verdict.status == VerdictStatus::Failed;
         }
@@ -277,6 +285,8 @@ pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
         let mut line = vec![
             plain(&row.network),
             plain(&row.path),
+            plain(row.method.as_deref().unwrap_or(DASH)),
+            with(&row.knobs),
             plain(row.wait.as_deref().unwrap_or(DASH)),
             plain(row.load.as_deref().unwrap_or(DASH)),
             significant(row.size_bytes as f64, 1),
@@ -289,12 +299,17 @@ pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
     let mut sheet = Sheet {
         heads: ANATOMY.map(Into::into).to_vec(),
         lines: rows.iter().map(line).collect(),
-        keys: 5,
+        keys: 7,
         first: 3,
-        words: 4,
+        words: 6,
     };
-    if rows.iter().all(|row| row.wait == first.wait) {
-        sheet.leave_out(WAIT);
+    let single = [
+        (WAIT, rows.iter().all(|row| row.wait == first.wait)),
+        (WITH, rows.iter().all(|row| row.knobs == first.knobs)),
+        (METHOD, rows.iter().all(|row| row.method == first.method)),
+    ];
+    for (column, _) in single.into_iter().filter(|(_, single)| *single) {
+        sheet.leave_out(column);
     }
     let legend = "Where a message's time goes, by the kernel's stamps: the mean of the middle half of each launch's messages, so \
                   that the parts add up. Send call: to the packet scheduler; queue: to the driver; wire: to the peer's kernel; \
@@ -306,9 +321,11 @@ pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
     ))
 }
 
-const ANATOMY: [&str; 12] = [
+const ANATOMY: [&str; 14] = [
     "network",
     "path",
+    "method",
+    "with",
     "wait",
     "load",
     "size\nB",
@@ -333,7 +350,7 @@ pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
     let keys = |curve: &SweepCurve| {
         vec![
             plain(&curve.network),
-            plain(&curve.path),
+            plain(&curve.by()),
             plain(&curve.setting()),
         ]
     };
@@ -404,9 +421,11 @@ pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
          receiver, ns a byte.",
         crate::share(crate::PLATEAU)
     );
+    // Of several each line says its own.
     let wait = first
         .wait
         .as_deref()
+        .filter(|_| curves.iter().all(|curve| curve.wait == first.wait))
         .map_or(String::new(), |wait| format!(", wait {wait}"));
     Some(format!(
         "sweep{wait}\n{rates}\n\n{}\n\n{times}",
@@ -432,6 +451,8 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
         vec![
             plain(&row.network),
             plain(&row.path),
+            plain(row.method.as_deref().unwrap_or(DASH)),
+            with(&row.knobs),
             plain(row.wait.as_deref().unwrap_or(DASH)),
             plain(&row.load),
             significant(row.size_bytes as f64, 1),
@@ -446,12 +467,17 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
     let mut sheet = Sheet {
         heads: QUEUEING.map(Into::into).to_vec(),
         lines: rows.iter().map(line).collect(),
-        keys: 5,
+        keys: 7,
         first: 3,
-        words: 4,
+        words: 6,
     };
-    if rows.iter().all(|row| row.wait == first.wait) {
-        sheet.leave_out(WAIT);
+    let single = [
+        (WAIT, rows.iter().all(|row| row.wait == first.wait)),
+        (WITH, rows.iter().all(|row| row.knobs == first.knobs)),
+        (METHOD, rows.iter().all(|row| row.method == first.method)),
+    ];
+    for (column, _) in single.into_iter().filter(|(_, single)| *single) {
+        sheet.leave_out(column);
     }
     let legend = "Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
                   for messages of one frame, and whether it lies in the interval.";
@@ -462,9 +488,11 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
     ))
 }
 
-const QUEUEING: [&str; 11] = [
+const QUEUEING: [&str; 13] = [
     "network",
     "path",
+    "method",
+    "with",
     "wait",
     "load",
     "size\nB",
@@ -486,7 +514,7 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
         ("network", |row| plain(&row.network)),
         ("path", |row| plain(&row.path)),
         ("method", |row| plain(row.method.as_deref().unwrap_or(DASH))),
-        ("with", with),
+        ("with", |row| with(&row.knobs)),
         ("wait", |row| plain(row.wait.as_deref().unwrap_or(DASH))),
         ("load", |row| plain(row.load.as_deref().unwrap_or(DASH))),
         ("from", |row| plain(row.src.as_deref().unwrap_or(DASH))),
@@ -525,9 +553,8 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
 }
 
 /// What else was set, as `law=constant rate=1000`.
-fn with(row: &ResultRow) -> String {
-    let knobs: Vec<String> = row
-        .knobs
+fn with(knobs: &BTreeMap<String, String>) -> String {
+    let knobs: Vec<String> = knobs
         .iter()
         .map(|(name, value)| format!("{}={}", plain(name), plain(value)))
         .collect();

@@ -16,8 +16,10 @@ pub(crate) fn line(network: &str, path: &str) -> Line {
     Line {
         network: network.into(),
         path: path.into(),
+        method: Some("plain".into()),
         wait: Some("block".into()),
         load: None,
+        knobs: BTreeMap::new(),
     }
 }
 
@@ -107,6 +109,7 @@ impl Net {
 /// A run in the making.
 pub(crate) struct Runs {
     run: Run,
+    method: String,
     wait: String,
     profile: String,
     load: Option<String>,
@@ -166,6 +169,7 @@ impl Runs {
                 events: Vec::new(),
                 warnings: Vec::new(),
             },
+            method: "plain".into(),
             wait: "block".into(),
             profile: "modern".into(),
             load: None,
@@ -183,6 +187,11 @@ impl Runs {
 
     pub fn network(mut self, net: Net) -> Self {
         self.run.networks.push(net.0);
+        self
+    }
+
+    pub fn method(mut self, method: &str) -> Self {
+        self.method = method.into();
         self
     }
 
@@ -383,7 +392,7 @@ impl Runs {
             mode: of.mode.map(Into::into),
             layer: Layer::Transport,
             path: of.path.into(),
-            method: Some("plain".into()),
+            method: Some(self.method.clone()),
             knobs: self.knobs.clone(),
             wait: Some(self.wait.clone()),
             network: of.network.into(),

@@ -20,7 +20,7 @@ use crate::anatomy::{AnatomyRow, anatomies};
 use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
-use crate::index::{Index, busy, is_main, median, p50};
+use crate::index::{Index, busy, is_main, median, p50, settings};
 use crate::queueing::{QueueingRow, queueing};
 
 /// The most buckets of a distribution.
@@ -113,7 +113,7 @@ pub struct LaunchMedians {
     pub began_ms: Vec<u64>,
 }
 
-/// What disturbed the hosts while one probe measured one (network, path).
+/// What disturbed the hosts while one probe measured one (network, path, method, knobs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InterferenceRow {
@@ -121,6 +121,12 @@ pub struct InterferenceRow {
     pub network: String,
     /// The path.
     pub path: String,
+    /// How bytes are handed over, as `zerocopy`.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// What else was set, by name.
+    #[serde(default)]
+    pub knobs: BTreeMap<String, String>,
     /// The probe.
     pub probe: String,
     /// The load of the network, as `0.6`; null where it was idle.
@@ -390,24 +396,29 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
     }
     // A launch is a record for each of its sizes, all with the same interference: it counts once.
     let mut launches = BTreeMap::new();
-    type Key<'k> = ([&'k str; 3], Option<&'k str>);
+    type Key<'k> = (
+        [&'k str; 3],
+        [Option<&'k str>; 2],
+        BTreeMap<&'k String, &'k String>,
+    );
     let mut order: Vec<Key<'_>> = Vec::new();
     for cell in &index.run.cells {
         let factors = &cell.factors;
-        let key = (
+        let key: Key<'_> = (
             [
                 factors.network.as_str(),
                 factors.path.as_str(),
                 factors.probe.as_str(),
             ],
-            factors.load.as_deref(),
+            [factors.load.as_deref(), factors.method.as_deref()],
+            settings(&factors.probe, &factors.knobs).collect(),
         );
         if !order.contains(&key) {
-            order.push(key);
+            order.push(key.clone());
         }
         for launch in index.launches(&cell.id) {
             let one = (
-                key,
+                key.clone(),
                 factors.mode.as_deref(),
                 factors.wait.as_deref(),
                 launch.began_unix_ns,
@@ -434,7 +445,13 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
                 network: key.0[0].into(),
                 path: key.0[1].into(),
                 probe: key.0[2].into(),
-                load: key.1.map(Into::into),
+                method: key.1[1].map(Into::into),
+                knobs: key
+                    .2
+                    .into_iter()
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+                load: key.1[0].map(Into::into),
                 involuntary_switches: sum.switches,
                 steal_ns: sum.steal_ns,
                 retransmits: sum.retransmits,

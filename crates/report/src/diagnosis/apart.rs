@@ -37,14 +37,37 @@ const FLAGS: [&str; 8] = [
 ];
 /// Of which the odd one is told, whichever it is.
 const NAMES: [&str; 2] = ["ipv4.tcp_congestion_control", "route.congctl"];
+/// What the largest packet of an interface is called among settings.
+pub(crate) const MTU: &str = "MTU";
 
 /// What of these hosts' settings is not as most have it: one finding a host and setting, and one of MTUs that differ.
 pub fn apart(hosts: &[HostRecord]) -> Vec<Finding> {
-    let mut all: Vec<Finding> = mtus(hosts).into_iter().collect();
+    apart_but(hosts, &[])
+}
+
+/// The same without those (host, setting) of which another rule told; a host's MTU is the setting [`MTU`].
+pub(crate) fn apart_but(hosts: &[HostRecord], told: &[(String, String)]) -> Vec<Finding> {
+    let is_told = told.iter().any(|(_, name)| name == MTU);
+    let mut all: Vec<Finding> = mtus(hosts).into_iter().filter(|_| !is_told).collect();
     for name in SIZES.iter().chain(&FLAGS).chain(&NAMES) {
-        all.extend(odd(hosts, name));
+        let is_new = |host: &HostRecord| {
+            !told
+                .iter()
+                .any(|(one, setting)| *one == host.name && setting == name)
+        };
+        all.extend(odd(hosts, name, is_new));
     }
     all
+}
+
+/// The line that gives a host the setting that is usual with the others; none where there is no such line.
+pub(crate) fn remedy(host: &HostRecord, name: &str, usual: &str) -> Option<String> {
+    let device = host.facts.interface.as_deref().unwrap_or("DEVICE");
+    if name == MTU {
+        return Some(format!("`ip link set dev {device} mtu {usual}`"));
+    }
+    let known = SIZES.contains(&name) || FLAGS.contains(&name) || NAMES.contains(&name);
+    known.then(|| line(host, name, &full(name), usual, &[]))
 }
 
 /// A setting as it counts: its last word; off where a bound is absent that others have.
@@ -75,7 +98,16 @@ fn is_worse(name: &str, value: &str, usual: &str) -> bool {
     matches!((number(value), number(usual)), (Some(value), Some(usual)) if value <= usual / 2)
 }
 
-fn odd(hosts: &[HostRecord], name: &str) -> Vec<Finding> {
+/// A setting as it is set: those of the kernel have their folder before them.
+fn full(name: &str) -> String {
+    if name.starts_with("ipv4.") || name.starts_with("core.") {
+        format!("net.{name}")
+    } else {
+        name.to_owned()
+    }
+}
+
+fn odd(hosts: &[HostRecord], name: &str, is_new: impl Fn(&HostRecord) -> bool) -> Vec<Finding> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let told: Vec<(&HostRecord, &str)> = hosts
         .iter()
@@ -90,14 +122,10 @@ fn odd(hosts: &[HostRecord], name: &str) -> Vec<Finding> {
     else {
         return Vec::new();
     };
-    let full = if name.starts_with("ipv4.") || name.starts_with("core.") {
-        format!("net.{name}")
-    } else {
-        name.to_owned()
-    };
+    let full = full(name);
     let found = told
         .iter()
-        .filter(|(_, value)| is_worse(name, value, usual));
+        .filter(|(host, value)| is_worse(name, value, usual) && is_new(host));
     found
         .map(|(host, value)| {
             let sentence = format!(

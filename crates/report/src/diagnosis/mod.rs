@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use sonde_record::Run;
 
 pub use apart::{BothWays, apart, duplex};
+pub(crate) use apart::{MTU, apart_but, remedy};
 pub use evidence::{End, Evidence};
 
 /// Part of what the network allows from which a stream fills its path.

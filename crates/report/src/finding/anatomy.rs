@@ -31,6 +31,7 @@ pub(super) fn past_ip(index: &Index<'_>) -> Vec<Finding> {
                             &packet.load,
                             packet.size_bytes,
                         )
+                    && row.knobs == packet.knobs
             };
             Some(compared(packet, rows.iter().find(same)?))
         })
@@ -66,9 +67,10 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
     let (sentence, remedy) = if gain.abs() < SAME * longer {
         (
             format!(
-                "On {} passing by TCP/IP changes little for {of}: {} by packet, {} by UDP.",
+                "On {} passing by TCP/IP changes little for {of}: {} by {}, {} by UDP.",
                 packet.network,
                 time(packet.one_way_ns as f64),
+                packet.by_method(),
                 time(udp.one_way_ns as f64)
             ),
             "use udp: it needs no privilege",
@@ -81,12 +83,17 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
             ),
             false => ("costs", "use udp"),
         };
+        let way = packet
+            .method
+            .as_deref()
+            .filter(|method| *method != "plain")
+            .map_or(String::new(), |method| format!(" ({method})"));
         let most = parts.first().map_or(String::new(), |part| {
             format!(", most of it in: {}", word(part))
         });
         (
             format!(
-                "On {} passing by TCP/IP {verb} {} ({}) of the one-way time of {of}{most}.",
+                "On {} passing by TCP/IP{way} {verb} {} ({}) of the one-way time of {of}{most}.",
                 packet.network,
                 time(gain.abs()),
                 share(gain.abs() / longer)
@@ -95,8 +102,9 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
         )
     };
     let mut arithmetic = format!(
-        "udp {} - packet {}",
+        "udp {} - {} {}",
         time(udp.one_way_ns as f64),
+        packet.by_method(),
         time(packet.one_way_ns as f64)
     );
     for part in &parts {

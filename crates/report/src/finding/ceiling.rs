@@ -23,7 +23,7 @@ pub(super) fn near(index: &Index<'_>) -> Vec<Finding> {
         (NEAR..=ABOVE).contains(&reached).then(|| {
             let sentence = format!(
                 "The stream by {} reaches {} of what {} allows.",
-                line.path,
+                line.by(),
                 share(reached),
                 line.network
             );
@@ -47,7 +47,7 @@ pub(super) fn above(index: &Index<'_>) -> Vec<Finding> {
         (p50(stream) > ABOVE * ceiling).then(|| {
             let sentence = format!(
                 "The stream by {} on {} is faster than the network can be: {} of its ceiling.",
-                line.path,
+                line.by(),
                 line.network,
                 share(p50(stream) / ceiling)
             );
@@ -81,7 +81,7 @@ pub(super) fn below(index: &Index<'_>, line: &Line) -> Option<Finding> {
     (reached < SHORT).then(|| {
         let sentence = format!(
             "The stream by {} on {} reaches {}, {} of {what}.",
-            line.path,
+            line.by(),
             line.network,
             rate(p50(stream)),
             share(reached)

@@ -49,7 +49,7 @@ pub(super) fn start(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let sentence = format!(
         "The first message of {} by {} on {} takes {}, {} times a warm round trip of {}.{carries}",
         bytes(size),
-        line.path,
+        line.by(),
         line.network,
         time(p50(cold)),
         significant(times, 2),
@@ -144,7 +144,7 @@ pub(super) fn idle(index: &Index<'_>, line: &Line) -> Option<Finding> {
     }
     let sentence = format!(
         "After a pause a message by {} on {} takes {}, {} times the one before it.",
-        line.path,
+        line.by(),
         line.network,
         time(idle),
         significant(idle / second, 2)

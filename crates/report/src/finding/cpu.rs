@@ -36,7 +36,7 @@ pub(super) fn thread(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let sentence = format!(
         "The {end} thread uses {} of one CPU for the stream by {} on {}: the host, not the network, limits it to {}.",
         share(used),
-        line.path,
+        line.by(),
         line.network,
         rate(p50(stream))
     );

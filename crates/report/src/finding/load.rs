@@ -70,7 +70,7 @@ pub(super) fn apart(index: &Index<'_>) -> Vec<Finding> {
                  by {}, waits {}, there {}.",
                 judged.len(),
                 bytes(worst.size_bytes),
-                worst.path,
+                worst.by(),
                 time(worst.waits_ns as f64),
                 time(worst.model_waits_ns()? as f64)
             );
@@ -117,7 +117,7 @@ fn wait(row: &QueueingRow) -> Finding {
         row.load,
         row.network,
         bytes(row.size_bytes),
-        row.path,
+        row.by(),
         ns(sign * row.waits_ns)
     );
     let mut arithmetic = format!(
@@ -132,6 +132,8 @@ fn wait(row: &QueueingRow) -> Finding {
     let line = Line {
         network: row.network.clone(),
         path: row.path.clone(),
+        method: row.method.clone(),
+        knobs: row.knobs.clone(),
         wait: row.wait.clone(),
         load: Some(row.load.clone()),
     };

@@ -36,7 +36,7 @@ pub(super) fn datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let sentence = format!(
         "{} of the datagrams by {} on {} were lost: {place}.",
         share(lost),
-        line.path,
+        line.by(),
         line.network
     );
     let mut finding = Finding::new("datagram-loss", Severity::Advice, sentence).on(line);
@@ -69,7 +69,7 @@ pub(super) fn reordered(index: &Index<'_>, line: &Line) -> Option<Finding> {
     }
     let sentence = format!(
         "Of the datagrams by {} on {}, {} came after a later one and {} came twice.",
-        line.path,
+        line.by(),
         line.network,
         share(late),
         share(twice)
@@ -99,14 +99,14 @@ pub(super) fn retransmits(index: &Index<'_>, line: &Line) -> Option<Finding> {
         format!(
             "A stream by {} on {} sent up to {} segments again, where the network loses none: they were late, or lost inside \
              the hosts.",
-            line.path,
+            line.by(),
             line.network,
             count(most as u64)
         )
     } else {
         format!(
             "A stream by {} on {} sends {} segments a second again, {} of all.",
-            line.path,
+            line.by(),
             line.network,
             count(usual as u64),
             share(usual / segments)

@@ -40,7 +40,7 @@ pub(super) fn crossing(index: &Index<'_>, line: &Line) -> Option<Finding> {
         "One byte more than a frame of {} carries costs {} by {}, {} more: a message of {} needs one frame more than one of {}.",
         line.network,
         time(high - low),
-        line.path,
+        line.by(),
         share(high / low - 1.0),
         bytes(large),
         bytes(small)
@@ -85,7 +85,7 @@ pub(super) fn small_frames(index: &Index<'_>, line: &Line) -> Option<Finding> {
          on it.",
         count(network.mtu_bytes),
         line.network,
-        line.path,
+        line.by(),
         share(p50(stream) / ceiling),
         share(used)
     );

@@ -97,7 +97,7 @@ pub(super) fn outliers(index: &Index<'_>, line: &Line) -> Option<Finding> {
         "The slowest of {} messages of {} by {} on {} took {}, {} times the median{tail}. {}",
         count(row.samples),
         bytes(row.size_bytes.unwrap_or(0)),
-        line.path,
+        line.by(),
         line.network,
         time(p50(row) * most),
         significant(most, 2),

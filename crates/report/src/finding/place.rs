@@ -103,7 +103,7 @@ pub(super) fn lost(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let sentence = format!(
         "Of {} datagrams by {} on {} {} were lost: {}.",
         count(sent),
-        line.path,
+        line.by(),
         line.network,
         count(lost),
         named.join("; ")

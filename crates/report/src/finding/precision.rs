@@ -74,13 +74,13 @@ pub(super) fn few_launches(index: &Index<'_>) -> Option<Finding> {
         .filter(|launches| *launches < LAUNCHES_MIN)
         .collect();
     let (least, most) = (few.iter().min()?, few.iter().max()?);
-    let from = if least == most {
-        least.to_string()
-    } else {
-        format!("{least} to {most}")
+    let from = match (least, most) {
+        (1, 1) => "one launch".to_owned(),
+        (least, most) if least == most => format!("{least} launches"),
+        (least, most) => format!("{least} to {most} launches"),
     };
     let sentence = format!(
-        "{} of {} medians come from {from} launches: below six there is no interval, and a difference between two of them says \
+        "{} of {} medians come from {from}: below six there is no interval, and a difference between two of them says \
          nothing.",
         few.len(),
         main().count()

@@ -8,6 +8,8 @@
 //! Source:  RFC 7323 §1.1; RFC 813; the HIPPI study's start/stop anomaly and its UDP tests.
 //! Checked: `a_knee_is_told`, `the_law_is_told_where_it_binds`, `start_and_stop_is_told`, `the_last_rate_without_loss_is_told`.
 
+use std::collections::BTreeMap;
+
 use super::{Finding, Severity};
 use crate::format::{bytes, count, rate, share, significant, time};
 use crate::index::Index;
@@ -50,7 +52,7 @@ fn knee(curve: &SweepCurve) -> Option<Finding> {
     };
     let sentence = format!(
         "By {} on {} with {} the rate levels off at {}; calls of {}{interval} reach 95 % of that.",
-        curve.path,
+        curve.by(),
         curve.network,
         curve.setting(),
         rate(curve.plateau_bps.0),
@@ -68,7 +70,7 @@ fn law(curve: &SweepCurve) -> Option<Finding> {
     let trip = window as f64 * 8e9 / bound;
     let sentence = format!(
         "The window binds by {} on {} with {}: {} in a round trip of {} is {}, and the plateau is {}.",
-        curve.path,
+        curve.by(),
         curve.network,
         curve.setting(),
         bytes(window),
@@ -95,7 +97,7 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
     let sentence = format!(
         "Start and stop by {} on {} with {}: the window of {} holds less than two segments of {}, so each waits for the \
          acknowledgement of the one before, which the peer delays: {} segments a second, {}.",
-        curve.path,
+        curve.by(),
         curve.network,
         curve.setting(),
         bytes(window),
@@ -112,20 +114,42 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
     Some(finding.remedy("give windows room for several segments, or lower the MTU"))
 }
 
-/// Once a network with more than one constant rate.
+/// Once a network, method and setting with more than one constant rate.
 fn udp_limit(curves: &[SweepCurve]) -> Vec<Finding> {
-    let mut networks: Vec<&str> = Vec::new();
-    let of =
-        |curve: &&SweepCurve| curve.path.starts_with("udp") && curve.knobs.contains_key("rate");
-    for curve in curves.iter().filter(of) {
-        if !networks.contains(&curve.network.as_str()) {
-            networks.push(&curve.network);
+    type Key<'c> = (&'c str, String, BTreeMap<String, String>);
+    let key = |curve: &'_ SweepCurve| -> Option<(String, BTreeMap<String, String>)> {
+        let mut knobs = curve.knobs.clone();
+        knobs
+            .remove("rate")
+            .filter(|_| curve.path.starts_with("udp"))?;
+        Some((curve.by(), knobs))
+    };
+    let mut kinds: Vec<Key<'_>> = Vec::new();
+    for curve in curves {
+        let Some((by, knobs)) = key(curve) else {
+            continue;
+        };
+        let kind = (curve.network.as_str(), by, knobs);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
         }
     }
-    networks
+    kinds
         .into_iter()
-        .filter_map(|network| {
-            let mine = curves.iter().filter(of).filter(|curve| curve.network == network);
+        .filter_map(|(network, by, knobs)| {
+            let mine = curves.iter().filter(|curve| {
+                curve.network == network && key(curve).is_some_and(|one| one == (by.clone(), knobs.clone()))
+            });
+            let set: Vec<String> = (by != "udp")
+                .then(|| by.clone())
+                .into_iter()
+                .chain(knobs.iter().map(|(name, value)| format!("{name}={value}")))
+                .collect();
+            let of = if set.is_empty() {
+                "UDP".to_owned()
+            } else {
+                format!("UDP ({})", set.join(", "))
+            };
             let mut rates: Vec<(f64, f64)> = mine
                 .filter_map(|curve| {
                     let point = curve.points.last()?;
@@ -142,18 +166,18 @@ fn udp_limit(curves: &[SweepCurve]) -> Vec<Finding> {
             let next = rates.iter().find(|(_, lost)| *lost > LOST);
             let sentence = match (held, next) {
                 (Some((held, lost)), Some((sent, much))) => format!(
-                    "UDP on {network} carries {} with {} lost; of {} sent {} are lost.",
+                    "{of} on {network} carries {} with {} lost; of {} sent {} are lost.",
                     rate(*held),
                     share(*lost),
                     rate(*sent),
                     share(*much)
                 ),
                 (Some((held, _)), None) => format!(
-                    "UDP on {network} carries every constant rate that was sent, up to {}, with 0.1 % lost or less.",
+                    "{of} on {network} carries every constant rate that was sent, up to {}, with 0.1 % lost or less.",
                     rate(*held)
                 ),
                 (None, _) => format!(
-                    "UDP on {network} loses more than 0.1 % at every constant rate that was sent, from {} on.",
+                    "{of} on {network} loses more than 0.1 % at every constant rate that was sent, from {} on.",
                     rate(rates[0].0)
                 ),
             };

@@ -84,7 +84,7 @@ pub(super) fn receiver(index: &Index<'_>, line: &Line) -> Option<Finding> {
         Some(window) => (
             format!(
                 "The window limits the stream by {} on {}: {} a round trip of {} is {}, and {} was measured{}.{held_text}",
-                line.path,
+                line.by(),
                 line.network,
                 bytes(window),
                 time(trip_ns),
@@ -107,7 +107,7 @@ pub(super) fn receiver(index: &Index<'_>, line: &Line) -> Option<Finding> {
             (
                 format!(
                     "The receiver's window limits the stream by {} on {} to {}.{held_text}",
-                    line.path,
+                    line.by(),
                     line.network,
                     rate(bps)
                 ),
@@ -147,7 +147,7 @@ pub(super) fn sender(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let granted = index.setting(&stream.cell, "send_buffer_bytes");
     let sentence = format!(
         "The send buffer limits the stream by {} on {} to {}: the sender waited for it in {} of the time.",
-        line.path,
+        line.by(),
         line.network,
         rate(p50(stream)),
         share(held)

@@ -229,13 +229,15 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     })
 }
 
-/// What the verdict found: of a run that is of all pairs.
-pub(crate) fn findings(run: &Run) -> Vec<Finding> {
-    let mut all = Matrix::of(run).map_or_else(Vec::new, |matrix| blame::verdict(&matrix));
-    if Matrix::of(run).is_some() {
-        all.extend(odd::hosts(run));
-    }
-    all
+/// What the verdict found of a run that is of all pairs, and of which (host, setting) it tells; nothing of another run.
+pub(crate) fn findings(run: &Run) -> (Vec<Finding>, Vec<(String, String)>) {
+    let Some(matrix) = Matrix::of(run) else {
+        return Default::default();
+    };
+    let mut all = blame::verdict(&matrix);
+    all.extend(odd::hosts(run));
+    let told = odd::odd(run).iter().map(|one| one.of(run)).collect();
+    (all, told)
 }
 
 /// The matrix as the page draws it: a figure for each ordered pair, together with others.

@@ -1,25 +1,44 @@
 //! Hosts that are not set as the others are.
 //!
 //! Model:   of four hosts or more, three quarters at least have the same MTU, interface, line rate, kernel, offloads and settings
-//!          of TCP; who has another is named, with both values. Where there is no such majority nobody is odd.
-//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`.
+//!          of TCP; who has another is named, with both values and the lines that set it. Where there is no such majority
+//!          nobody is odd. What is told here is not told again by `diagnosis::apart`.
+//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`, `what_is_odd_is_told_once`.
 
 use std::collections::BTreeMap;
 
 use sonde_record::{HostRecord, Run};
 
+use crate::diagnosis::{MTU, remedy};
 use crate::finding::{Finding, Severity};
 
 const HOSTS_MIN: usize = 4;
 
-/// `host-odd`, one for each host that is.
-pub(super) fn hosts(run: &Run) -> Vec<Finding> {
+/// A setting of which a host has another value than the others.
+pub(crate) struct Odd {
+    /// The host's number.
+    host: usize,
+    /// The setting.
+    name: String,
+    own: String,
+    usual: String,
+}
+
+impl Odd {
+    /// Whose setting it is.
+    pub fn of(&self, run: &Run) -> (String, String) {
+        (run.hosts[self.host].name.clone(), self.name.clone())
+    }
+}
+
+/// What is odd of a run's hosts.
+pub(crate) fn odd(run: &Run) -> Vec<Odd> {
     let facts: Vec<(&str, BTreeMap<String, String>)> = run
         .hosts
         .iter()
         .map(|host| (host.name.as_str(), facts(host)))
         .collect();
-    let mut odd: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut all = Vec::new();
     let mut names: Vec<&String> = facts.iter().flat_map(|(_, facts)| facts.keys()).collect();
     names.sort();
     names.dedup();
@@ -30,28 +49,52 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         };
         for (host, value) in values.iter().enumerate() {
             if *value != Some(usual) {
-                let own = value.map_or("none", String::as_str);
-                odd.entry(host)
-                    .or_default()
-                    .push(format!("{name} is {own}, with the others {usual}"));
+                all.push(Odd {
+                    host,
+                    name: name.clone(),
+                    own: value.map_or("none", String::as_str).to_owned(),
+                    usual: usual.clone(),
+                });
             }
         }
     }
-    odd.into_iter()
-        .map(|(host, differences)| {
-            let name = facts[host].0;
-            let text = differences.join("; ");
+    all
+}
+
+/// `host-odd`, one for each host that is.
+pub(super) fn hosts(run: &Run) -> Vec<Finding> {
+    let mut hosts: BTreeMap<usize, Vec<Odd>> = BTreeMap::new();
+    for one in odd(run) {
+        hosts.entry(one.host).or_default().push(one);
+    }
+    let all = run.hosts.len();
+    hosts
+        .into_iter()
+        .map(|(host, odd)| {
+            let record = &run.hosts[host];
+            let name = &record.name;
+            let text: Vec<String> = odd
+                .iter()
+                .map(|one| format!("{} is {}, with the others {}", one.name, one.own, one.usual))
+                .collect();
+            let text = text.join("; ");
+            let lines: Vec<String> = odd
+                .iter()
+                .filter_map(|one| remedy(record, &one.name, &one.usual))
+                .collect();
+            let lines = match lines.is_empty() {
+                true => String::new(),
+                false => format!(": {}", lines.join(", ")),
+            };
             Finding::new(
                 "host-odd",
                 Severity::Warning,
                 format!("{name} is not set as the others are: {text}."),
             )
-            .since(format!(
-                "{} of {} hosts agree",
-                facts.len() - 1,
-                facts.len()
+            .since(format!("{} of {all} hosts agree", all - 1))
+            .remedy(format!(
+                "set {name} as the others are, unless it is meant{lines}"
             ))
-            .remedy(format!("set {name} as the others are, unless it is meant"))
         })
         .collect()
 }
@@ -69,7 +112,7 @@ fn majority<'a>(values: &[Option<&'a String>]) -> Option<&'a String> {
 fn facts(host: &HostRecord) -> BTreeMap<String, String> {
     let facts = &host.facts;
     let own = [
-        ("MTU", facts.mtu_bytes.map(|bytes| bytes.to_string())),
+        (MTU, facts.mtu_bytes.map(|bytes| bytes.to_string())),
         ("interface", facts.interface.clone()),
         ("line rate", facts.line_bps.map(|bps| bps.to_string())),
         ("kernel", Some(facts.kernel.clone())),
@@ -128,6 +171,29 @@ mod tests {
                 "h3 is not set as the others are: MTU is 9000, with the others 1500.",
                 "h4 is not set as the others are: ipv4.tcp_rmem is b, with the others a."
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_odd_is_told_once() {
+        let run = run(
+            &[1_500, 1_500, 9_000, 1_500],
+            &["4 8 8000", "4 8 8000", "4 8 8000", "4 8 1000"],
+        );
+        let told: Vec<(String, String)> = odd(&run).iter().map(|one| one.of(&run)).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        // Each of them is known to the other rule too.
+        assert_eq!(crate::diagnosis::apart(&run.hosts).len(), 2);
+        assert_eq!(crate::diagnosis::apart_but(&run.hosts, &told), []);
+        let found = hosts(&run);
+        let remedy = |at: usize| found[at].remedy.as_deref().unwrap();
+        assert!(
+            remedy(0).ends_with("`ip link set dev DEVICE mtu 1500`"),
+            "{found:?}"
+        );
+        assert!(
+            remedy(1).ends_with("`sysctl -w net.ipv4.tcp_rmem=\"4 8 8000\"`"),
+            "{found:?}"
         );
     }
 
