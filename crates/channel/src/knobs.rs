@@ -39,6 +39,19 @@ pub struct Knobs {
     /// `align`: where user buffers begin, and in shared memory what is written, in bytes after a line of 64; null leaves it
     /// to the allocator.
     pub align: Option<u32>,
+    /// `clock`: what times a round trip; null is the cheapest that can be trusted.
+    #[serde(default)]
+    pub clock: Option<Clock>,
+}
+
+/// What times a round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The CPU's time stamp counter.
+    Tsc,
+    /// CLOCK_MONOTONIC, by clock_gettime.
+    Monotonic,
 }
 
 impl Default for Knobs {
@@ -55,6 +68,7 @@ impl Default for Knobs {
             connected: true,
             nodelay: true,
             align: None,
+            clock: None,
         }
     }
 }
@@ -92,6 +106,7 @@ impl Knobs {
             "align",
             "bytes after a line of 64 where buffers begin, 0 to 63",
         ),
+        ("clock", "what times round trips: tsc or monotonic"),
     ];
 
     /// The knobs of these names and values.
@@ -123,6 +138,15 @@ impl Knobs {
             "nodelay" => self.nodelay = yes(value)?,
             "connected" => self.connected = yes(value)?,
             "align" => self.align = Some(within(value, 0, 63)?),
+            "clock" => {
+                self.clock = Some(match value {
+                    "tsc" => Clock::Tsc,
+                    "monotonic" => Clock::Monotonic,
+                    _ => {
+                        return Err("write tsc or monotonic; without it the cheaper is taken".into());
+                    }
+                });
+            }
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -217,6 +241,7 @@ mod tests {
             ("rate", "50", "as 50Mbit"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
             ("align", "64", "from 0 to 63"),
+            ("clock", "hpet", "tsc or monotonic"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(name), "{error}");

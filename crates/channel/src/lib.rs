@@ -34,7 +34,7 @@ mod zerocopy;
 pub use aligned::Aligned;
 pub use error::{Error, Result};
 pub use inlet::Inlet;
-pub use knobs::{BadKnob, Knobs};
+pub use knobs::{BadKnob, Clock, Knobs};
 pub use outlet::Outlet;
 pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role, XDP_MTU_BYTES_MAX};
 pub use path::{Method, Path, Unnamed};

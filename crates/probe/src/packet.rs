@@ -167,7 +167,7 @@ pub(crate) fn trips(
     let terms = &measure.terms;
     let (mut control, mut channel) = connect(measure, visit)?;
     let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize);
+    let mut trips = Trips::new(measure, size as usize)?;
     let watch = Watch::begin()?;
     let mut warm = Losses::default();
     let times = trips.all(&mut channel, |channel: &mut Packet, slowest_ns| {
@@ -177,6 +177,7 @@ pub(crate) fn trips(
     })?;
     watch.end(&mut measured.interference, None)?;
     end(&mut control, times.count)?;
+    measured.settings.extend(trips.named());
     measured.settings.extend(settings(&channel, "src_")?);
     let losses = channel.losses();
     let late = losses.late - warm.late;
