@@ -51,11 +51,11 @@ impl<'a> Trips<'a> {
     pub(crate) fn new(measure: &'a Measure, size: usize) -> Result<Self> {
         Ok(Self {
             measure,
-            ping: Aligned::new(payload::message(size), &measure.terms.knobs),
+            ping: Aligned::new(payload::message(size), &measure.terms.knobs)?,
             pong: Aligned::new(
                 vec![0; measure.terms.answer_bytes(size)],
                 &measure.terms.knobs,
-            ),
+            )?,
             sequence: 0,
             timer: Timer::choose(measure.terms.knobs.clock)?,
             strayed: None,
@@ -65,11 +65,13 @@ impl<'a> Trips<'a> {
     /// One round trip: when it began and ended by `timer`; `None` when the ping had to be sent again.
     #[inline]
     fn one(&mut self, channel: &mut impl Channel, timer: Timer) -> Result<Option<(u64, u64)>> {
-        payload::stamp(&mut self.ping, self.sequence);
+        self.ping.number(self.sequence);
         let begin = timer.now();
         let resent = channel.exchange(&self.ping, &mut self.pong)?;
         let end = timer.now();
         self.check()?;
+        self.ping.used(self.sequence);
+        self.pong.taken();
         self.sequence = self.sequence.wrapping_add(1);
         Ok((resent == 0).then_some((begin, end)))
     }

@@ -246,13 +246,17 @@ const ETHTOOL_GDRVINFO: u32 = 0x3;
 /// Drivers whose rate is an invention: a TAP says 10 Mbit/s and a veth 10 Gbit/s, whatever they carry.
 const WITHOUT_RATE: [&str; 5] = ["tun", "veth", "bridge", "dummy", "virtio_net"];
 
+/// The name of the driver of an interface of the current network namespace: `veth`, `tun`, `ixgbe`; loopback has none.
+pub fn driver(interface: &str) -> Option<String> {
+    let information: [u8; 196] = ethtool(interface, ETHTOOL_GDRVINFO)?;
+    let driver = information[4..36].split(|&byte| byte == 0).next()?;
+    Some(String::from_utf8_lossy(driver).into_owned())
+}
+
 /// The line rate of an interface of the current network namespace; `None` where it has none, or its driver invents one.
 pub fn line_bps(interface: &str) -> Option<u64> {
     // By ioctl, since /sys/class/net shows the namespace that mounted it.
-    let information: [u8; 196] = ethtool(interface, ETHTOOL_GDRVINFO)?;
-    let driver = &information[4..36];
-    let driver = driver.split(|&byte| byte == 0).next()?;
-    if WITHOUT_RATE.iter().any(|name| name.as_bytes() == driver) {
+    if WITHOUT_RATE.contains(&driver(interface)?.as_str()) {
         return None;
     }
     let settings: [u8; 44] = ethtool(interface, ETHTOOL_GSET)?;

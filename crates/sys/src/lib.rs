@@ -34,6 +34,7 @@ pub mod stamps;
 pub mod sysctl;
 pub mod tap;
 pub mod tbf;
+pub mod topology;
 pub mod tsc;
 pub mod uring;
 pub mod xdp;
