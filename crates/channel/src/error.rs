@@ -81,6 +81,12 @@ pub enum Error {
         /// What is in the way.
         why: String,
     },
+    /// Buffers that the cache has not cannot be had.
+    #[error("cold buffers cannot be had: {why}")]
+    NoColdBuffers {
+        /// What is in the way.
+        why: String,
+    },
     /// An option did not take, or cannot be read.
     #[error(transparent)]
     Option(#[from] sonde_sys::Error),
@@ -123,6 +129,7 @@ impl Error {
             Self::NoFrames { .. } => {
                 "use udp on this way, and messages of at most the interface's MTU less 28 bytes"
             }
+            Self::NoColdBuffers { .. } => "leave `buffers=cold` out on this host",
             Self::Option(_) | Self::NoDelayNotTaken => {
                 "leave the option out, or use a kernel that has it"
             }

@@ -1,6 +1,7 @@
 //! The receiving end of a stream: every byte into this program's memory.
 //!
-//! Model:   one receive takes what there is, up to a chunk, into the same memory each time. Nothing is dropped in the kernel
+//! Model:   one receive takes what there is, up to a chunk, into the same memory each time, or the next of an area that no
+//!          cache holds. Nothing is dropped in the kernel
 //!          (no MSG_TRUNC), whatever the sender's method is. By `uring` one receive stays and fills a few such chunks.
 //! Units:   bytes.
 //! Checked: `outlet::tests`.
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 
 use sonde_sys::uring::Inflow;
 
-use crate::{Aligned, ByteStream, Method, Result, Wait};
+use crate::{ByteStream, Method, Result, Room, Wait};
 
 /// Bytes of a call where the knob `chunk` is not set.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -26,7 +27,7 @@ pub struct Inlet {
 
 #[derive(Debug)]
 enum By {
-    Call(Aligned),
+    Call(Room),
     Ring(Box<Inflow>),
 }
 
@@ -47,7 +48,7 @@ impl Inlet {
                 let poll = options.wait == Wait::Poll;
                 By::Ring(Box::new(Inflow::new(RING_BUFFERS, bytes, poll)?))
             }
-            _ => By::Call(Aligned::new(vec![0; bytes], &options.knobs)),
+            _ => By::Call(Room::new(bytes, &options.knobs)?),
         };
         Ok(Self {
             chunk_bytes: bytes,
@@ -63,8 +64,8 @@ impl Inlet {
     pub fn recv_some(&mut self, channel: &mut impl ByteStream) -> Result<&[u8]> {
         match &mut self.by {
             By::Call(chunk) => {
-                let received = channel.recv_some(chunk)?;
-                Ok(&chunk[..received])
+                let received = channel.recv_some(chunk.piece())?;
+                Ok(chunk.taken(received))
             }
             By::Ring(inflow) => {
                 let tcp = channel.as_tcp().expect("a ring is of TCP alone");

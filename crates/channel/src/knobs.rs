@@ -39,6 +39,64 @@ pub struct Knobs {
     /// `align`: where user buffers begin, and in shared memory what is written, in bytes after a line of 64; null leaves it
     /// to the allocator.
     pub align: Option<u32>,
+    /// `clock`: what times a round trip; null is the cheapest that can be trusted.
+    #[serde(default)]
+    pub clock: Option<Clock>,
+    /// `buffers`: whether the cache has users' buffers.
+    #[serde(default)]
+    pub buffers: Buffers,
+    /// `place`: the CPU of each end; null leaves it to the testbed.
+    #[serde(default)]
+    pub place: Option<Seat>,
+}
+
+/// Whether the cache has users' buffers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Buffers {
+    /// The same memory for each message.
+    #[default]
+    Warm,
+    /// Each message has memory of its own that no cache has.
+    Cold,
+}
+
+/// The CPU of an end, against the one that takes its interface's packets off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seat {
+    /// That CPU itself.
+    Same,
+    /// Another thread of its core.
+    Sibling,
+    /// Another core of its memory node, of the same last-level cache where there is one.
+    Near,
+    /// A CPU of another memory node.
+    Far,
+    /// This CPU, whichever that is.
+    Cpu(u32),
+}
+
+impl Seat {
+    fn parse(value: &str) -> Option<Self> {
+        Some(match value {
+            "same" => Self::Same,
+            "sibling" => Self::Sibling,
+            "near" => Self::Near,
+            "far" => Self::Far,
+            number => Self::Cpu(number.parse().ok().filter(|cpu| *cpu < 1_024)?),
+        })
+    }
+}
+
+/// What times a round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    /// The CPU's time stamp counter.
+    Tsc,
+    /// CLOCK_MONOTONIC, by clock_gettime.
+    Monotonic,
 }
 
 impl Default for Knobs {
@@ -55,6 +113,9 @@ impl Default for Knobs {
             connected: true,
             nodelay: true,
             align: None,
+            clock: None,
+            buffers: Buffers::Warm,
+            place: None,
         }
     }
 }
@@ -92,6 +153,12 @@ impl Knobs {
             "align",
             "bytes after a line of 64 where buffers begin, 0 to 63",
         ),
+        ("clock", "what times round trips: tsc or monotonic"),
+        ("buffers", "in the cache or not: warm or cold"),
+        (
+            "place",
+            "each end's CPU against its interface's: same, sibling, near, far, or a number",
+        ),
     ];
 
     /// The knobs of these names and values.
@@ -123,6 +190,29 @@ impl Knobs {
             "nodelay" => self.nodelay = yes(value)?,
             "connected" => self.connected = yes(value)?,
             "align" => self.align = Some(within(value, 0, 63)?),
+            "buffers" => {
+                self.buffers = match value {
+                    "warm" => Buffers::Warm,
+                    "cold" => Buffers::Cold,
+                    _ => return Err("write warm or cold".into()),
+                };
+            }
+            "place" => {
+                let seat = Seat::parse(value);
+                self.place =
+                    Some(seat.ok_or("write same, sibling, near, far, or a CPU below 1024")?);
+            }
+            "clock" => {
+                self.clock = Some(match value {
+                    "tsc" => Clock::Tsc,
+                    "monotonic" => Clock::Monotonic,
+                    _ => {
+                        return Err(
+                            "write tsc or monotonic; without it the cheaper is taken".into()
+                        );
+                    }
+                });
+            }
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -191,8 +281,16 @@ mod tests {
             ("connected", "no"),
             ("nodelay", "no"),
             ("rate", "50Mbit"),
+            ("clock", "monotonic"),
+            ("buffers", "cold"),
+            ("place", "3"),
         ])
         .unwrap();
+        let found = (knobs.clock, knobs.buffers, knobs.place);
+        let wanted = (Some(Clock::Monotonic), Buffers::Cold, Some(Seat::Cpu(3)));
+        assert_eq!(found, wanted);
+        let far = parse(&[("place", "far"), ("buffers", "warm")]).unwrap();
+        assert_eq!((far.place, far.buffers), (Some(Seat::Far), Buffers::Warm));
         assert_eq!(
             (knobs.busy_poll_us, knobs.chunk_bytes),
             (Some(50), Some(1 << 20))
@@ -217,6 +315,10 @@ mod tests {
             ("rate", "50", "as 50Mbit"),
             ("stream", "1", "there are sndbuf, rcvbuf"),
             ("align", "64", "from 0 to 63"),
+            ("clock", "hpet", "tsc or monotonic"),
+            ("buffers", "hot", "warm or cold"),
+            ("place", "1024", "CPU below 1024"),
+            ("place", "here", "same, sibling"),
         ] {
             let error = parse(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains(name), "{error}");

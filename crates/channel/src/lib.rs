@@ -31,10 +31,10 @@ mod volley;
 mod wait;
 mod zerocopy;
 
-pub use aligned::Aligned;
+pub use aligned::{Aligned, Room, buffers_named, outrun};
 pub use error::{Error, Result};
 pub use inlet::Inlet;
-pub use knobs::{BadKnob, Knobs};
+pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use outlet::Outlet;
 pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role, XDP_MTU_BYTES_MAX};
 pub use path::{Method, Path, Unnamed};

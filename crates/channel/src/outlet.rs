@@ -54,7 +54,7 @@ impl Outlet {
             (Method::Uring, Some(tcp)) => By::Uring(Box::new(Chain::new(tcp, size_bytes)?)),
             _ => {
                 let message = payload::message(size_bytes);
-                By::Plain(Aligned::new(message, &channel.options().knobs))
+                By::Plain(Aligned::new(message, &channel.options().knobs)?)
             }
         };
         Ok(Self { size_bytes, by })
@@ -71,9 +71,13 @@ impl Outlet {
         let end = self.size_bytes.min(at + PIECE_BYTES_MAX);
         if let By::Plain(message) = &mut self.by {
             if at == 0 {
-                payload::stamp(message, sequence);
+                message.number(sequence);
             }
-            return channel.send_some(&message[at..end]);
+            let sent = channel.send_some(&message[at..end])?;
+            if at + sent == self.size_bytes {
+                message.used(sequence);
+            }
+            return Ok(sent);
         }
         let tcp = channel.as_tcp().expect(ONLY_TCP);
         match &mut self.by {

@@ -14,7 +14,10 @@ use sonde_sys::batch::{Batch, SEGMENTED_BYTES_MAX, SEGMENTS_MAX, set_joined};
 
 use crate::udp::Datagram;
 use crate::wait::Spin;
-use crate::{Channel, Error, Method, Result, UDP_MESSAGE_BYTES_MAX, Udp, Wait, payload};
+use crate::{
+    Aligned, Buffers, Channel, Error, Method, Result, Room, UDP_MESSAGE_BYTES_MAX, Udp, Wait,
+    payload,
+};
 
 /// Datagrams of a call by `mmsg`, at most.
 const BATCH_MAX: usize = 64;
@@ -57,14 +60,17 @@ pub struct Volley {
 
 #[derive(Debug)]
 enum By {
-    Plain(Vec<u8>),
+    Plain(Aligned),
     Mmsg(Batch),
     Gso { batch: Batch, segments: usize },
 }
 
 impl Volley {
     /// For datagrams of `size_bytes` by the socket's method.
-    pub fn open(channel: &Udp, size_bytes: usize) -> Self {
+    ///
+    /// # Errors
+    /// Cold buffers cannot be had here.
+    pub fn open(channel: &Udp, size_bytes: usize) -> Result<Self> {
         let message = payload::message(size_bytes);
         let by = match channel.options.method {
             Method::Mmsg => {
@@ -82,13 +88,13 @@ impl Volley {
                 datagrams.for_each(|datagram| datagram.copy_from_slice(&message));
                 By::Gso { batch, segments }
             }
-            _ => By::Plain(message),
+            _ => By::Plain(Aligned::new(message, &channel.options.knobs)?),
         };
-        Self {
+        Ok(Self {
             size_bytes,
             by,
             calls: Calls::default(),
-        }
+        })
     }
 
     /// Datagrams of this size in a buffer by `gso`; one is as good as none.
@@ -105,8 +111,9 @@ impl Volley {
         let first = sequence as u32;
         let went = match &mut self.by {
             By::Plain(message) => {
-                payload::stamp(message, first);
+                message.number(first);
                 channel.send(message)?;
+                message.used(first);
                 1
             }
             By::Mmsg(batch) => {
@@ -192,7 +199,8 @@ struct Piece {
 #[derive(Debug)]
 pub struct Catch {
     batch: Batch,
-    is_plain: bool,
+    /// By `plain`.
+    one: Option<Room>,
     is_gso: bool,
     pieces: Vec<Piece>,
     calls: Calls,
@@ -216,11 +224,17 @@ impl Catch {
                 set_joined(&channel.socket, true)?;
                 Batch::new(JOINED_SLOTS, 1 << 16)
             }
-            _ => Batch::new(1, UDP_MESSAGE_BYTES_MAX),
+            _ => Batch::new(1, 1),
+        };
+        let knobs = &channel.options.knobs;
+        let one = match channel.options.method {
+            Method::Plain if knobs.buffers == Buffers::Cold => Some(Room::new(slot_bytes, knobs)?),
+            Method::Plain => Some(Room::new(UDP_MESSAGE_BYTES_MAX, knobs)?),
+            _ => None,
         };
         Ok(Self {
             batch,
-            is_plain: channel.options.method == Method::Plain,
+            one,
             is_gso: channel.options.method == Method::Gso,
             pieces: Vec::with_capacity(JOINED_SLOTS * SEGMENTS_MAX),
             calls: Calls::default(),
@@ -236,9 +250,9 @@ impl Catch {
     #[inline]
     pub fn recv(&mut self, channel: &mut Udp) -> Result<usize> {
         self.pieces.clear();
-        if self.is_plain {
-            if let Datagram::Of(size) = channel.recv_datagram(self.batch.slot_mut(0))? {
-                let bytes = size.min(UDP_MESSAGE_BYTES_MAX);
+        if let Some(room) = &mut self.one {
+            if let Datagram::Of(size) = channel.recv_datagram(room.piece())? {
+                let bytes = room.taken(size).len();
                 self.pieces.push(Piece {
                     slot: 0,
                     at: 0,
@@ -300,6 +314,9 @@ impl Catch {
     #[inline]
     pub fn datagram(&self, index: usize) -> (&[u8], usize) {
         let piece = self.pieces[index];
+        if let Some(room) = &self.one {
+            return (room.last(), piece.size);
+        }
         let bytes = &self.batch.slot(piece.slot)[piece.at..piece.at + piece.bytes];
         (bytes, piece.size)
     }
@@ -356,7 +373,7 @@ mod tests {
                         );
                         continue;
                     }
-                    let mut volley = Volley::open(&client, size);
+                    let mut volley = Volley::open(&client, size).unwrap();
                     let mut catch = Catch::open(&server, size).unwrap();
                     let (mut sent, mut next) = (0, 0);
                     while next < 200 {
@@ -392,7 +409,7 @@ mod tests {
             };
             let (mut client, mut server) = pair(*method, Wait::Block, knobs);
             server.set_resend_after(Duration::from_millis(50)).unwrap();
-            let mut volley = Volley::open(&client, 1_000);
+            let mut volley = Volley::open(&client, 1_000).unwrap();
             let mut catch = Catch::open(&server, 1_000).unwrap();
             let mut sent = 0;
             while sent < 2_000 {

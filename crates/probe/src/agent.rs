@@ -25,7 +25,7 @@ use crate::frame::{self, FrameError};
 use crate::host::Changes;
 use crate::{
     Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
-    load, pattern, rate, serve, startup, stream, trips,
+    load, pattern, placed, rate, serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -352,6 +352,8 @@ fn relay(to: &mut impl Write, body: &[u8]) -> Result<()> {
 }
 
 fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer> {
+    request.terms.check()?;
+    let settled = placed::serving(request)?;
     let port = serve::open(request)?;
     frame::write(
         to,
@@ -359,18 +361,23 @@ fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer
             port: port.number(),
         },
     )?;
-    Ok(Answer::Served(port.serve(request, from.as_fd())?))
+    let mut served = port.serve(request, from.as_fd())?;
+    served.settings.extend(settled);
+    Ok(Answer::Served(served))
 }
 
 fn measure(request: &Measure) -> Result<Measured> {
     request.terms.check()?;
-    match request.terms.probe {
+    let settled = placed::measuring(request)?;
+    let mut measured = match request.terms.probe {
         Probe::Startup => startup::measure(request),
         Probe::Latency | Probe::Message => trips::measure(request),
         Probe::Stream => stream::measure(request),
         Probe::Anatomy => anatomy::measure(request),
         Probe::Rate => rate::measure(request),
-    }
+    }?;
+    measured.settings.extend(settled);
+    Ok(measured)
 }
 
 #[cfg(test)]

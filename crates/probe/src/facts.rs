@@ -85,6 +85,7 @@ fn settings(interface: Option<&str>, peer: Option<IpAddr>) -> BTreeMap<String, S
     if let Some(node) = node {
         all.insert("interface.numa_node".into(), node.trim().into());
     }
+    all.extend(crate::timer::facts());
     all.extend(peer.map(crate::host::facts).into_iter().flatten());
     all
 }

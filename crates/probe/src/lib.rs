@@ -35,6 +35,7 @@ mod stream;
 mod streams;
 mod talk;
 mod terms;
+mod timer;
 mod trips;
 mod watch;
 

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sonde_channel::payload;
 use sonde_channel::{
-    Acceptor, Came, Channel, Knobs, Losses, Mark, Method, Options, Packet, Place, Role, Tcp, Wait,
-    Woken, readable,
+    Acceptor, Aligned, Came, Channel, Knobs, Losses, Mark, Method, Options, Packet, Place, Role,
+    Tcp, Wait, Woken, readable,
 };
 use sonde_record::Quantity;
 use sonde_sys::clock::monotonic_ns;
@@ -25,7 +25,7 @@ use sonde_sys::cpu::thread_cpu_ns;
 use crate::admission::{self, Reply, Say, Visit};
 use crate::meter::Meter;
 use crate::seen::Seen;
-use crate::serve::Door;
+use crate::serve::{Door, is_numbered};
 use crate::stream::{Pipe, Stream};
 use crate::talk::{Measure, Measured, Sent, Serve, Served, SizeMeasured, SizeServed};
 use crate::trips::{RESEND_AFTER_NS_MIN, RESEND_ROUND_TRIPS, Trips, share};
@@ -167,7 +167,7 @@ pub(crate) fn trips(
     let terms = &measure.terms;
     let (mut control, mut channel) = connect(measure, visit)?;
     let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize);
+    let mut trips = Trips::new(measure, size as usize)?;
     let watch = Watch::begin()?;
     let mut warm = Losses::default();
     let times = trips.all(&mut channel, |channel: &mut Packet, slowest_ns| {
@@ -177,6 +177,7 @@ pub(crate) fn trips(
     })?;
     watch.end(&mut measured.interference, None)?;
     end(&mut control, times.count)?;
+    measured.settings.extend(trips.named());
     measured.settings.extend(settings(&channel, "src_")?);
     let losses = channel.losses();
     let late = losses.late - warm.late;
@@ -240,7 +241,8 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
             serve,
             control,
             channel,
-            message: vec![0; size],
+            message: Aligned::new(vec![0; size], &terms.knobs)?,
+            answer: Aligned::new(payload::message(size), &terms.knobs)?,
             silent_since: Instant::now(),
         };
         let one = match terms.probe {
@@ -264,7 +266,9 @@ struct Visited<'a> {
     serve: &'a Serve,
     control: Tcp,
     channel: Packet,
-    message: Vec<u8>,
+    message: Aligned,
+    /// Where buffers are cold: what is answered from.
+    answer: Aligned,
     silent_since: Instant,
 }
 
@@ -301,11 +305,18 @@ impl Visited<'_> {
         self.channel.set_within(LOOK)?;
         let answer = self.serve.terms.answer_bytes(self.message.len());
         let mut one = SizeServed::default();
-        let mut heard = false;
+        let (mut heard, mut number) = (false, 0_u32);
         loop {
             match self.channel.recv_fresh(&mut self.message)? {
                 Came::Message { sequence } => {
-                    self.channel.send_as(sequence, &self.message[..answer])?;
+                    if self.answer.is_cold() && is_numbered(&self.message, number) {
+                        self.channel.send_as(sequence, &self.answer[..answer])?;
+                        self.answer.used(number);
+                        number = number.wrapping_add(1);
+                    } else {
+                        self.channel.send_as(sequence, &self.message[..answer])?;
+                    }
+                    self.message.taken();
                     heard = true;
                     one.messages += 1;
                     one.bytes += self.message.len() as u64;
@@ -348,6 +359,7 @@ impl Visited<'_> {
                         payload::verify(&self.message, number)
                             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
                     }
+                    self.message.taken();
                     heard = true;
                     highest = highest.max(sequence);
                     meter.on_arrival(now_ns, self.message.len() as u64, thread_cpu_ns);

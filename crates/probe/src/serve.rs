@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
-    Acceptor, Aligned, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener, Path,
-    ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
+    Acceptor, Aligned, Buffers, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener,
+    Path, Room, ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
 };
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
@@ -30,6 +30,8 @@ use crate::{anatomy, circuit, packet, startup, streams};
 const RATED_AGAIN_NS: u64 = 20_000_000;
 /// A hello has this part of the patience.
 const HELLO_PART: u32 = 8;
+/// A datagram that steers a conversation is at most so long.
+const STEERING_BYTES: usize = 4 << 10;
 /// Attempts at a port number that is free for TCP and UDP.
 const PAIR_TRIES: u32 = 16;
 
@@ -365,7 +367,12 @@ fn echo(
     one: &mut SizeServed,
 ) -> Result<()> {
     // What stays in place is answered from here: the pattern of all messages.
-    let mut message = Aligned::new(payload::message(size), &serve.terms.knobs);
+    let mut message = Aligned::new(payload::message(size), &serve.terms.knobs)?;
+    // Where buffers are cold, what was just received is not: the answer lies elsewhere, with the number that is expected.
+    let mut cold = match message.is_cold() {
+        true => Some(Aligned::new(payload::message(size), &serve.terms.knobs)?),
+        false => None,
+    };
     let answer = serve.terms.answer_bytes(size);
     loop {
         match channel.recv(&mut message) {
@@ -373,8 +380,13 @@ fn echo(
             Err(error) if error.is_end() => return Ok(()),
             Err(error) => return Err(error.into()),
         }
-        channel.send(&message[..answer])?;
-        check(&message, one.messages as u32, serve, channel.peer())?;
+        let number = one.messages as u32;
+        channel.send(&cold.as_ref().unwrap_or(&message)[..answer])?;
+        check(&message, number, serve, channel.peer())?;
+        message.taken();
+        if let Some(cold) = &mut cold {
+            cold.used(number);
+        }
         one.messages += 1;
         one.bytes += size as u64;
     }
@@ -596,15 +608,41 @@ fn steered(
     }
 }
 
+/// Whether a message has this number, as far as it has room for one.
+#[inline]
+pub(crate) fn is_numbered(message: &[u8], number: u32) -> bool {
+    payload::check(message, number).is_ok()
+}
+
 fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
-    let mut buffer = Aligned::new(vec![0; UDP_MESSAGE_BYTES_MAX], &serve.terms.knobs);
+    let knobs = &serve.terms.knobs;
     let answer = serve.terms.answer_bytes(size);
     let mut one = SizeServed::default();
+    // What steers a conversation must fit too.
+    let room = match knobs.buffers {
+        Buffers::Warm => UDP_MESSAGE_BYTES_MAX,
+        Buffers::Cold => size.max(STEERING_BYTES),
+    };
+    let mut buffer = Room::new(room, knobs)?;
+    let mut cold = match knobs.buffers {
+        Buffers::Warm => None,
+        Buffers::Cold => Some((Aligned::new(payload::message(size), knobs)?, 0)),
+    };
     loop {
-        match next(channel, &mut buffer, serve, size)? {
+        match next(channel, buffer.piece(), serve, size)? {
             Came::End { .. } => return Ok(one),
             Came::Message(size) => {
-                channel.send(&buffer[..answer])?;
+                let message = &buffer.piece()[..size];
+                match &mut cold {
+                    // A ping that was sent again is answered as it is.
+                    Some((own, number)) if is_numbered(message, *number) => {
+                        channel.send(&own[..answer])?;
+                        own.used(*number);
+                        *number = number.wrapping_add(1);
+                    }
+                    _ => channel.send(&message[..answer])?,
+                }
+                buffer.taken(size);
                 one.messages += 1;
                 one.bytes += size as u64;
             }

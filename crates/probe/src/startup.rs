@@ -60,13 +60,13 @@ struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    fn new(measure: &'a Measure, size: usize) -> Self {
-        Self {
+    fn new(measure: &'a Measure, size: usize) -> Result<Self> {
+        Ok(Self {
             measure,
-            ping: Aligned::new(payload::message(size), &measure.terms.knobs),
-            pong: Aligned::new(vec![0; size], &measure.terms.knobs),
+            ping: Aligned::new(payload::message(size), &measure.terms.knobs)?,
+            pong: Aligned::new(vec![0; size], &measure.terms.knobs)?,
             sequence: 0,
-        }
+        })
     }
 
     /// One message there and back: when it was over; `None` when it had to be sent again.
@@ -107,7 +107,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     };
     for visit in Visit::all(terms) {
         let size_bytes = terms.sizes_bytes[visit.size];
-        let messages = Messages::new(measure, size_bytes as usize);
+        let messages = Messages::new(measure, size_bytes as usize)?;
         let mut cold = Cold {
             measure,
             visit,

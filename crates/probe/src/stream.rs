@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use sonde_channel::{
-    ByteStream, Channel, Datagram, Outlet, Path, Shm, Tcp, Udp, Unix, Volley, payload,
+    Aligned, ByteStream, Channel, Datagram, Outlet, Path, Shm, Tcp, Udp, Unix, Volley, payload,
 };
 use sonde_record::Interference;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
@@ -302,7 +302,7 @@ impl Stream<'_> {
     }
 
     fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
-        let mut volley = Volley::open(channel, self.size);
+        let mut volley = Volley::open(channel, self.size)?;
         let sent = self.volleys(channel, |channel, messages| {
             Ok(volley.send_some(channel, messages)? as u64)
         })?;
@@ -316,10 +316,11 @@ impl Stream<'_> {
         channel: &mut P,
         mut send: impl FnMut(&mut P, &[u8]) -> Result<()>,
     ) -> Result<Sent> {
-        let mut message = payload::message(self.size);
+        let mut message = Aligned::new(payload::message(self.size), &self.terms.knobs)?;
         self.volleys(channel, |channel, messages| {
-            payload::stamp(&mut message, messages as u32);
+            message.number(messages as u32);
             send(channel, &message)?;
+            message.used(messages as u32);
             Ok(1)
         })
     }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Volley, Wait};
+use sonde_channel::{Buffers, Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Volley, Wait};
 
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
 use crate::pace::{Pace, RATE_MAX, Spacing};
@@ -251,6 +251,31 @@ impl Terms {
                 format!("{} holds nothing back", self.path),
                 "leave `nodelay` out, which is for TCP",
             );
+        }
+        let round_trips = matches!(self.probe, Probe::Latency | Probe::Message);
+        if knobs.clock.is_some() && !round_trips {
+            return refuse(
+                format!("a {name} probe times no round trips in a closed loop"),
+                "leave `clock` out, which is for latency and single messages",
+            );
+        }
+        if knobs.buffers == Buffers::Cold {
+            let by_ring_too = self.path.is_frames() && self.method == Method::Ring;
+            if !(is_stream || round_trips) {
+                return refuse(
+                    format!("a {name} probe has no cold buffers"),
+                    "leave `buffers=cold` out, which is for latency, single messages and streams",
+                );
+            }
+            if self.method != Method::Plain && !by_ring_too {
+                return refuse(
+                    format!(
+                        "{} has buffers of its own, which stay in the cache",
+                        self.method
+                    ),
+                    "leave `buffers=cold` out, or measure the method plain",
+                );
+            }
         }
         let reads = knobs.chunk_bytes.is_some() || knobs.low_water_bytes.is_some();
         if reads && !(is_stream && is_tcp) {
@@ -586,11 +611,22 @@ mod tests {
                 "1KiB",
                 "takes whole messages",
             ),
+            (Probe::Stream, Path::Tcp, "clock", "tsc", "no round trips"),
+            (
+                Probe::Startup,
+                Path::Tcp,
+                "buffers",
+                "cold",
+                "startup probe has no cold buffers",
+            ),
         ] {
             let mut bad = usual(probe, path);
             bad.knobs = Knobs::parse(&[(name.into(), value.into())].into()).unwrap();
             refused(bad, said);
         }
+        let mut bad = usual(Probe::Latency, Path::Shm);
+        (bad.method, bad.knobs.buffers) = (Method::Segment, Buffers::Cold);
+        refused(bad, "segment has buffers of its own");
         let mut bad = usual(Probe::Latency, Path::Shm);
         bad.knobs.recv_buffer_bytes = Some(4_096);
         refused(bad, "no socket buffers");

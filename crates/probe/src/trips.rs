@@ -3,7 +3,7 @@
 //! Model:   every size has a socket of its own. Its first round trip is a row by itself (cold, first); then `warmup` round
 //!          trips are discarded, and then each is a sample until there are enough, the median is known well enough, or the
 //!          budget is used up. Samples go into a histogram as they come, so that memory does not grow with them. Between the two readings of the clock there is one send and one receive; stamping, checking
-//!          and storing lie outside. Closed loop: this is no load test.
+//!          and storing lie outside. Which clock it is, [`crate::timer`] says. Closed loop: this is no load test.
 //!          A ping-pong's answer has the size of its ping, and half of the round trip is the latency. A message's answer is
 //!          its first byte alone, sent when the whole message is in the peer's memory: the rate is the size over the time
 //!          from the call that sends to the return of the call that receives this byte. One clock; nothing is
@@ -12,16 +12,19 @@
 //! Units:   nanoseconds; half a round trip is rounded down; bits a second, rounded down.
 //! Checked: `the_median_ends_a_size`; `tests/conversation.rs`, `latency_*`, `message_*`; `benches/harness` for the cost.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sonde_channel::{Aligned, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload};
 use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
+use sonde_sys::tsc::Stray;
 
 use crate::admission::{self, Visit};
 use crate::placed::placed;
 use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
+use crate::timer::Timer;
 use crate::watch::Watch;
 use crate::{Probe, Result, Terms, packet};
 
@@ -39,31 +42,51 @@ pub(crate) struct Trips<'a> {
     ping: Aligned,
     pong: Aligned,
     sequence: u32,
+    timer: Timer,
+    /// What became of the clock.
+    strayed: Option<Stray>,
 }
 
 impl<'a> Trips<'a> {
-    pub(crate) fn new(measure: &'a Measure, size: usize) -> Self {
-        Self {
+    pub(crate) fn new(measure: &'a Measure, size: usize) -> Result<Self> {
+        Ok(Self {
             measure,
-            ping: Aligned::new(payload::message(size), &measure.terms.knobs),
+            ping: Aligned::new(payload::message(size), &measure.terms.knobs)?,
             pong: Aligned::new(
                 vec![0; measure.terms.answer_bytes(size)],
                 &measure.terms.knobs,
-            ),
+            )?,
             sequence: 0,
-        }
+            timer: Timer::choose(measure.terms.knobs.clock)?,
+            strayed: None,
+        })
     }
 
-    /// One round trip: when it began and ended; `None` when the ping had to be sent again.
+    /// One round trip: when it began and ended by `timer`; `None` when the ping had to be sent again.
     #[inline]
-    fn one(&mut self, channel: &mut impl Channel) -> Result<Option<(u64, u64)>> {
-        payload::stamp(&mut self.ping, self.sequence);
-        let begin_ns = monotonic_ns();
+    fn one(&mut self, channel: &mut impl Channel, timer: Timer) -> Result<Option<(u64, u64)>> {
+        self.ping.number(self.sequence);
+        let begin = timer.now();
         let resent = channel.exchange(&self.ping, &mut self.pong)?;
-        let end_ns = monotonic_ns();
+        let end = timer.now();
         self.check()?;
+        self.ping.used(self.sequence);
+        self.pong.taken();
         self.sequence = self.sequence.wrapping_add(1);
-        Ok((resent == 0).then_some((begin_ns, end_ns)))
+        Ok((resent == 0).then_some((begin, end)))
+    }
+
+    /// What is to be known of the clock.
+    pub(crate) fn named(&self) -> BTreeMap<String, String> {
+        let asked = self.measure.terms.knobs.clock;
+        let mut named = BTreeMap::from([("src_clock".to_string(), self.timer.told(asked))]);
+        if let Some(Stray { ppm, allowed_ppm }) = self.strayed {
+            let told = format!(
+                "clock_gettime, all samples taken again: the time stamp counter strayed by {ppm} ppm, allowed are {allowed_ppm}"
+            );
+            named.insert(format!("src_clock.{}", self.ping.len()), told);
+        }
+        named
     }
 
     #[inline]
@@ -94,6 +117,8 @@ pub(crate) struct Times {
 }
 
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
+    // Counting the counter's rate takes its time: before anybody waits.
+    Timer::choose(measure.terms.knobs.clock)?;
     let mut measured = Measured {
         sizes: Vec::new(),
         settings: Default::default(),
@@ -127,13 +152,14 @@ fn stream<C: ByteStream>(
     admission::hello_stream(&mut channel, measure, visit)?;
     channel.use_method()?;
     let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize);
+    let mut trips = Trips::new(measure, size as usize)?;
     let retransmits = |channel: &C| -> Result<Option<u64>> {
         Ok(channel.account()?.map(|info| info.total_retrans.into()))
     };
     let before = retransmits(&channel)?;
     let watch = Watch::begin()?;
     let times = trips.all(&mut channel, |_, _| Ok(()))?;
+    measured.settings.extend(trips.named());
     let after = retransmits(&channel)?;
     let between = after.zip(before).map(|(after, before)| after - before);
     watch.end(&mut measured.interference, between)?;
@@ -150,7 +176,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     admission::hello_udp(&mut channel, measure, visit)?;
     channel.set_resend_after(Duration::from_secs(1))?;
     let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize);
+    let mut trips = Trips::new(measure, size as usize)?;
     let watch = Watch::begin()?;
     let mut warm = Losses::default();
     let times = trips.all(&mut channel, |channel, slowest_ns| {
@@ -159,6 +185,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
         Ok(channel.set_resend_after(Duration::from_nanos(after_ns))?)
     })?;
     watch.end(&mut measured.interference, None)?;
+    measured.settings.extend(trips.named());
     measured.settings.extend(channel.settings()?.named("src_"));
     measured.settings.extend(placed("src_", &channel));
     let losses = channel.losses();
@@ -182,17 +209,19 @@ impl Trips<'_> {
         let terms = &self.measure.terms;
         let mut slowest_ns = 0;
         let begin_ns = monotonic_ns();
+        // One sample is no place to save: what is cold has one clock everywhere.
+        let cold = Timer::Monotonic;
         let first_ns = self
-            .one(channel)?
-            .map(|(begin_ns, end_ns)| end_ns - begin_ns);
+            .one(channel, cold)?
+            .map(|(begin, end)| cold.ns(begin, end));
         // The warm-up has a quarter of the budget, and where the first message alone takes that, one round trip.
         let warm_end_ns = begin_ns + terms.budget_ns / 4;
         for discarded in 0..terms.warmup {
             if discarded > 0 && monotonic_ns() >= warm_end_ns {
                 break;
             }
-            if let Some((begin_ns, end_ns)) = self.one(channel)? {
-                slowest_ns = slowest_ns.max(end_ns - begin_ns);
+            if let Some((begin, end)) = self.one(channel, self.timer)? {
+                slowest_ns = slowest_ns.max(self.timer.ns(begin, end));
             }
         }
         slowest_ns = slowest_ns.max(first_ns.filter(|_| slowest_ns == 0).unwrap_or(0));
@@ -200,7 +229,12 @@ impl Trips<'_> {
             warmed(channel, slowest_ns)?;
         }
         let mut warm = Series::up_to(ROOM);
-        let ended_by = self.samples(channel, &mut warm)?;
+        let mut ended_by = self.samples(channel, &mut warm, self.timer)?;
+        self.strayed = self.timer.strayed();
+        if self.strayed.is_some() {
+            warm = Series::up_to(ROOM);
+            ended_by = self.samples(channel, &mut warm, Timer::Monotonic)?;
+        }
         Ok(Times {
             first_ns,
             warm,
@@ -209,25 +243,30 @@ impl Trips<'_> {
         })
     }
 
-    fn samples(&mut self, channel: &mut impl Channel, warm: &mut Series) -> Result<EndedBy> {
+    fn samples(
+        &mut self,
+        channel: &mut impl Channel,
+        warm: &mut Series,
+        timer: Timer,
+    ) -> Result<EndedBy> {
         let terms = &self.measure.terms;
         let size_bytes = self.ping.len() as u64;
         let (low, high) = (terms.samples_min, terms.samples_max);
-        let deadline_ns = monotonic_ns() + terms.budget_ns;
+        let deadline = timer.later(timer.now(), terms.budget_ns);
         let mut look_at = terms.precision_per_mille.map_or(high, |_| low);
         let mut tries = 0;
         loop {
             while tries < look_at {
                 tries += 1;
-                let end_ns = match self.one(channel)? {
-                    Some((begin_ns, end_ns)) => {
+                let end = match self.one(channel, timer)? {
+                    Some((begin, end)) => {
                         // Within its room: nothing is allocated.
-                        warm.record(value(terms.probe, size_bytes, end_ns - begin_ns));
-                        end_ns
+                        warm.record(value(terms.probe, size_bytes, timer.ns(begin, end)));
+                        end
                     }
-                    None => monotonic_ns(),
+                    None => timer.now(),
                 };
-                if end_ns >= deadline_ns {
+                if end >= deadline {
                     return Ok(EndedBy::Budget);
                 }
             }

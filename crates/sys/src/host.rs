@@ -201,7 +201,7 @@ pub fn clock_source() -> Option<String> {
     Some(read_text(path).ok()?.trim().to_string())
 }
 
-/// What CLOCK_MONOTONIC is worth.
+/// What a clock is worth: CLOCK_MONOTONIC, or the time stamp counter ([`crate::tsc`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockWorth {
     /// The cost of one reading: the shortest mean of ten blocks.
@@ -212,22 +212,27 @@ pub struct ClockWorth {
 
 /// Reads the clock some 11,000 times, for about a quarter of a millisecond.
 pub fn clock_worth() -> ClockWorth {
+    worth_of(monotonic_ns)
+}
+
+/// What a clock is worth that is read so, in its own unit.
+pub(crate) fn worth_of(now: impl Fn() -> u64) -> ClockWorth {
     const READS: u64 = 1_000;
     let block = |_| {
-        let begin_ns = monotonic_ns();
+        let begin = now();
         for _ in 1..READS {
-            std::hint::black_box(monotonic_ns());
+            std::hint::black_box(now());
         }
-        (monotonic_ns() - begin_ns) / READS
+        (now() - begin) / READS
     };
     let read_ns = (0..10).map(block).min().unwrap_or(0);
     let step = |_| {
-        let begin_ns = monotonic_ns();
-        let mut next_ns = monotonic_ns();
-        while next_ns == begin_ns {
-            next_ns = monotonic_ns();
+        let begin = now();
+        let mut next = now();
+        while next == begin {
+            next = now();
         }
-        next_ns - begin_ns
+        next - begin
     };
     ClockWorth {
         read_ns,
@@ -241,13 +246,17 @@ const ETHTOOL_GDRVINFO: u32 = 0x3;
 /// Drivers whose rate is an invention: a TAP says 10 Mbit/s and a veth 10 Gbit/s, whatever they carry.
 const WITHOUT_RATE: [&str; 5] = ["tun", "veth", "bridge", "dummy", "virtio_net"];
 
+/// The name of the driver of an interface of the current network namespace: `veth`, `tun`, `ixgbe`; loopback has none.
+pub fn driver(interface: &str) -> Option<String> {
+    let information: [u8; 196] = ethtool(interface, ETHTOOL_GDRVINFO)?;
+    let driver = information[4..36].split(|&byte| byte == 0).next()?;
+    Some(String::from_utf8_lossy(driver).into_owned())
+}
+
 /// The line rate of an interface of the current network namespace; `None` where it has none, or its driver invents one.
 pub fn line_bps(interface: &str) -> Option<u64> {
     // By ioctl, since /sys/class/net shows the namespace that mounted it.
-    let information: [u8; 196] = ethtool(interface, ETHTOOL_GDRVINFO)?;
-    let driver = &information[4..36];
-    let driver = driver.split(|&byte| byte == 0).next()?;
-    if WITHOUT_RATE.iter().any(|name| name.as_bytes() == driver) {
+    if WITHOUT_RATE.contains(&driver(interface)?.as_str()) {
         return None;
     }
     let settings: [u8; 44] = ethtool(interface, ETHTOOL_GSET)?;

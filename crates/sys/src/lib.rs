@@ -34,6 +34,8 @@ pub mod stamps;
 pub mod sysctl;
 pub mod tap;
 pub mod tbf;
+pub mod topology;
+pub mod tsc;
 pub mod uring;
 pub mod xdp;
 pub mod zerocopy;

@@ -1,0 +1,150 @@
+//! How round trips and streams are measured: the clock, buffers in the cache and not, the CPUs of the ends.
+
+#[expect(dead_code, reason = "others of the agents' tests use the rest")]
+mod agents;
+
+use agents::{agents, conversation, samples};
+use sonde_channel::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
+use sonde_probe::{Error, Outcome, Probe, Terms};
+
+fn have(terms: Terms) -> Result<Outcome, Error> {
+    let (mut client, mut server) = agents();
+    conversation(terms).run(&mut client.link, &mut server.link)
+}
+
+fn counted(outcome: &Outcome) -> bool {
+    let mut rows = outcome.sizes.iter().flat_map(|size| &size.measurements);
+    rows.all(|row| row.series.count() > 0 || row.reason.is_some())
+        && outcome
+            .sizes
+            .iter()
+            .all(|size| size.measurements.iter().any(|row| !row.series.is_empty()))
+}
+
+#[test]
+fn round_trips_are_timed_by_the_clock_asked_for() {
+    for asked in [None, Some(Clock::Monotonic), Some(Clock::Tsc)] {
+        let terms = Terms {
+            knobs: Knobs {
+                clock: asked,
+                ..Knobs::default()
+            },
+            sizes_bytes: vec![8, 100],
+            ..samples(Path::Shm, 200)
+        };
+        match (have(terms), sonde_sys::tsc::obstacle(), asked) {
+            (Err(error), Some(why), Some(Clock::Tsc)) => {
+                assert!(error.to_string().contains(&why), "{error}");
+                println!("skipped: the time stamp counter: {why}");
+            }
+            (Ok(outcome), obstacle, _) => {
+                assert!(counted(&outcome));
+                let clock = &outcome.settings["src_clock"];
+                match asked {
+                    Some(Clock::Tsc) => assert!(clock.starts_with("tsc, "), "{clock}"),
+                    Some(Clock::Monotonic) => assert_eq!(clock, "clock_gettime (asked for)"),
+                    None => {
+                        let is_tsc = clock.starts_with("tsc, ");
+                        assert!(is_tsc != clock.starts_with("clock_gettime ("), "{clock}");
+                        assert!(!is_tsc || obstacle.is_none(), "{clock} {obstacle:?}");
+                    }
+                }
+            }
+            (found, why, _) => panic!("{found:?} {why:?}"),
+        }
+    }
+}
+
+#[test]
+fn cold_buffers_carry_every_kind() {
+    if let Err(error) = sonde_channel::outrun() {
+        return println!("skipped: {error}");
+    }
+    for (path, wait) in [
+        (Path::Tcp, Wait::Block),
+        (Path::Udp, Wait::Block),
+        (Path::Unix, Wait::Block),
+        (Path::Shm, Wait::Block),
+    ] {
+        for probe in [Probe::Latency, Probe::Message, Probe::Stream] {
+            let sizes = match (probe, path) {
+                (Probe::Stream, Path::Udp) => vec![1_400],
+                (Probe::Stream, _) => vec![100_000],
+                (_, Path::Udp) => vec![1, 9, 30_000],
+                _ => vec![1, 5_000, 1 << 20],
+            };
+            let terms = Terms {
+                sizes_bytes: sizes.clone(),
+                samples_min: 30,
+                samples_max: 30,
+                warmup: 5,
+                precision_per_mille: None,
+                knobs: Knobs {
+                    buffers: Buffers::Cold,
+                    align: (probe == Probe::Message).then_some(3),
+                    ..Knobs::default()
+                },
+                verify: true,
+                ..Terms::new(probe, path, wait)
+            };
+            let outcome = have(terms).unwrap_or_else(|error| panic!("{probe:?} {path}: {error}"));
+            assert_eq!(outcome.sizes.len(), sizes.len());
+            assert!(counted(&outcome), "{probe:?} {path}");
+            for side in ["src", "dst"] {
+                let told = &outcome.settings[&format!("{side}_buffers")];
+                assert!(told.contains("twice the last-level cache"), "{told}");
+            }
+        }
+    }
+    let refused = have(Terms {
+        method: Method::Zerocopy,
+        knobs: Knobs {
+            buffers: Buffers::Cold,
+            ..Knobs::default()
+        },
+        ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+    });
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("buffers of its own"), "{error}");
+}
+
+#[test]
+fn ends_take_their_place() {
+    let placed = |place, path| {
+        let knobs = Knobs {
+            place: Some(place),
+            ..Knobs::default()
+        };
+        have(Terms {
+            knobs,
+            ..samples(path, 100)
+        })
+    };
+    for path in [Path::Tcp, Path::Shm] {
+        let outcome = placed(Seat::Same, path).unwrap();
+        assert!(counted(&outcome));
+        let [src, dst] = ["src_place", "dst_place"].map(|name| outcome.settings[name].clone());
+        // Nothing here has a receive interrupt: that is said, and one end's CPU is the other's.
+        for told in [&src, &dst] {
+            assert!(told.contains("no receive interrupt"), "{told}");
+        }
+        let cpu = |told: &str| told.split_once(':').unwrap().0.to_string();
+        assert_eq!(cpu(&src), cpu(&dst));
+        if path == Path::Tcp {
+            assert_eq!(format!("CPU {}", outcome.settings["src_cpu"]), cpu(&src));
+            assert_eq!(outcome.settings["src_rx_cpu"], outcome.settings["src_cpu"]);
+        }
+        match placed(Seat::Near, path) {
+            Ok(outcome) => {
+                let [src, dst] =
+                    ["src_place", "dst_place"].map(|name| cpu(&outcome.settings[name]));
+                assert_ne!(src, dst);
+            }
+            Err(error) => assert!(error.to_string().contains("one core"), "{error}"),
+        }
+    }
+    match placed(Seat::Far, Path::Tcp) {
+        Ok(_) => assert!(sonde_sys::topology::Topology::here().nodes().len() > 1),
+        Err(error) => assert!(error.to_string().contains("one memory node"), "{error}"),
+    }
+}
