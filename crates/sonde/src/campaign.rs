@@ -322,7 +322,7 @@ impl<'a> Campaign<'a> {
         let mut fleet = shared.borrow_mut();
         fleet.take_network(bed.way);
         let hosts = fleet.hosts().len();
-        let (src, dst) = pair(index, hosts);
+        let (src, dst) = block.way.unwrap_or_else(|| pair(index, hosts));
         let name = |host: usize| {
             fleet
                 .hosts()

@@ -111,6 +111,8 @@ struct State {
     sockets: BTreeMap<String, String>,
     /// The stream's block.
     stream: Block,
+    /// The slower way, if one is: the one that is to be faster.
+    way: Option<(usize, usize)>,
     /// What was kept of both hosts' settings.
     kept: Vec<Vec<Setting>>,
 }
@@ -146,9 +148,11 @@ impl Task {
             run,
             sockets,
             stream,
+            way: None,
             kept: Vec::new(),
         };
         let mut report = self.diagnose(&mut beds, &state);
+        state.way = way(&beds[0], &report.before);
         if self.apply && !interrupted && self.agreed(&beds, &report)? {
             self.try_all(&mut beds, &mut state, &mut report)?;
         }
@@ -384,6 +388,7 @@ impl Task {
             let word = if with { &one.cause.rule } else { WITHOUT };
             block.knobs.insert(TUNE.into(), word.into());
             block.launches = self.measurement.plan.repeat.launches;
+            block.way = state.way;
             block.cells = layout::cells(&beds[0].site, &block, &[])?;
             blocks.push(block);
         }
@@ -447,6 +452,14 @@ impl Task {
         report.undo.splice(0..0, one.steps.iter().rev().cloned());
         Ok(())
     }
+}
+
+/// The hosts of the slower way, by their index.
+fn way(bed: &Bed, diagnosis: &Diagnosis) -> Option<(usize, usize)> {
+    let fleet = bed.fleet.borrow();
+    let at = |name: &String| fleet.hosts().iter().position(|host| host.name == *name);
+    let [src, dst] = diagnosis.way.as_ref()?;
+    at(src).zip(at(dst))
 }
 
 fn split(knobs: &BTreeMap<String, String>) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
