@@ -6,6 +6,7 @@
 //! Checked: `tests/local.rs`, `tests/lab_fleet.rs`, `tests/lab_ssh.rs`; `clocks_are_against_the_first_host`.
 
 mod pattern;
+mod settings;
 
 pub use pattern::{FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
 
@@ -15,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Attachment, Config, Info};
-use sonde_probe::host::{Change, Setting, Settings};
+use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
 use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 
@@ -86,6 +87,8 @@ pub struct Fleet {
     lost: BTreeMap<usize, String>,
     /// The first reading of each clock, and when it was taken.
     readings: Vec<Option<(ClockRecord, Instant)>>,
+    /// What is changed of each host now, in layers.
+    changed: BTreeMap<usize, Vec<Settings>>,
     /// Hosts whose agents may not forget neighbours.
     keeping: BTreeSet<usize>,
     notes: Vec<String>,
@@ -172,6 +175,7 @@ impl Fleet {
             loads: 0,
             reference: 0,
             lost: BTreeMap::new(),
+            changed: BTreeMap::new(),
             keeping: BTreeSet::new(),
         }
     }
@@ -368,87 +372,6 @@ impl Fleet {
         }
     }
 
-    /// Changes settings of a host, or only looks at them; those of interface and route are of its way to `peer`. They hold
-    /// until they are put back, or the agent ends. Hosts that are one machine have one set of settings: only the first of
-    /// them is changed, and the others answer with nothing.
-    ///
-    /// # Errors
-    /// The host refuses: nothing is changed then. Or it is lost.
-    pub fn change(
-        &mut self,
-        host: usize,
-        peer: usize,
-        set: &[Setting],
-        look: bool,
-    ) -> Result<Vec<Change>> {
-        if host > 0 && self.bed.one_machine() {
-            return Ok(Vec::new());
-        }
-        let peer = self.address_of(peer);
-        let set = set.to_vec();
-        self.settings(
-            host,
-            "change its settings",
-            &Request::Settings(Settings { peer, set, look }),
-        )
-    }
-
-    /// Puts back what [`change`](Self::change) changed last of a host.
-    ///
-    /// # Errors
-    /// It cannot be put back, or the host is lost.
-    pub fn put_back(&mut self, host: usize) -> Result<()> {
-        if host > 0 && self.bed.one_machine() {
-            return Ok(());
-        }
-        self.settings(host, "put its settings back", &Request::PutBack {})
-            .map(drop)
-    }
-
-    /// Leaves the settings of a host as they are when its agent ends.
-    ///
-    /// # Errors
-    /// The host is lost.
-    pub fn keep(&mut self, host: usize) -> Result<()> {
-        self.settings(host, "keep its settings", &Request::Keep {})
-            .map(drop)
-    }
-
-    fn settings(
-        &mut self,
-        host: usize,
-        attempt: &'static str,
-        request: &Request,
-    ) -> Result<Vec<Change>> {
-        let placement = self.bed.first_placement();
-        self.ensure(host, placement)?;
-        let name = self.hosts[host].name.clone();
-        let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
-            unreachable!("it was made sure of");
-        };
-        let link = agent.link();
-        let answer = link
-            .send(request)
-            .and_then(|()| link.answer(attempt, FACTS_PATIENCE));
-        match answer {
-            Ok(Answer::Settings { changes }) => Ok(changes),
-            Ok(other) => Err(FleetError::at(
-                &name,
-                attempt,
-                format!("it answered out of turn: {other:?}"),
-                "give all hosts the same version of sonde",
-            )),
-            Err(error) => {
-                let failure = FleetError::at(&name, attempt, &error, error.remedy());
-                Err(if error.lost() && !self.bed.restarts() {
-                    self.lose(host, failure)
-                } else {
-                    failure
-                })
-            }
-        }
-    }
-
     /// Has every host say how fast its kernel copies `bytes` from one program to another; kept among its facts' settings, as
     /// `copy_bps`. A host that cannot says so in the notes.
     pub fn copies(&mut self, bytes: u32) {
@@ -517,7 +440,8 @@ impl Fleet {
             return Err(self.lose(host, error));
         }
         drop(before);
-        self.start(host, placement)
+        self.start(host, placement)?;
+        self.set_again(host, placement)
     }
 
     fn start(&mut self, host: usize, placement: Placement) -> Result<()> {
@@ -631,6 +555,10 @@ impl Fleet {
             let failure = FleetError::at(&name, "ask what it is", &error, error.remedy());
             self.lose(host, failure)
         })?;
+        let record = &mut self.hosts[host];
+        if let Some(words) = record.facts.settings.remove(sonde_probe::agent::RESTORED) {
+            self.notes.push(format!("{}: {words}", record.name));
+        }
         if self.bed.one_clock() {
             return Ok(());
         }

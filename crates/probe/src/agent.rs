@@ -22,7 +22,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::process;
 
 use crate::frame::{self, FrameError};
-use crate::host::Changes;
+use crate::host::{Changes, GUARD, guard, recover};
 use crate::{
     Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
     load, pattern, placed, rate, serve, startup, stream, trips,
@@ -30,6 +30,11 @@ use crate::{
 
 /// The first argument of a worker; see [`entry`].
 pub const WORKER: &str = "--sonde-worker";
+/// The setting that says what killed agents had left of their changes, and what became of it.
+pub const RESTORED: &str = "restored";
+/// An orchestrator that has settings changed and says nothing for so long is taken for gone: a connection that was cut
+/// without a word would leave them changed for as long as TCP's keepalive waits, which is hours.
+const LEASE: Duration = Duration::from_secs(600);
 /// The agent waits for something to happen in pieces of this.
 const LONG: Duration = Duration::from_secs(3_600);
 /// For how long copies are made, and the largest of them.
@@ -38,11 +43,15 @@ const COPY_BYTES_MAX: u32 = 4 << 20;
 /// What a worker may write before its marker.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 
-/// Plays the worker if this program was started as one, and gives its exit code; `None` for any other start. To be called
+/// Plays the worker, or the guard of changed settings, if this program was started as one, and gives its exit code; `None` for any other start. To be called
 /// first of all in `main` of a program that calls [`run`].
 pub fn entry() -> Option<i32> {
     let first = std::env::args_os().nth(1)?;
-    (first.to_str()? == WORKER).then(|| work(std::io::stdin(), std::io::stdout()))
+    match first.to_str()? {
+        WORKER => Some(work(std::io::stdin(), std::io::stdout())),
+        GUARD => Some(guard(std::io::stdin(), std::io::stdout())),
+        _ => None,
+    }
 }
 
 /// Obeys until the input ends. Workers are fresh starts of this program, from which [`entry`] must be called; it may have
@@ -71,6 +80,8 @@ pub fn run_with(
     mut worker: impl FnMut() -> Command,
 ) -> Result<()> {
     let mut from = unbuffered(from)?;
+    let mut restored = recover();
+    restored.iter().for_each(|words| eprintln!("sonde agent: {words}"));
     greet(&mut to)?;
     let mut said_meanwhile = None;
     // Puts everything back at the end, whichever it is.
@@ -78,17 +89,22 @@ pub fn run_with(
     loop {
         let body = match said_meanwhile.take() {
             Some(body) => body,
-            None => match read_request(&mut from, &mut to)? {
-                Some(body) => body,
-                None => return Ok(()),
-            },
+            None => {
+                if !changes.is_empty() {
+                    heard(&from, LEASE)?;
+                }
+                match read_request(&mut from, &mut to)? {
+                    Some(body) => body,
+                    None => return Ok(()),
+                }
+            }
         };
         let answer = match frame::parse::<Request>(&body) {
             Ok(Request::Stop {} | Request::Steer(_)) => continue,
             Ok(Request::Clock {}) => Ok(Answer::Clock {
                 monotonic_ns: monotonic_ns(),
             }),
-            Ok(Request::Facts { peer }) => Ok(describe(peer)),
+            Ok(Request::Facts { peer }) => Ok(describe(peer, std::mem::take(&mut restored))),
             Ok(Request::Interfaces {}) => interfaces::here().map(Answer::Interfaces),
             Ok(Request::Go(_)) => Err(Error::Abandoned),
             Ok(Request::Settings(asked)) => changes
@@ -165,8 +181,26 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
     }
 }
 
-fn describe(peer: Option<IpAddr>) -> Answer {
-    Answer::Facts(facts::here(peer))
+fn describe(peer: Option<IpAddr>, restored: Vec<String>) -> Answer {
+    let mut facts = facts::here(peer);
+    if !restored.is_empty() {
+        facts.settings.insert(RESTORED.into(), restored.join("; "));
+    }
+    Answer::Facts(facts)
+}
+
+/// Waits until the orchestrator says something, or has ended.
+fn heard(from: &File, lease: Duration) -> Result<()> {
+    match readable(&[from.as_fd()], lease).map_err(control("wait for a request"))? {
+        Woken::Readable(_) => Ok(()),
+        Woken::Silence => Err(Error::Setting {
+            what: format!(
+                "nothing was heard of the orchestrator for {} s while settings of this host were changed: they are put back",
+                lease.as_secs()
+            ),
+            remedy: "look at the connection to this host, and run it again".into(),
+        }),
+    }
 }
 
 fn copy(bytes: u32) -> Result<Answer> {

@@ -4,12 +4,15 @@
 //! Model:   a setting is a name and a value; those of interface and route are of the way to a peer. What is set is read
 //!          back, and what it was before is kept. Each request is a layer on those before it; the last layer is put back by
 //!          [`Changes::put_back`], all of them, last first, when the agent's input ends, so that a killed orchestrator leaves
-//!          nothing changed. A request that fails half way leaves nothing of itself. Metrics are those of a route to the peer
+//!          nothing changed; how an agent that is killed leaves nothing either is in `host/journal.rs`. A request that fails half way leaves nothing of itself. Metrics are those of a route to the peer
 //!          alone, beside the one that leads to its network: the peer's traffic is changed, and nobody else's; the route goes
 //!          when it is put back.
 //! Source:  ip-sysctl.rst; ip-route(8); ethtool(8).
 //! Checked: `names_are_checked`, `lines_say_what_is_done`, `a_look_changes_nothing`, `knobs_become_settings`;
 //!          `lab_tune` of the command in hosts of a lab.
+
+mod changes;
+mod journal;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -20,6 +23,10 @@ use sonde_sys::sysctl;
 use sonde_units::Bytes;
 
 use crate::{Error, Result};
+pub(crate) use changes::Changes;
+use changes::{RouteText, Undo};
+pub(crate) use journal::recover;
+pub use journal::{GUARD, guard};
 
 /// A setting of a host, by name: `net.ipv4.tcp_rmem`, `mtu`, `offload.tso`, `route.window`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -150,106 +157,6 @@ pub const NONE: &str = "none";
 const PERMISSION: &str =
     "run sonde on that host as root, or give these lines to who may (CAP_NET_ADMIN)";
 
-/// What puts a change back.
-#[derive(Debug)]
-enum Undo {
-    Sysctl {
-        path: String,
-        value: String,
-    },
-    Mtu {
-        index: u32,
-        bytes: u32,
-    },
-    Offload {
-        interface: String,
-        which: Offload,
-        on: bool,
-    },
-    Route {
-        changed: Box<Route>,
-        before: Option<Box<Route>>,
-    },
-}
-
-impl Undo {
-    fn put_back(self) -> Result<()> {
-        match self {
-            Self::Sysctl { path, value } => sysctl::write(&path, &value)?,
-            Self::Mtu { index, bytes } => set_mtu(&mut Netlink::open()?, index, bytes)?,
-            Self::Offload {
-                interface,
-                which,
-                on,
-            } => ethtool::set(&interface, which, on)?,
-            Self::Route { changed, before } => {
-                let mut netlink = Netlink::open()?;
-                match before {
-                    Some(before) => netlink.set_route(&before)?,
-                    None => netlink.delete_route(&changed)?,
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What an agent has changed of its host. Dropping it puts everything back.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    layers: Vec<Vec<Undo>>,
-}
-
-impl Changes {
-    /// Looks, or changes and reads back: a new layer.
-    pub(crate) fn make(&mut self, asked: &Settings) -> Result<Vec<Change>> {
-        let way = Way::to(asked.peer)?;
-        let mut undo = Vec::new();
-        let made = way.make(asked, &mut undo);
-        if made.is_ok() && !asked.look {
-            self.layers.push(undo);
-        } else {
-            let half = put_back(undo);
-            if made.is_ok() {
-                half?;
-            }
-        }
-        made
-    }
-
-    /// Puts the last layer back.
-    pub(crate) fn put_back(&mut self) -> Result<()> {
-        put_back(self.layers.pop().unwrap_or_default())
-    }
-
-    /// Leaves everything as it is now.
-    pub(crate) fn keep(&mut self) {
-        self.layers.clear();
-    }
-}
-
-impl Drop for Changes {
-    fn drop(&mut self) {
-        while let Some(layer) = self.layers.pop() {
-            if let Err(error) = put_back(layer) {
-                eprintln!("sonde agent: a setting was not put back: {error}");
-            }
-        }
-    }
-}
-
-/// Puts back what can be, last first; the first failure.
-fn put_back(layer: Vec<Undo>) -> Result<()> {
-    let mut first = Ok(());
-    for undo in layer.into_iter().rev() {
-        let done = undo.put_back();
-        if first.is_ok() {
-            first = done;
-        }
-    }
-    first
-}
-
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Name<'a> {
@@ -326,7 +233,7 @@ impl Way {
         Ok(Self { link, used, peer })
     }
 
-    fn make(&self, asked: &Settings, undo: &mut Vec<Undo>) -> Result<Vec<Change>> {
+    fn make(&self, asked: &Settings, undo: &mut Changes) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
         let mut metrics = Vec::new();
         for setting in &asked.set {
@@ -365,7 +272,8 @@ impl Way {
             },
             undo: Undo::Mtu {
                 index,
-                bytes: before,
+                before,
+                set: bytes,
             },
             set: Box::new(move || {
                 let mut netlink = Netlink::open()?;
@@ -396,8 +304,8 @@ impl Way {
             },
             undo: Undo::Offload {
                 interface: interface.clone(),
-                which,
-                on: before,
+                name: name.into(),
+                before,
             },
             set: Box::new(move || {
                 ethtool::set(&interface, which, on)?;
@@ -411,7 +319,7 @@ impl Way {
         &self,
         asked: &[(&str, &str)],
         look: bool,
-        undo: &mut Vec<Undo>,
+        undo: &mut Changes,
     ) -> Result<Vec<Change>> {
         let used = self.used.as_ref().ok_or_else(|| Error::Setting {
             what: "the way to the peer has no IPv4 route of its own: its metrics cannot be set"
@@ -437,11 +345,11 @@ impl Way {
         let mut after = &used.metrics;
         if !look {
             let mut netlink = Netlink::open()?;
+            undo.note(Undo::Route {
+                set: RouteText::from(&route),
+                before: alone.then(|| RouteText::from(used)),
+            })?;
             netlink.set_route(&route).map_err(permission)?;
-            undo.push(Undo::Route {
-                changed: Box::new(route.clone()),
-                before: alone.then(|| Box::new(used.clone())),
-            });
             after = &route.metrics;
         }
         let change = |(name, value): &(&str, &str)| Change {
@@ -465,12 +373,12 @@ struct Step {
 }
 
 impl Step {
-    fn take(mut self, look: bool, undo: &mut Vec<Undo>) -> Result<Change> {
+    fn take(mut self, look: bool, undo: &mut Changes) -> Result<Change> {
         if !look {
             // What is as asked for needs no right to be set.
             if self.change.before != self.change.asked {
+                undo.note(self.undo)?;
                 self.change.after = (self.set)().map_err(permission)?;
-                undo.push(self.undo);
             }
         }
         Ok(self.change)
@@ -494,7 +402,8 @@ fn sysctl_step(setting: &Setting, rest: &str) -> Result<Step> {
         },
         undo: Undo::Sysctl {
             path,
-            value: before,
+            before,
+            set: setting.value.clone(),
         },
         set: Box::new(move || {
             sysctl::write(&to, &value)?;
@@ -748,7 +657,7 @@ mod tests {
         );
         assert_eq!(seen[1].line, "ip link set dev lo mtu 9000");
         assert_eq!(sysctl::read("net/ipv4/tcp_rmem").unwrap(), before);
-        assert!(changes.layers.is_empty());
+        assert!(changes.is_empty());
         let set = vec![Setting::new("route.window", "65536")];
         let error = changes
             .make(&Settings {

@@ -29,7 +29,7 @@ use sonde_units::Span;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -322,7 +322,7 @@ impl<'a> Campaign<'a> {
         let mut fleet = shared.borrow_mut();
         fleet.take_network(bed.way);
         let hosts = fleet.hosts().len();
-        let (src, dst) = pair(index, hosts);
+        let (src, dst) = block.way.unwrap_or_else(|| pair(index, hosts));
         let name = |host: usize| {
             fleet
                 .hosts()
@@ -636,8 +636,13 @@ fn left(bar: &ProgressBar, began: Instant) -> String {
 }
 
 /// Turns true with the first signal that ends a program; the second one ends it at once, and with it its labs and agents.
+/// Of several campaigns of one command all hear of it, also of one that came between two of them.
 pub fn interruption() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
+    static WATCHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(flag) = WATCHED.get() {
+        return Ok(Arc::clone(flag));
+    }
+    let flag = Arc::clone(WATCHED.get_or_init(Arc::default));
     let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the second signal finds the flag set by the first.

@@ -79,6 +79,8 @@ pub struct Block {
     pub estimate_ns: u64,
     /// Repeated among the others to see drift, and none of what the plan asks for.
     pub reference: bool,
+    /// The hosts that all launches are between, by their index: from the first to the second; none is every pair in turn.
+    pub way: Option<(usize, usize)>,
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
@@ -153,12 +155,6 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 } else {
                     vec![None]
                 };
-                // A stream of datagrams does not yield to a load: both would only overflow the port.
-                let yields = mode != Some(Mode::Stream) || *path == Path::Tcp;
-                let loads: Vec<_> = loads
-                    .into_iter()
-                    .filter(|load| yields || load.is_none())
-                    .collect();
                 let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
                     let mut terms = terms(plan, probe, *path, wait, sizes.clone());
@@ -187,6 +183,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         cells: Vec::new(),
                         estimate_ns,
                         reference: false,
+                        way: None,
                     };
                     block.cells = cells(site, &block, &beyond)?;
                     if let Some(reason) = machines_apart(site, *path) {
@@ -240,6 +237,7 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
             terms,
             cells: Vec::new(),
             reference: true,
+            way: None,
             ..first.clone()
         };
         block.cells = cells(site, &block, &[])?;

@@ -10,7 +10,7 @@
 
 mod page;
 
-use crate::campaign::{Bed, Campaign, End, unix_ns};
+use crate::campaign::{Bed, Campaign, End, interruption, unix_ns};
 use crate::failure::{self, Failure};
 use crate::knobs;
 use crate::layout::{self, Block};
@@ -23,6 +23,7 @@ use sonde_stats::rank_sum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 /// The factor that tells launches without a change from those with it.
 const TUNE: &str = "tune";
@@ -111,6 +112,8 @@ struct State {
     sockets: BTreeMap<String, String>,
     /// The stream's block.
     stream: Block,
+    /// The slower way, if one is: the one that is to be faster.
+    way: Option<(usize, usize)>,
     /// What was kept of both hosts' settings.
     kept: Vec<Vec<Setting>>,
 }
@@ -146,9 +149,11 @@ impl Task {
             run,
             sockets,
             stream,
+            way: None,
             kept: Vec::new(),
         };
         let mut report = self.diagnose(&mut beds, &state);
+        state.way = way(&beds[0], &report.before);
         if self.apply && !interrupted && self.agreed(&beds, &report)? {
             self.try_all(&mut beds, &mut state, &mut report)?;
         }
@@ -247,17 +252,18 @@ impl Task {
             count.and_then(|count| count.parse().ok()).unwrap_or(0_u64) > 0
         };
         let fleet = bed.fleet.borrow();
-        let busy: Vec<&str> = fleet
-            .hosts()
-            .iter()
-            .filter(connected)
-            .map(|host| host.name.as_str())
-            .collect();
+        let used = |host: &sonde_record::HostRecord| {
+            let settings = &host.facts.settings;
+            let count = settings.get("sockets.established").map_or("", String::as_str);
+            let interface = host.facts.interface.as_deref().unwrap_or("its interface");
+            format!("{} ({interface}; established TCP connections there: {count})", host.name)
+        };
+        let busy: Vec<String> = fleet.hosts().iter().filter(connected).map(used).collect();
         if !steps || lab || busy.is_empty() || self.yes {
             return Ok(true);
         }
         let what = format!(
-            "{} has connections to other hosts, this command's own among them: changed settings are theirs too",
+            "others use {}, this command's own connections among them: changed settings are theirs too",
             busy.join(" and ")
         );
         if !std::io::stdin().is_terminal() {
@@ -299,7 +305,7 @@ impl Task {
             let kept = trial.kept;
             report.trials.push(trial);
             if interrupted {
-                break;
+                return Ok(self.give_up(state, report));
             }
             if kept {
                 self.keep(beds, state, &one, &advice, report)?;
@@ -325,7 +331,18 @@ impl Task {
         if report.after.is_none() && !report.trials.is_empty() {
             report.after = Some(now);
         }
+        if interruption()?.load(Ordering::Relaxed) {
+            return Ok(self.give_up(state, report));
+        }
         self.settle(&mut beds[0], state)
+    }
+
+    /// A signal came: nothing is kept. The agents put everything back when they end.
+    fn give_up(&self, state: &mut State, report: &mut Report) {
+        eprintln!("sonde: interrupted: nothing is kept, and all settings are put back");
+        state.kept.clear();
+        report.undo.clear();
+        report.trials.iter_mut().for_each(|trial| trial.kept = false);
     }
 
     /// What was kept outlives this command on real hosts, and nothing else does: what was set before anything was measured
@@ -372,6 +389,7 @@ impl Task {
             let word = if with { &one.cause.rule } else { WITHOUT };
             block.knobs.insert(TUNE.into(), word.into());
             block.launches = self.measurement.plan.repeat.launches;
+            block.way = state.way;
             block.cells = layout::cells(&beds[0].site, &block, &[])?;
             blocks.push(block);
         }
@@ -435,6 +453,14 @@ impl Task {
         report.undo.splice(0..0, one.steps.iter().rev().cloned());
         Ok(())
     }
+}
+
+/// The hosts of the slower way, by their index.
+fn way(bed: &Bed, diagnosis: &Diagnosis) -> Option<(usize, usize)> {
+    let fleet = bed.fleet.borrow();
+    let at = |name: &String| fleet.hosts().iter().position(|host| host.name == *name);
+    let [src, dst] = diagnosis.way.as_ref()?;
+    at(src).zip(at(dst))
 }
 
 fn split(knobs: &BTreeMap<String, String>) -> (BTreeMap<String, String>, BTreeMap<String, String>) {

@@ -10,7 +10,8 @@ use std::os::fd::AsRawFd;
 use rustix::net::{AddressFamily, SocketType};
 
 use crate::clock::monotonic_ns;
-use crate::error::{checked, read_text};
+use crate::Result;
+use crate::error::{Attempt, checked, read_text};
 
 /// CPU time of a whole host since it started, all CPUs together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +21,36 @@ pub struct CpuTimes {
     /// Taken away by a hypervisor.
     pub steal_ns: u64,
 }
+
+/// What no other network namespace has, on this boot or any other: the boot's id, and the cookie of the namespace, which
+/// is never given twice (Linux 5.14; before that the number of its file, which is).
+pub fn network_identity() -> Result<String> {
+    let boot = read_text("/proc/sys/kernel/random/boot_id")?;
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .attempt(|| "open a socket".into())?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which has them.
+    let asked = checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &mut length,
+        )
+    });
+    let space = match asked {
+        Ok(_) => cookie.to_string(),
+        Err(_) => std::fs::read_link("/proc/self/ns/net")
+            .map(|space| space.display().to_string())
+            .unwrap_or_default(),
+    };
+    Ok(format!("{} {space}", boot.trim()))
+}
+
+/// Asks for the cookie of a socket's network namespace (asm-generic/socket.h).
+const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// The CPU time of this host; `None` where /proc/stat cannot be read.
 pub fn cpu_times() -> Option<CpuTimes> {

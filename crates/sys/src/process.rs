@@ -54,6 +54,25 @@ pub fn set_hostname(name: &str) -> Result<()> {
     })
 }
 
+/// Locks a file for all that share this opening of it, until the last of them has closed it (flock(2)); false where
+/// another opening has it, unless `wait` says to wait for that one's end.
+pub fn lock(file: impl AsFd, wait: bool) -> Result<bool> {
+    let operation = if wait {
+        rustix::fs::FlockOperation::LockExclusive
+    } else {
+        rustix::fs::FlockOperation::NonBlockingLockExclusive
+    };
+    match rustix::fs::flock(file, operation) {
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        done => done.attempt(|| "lock a file".into()).map(|()| true),
+    }
+}
+
+/// The user whose rights this process has.
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Collects every child that has ended, without waiting.
 pub fn reap() -> Vec<(u32, ExitStatus)> {
     let mut ended = Vec::new();

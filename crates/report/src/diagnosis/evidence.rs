@@ -2,7 +2,7 @@
 //!
 //! Checked: `evidence_is_of_the_pair`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sonde_record::{Quantity, ResultRow, Run, Testbed};
 
@@ -82,6 +82,8 @@ pub struct Evidence {
     pub lost_share: Option<f64>,
     /// Of a blast of datagrams: part that came after a later one.
     pub reordered_share: Option<f64>,
+    /// Sender and receiver of the streams, where one way is slower than the other, or only one was taken.
+    pub way: Option<[String; 2]>,
     /// Why streams failed.
     pub failures: Vec<String>,
     /// The sending end.
@@ -90,10 +92,77 @@ pub struct Evidence {
     pub dst: End,
 }
 
+/// A way is slower than the other where its streams' median is below this part of the other's.
+const SLOWER: f64 = 0.8;
+
+fn is_stream(cell: &sonde_record::CellRecord, network: &str) -> bool {
+    let of = &cell.factors;
+    of.network == network && of.path == "tcp" && of.mode.as_deref() == Some("stream")
+}
+
+/// The rates of a pair's streams by their way.
+struct Streams {
+    cells: BTreeSet<String>,
+    rates: BTreeMap<[String; 2], Vec<u64>>,
+}
+
+impl Streams {
+    fn of(run: &Run, network: &str) -> Self {
+        let streams = run.cells.iter().filter(|cell| is_stream(cell, network));
+        let cells: BTreeSet<String> = streams.map(|cell| cell.id.clone()).collect();
+        let mut rates: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+        for launch in run.launches.iter().filter(|one| cells.contains(&one.cell)) {
+            let of = |one: &&sonde_record::Measurement| one.quantity == Quantity::ThroughputBps;
+            let series = launch.series.iter().find(of);
+            if let Some(rate) = series.and_then(|one| one.series.median()) {
+                let way = [launch.src.clone(), launch.dst.clone()];
+                rates.entry(way).or_default().push(rate);
+            }
+        }
+        Self { cells, rates }
+    }
+
+    /// The only way, or the one all of whose streams are slower than any of the other, with a median below
+    /// [`SLOWER`] of the other's.
+    fn slower(&self) -> Option<[String; 2]> {
+        let mut ways: Vec<_> = self.rates.iter().collect();
+        ways.sort_by_key(|(_, rates)| rates.iter().min().copied());
+        match ways[..] {
+            [(way, _)] => Some(way.clone()),
+            [(way, slow), (_, fast)] => {
+                let middle = |rates: &[u64]| median(rates.iter().map(|rate| *rate as f64).collect());
+                let apart = slow.iter().max() < fast.iter().min();
+                let less = middle(slow)? < SLOWER * middle(fast)?;
+                (apart && less).then(|| way.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The run without the streams of other ways.
+    fn only(&self, run: &Run, way: &[String; 2]) -> Run {
+        let mut run = run.clone();
+        let keeps = |one: &sonde_record::LaunchRecord| {
+            !self.cells.contains(&one.cell) || [&one.src, &one.dst] == [&way[0], &way[1]]
+        };
+        run.launches.retain(keeps);
+        run
+    }
+}
+
 impl Evidence {
     /// The evidence of a run on one network. Launches go both ways; the ends are the run's first two hosts of it, with the
-    /// median of both ways.
+    /// median of both ways, unless one way is slower: then it is of that one, from its sender to its receiver.
     pub fn of(run: &Run, network: &str) -> Self {
+        let streams = Streams::of(run, network);
+        let Some(way) = streams.slower() else {
+            return Self::of_way(run, network, None);
+        };
+        let run = streams.only(run, &way);
+        Self::of_way(&run, network, Some(way))
+    }
+
+    fn of_way(run: &Run, network: &str, way: Option<[String; 2]>) -> Self {
         let index = Index::new(run);
         let mut evidence = Self {
             network: network.into(),
@@ -108,6 +177,12 @@ impl Evidence {
         let line = Line::of(first);
         evidence.apart = first.testbed == Testbed::Hosts;
         evidence.ends(&index, first);
+        if let Some([src, _]) = &way {
+            if evidence.dst.host == *src {
+                std::mem::swap(&mut evidence.src, &mut evidence.dst);
+            }
+        }
+        evidence.way = way;
         evidence.of_network(&index, &line);
         let sizes = index.of(&line, LATENCY);
         evidence.latency_ns = sizes
@@ -123,11 +198,7 @@ impl Evidence {
         if let Some((line, stream)) = fastest {
             evidence.of_stream(&index, line, stream);
         }
-        let is_stream = |cell: &&sonde_record::CellRecord| {
-            let of = &cell.factors;
-            of.network == network && of.path == "tcp" && of.mode.as_deref() == Some("stream")
-        };
-        for cell in run.cells.iter().filter(is_stream) {
+        for cell in run.cells.iter().filter(|cell| is_stream(cell, network)) {
             let failed = run.launches.iter().filter(|launch| launch.cell == cell.id);
             evidence
                 .failures

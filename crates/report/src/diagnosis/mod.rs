@@ -31,6 +31,8 @@ pub const FULL: f64 = 0.9;
 pub struct Diagnosis {
     /// The network.
     pub network: String,
+    /// Sender and receiver, where one way is slower than the other: all here is of that way; null for both.
+    pub way: Option<[String; 2]>,
     /// User bits a second at the receiver: the median of the launches; null where no stream came through.
     pub rate_bps: Option<f64>,
     /// What the network allows with these headers; null where that is not known.
@@ -95,6 +97,7 @@ pub fn diagnose(run: &Run, network: &str) -> Diagnosis {
 pub fn of(evidence: &Evidence) -> Diagnosis {
     Diagnosis {
         network: evidence.network.clone(),
+        way: evidence.way.clone(),
         rate_bps: evidence.rate_bps,
         reach_bps: evidence.reach_bps,
         rtt_ns: evidence.rtt_ns,

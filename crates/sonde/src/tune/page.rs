@@ -31,6 +31,9 @@ pub fn print(report: &Report, run: &Run, as_json: bool) -> Result<(), Failure> {
 }
 
 fn state(diagnosis: &Diagnosis) -> String {
+    let way = diagnosis.way.as_ref().map_or_else(String::new, |[src, dst]| {
+        format!(" from {src} to {dst}, the slower way,")
+    });
     let Some(bps) = diagnosis.rate_bps else {
         return format!("no stream came through on {}", diagnosis.network);
     };
@@ -47,7 +50,7 @@ fn state(diagnosis: &Diagnosis) -> String {
     let trip = diagnosis.rtt_ns.map_or(String::new(), |ns| {
         format!("; a round trip takes {}", time(ns))
     });
-    format!("{} on {}{of}{trip}", rate(bps), diagnosis.network)
+    format!("{}{way} on {}{of}{trip}", rate(bps), diagnosis.network)
 }
 
 fn text(report: &Report) -> String {

@@ -1,0 +1,358 @@
+//! What an agent changes of its host, on file, for the case that the agent is killed.
+//!
+//! Model:   a file of lines: who wrote it, then a line for each change before it is made, and one for each that was put back.
+//!          Beside the agent runs a guard: a fresh start of the program in a session of its own that waits for the end of a
+//!          pipe which only the agent holds, and then puts back what the file still has. Both hold the file's lock. Where
+//!          both were killed nobody does: the next agent on that host and network finds the file, puts back, and says so.
+//!          A file of another boot is void, since settings end with it; one of another network namespace is left alone. The
+//!          file goes when nothing is changed any more.
+//! Source:  flock(2): the lock lasts as long as any copy of the descriptor, however its holders end.
+//! Checked: `a_guard_undoes_what_a_file_says`, `files_of_others_are_left`; `lab_tune` of the command kills agents and guards.
+
+use std::fs::{DirBuilder, File};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sonde_sys::exec::{Step, before_exec};
+use sonde_sys::process::{self, SignalFd};
+
+use super::changes::{Found, Undo};
+use crate::{Error, Result};
+
+/// The first argument of a guard.
+pub const GUARD: &str = "--sonde-guard";
+const FOLDER: &str = "sonde-changes";
+/// A guard that is at it is waited for in so many pieces of this.
+const PIECE: Duration = Duration::from_millis(20);
+const PIECES: u32 = 250;
+/// Signals that end other programs, and not a guard: hang-up, interrupt, termination.
+const DEAF_TO: [i32; 3] = [1, 2, 15];
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Line {
+    /// Whose settings these are, and the process that changes them.
+    Of { network: String, agent: u32 },
+    /// This is about to be changed.
+    Set(Undo),
+    /// The last that was not struck was put back.
+    Struck,
+}
+
+/// The file of an agent that has changed something, and its guard.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    guard: Child,
+}
+
+impl Journal {
+    /// Begins a file and starts its guard.
+    pub(super) fn open() -> Result<Self> {
+        let folder = folders().into_iter().find(|folder| is_ours(folder, true));
+        let folder = folder.ok_or_else(|| Error::Setting {
+            what: "there is no folder for what puts changed settings back".into(),
+            remedy: "let /run, XDG_RUNTIME_DIR or /tmp be written to".into(),
+        })?;
+        let name = format!(
+            "{}-{}",
+            std::process::id(),
+            sonde_sys::clock::monotonic_ns()
+        );
+        // It gets its name once it is locked: nobody takes it for a leftover.
+        let begun = folder.join(format!(".{name}"));
+        let mut file = File::options()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&begun)
+            .map_err(unwritten)?;
+        process::lock(&file, true)?;
+        let of = Line::Of {
+            network: sonde_sys::host::network_identity()?,
+            agent: std::process::id(),
+        };
+        write(&mut file, &of)?;
+        let path = folder.join(name);
+        std::fs::rename(&begun, &path).map_err(unwritten)?;
+        let guard = start_guard(&file)?;
+        Ok(Self { path, file, guard })
+    }
+
+    /// Says that this is about to be changed.
+    pub(super) fn note(&mut self, undo: &Undo) -> Result<()> {
+        if !matches!(self.guard.try_wait(), Ok(None)) {
+            self.guard = start_guard(&self.file)?;
+        }
+        write(&mut self.file, &Line::Set(undo.clone()))
+    }
+
+    /// Says that the last change was put back.
+    pub(super) fn strike(&mut self) -> Result<()> {
+        write(&mut self.file, &Line::Struck)
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // Nothing is left to be put back: a guard that finds it cut does nothing. What fails here leaves lines that say so.
+        drop(self.file.set_len(0));
+        drop(std::fs::remove_file(&self.path));
+        drop(self.guard.stdin.take());
+        drop(self.guard.wait());
+    }
+}
+
+fn unwritten(source: std::io::Error) -> Error {
+    Error::Control {
+        what: "write down what is going to be changed of this host".into(),
+        source,
+    }
+}
+
+fn write(file: &mut File, line: &Line) -> Result<()> {
+    let mut text = serde_json::to_vec(line).map_err(std::io::Error::from).map_err(unwritten)?;
+    text.push(b'\n');
+    file.write_all(&text).map_err(unwritten)
+}
+
+/// Where files may be, the best first.
+fn folders() -> Vec<PathBuf> {
+    let run = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let user = process::effective_user();
+    [Some(PathBuf::from("/run").join(FOLDER))]
+        .into_iter()
+        .chain([run.map(|run| run.join(FOLDER))])
+        .flatten()
+        .chain([PathBuf::from(format!("/tmp/{FOLDER}-{user}"))])
+        .collect()
+}
+
+/// Whether the folder is there and nobody else can write to it; makes it where wanted.
+fn is_ours(folder: &Path, make: bool) -> bool {
+    if make {
+        // It may be there, or not be ours to make: the look says.
+        let _ = DirBuilder::new().mode(0o700).create(folder);
+    }
+    std::fs::symlink_metadata(folder).is_ok_and(|seen| {
+        seen.is_dir() && seen.uid() == process::effective_user() && seen.mode() & 0o077 == 0
+    })
+}
+
+/// A guard has the file, and its lock with it, as its standard output.
+fn start_guard(file: &File) -> Result<Child> {
+    let failed = |source| Error::Control {
+        what: "start what puts settings back should the agent be killed".into(),
+        source,
+    };
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .arg(GUARD)
+        .stdin(Stdio::piped())
+        .stdout(file.try_clone().map_err(failed)?);
+    before_exec(&mut command, vec![Step::NewSession]);
+    command.spawn().map_err(failed)
+}
+
+/// Plays the guard: waits for the end of `agent`, then puts back what `file` has. Gives the exit code.
+pub fn guard(agent: impl AsFd, file: impl AsFd) -> i32 {
+    // The agent's end is the only one that it heeds.
+    let _deaf = SignalFd::new(&DEAF_TO);
+    let opened = agent
+        .as_fd()
+        .try_clone_to_owned()
+        .and_then(|agent| Ok((File::from(agent), File::from(file.as_fd().try_clone_to_owned()?))));
+    let Ok((mut agent, mut file)) = opened else {
+        return 1;
+    };
+    while matches!(agent.read(&mut [0; 64]), Ok(1..)) {}
+    let said = undo_all(&mut file);
+    for words in &said {
+        say(words);
+    }
+    0
+}
+
+/// Writes to standard error, which may be gone.
+fn say(words: &str) {
+    let _ = writeln!(std::io::stderr(), "sonde agent: {words}");
+}
+
+/// What was noted and not struck, last first, with the network that it is of and the agent that noted it.
+fn read(file: &mut File) -> Option<(String, u32, Vec<Undo>)> {
+    file.rewind().ok()?;
+    let mut head = None;
+    let mut all = Vec::new();
+    for line in BufReader::new(file).lines() {
+        // A last line that was cut off says of a change that was not made.
+        match serde_json::from_str(&line.ok()?) {
+            Ok(Line::Of { network, agent }) => head = Some((network, agent)),
+            Ok(Line::Set(undo)) => all.push(undo),
+            Ok(Line::Struck) => drop(all.pop()),
+            Err(_) => break,
+        }
+    }
+    all.reverse();
+    let (network, agent) = head?;
+    Some((network, agent, all))
+}
+
+/// Puts back what the file has, and empties it; what was done, in words.
+fn undo_all(file: &mut File) -> Vec<String> {
+    let (_, _, all) = read(file).unwrap_or_default();
+    let mut said = Vec::new();
+    for undo in &all {
+        match undo.put_back_if_as_set() {
+            Ok(Found::AsBefore) => {}
+            Ok(Found::PutBack) => said.push(format!(
+                "{} was put back, which a killed agent had changed",
+                undo.words()
+            )),
+            Ok(Found::Other) => said.push(format!(
+                "a killed agent had changed what was {} before; it was set otherwise since then, and is left so",
+                undo.words()
+            )),
+            Err(error) => said.push(format!("{} was not put back: {error}", undo.words())),
+        }
+    }
+    if let Err(error) = file.set_len(0) {
+        said.push(format!("the list of changed settings cannot be emptied: {error}"));
+    }
+    said
+}
+
+/// Puts back what agents have left that were killed together with their guards; what was done, in words.
+pub(crate) fn recover() -> Vec<String> {
+    let Ok(here) = sonde_sys::host::network_identity() else {
+        return Vec::new();
+    };
+    let ours = folders().into_iter().filter(|folder| is_ours(folder, false));
+    ours.flat_map(|folder| recover_in(&folder, &here)).collect()
+}
+
+fn recover_in(folder: &Path, here: &str) -> Vec<String> {
+    let mut said = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_begun = entry.file_name().to_string_lossy().starts_with('.');
+        let file = File::options().read(true).append(true).open(entry.path());
+        let Some(mut file) = file.ok().filter(|_| !is_begun) else {
+            continue;
+        };
+        let Some((network, agent, _)) = read(&mut file) else {
+            // Emptied by a guard that did its work, or by an agent that is about to remove it.
+            drop(std::fs::remove_file(entry.path()));
+            continue;
+        };
+        let boot = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
+        if boot(&network) != boot(here) {
+            drop(std::fs::remove_file(entry.path()));
+        } else if network == here && is_left(&file, agent) {
+            said.extend(undo_all(&mut file));
+            drop(std::fs::remove_file(entry.path()));
+        }
+    }
+    said
+}
+
+/// Whether nobody looks after the file any more; waits for the guard of an agent that has ended.
+fn is_left(file: &File, agent: u32) -> bool {
+    for _ in 0..PIECES {
+        match process::lock(file, false) {
+            Ok(true) => return true,
+            Ok(false) if !Path::new(&format!("/proc/{agent}")).exists() => {
+                std::thread::sleep(PIECE);
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("sonde-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn undo(before: &str) -> Undo {
+        Undo::Sysctl {
+            path: "net/ipv4/tcp_rmem".into(),
+            before: before.into(),
+            set: "1 2 3".into(),
+        }
+    }
+
+    fn kept(path: &Path, network: &str, lines: &[Line]) -> File {
+        let mut file = File::options()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
+        let of = Line::Of {
+            network: network.into(),
+            agent: u32::MAX,
+        };
+        write(&mut file, &of).unwrap();
+        lines.iter().for_each(|line| write(&mut file, line).unwrap());
+        file
+    }
+
+    #[test]
+    fn a_guard_undoes_what_a_file_says() {
+        let folder = folder("guard");
+        let path = folder.join("a");
+        let lines = [Line::Set(undo("a")), Line::Set(undo("b")), Line::Struck];
+        let mut file = kept(&path, "here 1", &lines);
+        // What was cut off was not changed.
+        file.write_all(b"{\"set\":{\"sysc").unwrap();
+        let (network, _, all) = read(&mut file).unwrap();
+        assert_eq!((&*network, all), ("here 1", vec![undo("a")]));
+        let (agent, ours) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop(ours);
+        assert_eq!(guard(agent, &file), 0);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "it did its work");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_others_are_left() {
+        let folder = folder("journal");
+        let lines = [Line::Set(undo("4 5 6"))];
+        for (name, network) in [("mine", "boot 1"), ("other", "boot 2"), ("old", "then 1")] {
+            drop(kept(&folder.join(name), network, &lines));
+        }
+        let watched = kept(&folder.join("watched"), "boot 1", &lines);
+        assert!(process::lock(&watched, false).unwrap());
+        // Its agent lives: process 1 does.
+        std::fs::write(
+            folder.join("watched"),
+            std::fs::read_to_string(folder.join("watched"))
+                .unwrap()
+                .replace(&u32::MAX.to_string(), "1"),
+        )
+        .unwrap();
+        let said = recover_in(&folder, "boot 1");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("is left so") && said[0].contains("4 5 6"));
+        let mut left: Vec<_> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["other", "watched"]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
