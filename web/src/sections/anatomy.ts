@@ -39,7 +39,7 @@ export function anatomy(context: Context): HTMLElement | null {
 }
 
 function panel(model: Model, network: string, visible: Series[], all: Anatomy[]): HTMLElement | null {
-    const of = (series: Series): Anatomy[] => all.filter((row) => row.network === series.network && row.path === series.path && row.wait === series.wait && row.load === series.load)
+    const of = (series: Series): Anatomy[] => all.filter((row) => model.of(row) === series)
     const own = visible.filter((series) => series.network === network && of(series).length)
     if (!own.length) return null
     const most = Math.max(1, ...own.flatMap(of).map((row) => row.one_way_ns))
