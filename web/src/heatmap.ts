@@ -1,8 +1,8 @@
 // A heat map: cells in rows and columns, shaded from the usual to the worst, with marks around rows, columns and cells.
 //
 // Model:   one hue, and what is worse is farther from the paper: darker in light colours and in print, brighter in dark ones. The
-//          shades span at least a quarter about the median, so that noise stays pale; where the worst is ten times the best
-//          they go by the logarithm. Up to CELLS_DRAWN cells on a side are drawn one by one, more as one picture.
+//          shades begin at the best and go to what is a half worse at least, so that noise stays pale; where the worst is ten
+//          times the best they go by the logarithm. Up to CELLS_DRAWN cells on a side are drawn one by one, more as one picture.
 // Checked: `a heat map shades what is worse`.
 import type { Drawing, Point } from './figure'
 
@@ -24,6 +24,7 @@ const STOPS = 6
 const CELLS_DRAWN = 64
 const SIDE_PX_MAX = 600
 const LABEL_PX = 11
+const SPAN_MIN = 1.5
 
 type Attributes = Record<string, string | number>
 
@@ -52,18 +53,19 @@ function shade(all: number[][], part: number): [number, number, number] {
     }) as [number, number, number]
 }
 
-/** Where the shades begin and end, and the part of the way of a value. */
-export function scale(values: (number | null)[], risesWorse: boolean): { best: number; worst: number; middle: number; part: (value: number) => number } {
+/** Where the shades begin and end, whether the end was measured, and the part of the way of a value. */
+export function scale(values: (number | null)[], risesWorse: boolean): { best: number; worst: number; isMeasured: boolean; middle: number; part: (value: number) => number } {
     const sorted = values.filter((value): value is number => value !== null && value > 0).sort((a, b) => a - b)
     const middle = sorted[Math.floor((sorted.length - 1) / 2)] ?? 1
-    const low = Math.min(sorted[0] ?? middle, middle / 1.25)
-    const high = Math.max(sorted[sorted.length - 1] ?? middle, middle * 1.25)
+    const [least, most] = [sorted[0] ?? middle, sorted[sorted.length - 1] ?? middle]
+    const low = risesWorse ? least : Math.min(least, most / SPAN_MIN)
+    const high = risesWorse ? Math.max(most, least * SPAN_MIN) : most
     const on = high / low >= 10 ? Math.log : Number
     const part = (value: number): number => {
         const along = (on(Math.max(value, low)) - on(low)) / (on(high) - on(low))
         return risesWorse ? along : 1 - along
     }
-    return { best: risesWorse ? low : high, worst: risesWorse ? high : low, middle, part }
+    return { best: risesWorse ? low : high, worst: risesWorse ? high : low, isMeasured: risesWorse ? high === most : low === least, middle, part }
 }
 
 /** Draws it. */
@@ -73,7 +75,9 @@ export function drawHeat(options: HeatOptions): Drawing {
     const room = names.length ? Math.min(width * 0.3, Math.min(longest, 14) * 6.4 + 10) : 16
     const whole = Math.min(SIDE_PX_MAX, width - room - 4)
     const cell = whole / side
-    const [left, top] = [room, names.length ? room : 16]
+    // Names that fit above their column stand upright.
+    const flat = names.length > 0 && longest * 6.4 < cell
+    const [left, top] = [room, names.length === 0 ? 4 : flat ? 20 : room]
     const svg = node('svg', { width: left + whole + 4, height: top + whole + 52, viewBox: `0 0 ${left + whole + 4} ${top + whole + 52}`, class: 'heat' }) as SVGSVGElement
     const ruler = scale(values, options.risesWorse)
     const shades = stops()
@@ -81,7 +85,7 @@ export function drawHeat(options: HeatOptions): Drawing {
     svg.append(node('rect', { x: left, y: top, width: whole, height: whole, class: 'heat-ground' }))
     if (side <= CELLS_DRAWN) svg.append(cells(options, left, top, cell, colour))
     else svg.append(picture(options, left, top, whole, (value) => shade(shades, ruler.part(value))))
-    svg.append(...labels(names, left, top, cell), node('text', { x: left, y: 10, class: 'heat-axis' }, 'rows send, columns receive'))
+    svg.append(...labels(names, left, top, cell, flat))
     svg.append(...options.marks.flatMap((mark) => outlines(mark, left, top, cell, whole)))
     svg.append(legend(left, top + whole + 16, Math.min(whole, 320), shades, ruler, options))
     const points = values.map((value, at): Point => {
@@ -119,12 +123,13 @@ function picture({ side, values }: HeatOptions, left: number, top: number, whole
 }
 
 /** Names beside rows and above columns; every second, third … one where there is no room for all. */
-function labels(names: string[], left: number, top: number, cell: number): SVGElement[] {
+function labels(names: string[], left: number, top: number, cell: number, flat: boolean): SVGElement[] {
     const every = Math.max(1, Math.ceil(LABEL_PX / cell))
     const short = (name: string): string => (name.length > 14 ? `${name.slice(0, 13)}…` : name)
     return names.flatMap((name, at) => (at % every ? [] : [
         node('text', { x: left - 5, y: top + (at + 0.5) * cell, class: 'heat-name', 'text-anchor': 'end', 'dominant-baseline': 'central' }, short(name)),
-        node('text', { x: 0, y: 0, class: 'heat-name', 'dominant-baseline': 'central', transform: `translate(${left + (at + 0.5) * cell} ${top - 5}) rotate(-90)` }, short(name)),
+        flat ? node('text', { x: left + (at + 0.5) * cell, y: top - 6, class: 'heat-name', 'text-anchor': 'middle' }, short(name))
+            : node('text', { x: 0, y: 0, class: 'heat-name', 'dominant-baseline': 'central', transform: `translate(${left + (at + 0.5) * cell} ${top - 5}) rotate(-90)` }, short(name)),
     ]))
 }
 
@@ -144,7 +149,7 @@ function legend(x: number, y: number, width: number, shades: number[][], ruler: 
     }
     const middle = ruler.part(ruler.middle)
     const text = (part: number, anchor: string, words: string): SVGElement => node('text', { x: x + width * part, y: y + 24, class: 'heat-tick', 'text-anchor': anchor }, words)
-    group.append(text(0, 'start', `best ${format(ruler.best)}`), text(1, 'end', `worst ${format(ruler.worst)}`))
+    group.append(text(0, 'start', `best ${format(ruler.best)}`), text(1, 'end', `${ruler.isMeasured ? 'worst ' : ''}${format(ruler.worst)}`))
     group.append(node('rect', { x: x + width * middle - 0.75, y: y - 3, width: 1.5, height: 15, class: 'heat-middle' }))
     return group
 }

@@ -89,6 +89,8 @@ export class Model {
     /** What is not a network's usual series: those have colours of their own. */
     private readonly variants: string[]
     readonly series: Series[]
+    /** The rows that are of a series. */
+    private readonly own: ResultRow[]
     private readonly records = new Map<string, NetworkRecord>()
     private readonly bySeries = new Map<string, ResultRow[]>()
     private readonly byCell = new Map<string, ResultRow[]>()
@@ -96,6 +98,7 @@ export class Model {
     constructor(view: View) {
         this.view = view
         for (const record of view.networks) this.records.set(record.row.name, record)
+        this.own = view.results.filter((row) => !isFlow(row))
         for (const row of view.results) {
             if (!isFlow(row)) push(this.bySeries, seriesId(row), row)
             push(this.byCell, row.cell, row)
@@ -167,7 +170,7 @@ export class Model {
 
     /** The rows that were asked for, by size. */
     rows(asked: Asked): ResultRow[] {
-        const all = asked.series ? this.bySeries.get(asked.series.id) ?? [] : this.view.results
+        const all = asked.series ? this.bySeries.get(asked.series.id) ?? [] : this.own
         const kept = all.filter((row) =>
             (asked.network === undefined || row.network === asked.network) &&
             (asked.probe === undefined || row.probe === asked.probe) &&

@@ -39,7 +39,7 @@ function card(context: Context, all: Heat, map: HeatMap): HTMLElement {
             tell: (src, dst, value) => tell(all, map, format, src, dst, value),
         }),
     })
-    return h('div', { class: 'card' }, h('h3', {}, `${title}, ${words}`), figure.element)
+    return h('div', { class: 'card' }, h('h3', {}, `${title}, ${words}`), h('p', { class: 'axis-note' }, 'Rows send, columns receive.'), figure.element)
 }
 
 /** The hosts of a row or column. */

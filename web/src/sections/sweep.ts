@@ -19,6 +19,8 @@ import type { SweepCurve, SweepPoint } from '../view'
 const BUFFERS = ['buffer', 'sndbuf', 'rcvbuf', 'window']
 /** A line this many times above the curves would press them flat. */
 const FAR = 3
+/** What stands above the highest point. */
+const ROOM = 1.12
 
 interface Curve {
     series: Series
@@ -34,11 +36,12 @@ export function sweep(context: Context): HTMLElement | null {
     })
     if (!all.length) return null
     const [offered, buffers] = [all.filter(isOffered), all.filter((one) => !isOffered(one))]
-    const own = new Set(all.map(({ series }) => series.id))
+    // Rates that were asked for are along the axis, and no kinds of lines.
+    const own = new Set(buffers.map(({ series }) => series.id))
     const panels = [...grouped(buffers, BUFFERS).map(([name, curves]) => panel(context, name, curves)), ...grouped(offered, ['rate']).filter(([, curves]) => curves.length > 1).map(([name, curves]) => lossPanel(context, name, curves))]
     if (!panels.length) return null
-    return section('sweep', 'Sweep of buffers', 'What a stream reaches with each buffer of the program and of its socket.',
-        h('div', { class: 'card legend-card' }, legend(model, context.selection, (series) => own.has(series.id))),
+    return section('sweep', 'Sweep', 'What a stream reaches with each setting: by the program’s buffer, a curve for each buffer of its socket; of datagrams, what is lost at each rate.',
+        own.size === 0 ? null : h('div', { class: 'card legend-card' }, legend(model, context.selection, (series) => own.has(series.id))),
         h('div', { class: 'grid wide' }, panels))
 }
 
@@ -67,7 +70,7 @@ function panel(context: Context, name: string, curves: Curve[]): HTMLElement {
     const top = Math.max(...curves.map(({ curve }) => curve.plateau_bps))
     const near = copy !== null && copy <= FAR * top
     const figure = context.figure({ label: `${name}: rate against the program’s buffer.`, draw: (width) => draw(context, curves, width, near ? copy : null) })
-    const bound = curves.some(({ curve }) => curve.bound_bps !== null)
+    const bound = curves.some(({ curve }) => (curve.bound_bps ?? Infinity) <= top * ROOM)
     return h('div', { class: 'card' }, h('h3', {}, h('i', { class: 'swatch', '--colour': context.model.colour(curves[0]?.curve.network ?? '') }), name), figure.element,
         h('ul', { class: 'line-key' }, h('li', {}, '◎ knee: the smallest buffer with 95 % of the plateau'), bound ? h('li', {}, '··· what the window allows') : null,
             near ? h('li', {}, '‒‒ what the kernel copies in memory') : copy === null ? null : h('li', {}, `The kernel copies ${rate(copy)} in memory: far above.`)))
@@ -81,7 +84,7 @@ function draw(context: Context, curves: Curve[], width: number, copy: number | n
     const rates = [...points.flatMap((point) => [point.bps, point.ci95_high ?? 0]), ...(copy === null ? [] : [copy])]
     const low = Math.min(...points.map((point) => point.bps))
     const wide = Math.max(...rates) > 40 * low
-    const ys: [number, number] = wide ? spread([low, ...rates], 1.4) : [0, Math.max(...rates) * 1.12]
+    const ys: [number, number] = wide ? spread([low, ...rates], 1.4) : [0, Math.max(...rates) * ROOM]
     const bounds = shown.filter(({ curve }) => curve.bound_bps !== null && curve.bound_bps <= ys[1] && curve.bound_bps >= ys[0])
     const ticks = wide ? decadeTicks(ys[0], ys[1]) : linearTicks(ys[1])
     const narrow = width < 560
@@ -131,6 +134,7 @@ function drawLoss(context: Context, curves: Curve[], width: number): Drawing | n
     if (!dots.length) return null
     const high = Math.max(0.01, ...dots.map(({ y }) => y))
     const right = Math.max(...dots.map(({ x }) => x)) * 1.06
+    const colour = context.model.colour(dots[0]?.curve.network ?? '')
     const lines = sizes.map((bytes) => dots.filter(({ point }) => point.size_bytes === bytes).sort((a, b) => a.x - b.x))
     const xTicks = linearTicks(right).filter((_, at) => width > 480 || at % 2 === 0)
     const plot = Plot.plot({
@@ -140,13 +144,13 @@ function drawLoss(context: Context, curves: Curve[], width: number): Drawing | n
             Plot.gridY(linearTicks(high), { stroke: 'var(--line)', strokeOpacity: 1 }),
             Plot.axisX(xTicks, { text: (bps: number) => rate(bps, 3), label: 'rate asked for →', tickSize: 4, stroke: 'var(--faint)', fill: 'currentColor' }),
             Plot.axisY(linearTicks(high), { text: share, label: '↑ datagrams lost', tickSize: 0, fill: 'currentColor' }),
-            ...lines.map((line) => Plot.line(line, { x: 'x', y: 'y', stroke: 'var(--floor)', strokeWidth: 1.4, className: 'loss-line' })),
-            ...dots.map((dot) => Plot.dot([dot], { x: 'x', y: 'y', r: 4.2, symbol: dot.series.symbol, fill: dot.series.colour, className: part(dot.series, 'loss') })),
+            ...lines.map((line) => Plot.line(line, { x: 'x', y: 'y', stroke: colour, strokeWidth: 1.6, className: 'loss-line' })),
+            ...dots.map((dot) => Plot.dot([dot], { x: 'x', y: 'y', r: 4.2, fill: colour, className: part(dot.series, 'loss') })),
         ],
     }) as SVGSVGElement & Plot.Plot
     nameMarks(plot, context.model.series)
     const [x, y] = [plot.scale('x')?.apply ?? Number, plot.scale('y')?.apply ?? Number]
-    const points = dots.map((dot): Point => ({ x: x(dot.x), y: y(dot.y), line: String(dot.point.size_bytes), colour: dot.series.colour, tell: () => tellPoint(dot.series, dot.curve, dot.point) }))
+    const points = dots.map((dot): Point => ({ x: x(dot.x), y: y(dot.y), line: String(dot.point.size_bytes), colour, tell: () => tellPoint(dot.series, dot.curve, dot.point) }))
     return { node: plot, points }
 }
 
