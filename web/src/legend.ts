@@ -74,10 +74,15 @@ export function filters(model: Model, selection: Selection): HTMLElement {
     const group = (label: string, chips: HTMLElement[]): HTMLElement | null =>
         chips.length > 1 ? h('div', { class: 'chips', role: 'group', 'aria-label': label }, h('span', { class: 'chips-label' }, label), chips) : null
     const phases = distinct(model.view.results.map((row) => row.phase)).filter((phase) => phase !== null)
+    // A knob is a choice where it has several values, its absence among them.
+    const names = distinct(model.series.flatMap((series) => Object.keys(series.knobs)))
+        .map((name) => [name, distinct(model.series.map((series) => series.knobs[name] ?? null))] as const).filter(([, values]) => values.length > 1)
     const bar = h('div', { class: 'filters', role: 'toolbar', 'aria-label': 'What the figures show' },
         group('Networks', model.networks.map((network) => of(network, model.series.filter((series) => series.network === network), model.colour(network)))),
         group('Paths', model.paths.map((path) => of(path, model.series.filter((series) => series.path === path)))),
         group('Wait', model.waits.map((wait) => of(wait || 'unsaid', model.series.filter((series) => (series.wait ?? '') === wait)))),
+        group('Method', model.methods.map((method) => of(method, model.series.filter((series) => series.method === method)))),
+        group('With', names.flatMap(([name, values]) => values.map((value) => of(value === null ? `${name} unset` : `${name}=${value}`, model.series.filter((series) => (series.knobs[name] ?? null) === value))))),
         group('Load', model.loads.map((load) => of(load ?? 'idle', model.series.filter((series) => series.load === load)))),
         group('Phase', phases.map((phase) => chip(phase, () => String(selection.showsPhase(phase)), () => selection.togglePhase(phase)))),
         h('button', { type: 'button', class: 'chip plain', onclick: () => selection.everything() }, 'Show all'))

@@ -1,9 +1,11 @@
 // The run as the figures need it: its series with their colours, and rows looked up by what they are of.
 //
-// Model:   a series is one (network, path, wait, load). Its colour is the network's, under a load one of its own; its symbol
-//          is the path's and wait's, and both are the same in every figure. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
-// Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`.
-import type { Ceiling, Fit, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
+// Model:   a series is one (network, path, method, wait, knobs, load). Its colour is the network's, with another method, knobs
+//          or load one of its own; its symbol is the path's and wait's, and both are the same in every figure. Single flows of a
+//          pattern are of no series: they are in the heat map and among the rows. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
+// Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`,
+//          `method and knobs are series of their own`.
+import type { Ceiling, Fit, Heat, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
 import { rate, share, time } from './units'
 
 /** Colours in page.css: seven, told apart by people with any colour vision; then they come again. */
@@ -17,7 +19,11 @@ export interface Series {
     index: number
     network: string
     path: string
+    /** How bytes are handed over. */
+    method: string
     wait: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
     /** What others sent in the network, as `0.6`; null where it was idle. */
     load: string | null
     /** `ethernet-100 tcp`, with the wait where several were measured, and the load. */
@@ -43,8 +49,32 @@ export interface Asked {
     size?: number
 }
 
-type Of = Pick<ResultRow, 'network' | 'path' | 'wait' | 'load'>
-const seriesId = ({ network, path, wait, load }: Of): string => JSON.stringify(load === null ? [network, path, wait] : [network, path, wait, load])
+/** What a series is of; a method or knobs that are absent are the usual ones. */
+export type Of = Pick<ResultRow, 'network' | 'path' | 'wait'> & { load?: string | null; method?: string | null; knobs?: Record<string, string>; probe?: string }
+const PLACES = ['flow', 'stage']
+const USUAL = 'plain'
+
+/** The settings among the knobs, by name: of a pattern what names its flows is none. */
+export function settings({ knobs, probe }: Of): [string, string][] {
+    return Object.entries(knobs ?? {}).filter(([name]) => probe !== 'pattern' || !PLACES.includes(name)).sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+function seriesId(of: Of): string {
+    const { network, path, wait, load, method } = of
+    const set = settings(of)
+    if ((method ?? USUAL) !== USUAL || set.length) return JSON.stringify([network, path, wait, load ?? null, method ?? USUAL, set])
+    return JSON.stringify((load ?? null) === null ? [network, path, wait] : [network, path, wait, load])
+}
+
+/** What was set otherwise than it is by itself: `zerocopy, sndbuf=64KiB, load 0.6`. */
+export function said(of: Of): string {
+    const method = (of.method ?? USUAL) === USUAL ? [] : [of.method ?? '']
+    const load = (of.load ?? null) === null ? [] : [`load ${of.load}`]
+    return [...method, ...settings(of).map(([name, value]) => `${name}=${value}`), ...load].join(', ')
+}
+
+/** Whether a row is of one flow of a pattern. */
+const isFlow = (row: ResultRow): boolean => row.probe === 'pattern' && (row.knobs.flow ?? 'all') !== 'all'
 
 export class Model {
     readonly view: View
@@ -53,7 +83,14 @@ export class Model {
     readonly waits: string[]
     /** As text, the idle network as null and first. */
     readonly loads: (string | null)[]
+    readonly methods: string[]
+    /** Settings as JSON, none first. */
+    readonly knobs: string[]
+    /** What is not a network's usual series: those have colours of their own. */
+    private readonly variants: string[]
     readonly series: Series[]
+    /** The rows that are of a series. */
+    private readonly own: ResultRow[]
     private readonly records = new Map<string, NetworkRecord>()
     private readonly bySeries = new Map<string, ResultRow[]>()
     private readonly byCell = new Map<string, ResultRow[]>()
@@ -61,50 +98,56 @@ export class Model {
     constructor(view: View) {
         this.view = view
         for (const record of view.networks) this.records.set(record.row.name, record)
+        this.own = view.results.filter((row) => !isFlow(row))
         for (const row of view.results) {
-            push(this.bySeries, seriesId(row), row)
+            if (!isFlow(row)) push(this.bySeries, seriesId(row), row)
             push(this.byCell, row.cell, row)
         }
         this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
         this.paths = distinct(view.results.map((row) => row.path))
         this.waits = distinct(view.results.map((row) => row.wait ?? ''))
         this.loads = distinct(view.results.map((row) => row.load)).sort((a, b) => Number(b === null) - Number(a === null))
+        const lines = [...this.bySeries.values()].map((rows) => rows[0]).filter((row): row is ResultRow => row !== undefined)
+        this.methods = distinct(lines.map((row) => row.method ?? USUAL)).sort((a, b) => Number(b === USUAL) - Number(a === USUAL))
+        this.knobs = distinct(lines.map((row) => JSON.stringify(settings(row)))).sort((a, b) => Number(b === '[]') - Number(a === '[]'))
+        // Of a network whose rows all are set otherwise the first setting has its colour.
+        const usual = new Map<string, string>()
+        for (const row of lines) if (!usual.has(row.network) || !said(row)) usual.set(row.network, variantOf(row))
+        this.variants = distinct(lines.filter((row) => !this.isFloor(row.network) && usual.get(row.network) !== variantOf(row)).map(variantOf))
         this.series = this.networks.flatMap((network) => this.seriesOf(network)).map((series, index) => ({ ...series, index }))
     }
 
     private seriesOf(network: string): Series[] {
-        const found: Series[] = []
-        for (const [at, path] of this.paths.entries()) {
-            for (const [nth, waitName] of this.waits.entries()) {
-                const wait = waitName === '' ? null : waitName
-                for (const load of this.loads) {
-                    const id = seriesId({ network, path, wait, load })
-                    if (!this.bySeries.has(id)) continue
-                    const of = this.waits.length > 1 && wait !== null ? `${path} ${wait}` : path
-                    const short = load === null ? of : `${of}, load ${load}`
-                    found.push({
-                        id, index: 0, network, path, wait, load, short,
-                        label: `${network} ${short}`,
-                        colour: this.colour(network, load),
-                        symbol: SYMBOLS[(at * this.waits.length + nth) % SYMBOLS.length] ?? 'circle',
-                        weight: at === 0 ? 2 : 1.4,
-                    })
-                }
+        const firsts = [...this.bySeries.values()].map((rows) => rows[0]).filter((row): row is ResultRow => row?.network === network)
+        const order = (row: ResultRow): number[] => [this.paths.indexOf(row.path), this.methods.indexOf(row.method ?? USUAL), this.knobs.indexOf(JSON.stringify(settings(row))), this.waits.indexOf(row.wait ?? ''), this.loads.indexOf(row.load)]
+        const before = (a: number[], b: number[]): number => a.map((one, at) => one - (b[at] ?? 0)).find((apart) => apart !== 0) ?? 0
+        return firsts.sort((a, b) => before(order(a), order(b))).map((row): Series => {
+            const { path, wait, load } = row
+            const [at, nth] = [this.paths.indexOf(path), this.waits.indexOf(wait ?? '')]
+            const of = this.waits.length > 1 && wait !== null ? `${path} ${wait}` : path
+            const own = said(row)
+            const short = own ? `${of}, ${own}` : of
+            const variant = this.variants.indexOf(variantOf(row))
+            return {
+                id: seriesId(row), index: 0, network, path, wait, load, method: row.method ?? USUAL, knobs: Object.fromEntries(settings(row)), short,
+                label: `${network} ${short}`,
+                colour: this.colour(network, row),
+                // Colours come again after so many variants; symbols then differ.
+                symbol: SYMBOLS[(at * this.waits.length + nth + Math.max(0, Math.floor(variant / (COLOURS - 1))) * this.paths.length * this.waits.length) % SYMBOLS.length] ?? 'circle',
+                weight: at === 0 ? 2 : 1.4,
             }
-        }
-        return found
+        })
     }
 
-    /** A network's colour, everywhere; under load those that the idle networks left. */
-    colour(network: string, load: string | null = null): string {
+    /** A network's colour, everywhere; with a method, knobs or load of its own those that the usual ones left. */
+    colour(network: string, row?: ResultRow): string {
         if (this.isFloor(network)) return 'var(--floor)'
         const rivals = this.networks.filter((name) => !this.isFloor(name))
         const own = Math.max(0, rivals.indexOf(network)) % COLOURS
-        if (load === null) return `var(--network-${own})`
+        const variant = row ? this.variants.indexOf(variantOf(row)) : -1
+        if (variant < 0) return `var(--network-${own})`
         const others = Array.from({ length: COLOURS }, (_, at) => at).filter((at) => at !== own)
-        const loaded = distinct(this.view.results.filter((row) => row.load !== null && !this.isFloor(row.network)).map((row) => JSON.stringify([row.network, row.load])))
-        const place = rivals.length - 1 + Math.max(0, loaded.indexOf(JSON.stringify([network, load])))
-        return `var(--network-${others[place % others.length]})`
+        return `var(--network-${others[(rivals.length - 1 + variant) % others.length]})`
     }
 
     /** The series of a row. */
@@ -127,7 +170,7 @@ export class Model {
 
     /** The rows that were asked for, by size. */
     rows(asked: Asked): ResultRow[] {
-        const all = asked.series ? this.bySeries.get(asked.series.id) ?? [] : this.view.results
+        const all = asked.series ? this.bySeries.get(asked.series.id) ?? [] : this.own
         const kept = all.filter((row) =>
             (asked.network === undefined || row.network === asked.network) &&
             (asked.probe === undefined || row.probe === asked.probe) &&
@@ -189,7 +232,7 @@ export class Model {
     }
 
     fit(series: Series): Fit | undefined {
-        return series.load !== null ? undefined : this.view.fits.find((fit) => fit.network === series.network && fit.path === series.path && (fit.wait ?? null) === series.wait)
+        return series.load !== null ? undefined : this.view.fits.find((fit) => seriesId(fit) === series.id)
     }
 
     /** The cells' verdicts on the emulation, merged: the worst figures, counts of each launch's cells once. */
@@ -226,10 +269,25 @@ function worse(a: Verdict, b: Verdict): Verdict {
     }
 }
 
+const variantOf = (row: ResultRow): string => JSON.stringify([row.network, said(row)])
+
 /** At least this part of a ceiling counts as reaching it. */
 export const NEAR = 0.9
 
+/** A matrix in one sentence: its medians, and how many are blamed. */
+function pairsOf(heat: Heat): string {
+    const middle = (figure: string, digits: (value: number) => string): string => {
+        const values = (heat.maps.find((map) => map.figure === figure)?.values ?? []).filter((value): value is number => value !== null).sort((a, b) => a - b)
+        return values.length ? digits(values[Math.floor((values.length - 1) / 2)] ?? 0) : ''
+    }
+    const [bps, ns] = [middle('rate_bps', (value) => rate(value, 3)), middle('latency_ns', (value) => time(value))]
+    const figures = [bps && `${bps} a stream`, ns && `${ns} one way`].filter(Boolean).join(' and ')
+    const bad = heat.marks.length
+    return `All pairs of ${heat.hosts.length} hosts on ${heat.network}: ${figures || 'nothing was measured'} in the median; ${bad === 0 ? 'none stands out' : bad === 1 ? 'one stands out' : `${bad} stand out`}.`
+}
+
 function verdictOf(model: Model): string {
+    if (model.view.heat) return pairsOf(model.view.heat)
     const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]
     const ofPath = model.series.filter((series) => series.path === first)
     const idle = ofPath.filter((series) => series.load === null)

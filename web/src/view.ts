@@ -174,6 +174,8 @@ export interface LaunchMedians extends Population {
 export interface Fit {
     network: string
     path: string
+    method?: string | null
+    knobs?: Record<string, string>
     wait: string | null
     per_message_ns: number | null
     per_frame_ns: number | null
@@ -188,6 +190,8 @@ export interface Queueing {
     cell: string
     network: string
     path: string
+    method?: string | null
+    knobs?: Record<string, string>
     wait: string | null
     load: string
     size_bytes: number
@@ -205,6 +209,8 @@ export interface Anatomy {
     cell: string
     network: string
     path: string
+    method?: string | null
+    knobs?: Record<string, string>
     wait: string | null
     load: string | null
     size_bytes: number
@@ -216,6 +222,66 @@ export interface Anatomy {
     wake_ns: number | null
     receive_ns: number | null
     rest_ns: number
+}
+
+/** One buffer of a sweep's curve. */
+export interface SweepPoint {
+    size_bytes: number
+    bps: number
+    ci95_low: number | null
+    ci95_high: number | null
+    granted_send_bytes: number | null
+    granted_recv_bytes: number | null
+    cpu_src: number | null
+    cpu_dst: number | null
+    lost: number | null
+}
+
+/** The rate against the program's buffer, all else being equal. */
+export interface SweepCurve {
+    network: string
+    path: string
+    wait: string | null
+    method: string | null
+    knobs: Record<string, string>
+    points: SweepPoint[]
+    plateau_bps: number
+    knee_bytes: number
+    knee_low: number | null
+    knee_high: number | null
+    window_bytes: number | null
+    bound_bps: number | null
+    segment_bytes: number | null
+}
+
+/** A figure of all pairs; cells row by row, of senders. The lists but the first are empty where they have nothing to say. */
+export interface HeatMap {
+    figure: 'latency_ns' | 'rate_bps' | 'duplex_bps'
+    values: (number | null)[]
+    low: (number | null)[]
+    high: (number | null)[]
+    /** The worst pair of each cell, where pairs share cells. */
+    worst: (number | null)[]
+}
+
+/** Whom a verdict blames: a host where `dst` is null. */
+export interface HeatMark {
+    rule: string
+    src: number
+    dst: number | null
+    both: boolean
+    sentence: string
+}
+
+export interface Heat {
+    network: string
+    hosts: string[]
+    /** Hosts that share a row and a column. */
+    share: number
+    /** Cells on a side. */
+    side: number
+    maps: HeatMap[]
+    marks: HeatMark[]
 }
 
 export type Severity = 'note' | 'advice' | 'warning'
@@ -233,6 +299,8 @@ export interface Finding {
 export interface InterferenceRow {
     network: string
     path: string
+    method?: string | null
+    knobs?: Record<string, string>
     probe: string
     load?: string | null
     involuntary_switches: number
@@ -270,6 +338,12 @@ export interface View {
     queueing?: Queueing[]
     /** Absent where it was written before messages were cut. */
     anatomy?: Anatomy[]
+    /** Absent where it was written before there were sweeps. */
+    sweep?: SweepCurve[]
+    /** Absent or null where the run is not of all pairs. */
+    heat?: Heat | null
+    /** What is too much for a page. */
+    left_out?: string[]
     findings: Finding[]
     conditions: [string, string][]
     interference: InterferenceRow[]

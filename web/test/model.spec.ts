@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Model } from '../src/model'
 import { unpacked } from '../src/read'
-import { loadedView, packed, sampleView } from './sample'
+import { scale } from '../src/heatmap'
+import { knobbedView, loadedView, packed, pairsView, sampleView } from './sample'
 
 test('the sample is the same every time', () => {
     assert.equal(JSON.stringify(sampleView()), JSON.stringify(sampleView()))
@@ -51,6 +52,37 @@ test('a load is a series of its own', () => {
     // What idle networks do is told as without the loads.
     assert.equal(model.verdict(), idle.verdict())
     for (const series of idle.series) assert.deepEqual(model.rows({ series: model.of({ ...series }) }), idle.rows({ series }), series.label)
+})
+
+test('method and knobs are series of their own', () => {
+    const [usual, model] = [new Model(sampleView()), new Model(knobbedView())]
+    const own = model.series.filter((series) => series.network === 'ethernet-100' && series.path === 'tcp')
+    assert.deepEqual(own.map((series) => series.label), ['ethernet-100 tcp', 'ethernet-100 tcp, sndbuf=16KiB', 'ethernet-100 tcp, zerocopy'])
+    assert.equal(new Set(own.map((series) => series.colour)).size, 3)
+    const streams = own.map((series) => model.rows({ series, mode: 'stream', quantity: 'throughput_bps' }))
+    assert.deepEqual(streams.map((rows) => rows.length), [1, 1, 1])
+    const [base, knob, method] = streams.map((rows) => rows[0]?.p50 ?? 0)
+    assert.ok(base && knob === base / 4 && method === base / 2)
+    // The usual series have what they had.
+    for (const series of usual.series) assert.deepEqual(model.rows({ series: model.of({ ...series }) }), usual.rows({ series }), series.label)
+    assert.equal(model.verdict(), usual.verdict())
+})
+
+test('flows of a pattern are of no series, and the verdict is of all pairs', () => {
+    const model = new Model(pairsView(8))
+    assert.deepEqual(model.series, [])
+    assert.match(model.verdict(), /^All pairs of 8 hosts on ethernet-100: 9\d\.?\d?.Mb\/s a stream and 6\d\.?\d?.µs one way in the median; 2 stand out\.$/)
+})
+
+test('a heat map shades what is worse', () => {
+    const noise = scale([100, 101, 102, null], true)
+    assert.ok(noise.part(102) - noise.part(100) < 0.06, 'noise stays pale')
+    const rates = scale([90, 91, 92, 30], false)
+    assert.equal(rates.part(30), 1)
+    assert.ok(rates.part(92) < 0.25 && rates.best > rates.worst)
+    const far = scale([1, 2, 4000], true)
+    assert.ok(far.part(2) > 0.05, 'what is not the worst is told apart')
+    assert.equal(scale([], true).part(1) >= 0, true)
 })
 
 test('a run of loads alone has a verdict', () => {

@@ -10,7 +10,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { View } from '../src/view'
-import { cutView, embed, loadedView, packed, sampleView } from './sample'
+import { cutView, embed, knobbedView, loadedView, packed, pairsView, sampleView, sweptView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -74,7 +74,7 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
 
 /** A test in the browser; skipped where there is none. */
 function browserTest(name: string, body: (context: TestContext) => Promise<void>): void {
-    test(name, { timeout: 120_000 }, async (context) => {
+    test(name, { timeout: 300_000 }, async (context) => {
         if (!browser) {
             console.log('skipped: no chromium')
             context.skip('no chromium')
@@ -87,6 +87,9 @@ function browserTest(name: string, body: (context: TestContext) => Promise<void>
 const sample = (): string => file('sample', sampleView())
 const real = process.env.SONDE_PAGE
 const pages = (): [string, string][] => [['sample', sample()], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])]
+
+/** Also those that have other figures than an assessment. */
+const others = (): [string, string][] => [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())]]
 
 const drawn = (page: Page, part: string, series: string): Promise<number> =>
     page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])
@@ -108,9 +111,10 @@ browserTest('a page without a run says so', async () => {
 })
 
 browserTest('nothing is logged and no request leaves, in light and dark, at any width, in print', async () => {
-    for (const [name, path] of pages()) {
+    const all = [...pages().map((one) => [...one, [1440, 1024, 768, 390, 320]] as const), ...others().map((one) => [...one, [1280, 320]] as const)]
+    for (const [name, path, widths] of all) {
         for (const colorScheme of ['light', 'dark'] as const) {
-            for (const width of [1440, 1024, 768, 390, 320]) {
+            for (const width of widths) {
                 const { page, troubles } = await open(path, { colorScheme, viewport: { width, height: 900 } })
                 await page.waitForSelector('h1')
                 for (let at = 0; at < 12; at += 1) await page.mouse.wheel(0, 1500)
@@ -147,6 +151,110 @@ browserTest('the anatomy of messages adds up', async () => {
     assert.deepEqual(troubles, [])
     const without = await open(sample())
     assert.equal(await without.page.$('#anatomy'), null)
+})
+
+browserTest('all pairs are heat maps: hover, keys, marks, themes and print', async () => {
+    const view = pairsView(8)
+    const { page, troubles } = await open(file('pairs', view), { colorScheme: 'light' })
+    assert.equal(await page.locator('#pairs svg.heat').count(), 3)
+    const rates = page.locator('#pairs .card').nth(1)
+    assert.equal(await rates.locator('.heat-cells rect').count(), 8 * 7)
+    const fill = (pair: string): Promise<string> => rates.locator(`[data-pair="${pair}"]`).evaluate((cell) => getComputedStyle(cell).fill)
+    const luminance = async (pair: string): Promise<number> => ((await fill(pair)).match(/\d+/g) ?? []).reduce((sum, part) => sum + Number(part), 0)
+    // What is worse is darker on paper, brighter in the dark.
+    const light = [await luminance('0 5'), await luminance('0 4')]
+    assert.ok((light[0] ?? 0) + 100 < (light[1] ?? 0), String(light))
+    await rates.locator('[data-pair="0 5"]').hover()
+    const told = await page.innerText('.tooltip')
+    const value = view.heat?.maps[1]?.values[5] ?? 0
+    assert.match(told, /h1 → h6/)
+    assert.ok(told.includes(`${(value / 1e6).toFixed(2)}`.replace(/0+$/, '').replace(/\.$/, '')), `${told} ${value}`)
+    assert.match(told, /95 % interval[\s\S]*…/)
+    assert.match(told, /h6 is bad/)
+    // A host's row and column, and the cell of a direction.
+    assert.equal(await rates.locator('.heat-mark').count(), 3)
+    await page.mouse.move(0, 0)
+    await rates.locator('.plot').focus()
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('ArrowRight')
+    assert.match(await rates.locator('.figure > p').innerText(), /h1 → h3/)
+    await page.keyboard.press('ArrowDown')
+    assert.match(await rates.locator('.figure > p').innerText(), /h2 → h3/)
+    await page.click('.theme')
+    const dark = [await luminance('0 5'), await luminance('0 4')]
+    assert.ok((dark[0] ?? 0) > (dark[1] ?? 0) + 100, String(dark))
+    await page.emulateMedia({ media: 'print' })
+    await page.waitForFunction((was) => document.querySelectorAll<SVGElement>('#pairs .card')[1]?.querySelector('[data-pair="0 5"]')?.getAttribute('fill') !== was, await rates.locator('[data-pair="0 5"]').getAttribute('fill')).catch(() => undefined)
+    assert.deepEqual([await luminance('0 5'), await luminance('0 4')], light)
+    assert.match(await page.innerText('h1'), /All pairs of 8 hosts/)
+    assert.deepEqual(troubles, [])
+})
+
+browserTest('many hosts share cells and say so, at any width', async () => {
+    const path = file('thousand', pairsView(1000))
+    assert.ok(statSync(path).size < PAGE_BYTES_MAX, `${statSync(path).size} bytes`)
+    for (const width of [1280, 320]) {
+        const { page, troubles } = await open(path, { viewport: { width, height: 900 } })
+        assert.match(await page.innerText('#pairs-shared'), /1000 hosts are too many.*8 × 8/)
+        assert.equal(await page.locator('#pairs .heat-name').count(), 0)
+        assert.equal(await page.locator('#pairs image').count(), 3)
+        const plot = page.locator('#pairs image').first()
+        await plot.scrollIntoViewIfNeeded()
+        const box = await plot.boundingBox()
+        assert.ok(box)
+        await page.mouse.move(box.x + box.width * 0.9, box.y + box.height * 0.02)
+        assert.match(await page.innerText('.tooltip'), /h\d+ … h\d+ → h\d+ … h\d+[\s\S]*the worst pair/)
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+        assert.equal(wide, 0)
+        assert.deepEqual(troubles, [])
+    }
+})
+
+browserTest('a sweep has panels, knees and what was granted, and its legend switches', async () => {
+    const { page, troubles } = await open(file('swept', sweptView()))
+    const titles = await page.locator('#sweep h3').allInnerTexts()
+    assert.deepEqual(titles, ['ethernet-100 tcp, gro=off', 'ethernet-100 tcp, gro=on', 'ethernet-100 udp: lost of what was sent'])
+    const count = (selector: string): Promise<number> => page.locator(`#sweep ${selector}`).count()
+    assert.equal(await count('g[data-part="knee"] circle'), 6)
+    assert.equal(await count('g[data-part="bound"]'), 2)
+    assert.equal(await count('g[data-part="loss"]'), 4)
+    assert.match(await page.locator('#sweep .line-key').first().innerText(), /copies 41.Gb\/s in memory/)
+    const dot = page.locator('#sweep g[data-part="knee"] circle').first()
+    await dot.scrollIntoViewIfNeeded()
+    await dot.hover({ force: true })
+    const told = await page.innerText('.tooltip')
+    for (const words of [/asked: sndbuf\s+16KiB/, /granted: send buffer\s+32.KiB/, /the window allows\s+38.Mb\/s/, /The knee/]) assert.match(told, words)
+    const button = page.locator('#sweep .legend-entry', { hasText: 'gro=off sndbuf=16KiB' }).or(page.locator('#sweep .legend-entry', { hasText: 'gro=off, sndbuf=16KiB' }))
+    await button.click()
+    assert.equal(await button.getAttribute('aria-pressed'), 'false')
+    assert.equal(await count('g[data-part="knee"] circle'), 5)
+    await button.click()
+    assert.equal(await count('g[data-part="knee"] circle'), 6)
+    assert.deepEqual(troubles, [])
+    const without = await open(sample())
+    assert.equal(await without.page.$('#sweep'), null)
+})
+
+browserTest('what differs in method or a knob is told apart everywhere', async () => {
+    const { page, troubles } = await open(file('knobbed', knobbedView()))
+    for (const word of ['zerocopy', 'sndbuf=16KiB']) {
+        assert.equal(await page.locator('#throughput .legend-entry', { hasText: word }).count(), 1)
+        assert.equal(await page.locator('.key tbody tr', { hasText: word }).count(), 1)
+        assert.ok((await page.locator('#cost', { hasText: word }).count()) > 0)
+        await page.fill('#rows input', word.toLowerCase())
+        assert.ok((await page.locator('#rows tbody tr').count()) > 0)
+        const chip = page.locator('.filters .chip', { hasText: word })
+        const of = (id: string): string => JSON.stringify(['ethernet-100', 'tcp', 'block', null, ...(id === 'zerocopy' ? ['zerocopy', []] : ['plain', [['sndbuf', '16KiB']]])])
+        assert.ok((await drawn(page, 'stream', of(word))) > 0)
+        await chip.click()
+        assert.equal(await drawn(page, 'stream', of(word)), 0)
+        assert.ok((await drawn(page, 'stream', JSON.stringify(['ethernet-100', 'tcp', 'block']))) > 0)
+        await chip.click()
+    }
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#rows .button:has-text("Save CSV")')])
+    const csv = readFileSync(await download.path(), 'utf8')
+    assert.ok(csv.includes(',sndbuf=16KiB,') && !csv.includes('[object'), csv.slice(0, 400))
+    assert.deepEqual(troubles.filter((trouble) => !trouble.startsWith('request: blob:')), [])
 })
 
 browserTest('packed rows give the same page', async () => {
@@ -336,8 +444,16 @@ browserTest('hostile strings are inert', async () => {
         if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, poison(inner)]))
         return value
     }
-    const path = file('hostile', poison(sampleView()))
+    const whole: View = { ...sweptView(), anatomy: cutView().anatomy ?? [], heat: pairsView(6).heat ?? null }
+    const figures = whole.heat?.maps.map((map) => map.figure) ?? []
+    const hostile = poison(whole) as View
+    // What is a name to the page, and no text from outside.
+    hostile.heat?.maps.forEach((map, at) => Object.assign(map, { figure: figures[at] }))
+    const path = file('hostile', hostile)
     const { page, troubles } = await open(path)
+    assert.equal(await page.locator('#pairs svg.heat').count(), 3)
+    await page.locator('#pairs [data-pair="0 1"]').first().hover()
+    assert.ok((await page.innerText('.tooltip')).includes('<svg onload'), 'a host’s name is text')
     assert.ok((await page.innerText('h1')).length > 0)
     assert.equal(await page.locator('img').count(), 0)
     assert.equal(await page.locator('[onerror], [onload]').count(), 0)
@@ -360,7 +476,7 @@ browserTest('every control has a name, and the headings are in order', async () 
 })
 
 browserTest('screenshots, to be looked at', async () => {
-    for (const [name, path] of pages()) {
+    for (const [name, path] of [...pages(), ...others()]) {
         for (const colorScheme of ['light', 'dark'] as const) {
             const { page } = await open(path, { colorScheme, viewport: { width: 1280, height: 1000 } })
             // Bars that stick to the window would lie over the sections.

@@ -2,7 +2,7 @@
 //
 // Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
 //          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
-import type { Ceiling, Distribution, Embedded, Finding, LaunchMedians, NetworkRecord, Phase, Quantity, Queueing, ResultRow, Step, Verdict, View } from '../src/view'
+import type { Ceiling, Distribution, Embedded, Finding, HeatMap, LaunchMedians, NetworkRecord, Phase, Quantity, Queueing, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
 
 /** The page with a run in it, as the crate `report` makes it. */
 export function embed(html: string, view: unknown): string {
@@ -361,5 +361,76 @@ export function cutView(): View {
             view.results.push({ ...row, probe: 'anatomy', cell, quantity: 'one_way_ns', load, size_bytes: size, p50: sum, min: sum, max: sum, mean: sum, p90: sum, p99: null, p999: null, ci95_low: null, ci95_high: null })
         }
     }
+    return view
+}
+
+/** The same run with streams of ethernet-100 measured by another method, and with a knob set, at half and a quarter of the rate. */
+export function knobbedView(): View {
+    const view = sampleView()
+    const measured = view.results.filter((row) => row.network === 'ethernet-100' && row.path === 'tcp' && row.probe === 'throughput')
+    for (const [more, part] of [[{ method: 'zerocopy' }, 0.5], [{ knobs: { sndbuf: '16KiB' } }, 0.25]] as [Partial<ResultRow>, number][]) {
+        for (const row of measured) {
+            const scaled = row.quantity === 'throughput_bps' && row.p50 !== null ? { p50: row.p50 * part } : {}
+            view.results.push({ ...row, ...more, ...scaled, cell: `${row.cell}-${part}` })
+        }
+    }
+    return view
+}
+
+/** A sweep of the program's buffer for each socket buffer on ethernet-100, and datagrams at four rates. */
+export function sweptView(): View {
+    const view = sampleView()
+    const row = view.results.find((one) => one.network === 'ethernet-100' && one.path === 'tcp' && one.mode === 'stream' && one.quantity === 'throughput_bps')
+    if (!row) throw new Error('the sample has no stream')
+    const curve = (path: string, knobs: Record<string, string>, rates: [number, number, number | null][], bound: number | null): SweepCurve => {
+        const points = rates.map(([bytes, bps, lost]): SweepPoint => ({
+            size_bytes: bytes, bps, ci95_low: lost === null ? bps * 0.97 : null, ci95_high: lost === null ? bps * 1.02 : null, granted_send_bytes: 2 * Number.parseInt(knobs.sndbuf ?? '106496', 10) * (knobs.sndbuf ? 1024 : 1),
+            granted_recv_bytes: null, cpu_src: 1.2, cpu_dst: 1.9, lost,
+        }))
+        const plateau = Math.max(...points.map(({ bps }) => bps))
+        for (const [bytes, bps] of rates) view.results.push({ ...row, path, knobs, size_bytes: bytes, p50: bps, cell: `sweep-${path}-${JSON.stringify(knobs)}-${bytes}` })
+        return {
+            network: row.network, path, wait: row.wait, method: row.method, knobs, points, plateau_bps: plateau, knee_bytes: points.find(({ bps }) => bps >= 0.95 * plateau)?.size_bytes ?? 0,
+            knee_low: 16384, knee_high: 65536, window_bytes: bound === null ? null : 16384, bound_bps: bound, segment_bytes: 1448,
+        }
+    }
+    const sizes = [1024, 4096, 16384, 65536, 262144]
+    const rising = (top: number): [number, number, null][] => sizes.map((bytes) => [bytes, Math.min(top, (top * bytes) / 15000), null])
+    view.sweep = [
+        ...['16KiB', '64KiB', '256KiB'].flatMap((sndbuf, at) => ['off', 'on'].map((gro) => curve('tcp', { sndbuf, gro }, rising([31e6, 72e6, 93.6e6][at] ?? 1), at === 0 ? 38e6 : null))),
+        ...[[40, 0], [80, 0.0002], [95, 0.004], [120, 0.21]].map(([mega, lost]) => curve('udp', { rate: `${mega}Mbit` }, [[1472, (mega ?? 0) * 1e6 * (1 - (lost ?? 0)), lost ?? 0]], null)),
+    ]
+    for (const host of view.hosts) host.facts.settings.copy_bps = '41000000000'
+    return view
+}
+
+/** A run of all pairs of `count` hosts, of which the sixth is slow to be sent to; above `side` hosts share cells. */
+export function pairsView(count: number, most = 128): View {
+    const view = sampleView()
+    const random = generator(7)
+    const share = Math.ceil(count / most)
+    const side = Math.ceil(count / share)
+    const cells = (value: (src: number, dst: number) => number): (number | null)[] => Array.from({ length: side * side }, (_, at) => {
+        const [src, dst] = [Math.floor(at / side), at % side]
+        return src === dst && share === 1 ? null : Math.round(value(src, dst) * (0.97 + 0.06 * random()))
+    })
+    const bad = Math.floor(5 / share)
+    const ends = (values: (number | null)[], part: number): (number | null)[] => (share === 1 ? values.map((value) => (value === null ? null : value * part)) : [])
+    const map = (figure: HeatMap['figure'], value: (src: number, dst: number) => number): HeatMap => {
+        const values = cells(value)
+        return { figure, values, low: ends(values, 0.9), high: ends(values, 1.1), worst: share === 1 ? [] : values.map((one) => (one ?? 0) * 1.4) }
+    }
+    view.heat = {
+        network: 'ethernet-100', hosts: Array.from({ length: count }, (_, at) => `h${at + 1}`), share, side,
+        maps: [map('latency_ns', () => 61000), map('rate_bps', (_, dst) => (dst === bad ? 31e6 : 93e6)), map('duplex_bps', (_, dst) => (dst === bad ? 22e6 : 88e6))],
+        marks: [{ rule: 'host-slow', src: 5, dst: null, both: true, sentence: 'h6 is bad: streams to it are 3.0 times slower than those of others.' }, { rule: 'direction-slow', src: 1, dst: 3, both: false, sentence: 'h2 to h4 is slow.' }],
+    }
+    const row = view.results[0]
+    if (!row) throw new Error('the sample has no rows')
+    // Single flows are in the heat map, and of no series.
+    view.results = [[0, 1], [1, 0]].map(([src, dst]) => ({ ...row, probe: 'pattern', mode: 'latency', network: 'ethernet-100', quantity: 'latency_ns', phase: 'warm', knobs: { flow: `h${(src ?? 0) + 1}>h${(dst ?? 0) + 1}`, pattern: 'all-pairs' }, cell: `pair-${src}-${dst}` }))
+    view.distributions = []
+    view.launch_medians = []
+    view.fits = []
     return view
 }

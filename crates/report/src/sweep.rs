@@ -35,6 +35,12 @@ pub struct SweepPoint {
     pub ci95_low: Option<Number>,
     /// Upper end.
     pub ci95_high: Option<Number>,
+    /// The sender's buffer as its kernel granted it; null where no launch read it back.
+    #[serde(default)]
+    pub granted_send_bytes: Option<u64>,
+    /// The receiver's.
+    #[serde(default)]
+    pub granted_recv_bytes: Option<u64>,
     /// CPU time of the sender, in ns a byte.
     pub cpu_src: Option<Number>,
     /// CPU time of the receiver, in ns a byte.
@@ -141,6 +147,8 @@ fn curve(index: &Index<'_>, line: &Line, rows: &[&ResultRow]) -> Option<SweepCur
             bps: number(p50(row)),
             ci95_low: low.map(number),
             ci95_high: high.map(number),
+            granted_send_bytes: index.setting(&row.cell, "send_buffer_bytes"),
+            granted_recv_bytes: index.setting(&row.cell, "recv_buffer_bytes"),
             cpu_src: beside(Quantity::CpuSrcNsPerByte),
             cpu_dst: beside(Quantity::CpuDstNsPerByte),
             lost: beside(Quantity::LostShare),

@@ -21,12 +21,16 @@ use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50, settings};
+use crate::matrix::{HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
+use crate::sweep::{SweepCurve, curves};
 
 /// The most buckets of a distribution.
 pub const BUCKETS_MAX: usize = 64;
 /// The fewest samples whose distribution says more than their quantiles.
 pub const SAMPLES_FOR_SHAPE: u64 = 16;
+/// Rows of a pattern's single flows that a page holds: about 150 bytes each, with their launches.
+const FLOW_ROWS_MAX: usize = 5_000;
 /// Buckets of all distributions together: about 13 bytes each in the page.
 const ALL_BUCKETS_MAX: usize = 12_000;
 
@@ -67,6 +71,15 @@ pub struct View {
     /// Where the time of messages goes.
     #[serde(default)]
     pub anatomy: Vec<AnatomyRow>,
+    /// Rates against the program's buffer; empty where only one was measured.
+    #[serde(default)]
+    pub sweep: Vec<SweepCurve>,
+    /// All pairs of hosts as heat maps; null of a run that is not of all pairs.
+    #[serde(default)]
+    pub heat: Option<HeatView>,
+    /// What is too much for a page: a sentence each.
+    #[serde(default)]
+    pub left_out: Vec<String>,
     /// What a person can act on, warnings first.
     pub findings: Vec<Finding>,
     /// Name and value of what held for the whole run.
@@ -144,9 +157,11 @@ pub struct InterferenceRow {
 impl View {
     /// A run as the page shows it.
     pub fn of(run: &Run) -> Self {
-        let index = Index::new(run);
-        let (distributions, launch_medians) = populations(&index);
+        let mut index = Index::new(run);
         let findings = findings(&index);
+        let verdict = verdict(&index, &findings);
+        let left_out = lighten(&mut index);
+        let (distributions, launch_medians) = populations(&index);
         Self {
             schema: ViewSchema::V1,
             run: run.head.clone(),
@@ -157,7 +172,10 @@ impl View {
             fits: fits(&index),
             queueing: queueing(&index),
             anatomy: anatomies(&index),
-            verdict: verdict(&index, &findings),
+            sweep: curves(&index),
+            heat: heat(run),
+            left_out,
+            verdict,
             findings,
             conditions: conditions(&index),
             interference: interference(&index),
@@ -166,6 +184,22 @@ impl View {
             results: index.rows,
         }
     }
+}
+
+/// Takes the flows of a pattern out of the rows where they are more than a page holds; what was left out, in words.
+fn lighten(index: &mut Index<'_>) -> Vec<String> {
+    let is_flow = |row: &ResultRow| {
+        row.probe == "pattern" && row.knobs.get("flow").is_some_and(|flow| flow != "all")
+    };
+    let flows = index.rows.iter().filter(|row| is_flow(row)).count();
+    if flows <= FLOW_ROWS_MAX {
+        return Vec::new();
+    }
+    index.rows.retain(|row| !is_flow(row));
+    vec![format!(
+        "{} rows of single flows are not in this page, which would be too large: `sonde report export` has them all.",
+        count(flows as u64)
+    )]
 }
 
 /// The run in a sentence or two: what was measured, how near streams come to their ceilings, and what to check first.

@@ -39,21 +39,22 @@ export function anatomy(context: Context): HTMLElement | null {
 }
 
 function panel(model: Model, network: string, visible: Series[], all: Anatomy[]): HTMLElement | null {
-    const of = (series: Series): Anatomy[] => all.filter((row) => row.network === series.network && row.path === series.path && row.wait === series.wait && row.load === series.load)
+    const of = (series: Series): Anatomy[] => all.filter((row) => model.of(row) === series)
     const own = visible.filter((series) => series.network === network && of(series).length)
     if (!own.length) return null
     const most = Math.max(1, ...own.flatMap(of).map((row) => row.one_way_ns))
+    const loaded = own.some((series) => series.load !== null)
     // Sizes first, so that idle and loaded stand beside each other.
     const bars = own.flatMap((series) => of(series).map((row) => ({ series, row })))
         .sort((a, b) => a.series.path.localeCompare(b.series.path) || a.row.size_bytes - b.row.size_bytes || a.series.index - b.series.index)
     return h('div', { class: 'card panel' },
         h('h3', {}, h('i', { class: 'swatch', '--colour': model.colour(network) }), network),
-        h('div', { class: 'bars anatomy' }, bars.map(({ series, row }) => bar(series, row, most))))
+        h('div', { class: 'bars anatomy' }, bars.map(({ series, row }) => bar(series, row, most, loaded))))
 }
 
-function bar(series: Series, row: Anatomy, most: number): Node[] {
+function bar(series: Series, row: Anatomy, most: number, beside: boolean): Node[] {
     const pieces = PARTS.map(([part, name, colour]) => ({ name, colour, ns: row[part] ?? 0 })).filter(({ ns }) => ns > 0)
-    const label = `${series.short}, ${size(row.size_bytes)}`
+    const label = `${series.short}${beside && series.load === null ? ', idle' : ''}, ${size(row.size_bytes)}`
     return [
         h('span', { class: 'bars-name' }, label),
         h('div', { class: 'track', role: 'img', 'aria-label': `${label}: ${pieces.map(({ name, ns }) => `${name} ${time(ns)}`).join(', ')}` },

@@ -34,16 +34,19 @@ function hosts(all: HostRecord[]): HTMLElement {
     ]))
 }
 
+const OWN = ['ipv4.udp_mem', 'sockets.established', 'interrupts.cpus', 'copy_bps']
+
 function settings(all: HostRecord[]): HTMLElement | null {
     const names = distinct(all.flatMap((host) => Object.keys(host.facts.settings))).sort()
     if (!names.length) return null
     const values = (name: string): string[] => all.map((host) => host.facts.settings[name] ?? '')
-    const unlike = names.filter((name) => distinct(values(name)).length > 1)
+    // What is measured, and what memory and the day decide, is rightly not the same.
+    const unlike = names.filter((name) => distinct(values(name)).length > 1 && !OWN.includes(name))
     const rows = [...unlike, ...names.filter((name) => !unlike.includes(name))].map((name): Child[] => {
         const own = values(name)
         const common = [...own].sort((a, b) => own.filter((one) => one === b).length - own.filter((one) => one === a).length)[0]
         const odd = all.filter((_, at) => own[at] !== common)
-        return [h('code', {}, name), h('code', {}, common ?? ''), odd.length ? h('span', { class: 'alarm' }, odd.map((host) => `${host.name}: ${host.facts.settings[name] ?? 'absent'}`).join(', ')) : none('the same on all hosts')]
+        return [h('code', {}, name), h('code', {}, common ?? ''), odd.length ? h('span', { class: unlike.includes(name) ? 'alarm' : null }, odd.map((host) => `${host.name}: ${host.facts.settings[name] ?? 'absent'}`).join(', ')) : none('the same on all hosts')]
     })
     return h('details', { class: 'card flush', open: unlike.length > 0 }, h('summary', {}, `Settings of the hosts’ TCP${unlike.length ? `: ${unlike.length} not the same everywhere` : ', the same everywhere'}`), table('Settings', ['Setting', 'Value', 'Other than that'], rows))
 }

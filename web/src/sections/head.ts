@@ -34,7 +34,7 @@ export function head({ model }: Context): HTMLElement {
             fact('Cells', count(new Set(model.view.results.map((row) => row.cell)).size)),
             fact('Samples', count(model.view.results.filter((row) => row.quantity.endsWith('_ns')).reduce((sum, row) => sum + row.samples, 0))),
             fact('Findings', h('a', { href: '#findings' }, severe ? `${severe} to act on, ${model.view.findings.length} in all` : `${model.view.findings.length}`))),
-        keyTable(model))
+        model.series.length ? keyTable(model) : null)
 }
 
 const COLUMNS: [string, string][] = [

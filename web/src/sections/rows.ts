@@ -25,9 +25,14 @@ const figure = (name: 'min' | 'p50' | 'p90' | 'p99' | 'p999' | 'max' | 'mean' | 
     },
 })
 
+/** What else was set, as `sndbuf=64KiB streams=4`. */
+const knobs = (row: ResultRow): string => Object.entries(row.knobs).map(([name, set]) => `${name}=${set}`).join(' ')
+
 const COLUMNS: Column[] = [
     { name: 'Network', of: (row) => row.network },
     { name: 'Path', of: (row) => row.path },
+    { name: 'Method', of: (row) => row.method },
+    { name: 'With', of: (row) => knobs(row) || null },
     { name: 'Wait', of: (row) => row.wait },
     { name: 'Load', of: (row) => row.load },
     { name: 'Probe', of: (row) => row.probe, show: (row) => (row.mode ? `${row.probe}, ${row.mode}` : row.probe) },
@@ -51,7 +56,7 @@ export function csv(rows: ResultRow[]): string {
         const text = content === null || content === undefined ? '' : String(content)
         return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text
     }
-    const line = (row: ResultRow): string => names.map((name) => field(name === 'verdict' ? row.verdict?.status ?? null : row[name])).join(',')
+    const line = (row: ResultRow): string => names.map((name) => field(name === 'verdict' ? row.verdict?.status ?? null : name === 'knobs' ? knobs(row) : row[name])).join(',')
     return [names.join(','), ...rows.map(line)].join('\r\n') + '\r\n'
 }
 
@@ -72,8 +77,9 @@ class RowTable {
     private limit = SHOWN_FIRST
 
     constructor(private readonly rows: ResultRow[]) {
-        // A load is a column only where there is any.
-        this.columns = COLUMNS.filter((column) => column.name !== 'Load' || rows.some((row) => row.load !== null))
+        // A load, a method and knobs are columns only where there are any, or several.
+        const several: Record<string, boolean> = { Load: rows.some((row) => row.load !== null), Method: distinct(rows.map((row) => row.method)).length > 1, With: rows.some((row) => knobs(row) !== '') }
+        this.columns = COLUMNS.filter((column) => several[column.name] ?? true)
         this.searched = rows.map((row) => [...this.columns.map((column) => column.of(row)), row.mode, row.reason, quantityName(row.quantity)].filter((part) => part !== null).join(' ').toLowerCase())
         this.heads = this.columns.map((column, at) => h('th', { scope: 'col', class: column.numeric ? 'number' : null }, h('button', { type: 'button', class: 'sort', onclick: () => this.sort(at) }, column.name)))
         const menu = (label: string, of: (row: ResultRow) => string | null): HTMLSelectElement =>

@@ -7,7 +7,7 @@ import 'uplot/dist/uPlot.min.css'
 import type { Context } from '../context'
 import { h, none, section, shown, table } from '../dom'
 import { choice } from '../legend'
-import type { Model, Series } from '../model'
+import { said, type Model, type Series } from '../model'
 import { fidelity } from './head'
 import { count, quantityName, share, size, time, value } from '../units'
 import type { LaunchMedians, Quantity, ResultRow } from '../view'
@@ -138,7 +138,7 @@ function lateness(model: Model): HTMLElement | null {
 function interference(model: Model): HTMLElement | null {
     if (!model.view.interference.length) return null
     const rows = model.view.interference.map((row) => [
-        [h('i', { class: 'swatch', '--colour': model.colour(row.network, row.load) }), `${row.network} ${row.path}${row.load ? `, load ${row.load}` : ''}`], row.probe, count(row.involuntary_switches),
+        [h('i', { class: 'swatch', '--colour': model.of({ wait: null, ...row })?.colour ?? model.colour(row.network) }), [`${row.network} ${row.path}`, said({ wait: null, ...row })].filter(Boolean).join(', ')], row.probe, count(row.involuntary_switches),
         shown(row.steal_ns, time, '/proc/stat does not tell it here'), shown(row.retransmits, count, 'not a TCP path, or TCP_INFO does not tell it'),
         row.cpu_busy_share === null ? none('/proc/stat cannot be read here') : h('span', { class: row.cpu_busy_share > 0.95 ? 'alarm' : '' }, share(row.cpu_busy_share)),
     ])

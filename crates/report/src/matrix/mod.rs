@@ -10,6 +10,7 @@
 //! Checked: the tests of `blame`, `suspect` and `odd`.
 
 mod blame;
+mod heat;
 mod odd;
 mod score;
 mod suspect;
@@ -25,6 +26,8 @@ use sonde_record::{LaunchRecord, Number, Quantity, Run};
 use crate::finding::Finding;
 use crate::index::median;
 
+pub(crate) use heat::heat;
+pub use heat::{HeatMap, HeatMark, HeatView, SIDE_MAX};
 pub use suspect::{Suspects, suspects};
 
 /// The pattern's name in the knobs of its cells.
@@ -77,6 +80,8 @@ impl Kind {
 pub(crate) struct Reading {
     /// Nanoseconds of half a round trip, or bits a second: the median over launches.
     pub value: f64,
+    /// The rank interval of that median, from six launches on.
+    pub ends: Option<(f64, f64)>,
     /// The highest quantile that the samples allow.
     pub tail: Option<f64>,
     /// Segments, those sent again and not in vain, and times that some overtook others.
@@ -203,8 +208,8 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
         of.map(|one| one.series.clone())
     };
     let all: Vec<_> = made.iter().filter_map(series).collect();
-    let middles = all.iter().filter_map(|one| one.median()).map(|m| m as f64);
-    let Some(value) = median(middles.collect()) else {
+    let middles: Vec<u64> = all.iter().filter_map(sonde_stats::Series::median).collect();
+    let Some(value) = median(middles.iter().map(|m| *m as f64).collect()) else {
         let why = made.iter().find_map(|launch| launch.failure.clone());
         return Err(why.unwrap_or_else(|| "nothing was measured".into()));
     };
@@ -221,6 +226,8 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     let window = sum("busy_us").max(1) as f64;
     Ok(Reading {
         value,
+        ends: sonde_stats::median_rank_interval(&middles, 0.95)
+            .map(|ends| (ends.low as f64, ends.high as f64)),
         tail: tail.map(|tail| tail as f64),
         segments: sum("segments"),
         lost: again.saturating_sub(in_vain),
