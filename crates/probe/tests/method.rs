@@ -6,6 +6,7 @@ mod agents;
 use agents::{agents, conversation, samples};
 use sonde_channel::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
 use sonde_probe::{Error, Outcome, Probe, Terms};
+use sonde_record::Quantity;
 
 fn have(terms: Terms) -> Result<Outcome, Error> {
     let (mut client, mut server) = agents();
@@ -146,5 +147,22 @@ fn ends_take_their_place() {
     match placed(Seat::Far, Path::Tcp) {
         Ok(_) => assert!(sonde_sys::topology::Topology::here().nodes().len() > 1),
         Err(error) => assert!(error.to_string().contains("one memory node"), "{error}"),
+    }
+}
+
+#[test]
+fn an_anatomy_says_why_no_card_stamped_it() {
+    for path in [Path::Tcp, Path::Udp] {
+        let outcome = have(Terms {
+            samples_max: 50,
+            ..Terms::new(Probe::Anatomy, path, Wait::Block)
+        })
+        .unwrap();
+        let rows = &outcome.sizes[0].measurements;
+        let of = |quantity| rows.iter().find(|row| row.quantity == quantity).unwrap();
+        let card = of(Quantity::NicTripNs);
+        let why = card.reason.as_deref().unwrap();
+        assert!(card.series.is_empty() && why.contains("lo "), "{why}");
+        assert!(of(Quantity::OneWayNs).series.count() > 0);
     }
 }
