@@ -6,7 +6,7 @@ mod agents;
 use agents::{agents, conversation, samples};
 use sonde_channel::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
 use sonde_probe::{Error, Outcome, Probe, Terms};
-use sonde_record::Quantity;
+use sonde_record::{Quantity, Step};
 
 fn have(terms: Terms) -> Result<Outcome, Error> {
     let (mut client, mut server) = agents();
@@ -91,6 +91,10 @@ fn cold_buffers_carry_every_kind() {
             let outcome = have(terms).unwrap_or_else(|error| panic!("{probe:?} {path}: {error}"));
             assert_eq!(outcome.sizes.len(), sizes.len());
             assert!(counted(&outcome), "{probe:?} {path}");
+            // The peer fills its area within the first round trip, which is therefore none.
+            let rows = outcome.sizes.iter().flat_map(|size| &size.measurements);
+            let mut first = rows.filter(|row| row.step == Some(Step::First));
+            assert!(first.all(|row| row.reason.as_deref().unwrap().contains("filled its cold")));
             for side in ["src", "dst"] {
                 let told = &outcome.settings[&format!("{side}_buffers")];
                 assert!(told.contains("twice the last-level cache"), "{told}");
