@@ -11,9 +11,12 @@
 //!          beside, before and after; half of the shortest, and what it moved by, is the error. A part between two clocks that
 //!          is smaller than the error is not told. A stamp that most messages lack is not had: the parts that it bounds
 //!          are null, with the reason.
+//!          Where the sender's card stamps what it sends and receives, `nic_trip` is the time between the message's leaving it
+//!          and the answer's arrival at it: both by its one clock, which need not be anybody else's. What of the round trip
+//!          is not within it is the sending host's.
 //! Source:  Documentation/networking/timestamping.rst. Stamps cost some microseconds a message themselves.
 //! Units:   nanoseconds.
-//! Checked: `parts_add_up`, `a_missing_stamp_leaves_its_parts_out`, `a_clock_that_is_far_off_is_told`;
+//! Checked: `parts_add_up`, `a_missing_stamp_leaves_its_parts_out`, `a_clock_that_is_far_off_is_told`, `a_card_s_trip_is_by_its_one_clock`;
 //!          `crates/sonde/tests/lab_paths.rs`.
 
 mod cut;
@@ -27,6 +30,8 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::payload;
 use sonde_channel::{Acceptor, Channel, Packet, Path, Role, Tcp, Wait, Woken, readable};
 use sonde_sys::clock::{monotonic_ns, realtime_ns};
+use sonde_sys::netlink::Netlink;
+use sonde_sys::nicstamps::NicStamps;
 use sonde_sys::stamps::{self, Arrival, Sent};
 
 use cut::Cut;
@@ -195,6 +200,8 @@ struct Here {
     scheduled_ns: Option<u64>,
     left_ns: Option<u64>,
     acknowledged_ns: Option<u64>,
+    /// By the card: when the message left, and its answer came.
+    nic_ns: [Option<u64>; 2],
 }
 
 /// The peer's clock less ours.
@@ -224,6 +231,7 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
     admission::hello_stream(&mut control, measure, visit)?;
     let (mut line, one_clock) = open_measuring(&mut control, measure, visit)?;
     line.bound()?;
+    let nic = nic_stamps(measure);
     stamps::stamp_sent(line.fd(), terms.path == Path::Tcp)?;
     let before = match one_clock {
         true => None,
@@ -251,6 +259,8 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
         Some(before) => joined(before, offset(&mut control)?),
     };
     admission::send_frame(&mut control, &Tell::Done {})?;
+    let card = nic.as_ref().map(|_| ()).map_err(String::clone);
+    let nic_trips = cut::nic_trips(&sent, card);
     let cut = Cut::of(&sent, &arrivals, clock);
     let mut set = |name: &str, value: String| {
         measured
@@ -262,11 +272,25 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
     set("out_of_order", cut.out_of_order.to_string());
     Ok(SizeMeasured {
         size_bytes: size,
-        measurements: cut.measurements(terms.path),
+        measurements: cut.measurements(terms.path, nic_trips),
         round_trips: messages,
         ended_by: Some(ended_by),
         sent: None,
     })
+}
+
+/// The stamps of the card that leads to the peer, on for as long as they are held; or why there are none.
+fn nic_stamps(measure: &Measure) -> std::result::Result<NicStamps, String> {
+    let way = Netlink::open().and_then(|mut netlink| {
+        let way = netlink.way_to(measure.peer.ip())?;
+        netlink.link(way.ifindex)
+    });
+    match way {
+        Ok(link) => NicStamps::on(&link.name),
+        Err(error) => Err(format!(
+            "the interface that leads to the peer is not told: {error}"
+        )),
+    }
 }
 
 /// Opens the line and says whether both ends have one clock.
@@ -409,21 +433,27 @@ impl Trips<'_> {
         payload::stamp(&mut self.message, index as u32);
         let called_ns = realtime_ns();
         self.line.send(&self.message)?;
-        if !self.answered(index)? {
+        let Some(answer) = self.answered(index)? else {
             self.lost += 1;
             return Ok(None);
-        }
+        };
         let mut here = Here {
             index: index as u32,
             called_ns,
             scheduled_ns: None,
             left_ns: None,
             acknowledged_ns: None,
+            nic_ns: [None, answer.hardware_ns],
         };
         let number = self.line.number(index, self.message.len());
         while let Some(stamp) = stamps::next_sent(self.line.fd())? {
+            if stamp.number != number {
+                continue;
+            }
+            if stamp.what == Sent::Left {
+                here.nic_ns[0] = here.nic_ns[0].or(stamp.hardware_ns);
+            }
             let of = match stamp.what {
-                _ if stamp.number != number => continue,
                 Sent::Scheduled => &mut here.scheduled_ns,
                 Sent::Left => &mut here.left_ns,
                 Sent::Acknowledged => &mut here.acknowledged_ns,
@@ -435,16 +465,17 @@ impl Trips<'_> {
     }
 
     /// Waits for the answer to message `index`, one byte.
-    fn answered(&mut self, index: u64) -> Result<bool> {
+    fn answered(&mut self, index: u64) -> Result<Option<Arrival>> {
         let began = Instant::now();
         let mut frame = [0; 256];
         loop {
             let mut answer = [0];
             let mut got = 0;
             let sleeps = self.terms.wait == Wait::Block;
-            if attempt(&mut self.line, &mut answer, &mut got, &mut frame, sleeps)?.is_some() {
+            let line = &mut self.line;
+            if let Some(arrival) = attempt(line, &mut answer, &mut got, &mut frame, sleeps)? {
                 if answer[0] == index as u8 {
-                    return Ok(true);
+                    return Ok(Some(arrival));
                 }
                 continue; // A late one.
             }
@@ -457,7 +488,7 @@ impl Trips<'_> {
                     Line::Tcp(_) => {
                         Err(Error::Integrity("a message by TCP was not answered".into()))
                     }
-                    _ => Ok(false),
+                    _ => Ok(None),
                 };
             }
         }

@@ -15,7 +15,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sonde_channel::{Aligned, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload};
+use sonde_channel::{
+    Aligned, Buffers, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload,
+};
 use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
@@ -312,13 +314,19 @@ impl Times {
             _ => Quantity::LatencyNs,
         };
         let value = |ns| value(terms.probe, size_bytes, ns);
-        let lost = "the message or its answer was lost, and sent again".to_string();
+        // Both ends fill their areas after the hello: the first message would wait for the peer's.
+        let is_cold = terms.knobs.buffers == Buffers::Cold;
+        let first_ns = self.first_ns.filter(|_| !is_cold);
+        let none_first = match is_cold {
+            true => "the first message waits until the peer has filled its cold buffers",
+            false => "the message or its answer was lost, and sent again",
+        };
         let first = Measurement {
             quantity,
             phase: Phase::Cold,
             step: Some(Step::First),
-            series: self.first_ns.map(value).into_iter().collect(),
-            reason: self.first_ns.is_none().then_some(lost),
+            series: first_ns.map(value).into_iter().collect(),
+            reason: first_ns.is_none().then(|| none_first.into()),
         };
         let none = || {
             "every message or its answer was lost; look for what loses datagrams of this size"

@@ -6,6 +6,7 @@ mod agents;
 use agents::{agents, conversation, samples};
 use sonde_channel::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
 use sonde_probe::{Error, Outcome, Probe, Terms};
+use sonde_record::{Quantity, Step};
 
 fn have(terms: Terms) -> Result<Outcome, Error> {
     let (mut client, mut server) = agents();
@@ -90,6 +91,10 @@ fn cold_buffers_carry_every_kind() {
             let outcome = have(terms).unwrap_or_else(|error| panic!("{probe:?} {path}: {error}"));
             assert_eq!(outcome.sizes.len(), sizes.len());
             assert!(counted(&outcome), "{probe:?} {path}");
+            // The peer fills its area within the first round trip, which is therefore none.
+            let rows = outcome.sizes.iter().flat_map(|size| &size.measurements);
+            let mut first = rows.filter(|row| row.step == Some(Step::First));
+            assert!(first.all(|row| row.reason.as_deref().unwrap().contains("filled its cold")));
             for side in ["src", "dst"] {
                 let told = &outcome.settings[&format!("{side}_buffers")];
                 assert!(told.contains("twice the last-level cache"), "{told}");
@@ -146,5 +151,22 @@ fn ends_take_their_place() {
     match placed(Seat::Far, Path::Tcp) {
         Ok(_) => assert!(sonde_sys::topology::Topology::here().nodes().len() > 1),
         Err(error) => assert!(error.to_string().contains("one memory node"), "{error}"),
+    }
+}
+
+#[test]
+fn an_anatomy_says_why_no_card_stamped_it() {
+    for path in [Path::Tcp, Path::Udp] {
+        let outcome = have(Terms {
+            samples_max: 50,
+            ..Terms::new(Probe::Anatomy, path, Wait::Block)
+        })
+        .unwrap();
+        let rows = &outcome.sizes[0].measurements;
+        let of = |quantity| rows.iter().find(|row| row.quantity == quantity).unwrap();
+        let card = of(Quantity::NicTripNs);
+        let why = card.reason.as_deref().unwrap();
+        assert!(card.series.is_empty() && why.contains("lo "), "{why}");
+        assert!(of(Quantity::OneWayNs).series.count() > 0);
     }
 }

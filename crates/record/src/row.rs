@@ -130,6 +130,8 @@ pub enum Quantity {
     ReceiveNs,
     /// From the call that sends until the sending kernel has the peer's acknowledgement.
     AckNs,
+    /// By the sender's network card alone: from the message's leaving it to the answer's arrival at it.
+    NicTripNs,
     /// Messages at a rate: from the time at which a message was due to its answer.
     ResponseNs,
     /// Messages at a rate: from the call that sent a message to its answer.
@@ -158,6 +160,7 @@ impl Quantity {
             | Self::WakeNs
             | Self::ReceiveNs
             | Self::AckNs
+            | Self::NicTripNs
             | Self::ResponseNs
             | Self::ServiceNs => 1,
             Self::RatePerS | Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,

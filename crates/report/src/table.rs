@@ -267,6 +267,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::WakeNs => ("wake-up µs", 1e3),
         Quantity::ReceiveNs => ("receive call µs", 1e3),
         Quantity::AckNs => ("acknowledged µs", 1e3),
+        Quantity::NicTripNs => ("card to card µs", 1e3),
         Quantity::ResponseNs => ("response µs", 1e3),
         Quantity::ServiceNs => ("service µs", 1e3),
         Quantity::RatePerS => ("messages/s", 1.0),

@@ -24,6 +24,7 @@ pub mod message;
 pub mod mount;
 pub mod namespace;
 pub mod netlink;
+pub mod nicstamps;
 pub mod packet;
 pub mod process;
 pub mod pty;

@@ -65,6 +65,8 @@ pub fn stamp_sent(socket: impl AsFd, is_stream: bool) -> Result<()> {
         | REPORT
         | libc::SOF_TIMESTAMPING_OPT_ID
         | libc::SOF_TIMESTAMPING_OPT_TSONLY;
+    // An answer's stamp by the card is of the same clock as the question's.
+    flags |= libc::SOF_TIMESTAMPING_RX_HARDWARE | OPT_TX_BOTH;
     if is_stream {
         flags |= libc::SOF_TIMESTAMPING_TX_ACK | OPT_ID_TCP;
     }
@@ -86,6 +88,9 @@ const REPORT: u32 = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_RAW
 /// Numbers of a stream begin with its first byte, also when something was in flight (Linux 6.2).
 const OPT_ID_TCP: u32 = 1 << 16;
 
+/// The driver's stamp too, where the card has one (Linux 4.13).
+const OPT_TX_BOTH: u32 = 1 << 14;
+
 fn set(socket: impl AsFd, flags: u32) -> Result<()> {
     let wanted = flags;
     let set = |flags: u32| {
@@ -98,7 +103,10 @@ fn set(socket: impl AsFd, flags: u32) -> Result<()> {
     };
     match set(wanted) {
         // An older kernel without this option: numbers are the same when nothing is in flight.
-        Err(Errno::INVAL) => set(wanted & !OPT_ID_TCP),
+        Err(Errno::INVAL) => match set(wanted & !OPT_ID_TCP) {
+            Err(Errno::INVAL) => set(wanted & !OPT_ID_TCP & !OPT_TX_BOTH),
+            other => other,
+        },
         other => other,
     }
     .attempt(|| "ask for kernel time stamps (SO_TIMESTAMPING)".into())

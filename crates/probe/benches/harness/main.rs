@@ -6,6 +6,10 @@
 //!          are the pairs and the median of the differences with its rank interval.
 //! Units:   nanoseconds a round trip.
 //!
+//! `cargo bench -p sonde-probe --bench harness -- clock [PAIRS [SAMPLES]]`: what the time stamp counter saves against
+//! clock_gettime, sonde against itself: pairs of the same round trips through shared memory between two CPUs that poll, timed
+//! by one and by the other. Needs an invariant counter and two CPUs; promises nothing.
+//!
 //! `cargo bench -p sonde-probe --bench harness -- [PAIRS [SAMPLES]]`; needs `cc`. Ends with 1 when the median of a whole
 //! loop's difference is beyond 60 ns.
 
@@ -13,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use sonde_channel::{Path, Wait};
+use sonde_channel::{Clock, Knobs, Path, Wait};
 use sonde_probe::{AgentLink, Conversation, Probe, Terms, agent};
 use sonde_record::{Phase, Quantity};
 use sonde_stats::median_rank_interval;
@@ -40,6 +44,9 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|word| word == AGENT) {
         return ExitCode::from(agent::run(std::io::stdin(), std::io::stdout()).is_err() as u8);
     }
+    if arguments.first().is_some_and(|word| word == "clock") {
+        return clocks(&arguments[1..]);
+    }
     let number = |at: usize| arguments.get(at).and_then(|word| word.parse::<u64>().ok());
     let (pairs, samples) = (number(0).unwrap_or(41), number(1).unwrap_or(20_000));
     let Some(bare) = compile() else {
@@ -64,6 +71,65 @@ fn main() -> ExitCode {
     // Only this process's own file.
     let _ = std::fs::remove_file(bare);
     ExitCode::from(u8::from(!kept))
+}
+
+/// The same round trips by both clocks.
+fn clocks(arguments: &[String]) -> ExitCode {
+    let number = |at: usize| arguments.get(at).and_then(|word| word.parse::<u64>().ok());
+    let (pairs, samples) = (number(0).unwrap_or(41), number(1).unwrap_or(200_000));
+    let cpus = sonde_sys::cpu::online().expect("the affinity can be read");
+    if let Some(why) = sonde_sys::tsc::obstacle() {
+        println!("skipped: the time stamp counter: {why}");
+        return ExitCode::SUCCESS;
+    }
+    let (&[first, ..], &[.., last]) = (&cpus[..], &cpus[..]) else {
+        unreachable!("a process has a CPU")
+    };
+    if first == last {
+        println!("skipped: two CPUs");
+        return ExitCode::SUCCESS;
+    }
+    let (monotonic, counter) = (
+        sonde_sys::host::clock_worth(),
+        sonde_sys::tsc::Counter::begin()
+            .expect("it has no obstacle")
+            .worth(),
+    );
+    println!(
+        "a reading: clock_gettime {} ns, tsc {} ns; {pairs} pairs of {samples} round trips of 8 B by shm, poll, CPUs {first} and {last}",
+        monotonic.read_ns, counter.read_ns
+    );
+    let run = |clock: Clock| {
+        let terms = Terms {
+            sizes_bytes: vec![8],
+            knobs: Knobs {
+                clock: Some(clock),
+                ..Knobs::default()
+            },
+            ..terms(Path::Shm, Wait::Poll, samples)
+        };
+        converse(terms, [first, last])
+    };
+    let (mut timed, mut whole) = (Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        let (by_tsc, by_call);
+        if pair % 2 == 0 {
+            by_call = run(Clock::Monotonic);
+            by_tsc = run(Clock::Tsc);
+        } else {
+            by_tsc = run(Clock::Tsc);
+            by_call = run(Clock::Monotonic);
+        }
+        println!(
+            "  shm 8 B  tsc median {:>5} whole {:>5}   clock_gettime median {:>5} whole {:>5}",
+            by_tsc.median_ns, by_tsc.whole_ns, by_call.median_ns, by_call.whole_ns
+        );
+        timed.push(by_call.median_ns - by_tsc.median_ns);
+        whole.push(by_call.whole_ns - by_tsc.whole_ns);
+    }
+    print_median("clock_gettime instead of tsc, within what is timed", &timed);
+    print_median("clock_gettime instead of tsc, the whole loop", &whole);
+    ExitCode::SUCCESS
 }
 
 /// The bare program, compiled.
@@ -160,16 +226,32 @@ fn start(name: &str) -> (Child, AgentLink) {
     (child, link)
 }
 
-fn run_sonde(path: Path, size: u64, samples: u64) -> Run {
-    let terms = Terms {
-        sizes_bytes: vec![size],
+fn terms(path: Path, wait: Wait, samples: u64) -> Terms {
+    Terms {
         samples_min: samples,
         samples_max: samples,
         precision_per_mille: None,
         budget_ns: 60_000_000_000,
-        ..Terms::new(Probe::Latency, path, Wait::Block)
+        ..Terms::new(Probe::Latency, path, wait)
+    }
+}
+
+fn run_sonde(path: Path, size: u64, samples: u64) -> Run {
+    let terms = Terms {
+        sizes_bytes: vec![size],
+        ..terms(path, Wait::Block, samples)
     };
+    let cpus = sonde_sys::cpu::online().expect("the affinity can be read");
+    let cpu = cpus[cpus.len() - 1];
+    converse(terms, [cpu, cpu])
+}
+
+/// One conversation between agents on these CPUs.
+fn converse(terms: Terms, [one, other]: [usize; 2]) -> Run {
+    let bound = |cpu| sonde_sys::cpu::pin(&[cpu]).expect("a CPU of ours can be bound to");
+    bound(one);
     let (mut client, mut near) = start("client");
+    bound(other);
     let (mut server, mut far) = start("server");
     let conversation = Conversation::new(terms, [127, 0, 0, 1].into()).expect("a token");
     let outcome = conversation

@@ -108,7 +108,11 @@ impl Cut {
         cut
     }
 
-    pub(super) fn measurements(self, path: Path) -> Vec<Measurement> {
+    pub(super) fn measurements(
+        self,
+        path: Path,
+        nic_trips: std::result::Result<Vec<u64>, String>,
+    ) -> Vec<Measurement> {
         let warm = |quantity, found: std::result::Result<Vec<u64>, String>| {
             let (values, reason) = match found {
                 Ok(values) if values.is_empty() => (
@@ -139,8 +143,30 @@ impl Cut {
             };
             all.push(warm(Quantity::AckNs, found));
         }
+        all.push(warm(Quantity::NicTripNs, nic_trips));
         all
     }
+}
+
+/// From leaving the card to the answer's arrival there; why not, where `card` says so or its stamps did not come.
+pub(super) fn nic_trips(
+    sent: &[Here],
+    card: std::result::Result<(), String>,
+) -> std::result::Result<Vec<u64>, String> {
+    card?;
+    let trip = |one: &Here| {
+        let [left, came] = one.nic_ns;
+        came?.checked_sub(left?)
+    };
+    let trips: Vec<u64> = sent.iter().filter_map(trip).collect();
+    if 2 * trips.len() > sent.len() {
+        return Ok(trips);
+    }
+    Err(format!(
+        "the card's stamps came of {} of {} messages and their answers only",
+        trips.len(),
+        sent.len()
+    ))
 }
 
 /// A part between two clocks is told only where it is larger than their error.

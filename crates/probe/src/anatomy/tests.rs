@@ -15,6 +15,7 @@ fn message(index: u32, at: u64) -> (Here, There) {
         scheduled_ns: Some(at + 10),
         left_ns: Some(at + 30),
         acknowledged_ns: None,
+        nic_ns: [Some(7_000 + at), Some(7_110 + at)],
     };
     let there = There {
         index,
@@ -66,7 +67,12 @@ fn a_missing_stamp_leaves_its_parts_out() {
     let cut = Cut::of(&sent, &arrivals, ONE_CLOCK);
     let missing: Vec<bool> = cut.parts.iter().map(|(_, found)| found.is_err()).collect();
     assert_eq!(missing, [false, true, true, false, false]);
-    let rows = cut.measurements(Path::Tcp);
+    let rows = cut.measurements(Path::Tcp, Err("veth has none".into()));
+    let card = rows
+        .iter()
+        .find(|one| one.quantity == Quantity::NicTripNs)
+        .unwrap();
+    assert!(card.series.is_empty() && card.reason.as_deref() == Some("veth has none"));
     let wire = rows
         .iter()
         .find(|one| one.quantity == Quantity::WireNs)
@@ -81,6 +87,20 @@ fn a_missing_stamp_leaves_its_parts_out() {
     let (mut sent, arrivals): (Vec<_>, Vec<_>) = (0..10).map(|n| message(n, 1_000)).unzip();
     sent[3].scheduled_ns = None;
     assert_eq!(Cut::of(&sent, &arrivals, ONE_CLOCK).one_way.len(), 9);
+}
+
+#[test]
+fn a_card_s_trip_is_by_its_one_clock() {
+    let (mut sent, _): (Vec<_>, Vec<_>) = (0..10).map(|n| message(n, 1_000)).unzip();
+    assert_eq!(cut::nic_trips(&sent, Ok(())), Ok(vec![110; 10]));
+    // Some stamps that never came are left out; most of them, and there is nothing to tell.
+    sent[..4].iter_mut().for_each(|one| one.nic_ns[0] = None);
+    assert_eq!(cut::nic_trips(&sent, Ok(())), Ok(vec![110; 6]));
+    sent[4].nic_ns[1] = None;
+    let why = cut::nic_trips(&sent, Ok(())).unwrap_err();
+    assert!(why.contains("5 of 10"), "{why}");
+    let why = cut::nic_trips(&sent, Err("eth0 has none".into()));
+    assert_eq!(why, Err("eth0 has none".into()));
 }
 
 #[test]

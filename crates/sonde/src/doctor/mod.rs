@@ -10,6 +10,7 @@ mod lab;
 mod launcher;
 mod machine;
 mod network;
+mod paths;
 mod print;
 mod store;
 mod time;

@@ -58,45 +58,14 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
                 .missing(error.to_string(), "run where netlink sockets are allowed"),
         ],
     };
+    checks.extend(super::paths::checks());
     checks.extend([
-        frames(),
-        xdp(),
         receive(machine),
         send(machine),
         asked_for(machine),
         control(machine),
     ]);
     checks
-}
-
-/// Whether frames past TCP/IP can be had.
-fn frames() -> Check {
-    let about = about(
-        "path packet",
-        "messages as frames of their own, past TCP, UDP and IP",
-    );
-    match sonde_sys::frames::obstacle() {
-        None => about.ok("packet sockets can be opened, plain and with rings"),
-        Some(_) => about.missing(
-            "no packet sockets: CAP_NET_RAW is missing",
-            "run as root, or `setcap cap_net_raw+ep` the program; the lab's own hosts have it",
-        ),
-    }
-}
-
-/// Whether frames by AF_XDP can be had.
-fn xdp() -> Check {
-    let about = about(
-        "path xdp",
-        "messages as frames that never meet the kernel's protocols",
-    );
-    match sonde_sys::xdp::obstacle() {
-        None => about.ok("XDP programs can be loaded; frames of up to 3.5 kB, by copies"),
-        Some(_) => about.missing(
-            "no XDP programs: bpf(2) is refused here",
-            "run as real root on the host itself, outside user namespaces and labs",
-        ),
-    }
 }
 
 fn interfaces() -> sonde_sys::Result<Vec<Interface>> {

@@ -43,6 +43,7 @@ pub fn checks(machine: &Machine, before: Option<&str>) -> Vec<Check> {
     vec![
         source(machine),
         reading(),
+        super::paths::counter(),
         sleeping(lateness.as_deref()),
         stolen(before, after.as_deref()),
         governor(machine),
