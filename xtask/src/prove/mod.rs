@@ -19,6 +19,7 @@ mod networks;
 mod own;
 mod parity;
 mod peers;
+mod rounds;
 mod rtt;
 mod shapers;
 mod shm;
