@@ -44,8 +44,7 @@ impl<'a> Sought<'a> {
 }
 
 impl Rows {
-    fn of(text: &str) -> Result<Self> {
-        let document: Value = serde_json::from_str(text).context("reading what sonde printed")?;
+    fn of(document: &Value) -> Result<Self> {
         let rows = document["results"]
             .as_array()
             .context("sonde printed no results")?;
@@ -87,8 +86,18 @@ impl Rows {
     }
 }
 
-/// Runs sonde with these words, and `--json` into the scratch store.
+/// The words of a command line.
+pub fn sonde_words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
+}
+
+/// Runs sonde with these words, and `--json` into the scratch store; its rows.
 pub fn sonde(ground: &Ground, words: &[&str]) -> Result<Rows> {
+    Rows::of(&document(ground, words)?)
+}
+
+/// The same, all that it printed.
+pub fn document(ground: &Ground, words: &[&str]) -> Result<Value> {
     let output = Command::new(&ground.sonde)
         .args(words)
         .args(["--json", "--out"])
@@ -106,7 +115,7 @@ pub fn sonde(ground: &Ground, words: &[&str]) -> Result<Rows> {
             said.trim()
         );
     }
-    Rows::of(&String::from_utf8_lossy(&output.stdout))
+    serde_json::from_slice(&output.stdout).context("reading what sonde printed")
 }
 
 /// The warm samples of one launch.
@@ -180,7 +189,7 @@ mod tests {
             {"probe": "startup", "quantity": "startup_ns", "phase": "cold", "step": "vc", "p50": 21000000, "verdict": {"status": "passed"}},
             {"probe": "startup", "quantity": "startup_ns", "phase": "cold", "step": "neighbour", "p50": null, "reason": "not root", "verdict": null}
         ]}"#;
-        let rows = Rows::of(text).unwrap();
+        let rows = Rows::of(&serde_json::from_str(text).unwrap()).unwrap();
         assert!((rows.p50(Sought::cold(Some("vc"))).unwrap() - 21e6).abs() < 1e-9);
         assert!((rows.p50(Sought::cold(None)).unwrap() - 3.0).abs() < 1e-9);
         let why = rows
@@ -189,7 +198,7 @@ mod tests {
             .to_string();
         assert!(why.contains("not root"), "{why}");
         assert!(rows.p50(Sought::warm("latency", "latency_ns")).is_err());
-        assert!(Rows::of("{}").is_err());
+        assert!(Rows::of(&Value::Null).is_err());
     }
 
     #[test]
