@@ -289,12 +289,16 @@ impl<'a> Campaign<'a> {
         budget.is_some_and(|budget| self.began.elapsed() >= budget)
     }
 
-    /// Whether launch `index` of a block is to be made: wanted by the plan, or by an interval that is too wide.
+    /// Whether launch `index` of a block is to be made: wanted by the plan, or by an interval that is too wide. A block with
+    /// launches of its own, fewer than the plan's, was to have no interval.
     fn due(&self, block: &Block, index: u64) -> bool {
         if index < block.launches {
             return self.wanted(block, index);
         }
-        index < self.repeat.max && self.wanted(block, index) && self.is_imprecise(block)
+        index < self.repeat.max
+            && block.launches >= self.repeat.launches
+            && self.wanted(block, index)
+            && self.is_imprecise(block)
     }
 
     fn is_imprecise(&self, block: &Block) -> bool {

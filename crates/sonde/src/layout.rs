@@ -27,7 +27,7 @@ const LAUNCH_NS: u64 = 15 * MILLI_NS;
 pub const IDLE_NS: u64 = 200 * MILLI_NS;
 const STREAM_NS: u64 = 1_000 * MILLI_NS;
 /// The second that is not rated, and what follows the window.
-const STREAM_BESIDE_NS: u64 = 1_120 * MILLI_NS;
+const STREAM_BESIDE_NS: u64 = 1_040 * MILLI_NS;
 
 /// One network of one testbed, with what a cell needs to know of it.
 #[derive(Debug, Clone)]
@@ -448,8 +448,9 @@ mod tests {
 
     #[test]
     fn the_usual_plan_takes_three_minutes() {
+        // The most that it takes: sizes whose median is known early end early, which is a sixth of it on a quiet machine.
         assert!(
-            (150..=195).contains(&seconds(Effort::Usual)),
+            (180..=220).contains(&seconds(Effort::Usual)),
             "{}",
             seconds(Effort::Usual)
         );

@@ -10,13 +10,10 @@
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, for launches as the unit.
 //! Checked: `groups_are_dealt`.
 
-use std::process::{Command, Stdio};
-
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
 use sonde_stats::{Interval, is_apart, launches_wanted, median_rank_interval};
 
-use crate::prove::own::{Sought, sonde};
+use crate::prove::own::{Sought, launches, sonde};
 use crate::prove::table::{Table, verdict};
 use crate::prove::{Ground, Proof};
 
@@ -208,34 +205,9 @@ fn below(state: &mut u64, count: usize) -> usize {
 
 /// The median of each launch of the latest run, in their order.
 fn medians(ground: &Ground) -> Result<Vec<u64>> {
-    let output = Command::new(&ground.sonde)
-        .args(["report", "export", "--json", "--out"])
-        .arg(ground.scratch.join("runs"))
-        .stdin(Stdio::null())
-        .output()
-        .context("starting the built command")?;
-    ensure!(
-        output.status.success(),
-        "sonde report export: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let run: Value = serde_json::from_slice(&output.stdout).context("reading the export")?;
-    let launches = run["run"]["launches"]
-        .as_array()
-        .context("the export has no launches")?;
-    let median = |launch: &Value| {
-        let series = launch["series"].as_array()?;
-        let warm = series
-            .iter()
-            .find(|one| one["quantity"] == "latency_ns" && one["phase"] == "warm")?;
-        let samples: Vec<u64> = warm["series"]["first"]
-            .as_array()?
-            .iter()
-            .filter_map(Value::as_u64)
-            .collect();
-        (!samples.is_empty()).then(|| middle(&samples))
-    };
-    Ok(launches.iter().filter_map(median).collect())
+    let launches = launches(ground, "latency_ns")?;
+    let firsts = launches.into_iter().map(|launch| launch.first);
+    Ok(firsts.map(|first| middle(&first)).collect())
 }
 
 /// The lower one of those in the middle.

@@ -1,8 +1,13 @@
-//! What two cores can do at best: how long a cache line takes from one to the other, and how fast one copies what the other
-//! wrote.
+//! What two cores can do at best: how long a cache line takes from one to the other, how fast one hands bytes to the other
+//! through memory, and how fast one copies what the other wrote.
 //!
 //! Model:   two threads, each bound to a CPU of its own. A line: each stores into a word of its own what it saw in the
-//!          other's, half of a round trip, the median over the parts of a batch. A copy: one writes a piece, the other copies it into memory of
+//!          other's, half of a round trip, the median over the parts of a batch; the state of the machine is the least of
+//!          [`BATCHES`]. A handing over, which is the floor of a stream: one copies messages from memory of its own into
+//!          shared memory while the other copies them out into memory of its own, piece by piece, each piece told by
+//!          one word and given back by another; the messages and the receiver's memory are as large as those of sonde's
+//!          stream, so that they lie in the same caches; of the sizes of pieces and of shared memory the fastest counts. A
+//!          copy alone, for direction: one writes a piece, the other copies it into memory of
 //!          its own, in turns, and only the copy is timed; of the sizes of pieces the fastest counts.
 //! Units:   nanoseconds; bits a second.
 //! Checked: `floors_are_there`.
@@ -12,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use sonde_sys::shared::Shared;
 
 use crate::prove::median;
 
@@ -20,6 +26,21 @@ const PARTS: usize = 201;
 const TRIPS: u64 = 100;
 const PIECES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 512 << 10, 1 << 20];
 const COPIED_BYTES: usize = 64 << 20;
+const HANDED_BYTES: usize = 256 << 20;
+/// Batches of which the least tells the state.
+const BATCHES: usize = 5;
+/// Pieces and shared memory of a handing over.
+const HANDED: [(usize, usize); 7] = [
+    (16 << 10, 256 << 10),
+    (32 << 10, 256 << 10),
+    (32 << 10, 512 << 10),
+    (64 << 10, 512 << 10),
+    (32 << 10, 1 << 20),
+    (64 << 10, 1 << 20),
+    (128 << 10, 1 << 20),
+];
+/// The receiver's memory: the chunk of sonde's receives.
+const CHUNK_BYTES: usize = 256 << 10;
 
 /// A word in a pair of lines of its own.
 #[repr(align(128))]
@@ -40,7 +61,7 @@ impl Line {
 }
 
 /// The two CPUs that sonde's own ends get on this machine.
-fn cpus() -> Result<[usize; 2]> {
+pub fn cpus() -> Result<[usize; 2]> {
     let online = sonde_sys::cpu::online()?;
     let dst = *online
         .get(online.len() / 2)
@@ -86,6 +107,61 @@ pub fn line_ns() -> Result<f64> {
             for number in 1..=PARTS as u64 * TRIPS {
                 ping.wait_for(number);
                 pong.store(number);
+            }
+        },
+    )
+}
+
+/// The state of the machine: the least way of a line over some batches.
+pub fn state_ns() -> Result<f64> {
+    (0..BATCHES).try_fold(f64::INFINITY, |least, _| Ok(least.min(line_ns()?)))
+}
+
+/// The fastest handing over of messages of `message` bytes from one core to the other, in bits a second.
+pub fn handed_bps(message: usize) -> Result<f64> {
+    let mut best = 0.0f64;
+    for (piece, shared) in HANDED {
+        best = best.max(handed_by(message, piece.min(message), shared)?);
+    }
+    Ok(best)
+}
+
+fn handed_by(message: usize, piece: usize, shared: usize) -> Result<f64> {
+    let (memory, _) = Shared::create(shared)?;
+    let (written, back) = (Line::new(), Line::new());
+    let pieces = (HANDED_BYTES / piece) as u64;
+    let room = (shared / piece) as u64;
+    let place = |number: u64, bytes: usize| (number as usize % (bytes / piece)) * piece;
+    play(
+        || {
+            let own = vec![1u8; message];
+            let mut known = 0;
+            let begin = Instant::now();
+            for number in 0..pieces {
+                while number - known >= room {
+                    known = back.0.load(Ordering::Acquire);
+                }
+                let from = place(number, message);
+                memory.put(place(number, shared), &own[from..from + piece]);
+                written.store(number + 1);
+            }
+            back.wait_for(pieces);
+            (HANDED_BYTES as f64 * 8.0) / begin.elapsed().as_secs_f64()
+        },
+        || {
+            let mut own = vec![0u8; CHUNK_BYTES];
+            let mut known = 0;
+            for number in 0..pieces {
+                while number >= known {
+                    known = written.0.load(Ordering::Acquire);
+                }
+                let to = place(number, CHUNK_BYTES);
+                memory.take(place(number, shared), &mut own[to..to + piece]);
+                std::hint::black_box(&mut own);
+                // A quarter at a time, as the ring does.
+                if (number + 1) % (room / 4).max(1) == 0 || number + 1 == pieces {
+                    back.store(number + 1);
+                }
             }
         },
     )
@@ -144,7 +220,12 @@ mod tests {
             return;
         }
         let (line, copy) = (line_ns().unwrap(), copy_of(64 << 10).unwrap());
-        println!("a line {line:.1} ns, a copy {:.1} Gb/s", copy / 1e9);
-        assert!(line > 1.0 && copy > 1e6);
+        let handed = handed_by(64 << 10, 32 << 10, 256 << 10).unwrap();
+        println!(
+            "a line {line:.1} ns, handed over {:.1} Gb/s, a copy {:.1} Gb/s",
+            handed / 1e9,
+            copy / 1e9
+        );
+        assert!(line > 1.0 && handed > 1e6 && copy > 1e6);
     }
 }

@@ -6,6 +6,7 @@
 //! Checked: `the_part_between_the_marks_is_replaced`, and the tests of each section's reading.
 
 mod again;
+mod anatomy;
 mod blast;
 mod cold;
 mod delay;
@@ -21,6 +22,7 @@ mod own;
 mod parity;
 mod peers;
 mod rings;
+mod rounds;
 mod rtt;
 mod shapers;
 mod shm;
@@ -28,6 +30,7 @@ mod svc;
 mod table;
 mod tcp;
 mod transports;
+mod tune;
 mod verdict;
 
 use anyhow::{Context, Result, bail};
@@ -36,9 +39,9 @@ use std::process::ExitCode;
 
 use crate::prove::table::Table;
 
-/// Where the results go with `--write`.
+/// Where the results go with `--write`: each section between marks of its own.
 const DOCUMENT: &str = "docs/performance.md";
-const BEGIN: &str = "<!-- prove:begin -->";
+/// Before it, sections that have no marks yet are put.
 const END: &str = "<!-- prove:end -->";
 /// Both ways in which hosts can be attached.
 const ATTACHMENTS: [&str; 2] = ["tap", "veth"];
@@ -60,7 +63,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 20] = [
+const SECTIONS: [(&str, &str, Measure); 22] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -131,6 +134,16 @@ const SECTIONS: [(&str, &str, Measure); 20] = [
         shm::measure,
     ),
     (
+        "anatomy",
+        "Frames beside UDP and TCP, and which part makes the difference",
+        anatomy::measure,
+    ),
+    (
+        "tune",
+        "A window that limits is found, and lifting it brings what was foretold",
+        tune::measure,
+    ),
+    (
         "verdict",
         "Planted faults are named, healthy hosts are not",
         verdict::measure,
@@ -175,29 +188,31 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
         scratch,
         runs: options.runs,
     };
-    let mut text = ground.machine();
-    let mut unmet = Vec::new();
+    let machine = ground.machine();
+    let mut text = machine.clone();
+    let (mut unmet, mut written) = (Vec::new(), Vec::new());
     for (name, title, measure) in SECTIONS {
         if !options.sections.is_empty() && !options.sections.iter().any(|wanted| wanted == name) {
             continue;
         }
         eprintln!("prove {name}: {title}");
-        text.push_str(&format!("\n### {title}\n\n"));
-        match measure(&ground) {
+        let told = match measure(&ground) {
             Ok(proof) => {
-                text.push_str(&proof.text());
                 unmet.extend(proof.unmet.iter().map(|what| format!("{name}: {what}")));
+                proof.text()
             }
             Err(error) => {
-                text.push_str(&format!("**Could not be measured:** {error:#}.\n"));
                 unmet.push(format!("{name}: could not be measured: {error:#}"));
+                format!("**Could not be measured:** {error:#}.\n")
             }
-        }
+        };
+        text.push_str(&format!("\n### {title}\n\n{told}"));
+        written.push((name, format!("### {title}\n\n{machine}\n{told}")));
     }
     text.push_str(&summary(&unmet));
     println!("{text}");
     if options.write {
-        write(&root.join(DOCUMENT), &text)?;
+        write(&root.join(DOCUMENT), &written)?;
     }
     Ok(ExitCode::from(u8::from(!unmet.is_empty())))
 }
@@ -302,28 +317,37 @@ fn summary(unmet: &[String]) -> String {
     text
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
-    let document =
+fn write(path: &Path, sections: &[(&str, String)]) -> Result<()> {
+    let mut document =
         std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-    let replaced = replace(&document, text).with_context(|| {
-        format!(
-            "{} has no `{BEGIN}` with a `{END}` after it",
-            path.display()
-        )
-    })?;
-    std::fs::write(path, replaced).with_context(|| format!("writing {}", path.display()))?;
+    for (name, text) in sections {
+        document = replace(&document, name, text).with_context(|| {
+            format!(
+                "{} has neither the marks of `{name}` nor a `{END}` before which they could stand",
+                path.display()
+            )
+        })?;
+    }
+    std::fs::write(path, document).with_context(|| format!("writing {}", path.display()))?;
     eprintln!("prove: written into {}", path.display());
     Ok(())
 }
 
-/// The document with the part between the marks replaced; none without both marks.
-fn replace(document: &str, text: &str) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!(
-        "{before}{BEGIN}\n\n{}\n\n{END}{after}",
-        text.trim()
-    ))
+/// The document with the part between the marks of a section replaced, and nothing else touched. A section that has no marks
+/// yet gets them before the end of all; none without that either.
+fn replace(document: &str, name: &str, text: &str) -> Option<String> {
+    let (begin, end) = (mark(name, "begin"), mark(name, "end"));
+    let block = format!("{begin}\n\n{}\n\n{end}", text.trim());
+    if let Some((before, rest)) = document.split_once(&begin) {
+        let (_, after) = rest.split_once(&end)?;
+        return Some(format!("{before}{block}{after}"));
+    }
+    let (before, after) = document.split_once(END)?;
+    Some(format!("{before}{block}\n\n{END}{after}"))
+}
+
+fn mark(name: &str, which: &str) -> String {
+    format!("<!-- prove:{name}:{which} -->")
 }
 
 /// How many wanted a CPU over the last minute.
@@ -345,12 +369,17 @@ mod tests {
 
     #[test]
     fn the_part_between_the_marks_is_replaced() {
-        let document = format!("# Head\n{BEGIN}\nold\n{END}\ntail\n");
-        let wanted = format!("# Head\n{BEGIN}\n\nnew\n\n{END}\ntail\n");
-        assert_eq!(replace(&document, "new\n"), Some(wanted.clone()));
-        assert_eq!(replace(&wanted, "new"), Some(wanted));
-        assert_eq!(replace("no marks", "new"), None);
-        assert_eq!(replace(&format!("{END}{BEGIN}"), "new"), None);
+        let (begin, end) = (mark("tcp", "begin"), mark("tcp", "end"));
+        let document = format!("# Head\n{begin}\nold\n{end}\nby hand\n{END}\ntail\n");
+        let wanted = format!("# Head\n{begin}\n\nnew\n\n{end}\nby hand\n{END}\ntail\n");
+        assert_eq!(replace(&document, "tcp", "new\n"), Some(wanted.clone()));
+        assert_eq!(replace(&wanted, "tcp", "new"), Some(wanted.clone()));
+        let (first, last) = (mark("rtt", "begin"), mark("rtt", "end"));
+        let added = replace(&wanted, "rtt", "more").unwrap();
+        let tail = format!("by hand\n{first}\n\nmore\n\n{last}\n\n{END}\ntail\n");
+        assert!(added.ends_with(&tail), "{added}");
+        assert_eq!(replace("no marks", "tcp", "new"), None);
+        assert_eq!(replace(&format!("{end}{begin}"), "tcp", "new"), None);
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! sonde's shared memory beside what two cores can do at best, and beside UCX and Open MPI, in turns.
+//! sonde's shared memory beside what two cores can do at best, and beside UCX and Open MPI, in rounds.
 //!
-//! Model:   a turn is one batch of the floor, one launch of sonde by each method, one run of ucx_perftest by each of its
-//!          ways through memory, and one of a ping-pong over Open MPI, all polling. The floor of latency is the least of ten batches or
-//!          more, one a turn; of the copy the best. All else is the median over turns of the median of each run.
+//! Model:   a round runs sonde by each method, ucx_perftest by each of its ways through memory, and a ping-pong over Open
+//!          MPI, all polling on the same two CPUs ([`crate::prove::rounds`]). A latency is compared with the floor around
+//!          the very same turn, the least of five batches before and five after it; with the peers within the round. A
+//!          stream is compared with what two cores can do at best by copying in and out at once
+//!          ([`floor::handed_bps`]), measured in the same round. Each state of the machine has its own rows.
 //! Units:   nanoseconds one way, half of a round trip; Gb/s are 10^9 bits of user data a second.
-//! Checked: `the_percentile_is_found`.
+//! Checked: `the_percentile_is_found`; those of `rounds` and `floor`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,18 +15,20 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::prove::own::{Sought, sonde};
-use crate::prove::table::{Table, verdict};
-use crate::prove::{Ground, Proof, floor, median};
+use crate::prove::rounds::{self, Bar, Member, Rounds};
+use crate::prove::table::Table;
+use crate::prove::{Ground, Proof, floor};
 
-const TURNS_MIN: usize = 10;
 const LATENCY_MOST: f64 = 1.3;
 const COPY_LEAST: f64 = 0.9;
 const SIZE: &str = "8";
+/// Bytes of a stream's messages.
+const MESSAGE: usize = 64 << 10;
 const PINGPONG: &str = include_str!("pingpong.c");
 /// Where ucx_perftest meets its other half.
 const UCX_PORT: &str = "13557";
 
-/// What is measured in each turn, beside the floor.
+/// What takes a turn in a round of latencies.
 struct Rival {
     name: &'static str,
     is_own: bool,
@@ -32,16 +36,6 @@ struct Rival {
 }
 
 const RIVALS: [Rival; 5] = [
-    Rival {
-        name: "sonde shm plain",
-        is_own: true,
-        run: |ground| latency(ground, "plain"),
-    },
-    Rival {
-        name: "sonde shm segment",
-        is_own: true,
-        run: |ground| latency(ground, "segment"),
-    },
     Rival {
         name: "ucx_perftest posix",
         is_own: false,
@@ -53,133 +47,131 @@ const RIVALS: [Rival; 5] = [
         run: |_| ucx("sysv"),
     },
     Rival {
+        name: "sonde shm plain",
+        is_own: true,
+        run: |ground| latency(ground, "plain"),
+    },
+    Rival {
+        name: "sonde shm segment",
+        is_own: true,
+        run: |ground| latency(ground, "segment"),
+    },
+    Rival {
         name: "Open MPI, btl vader",
         is_own: false,
         run: open_mpi,
     },
 ];
 
+const FIGURE_HEADS: [&str; 7] = [
+    "what",
+    "program",
+    "state",
+    "floor, ns",
+    "turns",
+    "median",
+    "lowest to highest",
+];
+
 pub fn measure(ground: &Ground) -> Result<Proof> {
-    let turns = ground.runs.max(TURNS_MIN);
+    let mut figures = Table::new(&FIGURE_HEADS);
+    let mut verdicts = Table::new(&rounds::HEADS);
     let mut unmet = Vec::new();
+    let told = [
+        latencies(ground, &mut figures, &mut verdicts, &mut unmet)?,
+        streams(ground, &mut figures, &mut verdicts, &mut unmet)?,
+    ];
     Ok(Proof {
-        command: format!("{} --runs {turns}", Ground::retry("shm")),
+        command: format!("{} --runs {}", Ground::retry("shm"), ground.runs),
         note: format!(
-            "{turns} turns of everything. Latency: messages of {SIZE} B, every program polling on two CPUs; sonde's p50 is to be at most {LATENCY_MOST} of a line's way from core to core, and below the others'. A stream: 64 KiB messages, at least {COPY_LEAST} of the best copy by one core of what the other wrote."
+            "Latency: messages of {SIZE} B, ns one way, every program polling on the same two CPUs; sonde's p50 is to be at most {LATENCY_MOST} of a line's way from core to core, measured right before and after the same turn, and below the others' of the same round. A stream: Gb/s of 64 KiB messages, at least {COPY_LEAST} of what two cores hand over at best in the same round: one copies messages in from memory of its own while the other copies them out into memory of its own, by the best sizes of pieces and shared memory. The copy alone of what the other core wrote is shown for direction: no message passing reaches it, since somebody must write as well. The segment waits for its reader after each message, as the study's did, so its stream is shown and not judged. Latency took {}, streams {}.",
+            told[0], told[1]
         ),
-        tables: vec![
-            latencies(ground, turns, &mut unmet)?,
-            streams(ground, turns, &mut unmet)?,
-        ],
+        tables: vec![figures, verdicts],
         unmet,
     })
 }
 
-fn latencies(ground: &Ground, turns: usize, unmet: &mut Vec<String>) -> Result<Table> {
-    let mut floor_ns = f64::INFINITY;
-    let mut found: Vec<Result<Vec<f64>>> = RIVALS.iter().map(|_| Ok(Vec::new())).collect();
-    for turn in 1..=turns {
-        floor_ns = floor_ns.min(floor::line_ns()?);
-        for (rival, times) in RIVALS.iter().zip(&mut found) {
-            let Ok(known) = times else { continue };
-            match (rival.run)(ground) {
-                Ok(ns) => {
-                    eprintln!("prove shm: {turn}/{turns} {}: {ns:.1} ns", rival.name);
-                    known.push(ns);
-                }
-                Err(error) => *times = Err(error),
+fn latencies(
+    ground: &Ground,
+    figures: &mut Table,
+    verdicts: &mut Table,
+    unmet: &mut Vec<String>,
+) -> Result<String> {
+    let mut members: Vec<Member<'_>> = RIVALS
+        .iter()
+        .map(|rival| Member {
+            name: rival.name.into(),
+            run: Box::new(move || Ok(vec![(rival.run)(ground)?])),
+        })
+        .collect();
+    let rounds = Rounds::play("shm latency", ground.runs, &mut members, floor::state_ns)?;
+    let names = RIVALS.iter().map(|rival| rival.name.to_owned());
+    let listed: Vec<_> = names
+        .enumerate()
+        .map(|(at, name)| (name, (at, 0)))
+        .collect();
+    rounds.rows("8 B, ns", &listed, figures);
+    for (own, rival) in RIVALS.iter().enumerate() {
+        if let Some(error) = &rounds.broken[own] {
+            unmet.push(format!("{}: {error:#}", rival.name));
+        }
+        if !rival.is_own {
+            continue;
+        }
+        let bar = Bar::at_most(format!("{} to the floor", rival.name), LATENCY_MOST);
+        rounds::judge(&rounds.figures((own, 0), true), &bar, verdicts, unmet);
+        for (peer, other) in RIVALS.iter().enumerate() {
+            if !other.is_own && rounds.broken[peer].is_none() {
+                let bar = Bar::at_most(format!("{} to {}", rival.name, other.name), 1.0);
+                rounds::judge(&rounds.ratios((own, 0), (peer, 0)), &bar, verdicts, unmet);
             }
         }
     }
-    let mut table = Table::new(&["what", "p50 one way, ns", "over the floor", "verdict"]);
-    table.row(vec![
-        "floor: a line from core to core".into(),
-        format!("{floor_ns:.1}"),
-        "1.00".into(),
-        "–".into(),
-    ]);
-    let medians: Vec<Result<f64>> = found.into_iter().map(|times| Ok(median(times?))).collect();
-    let peers = RIVALS.iter().zip(&medians);
-    let best_peer = peers
-        .filter(|(rival, _)| !rival.is_own)
-        .filter_map(|(_, ns)| ns.as_ref().ok().copied())
-        .fold(f64::INFINITY, f64::min);
-    for (rival, ns) in RIVALS.iter().zip(medians) {
-        let ns = match ns {
-            Ok(ns) => ns,
-            Err(error) => {
-                table.broken(&[rival.name], &error);
-                unmet.push(format!("{}: {error:#}", rival.name));
-                continue;
-            }
-        };
-        let ratio = ns / floor_ns;
-        let is_met = ratio <= LATENCY_MOST && ns < best_peer;
-        table.row(vec![
-            rival.name.into(),
-            format!("{ns:.1}"),
-            format!("{ratio:.2}"),
-            if rival.is_own {
-                verdict(is_met)
-            } else {
-                "–".into()
-            },
-        ]);
-        if rival.is_own && !is_met {
-            unmet.push(format!(
-                "{}: {ns:.1} ns are {ratio:.2} of the floor; the best peer takes {best_peer:.1} ns",
-                rival.name
-            ));
-        }
-    }
-    Ok(table)
+    Ok(rounds.told())
 }
 
-fn streams(ground: &Ground, turns: usize, unmet: &mut Vec<String>) -> Result<Table> {
-    let methods = ["plain", "segment"];
-    let mut best_bps = 0.0f64;
-    let mut found = [Vec::new(), Vec::new()];
-    for turn in 1..=turns {
-        best_bps = best_bps.max(floor::copy_bps()?);
-        for (method, rates) in methods.iter().zip(&mut found) {
+fn streams(
+    ground: &Ground,
+    figures: &mut Table,
+    verdicts: &mut Table,
+    unmet: &mut Vec<String>,
+) -> Result<String> {
+    let own = |method: &'static str| Member {
+        name: format!("sonde shm {method}"),
+        run: Box::new(move || {
             let words = local("throughput", method, "64KiB");
             let bps = sonde(ground, &words)?.p50(Sought::warm("throughput", "throughput_bps"))?;
-            eprintln!(
-                "prove shm: {turn}/{turns} stream {method}: {:.2} Gb/s",
-                bps / 1e9
-            );
-            rates.push(bps);
-        }
+            Ok(vec![bps / 1e9])
+        }),
+    };
+    let mut members = [
+        own("segment"),
+        own("plain"),
+        Member {
+            name: "floor: handed over by two cores".into(),
+            run: Box::new(|| Ok(vec![floor::handed_bps(MESSAGE)? / 1e9])),
+        },
+        Member {
+            name: "a copy alone of what the other wrote".into(),
+            run: Box::new(|| Ok(vec![floor::copy_bps()? / 1e9])),
+        },
+    ];
+    let rounds = Rounds::play("shm stream", ground.runs, &mut members, floor::state_ns)?;
+    let names = members.iter().map(|member| member.name.clone());
+    let listed: Vec<_> = names
+        .enumerate()
+        .map(|(at, name)| (name, (at, 0)))
+        .collect();
+    rounds.rows("64 KiB stream, Gb/s", &listed, figures);
+    for (at, what, least) in [
+        (1, "a stream by shm plain to the floor", COPY_LEAST),
+        (0, "a stream by shm segment to the floor", 0.0),
+    ] {
+        let bar = Bar::at_least(what.into(), least);
+        rounds::judge(&rounds.ratios((at, 0), (2, 0)), &bar, verdicts, unmet);
     }
-    let mut table = Table::new(&["what", "Gb/s", "of the best copy", "verdict"]);
-    table.row(vec![
-        "floor: the best copy between two cores".into(),
-        format!("{:.2}", best_bps / 1e9),
-        "1.00".into(),
-        "–".into(),
-    ]);
-    for (method, rates) in methods.iter().zip(found) {
-        let bps = median(rates);
-        let ratio = bps / best_bps;
-        // The segment waits for its reader after each message, as the study's did: it is shown, not judged.
-        let is_judged = *method == "plain";
-        table.row(vec![
-            format!("sonde shm {method}"),
-            format!("{:.2}", bps / 1e9),
-            format!("{ratio:.3}"),
-            if is_judged {
-                verdict(ratio >= COPY_LEAST)
-            } else {
-                "–".into()
-            },
-        ]);
-        if is_judged && ratio < COPY_LEAST {
-            unmet.push(format!(
-                "a stream by shm {method} is {ratio:.3} of the best copy"
-            ));
-        }
-    }
-    Ok(table)
+    Ok(rounds.told())
 }
 
 /// A probe on this machine, with one launch that polls.
@@ -218,11 +210,12 @@ fn ucx(transport: &str) -> Result<f64> {
         command
     };
     let missing = "starting ucx_perftest (package ucx-utils)";
-    let server = command(&[], "0").stdout(Stdio::null()).spawn();
+    let [client_cpu, server_cpu] = floor::cpus()?.map(|cpu| cpu.to_string());
+    let server = command(&[], &server_cpu).stdout(Stdio::null()).spawn();
     let _server = Ended(server.context(missing)?);
     for _ in 0..20 {
         std::thread::sleep(Duration::from_millis(200));
-        let output = command(&["127.0.0.1", "-f"], "1").output();
+        let output = command(&["127.0.0.1", "-f"], &client_cpu).output();
         let output = output.context(missing)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() {

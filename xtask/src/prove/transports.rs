@@ -1,24 +1,27 @@
-//! Every way of moving bytes by TCP and UDP over loopback, beside the tools that are known for it, in turns.
+//! Every way of moving bytes by TCP and UDP over loopback, beside the tools that are known for it, in rounds.
 //!
-//! Model:   a turn runs every contestant once, each with servers and clients of its own, bound to the CPUs where `sonde probe
-//!          --testbed local` puts its two ends: streams and polling round trips with the sender on all CPUs but the last
-//!          and the receiver on the last, sleeping round trips both on the last. A contestant's figure is the median over
-//!          the turns, so that the best of several settings is chosen by medians on both sides. A stream's rate is of user
-//!          bytes at the receiver, every one read into memory. Round trips are halved. sockperf and sonde print medians
-//!          of single round trips; qperf prints the mean and NPtcp its best trial's mean, which is said beside them.
+//! Model:   a short scouting runs every setting of each tool, and of sonde, three times in one state of the machine, as the way
+//!          of a cache line tells it, and chooses the best of each by medians. Then only these play: rounds with the order
+//!          turned each time, ratios within a round, a row for each state ([`crate::prove::rounds`]). Each run has servers
+//!          and clients of its own, bound to the CPUs where `sonde probe --testbed local` puts its two ends: streams
+//!          and polling round trips with the sender on all CPUs but the last and the receiver on the last, sleeping round trips
+//!          both on the last. A stream's rate is of user bytes at the receiver, every one read into memory. Round trips are
+//!          halved, and compared by the tool's own statistic: sockperf's median with sonde's median, qperf's mean with sonde's
+//!          mean of the same launch, NPtcp's mean of its best of seven trials with sonde's mean of its best of seven launches.
 //! Source:  the calls of the others as strace shows them: sockperf 3.7 sendto and recvfrom with an address (TCP too; UDP is
 //!          never connected), qperf and NPtcp write and read; sonde send and recv, by UDP with `connected=no` sendto and
-//!          recvfrom.
+//!          recvfrom. iperf3's UDP receiver selects and reads, sonde's reads: by `block` it sleeps at each datagram.
 //! Units:   Gb/s are 10^9 bits of user data a second; microseconds.
-//! Checked: `outputs_are_read`.
+//! Checked: `outputs_are_read`, `the_best_is_chosen_by_medians`; those of `rounds`.
 
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::prove::own::{Sought, sonde};
-use crate::prove::table::{Table, verdict};
-use crate::prove::{Ground, Proof, median};
+use crate::prove::own::{Sought, launches, sonde};
+use crate::prove::rounds::{self, Bar, Member, Rounds, is_steady};
+use crate::prove::table::Table;
+use crate::prove::{Ground, Proof, floor, median};
 
 /// Round trips by the same calls agree within this.
 const ALIKE: f64 = 0.03;
@@ -28,6 +31,11 @@ const BEST: f64 = 1.1;
 const JOINED: f64 = 3.0;
 const DATAGRAM: &str = "1472";
 const ROUND_TRIP: &str = "14";
+/// Scouting runs of a setting, and attempts at one in the state of the others.
+const SCOUTED: usize = 3;
+const SCOUT_TRIES: usize = 3;
+/// Trials of NPtcp, of which it prints the best.
+const TRIALS: &str = "7";
 
 /// A tool, what of it must be there, and how to get it.
 const TOOLS: [(&str, &str); 6] = [
@@ -39,29 +47,47 @@ const TOOLS: [(&str, &str); 6] = [
     ("taskset", "util-linux"),
 ];
 
-/// Which side a contestant is on.
+/// Who is meant, and what is asked of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    Theirs,
+    /// A tool; which of sonde's figures is its statistic's.
+    Theirs(Statistic),
     /// sonde by the same calls.
     Like,
     /// sonde by any way.
     Best,
+    /// sonde's best of some launches, for [`Statistic::BestMean`].
+    Trials,
+    /// Shown alone.
+    Shown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Statistic {
+    Median,
+    Mean,
+    BestMean,
 }
 
 struct Contestant {
-    side: Side,
     /// As it is typed.
     command: String,
     how: How,
-    figures: Vec<f64>,
 }
 
 enum How {
     /// A script of the shell, and how its output is read.
     Tool(String, fn(&str) -> Result<f64>),
-    /// Words for sonde, the quantity, and what it is divided by.
+    /// Words for sonde, the quantity, and what it is divided by: median and mean.
     Own(Vec<String>, &'static str, &'static str, f64),
+    /// The same: the least mean of the launches.
+    Trials(Vec<String>),
+}
+
+/// One side with its settings, of which scouting chooses.
+struct Group {
+    side: Side,
+    settings: Vec<Contestant>,
 }
 
 /// Where the two ends run.
@@ -111,35 +137,40 @@ impl Places {
         read: fn(&str) -> Result<f64>,
     ) -> Contestant {
         Contestant {
-            side: Side::Theirs,
             command: client.into(),
             how: How::Tool(self.script(together, server, client), read),
-            figures: Vec::new(),
         }
     }
 }
 
-fn own(side: Side, probe: &'static str, rest: &str) -> Contestant {
+fn own(probe: &'static str, rest: &str) -> Contestant {
     let words = format!("probe {probe} --testbed local --launches 1 {rest}");
     let (quantity, unit) = match probe {
         "latency" => ("latency_ns", 1e3),
         _ => ("throughput_bps", 1e9),
     };
     Contestant {
-        side,
-        how: How::Own(
-            words.split_whitespace().map(String::from).collect(),
-            probe,
-            quantity,
-            unit,
-        ),
+        how: How::Own(words_of(&words), probe, quantity, unit),
         command: format!("sonde {words}"),
-        figures: Vec::new(),
     }
 }
 
+/// As many launches as NPtcp makes trials.
+fn trials(rest: &str) -> Contestant {
+    let words = format!("probe latency --testbed local --launches {TRIALS} --budget 100ms {rest}");
+    Contestant {
+        how: How::Trials(words_of(&words)),
+        command: format!("sonde {words}"),
+    }
+}
+
+fn words_of(text: &str) -> Vec<String> {
+    text.split_whitespace().map(String::from).collect()
+}
+
 impl Contestant {
-    fn run(&self, ground: &Ground) -> Result<f64> {
+    /// Its figures, the first of which scouting looks at.
+    fn run(&self, ground: &Ground) -> Result<Vec<f64>> {
         match &self.how {
             How::Tool(script, read) => {
                 let output = Command::new("sh")
@@ -149,24 +180,32 @@ impl Contestant {
                     .output()
                     .context("starting a shell")?;
                 let text = String::from_utf8_lossy(&output.stdout);
-                read(&text).with_context(|| format!("{}: {}", self.command, text.trim()))
+                let figure = read(&text);
+                Ok(vec![figure.with_context(|| {
+                    format!("{}: {}", self.command, text.trim())
+                })?])
             }
             How::Own(words, probe, quantity, unit) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                Ok(sonde(ground, &words)?.p50(Sought::warm(probe, quantity))? / unit)
+                let rows = sonde(ground, &words)?;
+                let sought = Sought::warm(probe, quantity);
+                Ok(vec![rows.p50(sought)? / unit, rows.mean(sought)? / unit])
+            }
+            How::Trials(words) => {
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                sonde(ground, &words)?;
+                let means = launches(ground, "latency_ns")?;
+                let least = means.into_iter().map(|one| one.mean).reduce(f64::min);
+                Ok(vec![least.context("no launch has samples")? / 1e3])
             }
         }
     }
-
-    fn median(&self) -> f64 {
-        median(self.figures.clone())
-    }
 }
 
-/// One comparison: its contestants, and what is to be met.
+/// One comparison: its sides, and what is to be met.
 struct Match {
     title: &'static str,
-    contestants: Vec<Contestant>,
+    groups: Vec<Group>,
     /// More is better: rates, not times.
     is_rate: bool,
 }
@@ -183,29 +222,35 @@ pub fn measure(ground: &Ground) -> Result<Proof> {
         );
     }
     let places = Places::here()?;
-    let mut table = Table::new(&[
+    let mut scouted = Table::new(&["what", "setting", "scouted", "chosen"]);
+    let mut figures = Table::new(&[
         "what",
         "command",
+        "state",
+        "floor, ns",
+        "turns",
         "median",
         "lowest to highest",
-        "to the others' best",
     ]);
-    let mut verdicts = Table::new(&["promise", "ratio", "bound", "verdict"]);
+    let mut verdicts = Table::new(&rounds::HEADS);
     let mut unmet = Vec::new();
-    for mut matched in matches(&places) {
-        matched.play(ground)?;
-        matched.rows(&mut table);
-        matched.judge(&mut verdicts, &mut unmet);
+    let mut told = Vec::new();
+    for matched in matches(&places) {
+        let chosen = matched.scout(ground, &mut scouted)?;
+        let rounds = matched.play(ground, &chosen)?;
+        told.push(format!("{}: {}", matched.title, rounds.told()));
+        matched.rows(&rounds, &chosen, &mut figures);
+        matched.judge(&rounds, &chosen, &mut verdicts, &mut unmet);
     }
     Ok(Proof {
         command: format!("{} --runs {}", Ground::retry("transports"), ground.runs),
         note: format!(
-            "Over loopback, {} turns of all contestants; receivers and both ends of a sleeping round trip on CPU {}, senders on {}. \
-             Streams in Gb/s at the receiver, half round trips of {ROUND_TRIP} bytes in us; medians over the turns. qperf prints a mean and NPtcp the \
-             mean of its best trial; the others medians of single round trips.",
-            ground.runs, places.dst, places.src
+            "Over loopback; receivers and both ends of a sleeping round trip on CPU {}, senders on {}. First the scouting: every setting {SCOUTED} times in one state of the machine, medians; then rounds of the chosen ones ({}). Ratios are taken within a round, between floors (the way of a cache line from core to core) that differ by less than 15 %. Streams in Gb/s at the receiver, half round trips of {ROUND_TRIP} bytes in us. sockperf's median is compared with sonde's median, qperf's mean with sonde's mean, NPtcp's best of {TRIALS} trials with the best mean of {TRIALS} launches of sonde. A row that is marked *few pairs* has fewer than ten and is no claim.",
+            places.dst,
+            places.src,
+            told.join("; ")
         ),
-        tables: vec![table, verdicts],
+        tables: vec![scouted, figures, verdicts],
         unmet,
     })
 }
@@ -232,7 +277,7 @@ fn matches(places: &Places) -> Vec<Match> {
 }
 
 fn tcp_streams(places: &Places) -> Match {
-    let mut contestants = Vec::new();
+    let (mut iperf, mut nut) = (Vec::new(), Vec::new());
     for (length, window) in [("128K", ""), ("128K", "1M"), ("1M", ""), ("1M", "1M")] {
         let option = |letter: &str| {
             if window.is_empty() {
@@ -242,61 +287,77 @@ fn tcp_streams(places: &Places) -> Match {
             }
         };
         let client = format!(
-            "iperf3 -c 127.0.0.1 -p 5391 -t 2 -O 1 -J -l {length}{}",
+            "iperf3 -c 127.0.0.1 -p 5391 -t 1 -O 1 -J -l {length}{}",
             option("-w")
         );
-        contestants.push(places.tool(false, "iperf3 -s -1 -p 5391", &client, iperf3));
+        iperf.push(places.tool(false, "iperf3 -s -1 -p 5391", &client, iperf3));
         let client = format!(
             "nuttcp -P 5392 -p 5393 -T 2 -fparse -l {}{} 127.0.0.1",
             length.to_lowercase(),
             option("-w").to_lowercase()
         );
-        contestants.push(places.tool(false, "nuttcp -S --nofork -P 5392 -p 5393", &client, nuttcp));
+        nut.push(places.tool(false, "nuttcp -S --nofork -P 5392 -p 5393", &client, nuttcp));
     }
-    for (side, with) in [
-        (Side::Like, "--with nodelay=no"),
-        (Side::Like, "--with nodelay=no --with rcvbuf=1MiB"),
-        (
-            Side::Best,
-            "--with nodelay=no --with rcvbuf=1MiB --with lowat=256KiB",
-        ),
-        (
-            Side::Best,
-            "--method uring --with nodelay=no --with rcvbuf=1MiB --with lowat=256KiB",
-        ),
-        (
-            Side::Best,
-            "--method splice --with nodelay=no --with rcvbuf=1MiB --with lowat=256KiB",
-        ),
-        (
-            Side::Best,
-            "--method zerocopy --with nodelay=no --with rcvbuf=1MiB --with lowat=256KiB",
-        ),
-        (Side::Best, "--with nodelay=no --with streams=2"),
-    ] {
-        contestants.push(own(side, "throughput", with));
-    }
+    let low = "--with nodelay=no --with rcvbuf=1MiB --with lowat=256KiB";
+    let like = ["--with nodelay=no", "--with nodelay=no --with rcvbuf=1MiB"];
+    let best = [
+        "",
+        "--method uring ",
+        "--method splice ",
+        "--method zerocopy ",
+    ]
+    .map(|method| format!("{method}{low}"));
     Match {
         title: "TCP stream",
-        contestants,
+        groups: vec![
+            Group {
+                side: Side::Theirs(Statistic::Median),
+                settings: iperf,
+            },
+            Group {
+                side: Side::Like,
+                settings: like.map(|rest| own("throughput", rest)).into(),
+            },
+            Group {
+                side: Side::Theirs(Statistic::Median),
+                settings: nut,
+            },
+            Group {
+                side: Side::Best,
+                settings: best.map(|rest| own("throughput", &rest)).into(),
+            },
+        ],
         is_rate: true,
     }
 }
 
 fn udp_streams(places: &Places) -> Match {
-    let client = format!("iperf3 -c 127.0.0.1 -p 5391 -u -b 0 -t 2 -J -l {DATAGRAM}");
-    let mut contestants = vec![places.tool(false, "iperf3 -s -1 -p 5391", &client, iperf3)];
-    for (side, method) in [
-        (Side::Like, "plain"),
-        (Side::Best, "mmsg"),
-        (Side::Best, "gso"),
-    ] {
+    let client = format!("iperf3 -c 127.0.0.1 -p 5391 -u -b 0 -t 1 -O 1 -J -l {DATAGRAM}");
+    let iperf = places.tool(false, "iperf3 -s -1 -p 5391", &client, iperf3);
+    let by = |method: &str| {
         let rest = format!("--path udp --size {DATAGRAM} --method {method}");
-        contestants.push(own(side, "throughput", &rest));
-    }
+        own("throughput", &rest)
+    };
     Match {
         title: "UDP stream",
-        contestants,
+        groups: vec![
+            Group {
+                side: Side::Shown,
+                settings: vec![by("plain --wait block")],
+            },
+            Group {
+                side: Side::Theirs(Statistic::Median),
+                settings: vec![iperf],
+            },
+            Group {
+                side: Side::Like,
+                settings: vec![by("plain --wait block"), by("plain --wait poll")],
+            },
+            Group {
+                side: Side::Best,
+                settings: vec![by("mmsg"), by("gso")],
+            },
+        ],
         is_rate: true,
     }
 }
@@ -306,122 +367,203 @@ fn round_trips(places: &Places, title: &'static str, path: &str, is_poll: bool) 
     let tcp = if path == "tcp" { " --tcp" } else { "" };
     let poll = if is_poll { " --nonblocked" } else { "" };
     let server = format!("sockperf sr -p 5394{tcp}{poll}");
-    let client = format!("sockperf pp -i 127.0.0.1 -p 5394{tcp}{poll} -t 2 -m {ROUND_TRIP}");
-    let mut contestants = vec![places.tool(together, &server, &client, sockperf)];
+    let client = format!("sockperf pp -i 127.0.0.1 -p 5394{tcp}{poll} -t 1 -m {ROUND_TRIP}");
+    let wait = if is_poll { "poll" } else { "block" };
+    let common = format!("--path {path} --size {ROUND_TRIP} --wait {wait}");
+    let (like, best) = if path == "udp" {
+        (format!("{common} --with connected=no"), common.clone())
+    } else {
+        (common.clone(), format!("{common} --method uring"))
+    };
+    let group = |side, settings: Vec<Contestant>| Group { side, settings };
+    let theirs = Side::Theirs;
+    let mut groups = vec![
+        group(
+            theirs(Statistic::Median),
+            vec![places.tool(together, &server, &client, sockperf)],
+        ),
+        group(Side::Like, vec![own("latency", &like)]),
+    ];
     if !is_poll {
-        let client = format!("qperf -lp 5395 -t 2 -m {ROUND_TRIP} 127.0.0.1 {path}_lat");
-        contestants.push(places.tool(together, "qperf -lp 5395", &client, qperf));
+        let client = format!("qperf -lp 5395 -t 1 -m {ROUND_TRIP} 127.0.0.1 {path}_lat");
+        let tool = places.tool(together, "qperf -lp 5395", &client, qperf);
+        groups.push(group(theirs(Statistic::Mean), vec![tool]));
     }
     if path == "tcp" && !is_poll {
         let both = format!("NPtcp -P 5396 -l {ROUND_TRIP} -u {ROUND_TRIP} -p 0");
         let client = format!("{both} -h 127.0.0.1 -o np.out");
-        contestants.push(places.tool(together, &both, &client, netpipe));
+        let tool = places.tool(together, &both, &client, netpipe);
+        groups.push(group(theirs(Statistic::BestMean), vec![tool]));
+        groups.push(group(Side::Trials, vec![trials(&common)]));
     }
-    let wait = if is_poll { "poll" } else { "block" };
-    let common = format!("--path {path} --size {ROUND_TRIP} --wait {wait}");
-    if path == "udp" {
-        let apart = format!("{common} --with connected=no");
-        contestants.push(own(Side::Like, "latency", &apart));
-        contestants.push(own(Side::Best, "latency", &common));
-    } else {
-        contestants.push(own(Side::Like, "latency", &common));
-        let ring = format!("{common} --method uring");
-        contestants.push(own(Side::Best, "latency", &ring));
-    }
+    let both = vec![own("latency", &like), own("latency", &best)];
+    groups.push(group(Side::Best, both));
     Match {
         title,
-        contestants,
+        groups,
         is_rate: false,
     }
 }
 
-impl Match {
-    fn play(&mut self, ground: &Ground) -> Result<()> {
-        for turn in 1..=ground.runs {
-            for contestant in &mut self.contestants {
-                let figure = contestant.run(ground)?;
-                eprintln!(
-                    "prove transports: {} {turn}/{}: {figure:.3} {}",
-                    self.title, ground.runs, contestant.command
-                );
-                contestant.figures.push(figure);
-            }
-        }
-        Ok(())
-    }
-
-    /// The best median of a side; sonde's best may be by the same calls.
-    fn best(&self, side: Side) -> f64 {
-        let is_of = |contestant: &&Contestant| match side {
-            Side::Best => contestant.side != Side::Theirs,
-            side => contestant.side == side,
-        };
-        let medians = self
-            .contestants
-            .iter()
-            .filter(is_of)
-            .map(Contestant::median);
-        if self.is_rate {
-            medians.fold(0.0, f64::max)
+/// The place of the best median.
+fn best_of(figures: &[Vec<f64>], is_rate: bool) -> usize {
+    let better = |a: &f64, b: &f64| {
+        if is_rate {
+            b.total_cmp(a)
         } else {
-            medians.fold(f64::INFINITY, f64::min)
+            a.total_cmp(b)
         }
-    }
+    };
+    let medians: Vec<f64> = figures.iter().map(|list| median(list.clone())).collect();
+    let first = medians.iter().enumerate().min_by(|a, b| better(a.1, b.1));
+    first.map_or(0, |(at, _)| at)
+}
 
-    fn rows(&self, table: &mut Table) {
-        let theirs = self.best(Side::Theirs);
-        for contestant in &self.contestants {
-            let low = contestant
-                .figures
-                .iter()
-                .copied()
-                .fold(f64::INFINITY, f64::min);
-            let high = contestant.figures.iter().copied().fold(0.0, f64::max);
-            table.row(vec![
-                self.title.into(),
-                format!("`{}`", contestant.command),
-                format!("{:.3}", contestant.median()),
-                format!("{low:.3} to {high:.3}"),
-                format!("{:.3}", contestant.median() / theirs),
-            ]);
-        }
-    }
-
-    fn judge(&self, table: &mut Table, unmet: &mut Vec<String>) {
-        let mut row = |what: String, ratio: f64, bound: String, is_met: bool| {
-            if !is_met {
-                unmet.push(format!("{what}: {ratio:.3}, {bound}"));
+impl Match {
+    /// The chosen setting of each group.
+    fn scout(&self, ground: &Ground, table: &mut Table) -> Result<Vec<usize>> {
+        let choices = |group: &&Group| group.settings.len() > 1;
+        let mut figures: Vec<Vec<Vec<f64>>> = self
+            .groups
+            .iter()
+            .map(|group| vec![Vec::new(); group.settings.len()])
+            .collect();
+        let mut state = floor::state_ns()?;
+        for _ in 0..SCOUTED.min(ground.runs) {
+            for (group, figures) in self.groups.iter().zip(&mut figures) {
+                if !choices(&group) {
+                    continue;
+                }
+                for (setting, found) in group.settings.iter().zip(figures) {
+                    let mut tries = 0;
+                    let figure = loop {
+                        let before = floor::state_ns()?;
+                        let figure = setting.run(ground)?[0];
+                        tries += 1;
+                        let after = floor::state_ns()?;
+                        if is_steady(&[state, before, after]) {
+                            break figure;
+                        }
+                        if tries == SCOUT_TRIES {
+                            // The state went and stays away: what comes is scouted in the new one.
+                            state = after;
+                            break figure;
+                        }
+                    };
+                    eprintln!(
+                        "prove transports: scouting {}: {figure:.3} {}",
+                        self.title, setting.command
+                    );
+                    found.push(figure);
+                }
             }
-            table.row(vec![what, format!("{ratio:.3}"), bound, verdict(is_met)]);
-        };
-        let theirs = self.best(Side::Theirs);
-        let (like, best) = (
-            self.best(Side::Like) / theirs,
-            self.best(Side::Best) / theirs,
-        );
-        if self.is_rate {
-            let what = format!("{}, plain, to the others' best", self.title);
-            row(what, like, "at least 1.0".into(), like >= 1.0);
-            let wanted = if self.title == "UDP stream" {
-                JOINED
-            } else {
-                BEST
+        }
+        let mut chosen = Vec::new();
+        for (group, figures) in self.groups.iter().zip(&figures) {
+            if !choices(&group) {
+                chosen.push(0);
+                continue;
+            }
+            let best = best_of(figures, self.is_rate);
+            for (at, (setting, figures)) in group.settings.iter().zip(figures).enumerate() {
+                table.row(vec![
+                    self.title.into(),
+                    format!("`{}`", setting.command),
+                    format!("{:.3}", median(figures.clone())),
+                    if at == best { "yes" } else { "–" }.into(),
+                ]);
+            }
+            chosen.push(best);
+        }
+        Ok(chosen)
+    }
+
+    fn play(&self, ground: &Ground, chosen: &[usize]) -> Result<Rounds> {
+        let mut members: Vec<Member<'_>> = self
+            .groups
+            .iter()
+            .zip(chosen)
+            .map(|(group, at)| {
+                let setting = &group.settings[*at];
+                Member {
+                    name: setting.command.clone(),
+                    run: Box::new(move || setting.run(ground)),
+                }
+            })
+            .collect();
+        let what = format!("transports: {}", self.title);
+        Rounds::play(&what, ground.runs, &mut members, floor::state_ns)
+    }
+
+    fn rows(&self, rounds: &Rounds, chosen: &[usize], table: &mut Table) {
+        for (at, (group, setting)) in self.groups.iter().zip(chosen).enumerate() {
+            let command = format!("`{}`", group.settings[*setting].command);
+            let listed = match (group.side, self.is_rate) {
+                (Side::Like, false) => vec![
+                    (format!("{command}, median"), (at, 0)),
+                    (format!("{command}, mean"), (at, 1)),
+                ],
+                _ => vec![(command, (at, 0))],
             };
-            let what = format!("{}, the best way, to the others' best", self.title);
-            row(what, best, format!("at least {wanted}"), best >= wanted);
-            return;
+            rounds.rows(self.title, &listed, table);
         }
-        for contestant in &self.contestants {
-            if contestant.side == Side::Theirs {
-                let tool = contestant.command.split(' ').next().unwrap_or_default();
-                let ratio = self.best(Side::Like) / contestant.median();
-                let is_met = (ratio - 1.0).abs() <= ALIKE;
-                let what = format!("{}, same calls, to {tool}", self.title);
-                row(what, ratio, "0.97 to 1.03".into(), is_met);
+    }
+
+    fn place(&self, side: Side) -> Option<usize> {
+        self.groups.iter().position(|group| group.side == side)
+    }
+
+    fn judge(&self, rounds: &Rounds, chosen: &[usize], table: &mut Table, unmet: &mut Vec<String>) {
+        for (at, error) in rounds.broken.iter().enumerate() {
+            if let Some(error) = error {
+                let command = &self.groups[at].settings[chosen[at]].command;
+                unmet.push(format!("{}: {command}: {error:#}", self.title));
             }
         }
-        let what = format!("{}, the best way, to the others' best", self.title);
-        row(what, best, "at most 1.03".into(), best <= 1.0 + ALIKE);
+        let mut row = |ours: (usize, usize), theirs: usize, how: &str, bounds: (f64, f64)| {
+            let command = &self.groups[theirs].settings[chosen[theirs]].command;
+            let tool = command.split(' ').next().unwrap_or_default();
+            let bar = Bar {
+                what: format!("{}, {how}, to {tool}", self.title),
+                least: bounds.0,
+                most: bounds.1,
+            };
+            if rounds.broken[ours.0].is_none() && rounds.broken[theirs].is_none() {
+                let found = rounds.ratios(ours, (theirs, 0));
+                rounds::judge(&found, &bar, table, unmet);
+            }
+        };
+        let joined = self.title == "UDP stream";
+        for (theirs, group) in self.groups.iter().enumerate() {
+            let Side::Theirs(statistic) = group.side else {
+                continue;
+            };
+            if self.is_rate {
+                let wanted = if joined { JOINED } else { BEST };
+                for (side, how, least) in [
+                    (Side::Shown, "plain by block", 0.0),
+                    (Side::Like, "plain", 1.0),
+                    (Side::Best, "the best way", wanted),
+                ] {
+                    if let Some(at) = self.place(side) {
+                        row((at, 0), theirs, how, (least, f64::INFINITY));
+                    }
+                }
+                continue;
+            }
+            let (side, figure, how) = match statistic {
+                Statistic::Median => (Side::Like, 0, "same calls, medians"),
+                Statistic::Mean => (Side::Like, 1, "same calls, means"),
+                Statistic::BestMean => (Side::Trials, 0, "same calls, best of seven means"),
+            };
+            let alike = (1.0 - ALIKE, 1.0 + ALIKE);
+            if let Some(at) = self.place(side) {
+                row((at, figure), theirs, how, alike);
+            }
+            if let (Some(at), Statistic::Median) = (self.place(Side::Best), statistic) {
+                row((at, 0), theirs, "the best way, medians", (0.0, 1.0 + ALIKE));
+            }
+        }
     }
 }
 
@@ -516,27 +658,18 @@ mod tests {
     }
 
     #[test]
-    fn medians_choose_the_best_of_each_side() {
-        let of = |side, figures: &[f64]| Contestant {
-            side,
-            figures: figures.to_vec(),
-            ..own(side, "throughput", "")
+    fn the_best_is_chosen_by_medians() {
+        let figures = [vec![1.0, 9.0, 2.0], vec![3.0; 3], vec![2.5; 3]];
+        assert_eq!(best_of(&figures, true), 1);
+        assert_eq!(best_of(&figures, false), 0);
+        let places = Places {
+            src: "0".into(),
+            dst: "1".into(),
         };
-        let contestants = vec![
-            of(Side::Theirs, &[1.0, 9.0, 2.0]),
-            of(Side::Theirs, &[3.0, 3.0, 3.0]),
-            of(Side::Like, &[3.0, 4.0, 5.0]),
-            of(Side::Best, &[2.0, 2.0, 2.0]),
-        ];
-        let mut rates = Match {
-            title: "TCP stream",
-            contestants,
-            is_rate: true,
-        };
-        let best =
-            |rates: &Match| [Side::Theirs, Side::Like, Side::Best].map(|side| rates.best(side));
-        assert_eq!(best(&rates).map(|figure| figure as u32), [3, 4, 4]);
-        rates.is_rate = false;
-        assert_eq!(best(&rates).map(|figure| figure as u32), [2, 4, 2]);
+        for one in matches(&places) {
+            assert!(one.place(Side::Like).is_some() && one.place(Side::Best).is_some());
+            let is_there = |group: &Group| !group.settings.is_empty();
+            assert!(one.groups.iter().all(is_there), "{}", one.title);
+        }
     }
 }
