@@ -1,8 +1,9 @@
 //! Hosts that are not set as the others are.
 //!
 //! Model:   of four hosts or more, three quarters at least have the same MTU, interface, line rate, kernel, offloads and settings
-//!          of TCP; who has another is named, with both values. Where there is no such majority nobody is odd.
-//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`.
+//!          of TCP; who has another is named, with both values. Congestion control is what is used: the route's, or the host's
+//!          where the route names none. Where there is no such majority nobody is odd.
+//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`, `a_route_that_says_nothing_is_not_odd`.
 
 use std::collections::BTreeMap;
 
@@ -19,36 +20,37 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .iter()
         .map(|host| (host.name.as_str(), facts(host)))
         .collect();
-    let mut odd: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut odd: BTreeMap<usize, Vec<(String, usize)>> = BTreeMap::new();
     let mut names: Vec<&String> = facts.iter().flat_map(|(_, facts)| facts.keys()).collect();
     names.sort();
     names.dedup();
     for name in names {
         let values: Vec<Option<&String>> = facts.iter().map(|(_, of)| of.get(name)).collect();
-        let Some(usual) = majority(&values) else {
+        let Some((usual, agree)) = majority(&values) else {
             continue;
         };
         for (host, value) in values.iter().enumerate() {
             if *value != Some(usual) {
                 let own = value.map_or("none", String::as_str);
-                odd.entry(host)
-                    .or_default()
-                    .push(format!("{name} is {own}, with the others {usual}"));
+                let text = format!("{name} is {own}, with the others {usual}");
+                odd.entry(host).or_default().push((text, agree));
             }
         }
     }
     odd.into_iter()
         .map(|(host, differences)| {
             let name = facts[host].0;
-            let text = differences.join("; ");
+            let texts: Vec<&str> = differences.iter().map(|(text, _)| text.as_str()).collect();
+            let text = texts.join("; ");
+            let agree = differences.iter().map(|(_, agree)| *agree).min();
             Finding::new(
                 "host-odd",
                 Severity::Warning,
                 format!("{name} is not set as the others are: {text}."),
             )
             .since(format!(
-                "{} of {} hosts agree",
-                facts.len() - 1,
+                "{} of {} hosts agree, by what each says of itself",
+                agree.unwrap_or(0),
                 facts.len()
             ))
             .remedy(format!("set {name} as the others are, unless it is meant"))
@@ -56,14 +58,25 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .collect()
 }
 
-fn majority<'a>(values: &[Option<&'a String>]) -> Option<&'a String> {
+fn majority<'a>(values: &[Option<&'a String>]) -> Option<(&'a String, usize)> {
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
     values
         .iter()
         .flatten()
         .for_each(|value| *counts.entry(value).or_default() += 1);
     let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some(value)
+    (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some((value, count))
+}
+
+const ROUTE_CONGESTION: &str = "route.congctl";
+const CONGESTION: &str = "ipv4.tcp_congestion_control";
+
+/// What is used: the route's, or the host's where the route has none.
+fn congestion(settings: &BTreeMap<String, String>) -> Option<String> {
+    let of_route = settings
+        .get(ROUTE_CONGESTION)
+        .filter(|name| *name != "none");
+    of_route.or_else(|| settings.get(CONGESTION)).cloned()
 }
 
 fn facts(host: &HostRecord) -> BTreeMap<String, String> {
@@ -73,16 +86,19 @@ fn facts(host: &HostRecord) -> BTreeMap<String, String> {
         ("interface", facts.interface.clone()),
         ("line rate", facts.line_bps.map(|bps| bps.to_string())),
         ("kernel", Some(facts.kernel.clone())),
+        ("congestion control", congestion(&facts.settings)),
     ];
     let own = own
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    // Memory decides the first, and what goes on there the others: hosts differ rightly.
-    const OWN: [&str; 4] = [
+    // Memory decides the first, and what goes on there the others: hosts differ rightly. Congestion control is told above.
+    const OWN: [&str; 6] = [
         "ipv4.udp_mem",
         "sockets.established",
         "interrupts.cpus",
         "copy_bps",
+        ROUTE_CONGESTION,
+        CONGESTION,
     ];
     let set = facts
         .settings
@@ -128,6 +144,30 @@ mod tests {
                 "h3 is not set as the others are: MTU is 9000, with the others 1500.",
                 "h4 is not set as the others are: ipv4.tcp_rmem is b, with the others a."
             ]
+        );
+    }
+
+    #[test]
+    fn a_route_that_says_nothing_is_not_odd() {
+        let mut run = run(&[1_500; 4], &["a"; 4]);
+        for (number, host) in run.hosts.iter_mut().enumerate() {
+            let (route, own) = if number == 2 {
+                ("none", "cubic")
+            } else {
+                ("cubic", "bbr")
+            };
+            let settings = &mut host.facts.settings;
+            settings.insert(ROUTE_CONGESTION.into(), route.into());
+            settings.insert(CONGESTION.into(), own.into());
+        }
+        assert_eq!(hosts(&run), []);
+        let settings = &mut run.hosts[2].facts.settings;
+        settings.insert(CONGESTION.into(), "reno".into());
+        let found = hosts(&run);
+        assert!(
+            found[0]
+                .sentence
+                .contains("congestion control is reno, with the others cubic")
         );
     }
 
