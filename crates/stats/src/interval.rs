@@ -3,10 +3,12 @@
 //! Model:   of n independent samples the number below the median is binomial (n, 1/2). The interval from the sample of
 //!          rank l to that of rank n+1-l misses the median with probability 2·P(B < l); l is the largest rank for which
 //!          that is at most one minus the confidence. Six samples are the fewest that reach 95 % (1 - 2/2⁶ = 96.9 %).
-//! Source:  David & Nagaraja, Order Statistics, §7.1; Le Boudec, Performance Evaluation, §2.2. Deviations: beyond
+//! Source:  David & Nagaraja, Order Statistics, §7.1; Le Boudec, Performance Evaluation, §2.2; Wilson, JASA 22 (1927), for a
+//!          share. Deviations: beyond
 //!          [`COUNTED_MAX`] samples the binomial law is taken as normal, with the correction for continuity.
 //! Units:   the samples' own.
-//! Checked: `known_ranks`, `none_below_six`, `coverage_is_what_it_says`, `normal_ranks_join_the_counted_ones`.
+//! Checked: `known_ranks`, `none_below_six`, `coverage_is_what_it_says`, `normal_ranks_join_the_counted_ones`,
+//!          `a_share_has_wilsons_interval`.
 
 /// With more samples the normal law is used.
 const COUNTED_MAX: u64 = 20_000;
@@ -58,6 +60,21 @@ pub fn median_rank_interval(samples: &[u64], confidence: f64) -> Option<Interval
     })
 }
 
+/// Where a share lies of which `count` of `total` were counted: Wilson's interval at 95 %, within 0 to 1; it is not empty where
+/// none was counted. `None` of nothing.
+pub fn share_interval(count: u64, total: u64) -> Option<(f64, f64)> {
+    const Z: f64 = 1.96;
+    if total == 0 {
+        return None;
+    }
+    let n = total as f64;
+    let part = count.min(total) as f64 / n;
+    let middle = part + Z * Z / (2.0 * n);
+    let half = Z * (part * (1.0 - part) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let of = |bound: f64| (bound / (1.0 + Z * Z / n)).clamp(0.0, 1.0);
+    Some((of(middle - half), of(middle + half)))
+}
+
 /// The largest rank l, from one, with 2·P(B < l) within one minus the confidence, and the coverage it gives.
 pub(crate) fn lower_rank(count: u64, confidence: f64) -> Option<(u64, f64)> {
     if count > COUNTED_MAX {
@@ -102,6 +119,23 @@ fn normal_rank(count: u64, confidence: f64) -> (u64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_has_wilsons_interval() {
+        // Newcombe, Statistics in Medicine 17 (1998), table I: 81 of 263, 15 of 148, 0 of 20.
+        for (count, total, low, high) in [
+            (81, 263, 0.2553, 0.3662),
+            (15, 148, 0.0624, 0.1605),
+            (0, 20, 0.0, 0.1611),
+        ] {
+            let found = share_interval(count, total).unwrap();
+            assert!(
+                (found.0 - low).abs() < 6e-5 && (found.1 - high).abs() < 6e-5,
+                "{found:?}"
+            );
+        }
+        assert_eq!(share_interval(0, 0), None);
+    }
     use rand_core::Rng;
     use rand_pcg::Pcg64;
 

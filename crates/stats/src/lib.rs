@@ -23,7 +23,7 @@ pub use comparison::{
 };
 pub use fit::{Fit, FitPoint, fit};
 pub use half_size::half_size;
-pub use interval::{Interval, median_rank_interval};
+pub use interval::{Interval, median_rank_interval, share_interval};
 pub use launches::{Pooled, pool};
 pub use precision::{Precision, precision};
 pub use series::{Damaged, FIRST_MAX, Parts, Series};

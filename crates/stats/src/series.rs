@@ -2,13 +2,13 @@
 //!
 //! Model:   the count, the sum and both extremes are exact; the first [`FIRST_MAX`] samples are kept as they came; all
 //!          are in a histogram of three significant digits. A quantile is exact while every sample is kept, and beyond
-//!          that the largest value of its bucket, never outside the extremes. A series that was read back holds its
-//!          buckets as a list, a hundredth of a histogram's memory; the next sample makes it a histogram again.
+//!          that the largest value of its bucket, never outside the extremes. A series that was read back, collected or
+//!          closed holds its buckets as a list, a hundredth of a histogram's memory; the next sample makes it a histogram again.
 //! Source:  Tene, HdrHistogram. Deviations: none.
 //! Units:   the caller's: nanoseconds, bits a second, parts of a million.
 //! Checked: `extremes_are_samples`, `exact_while_all_are_kept`, `three_digits_beyond`, `merging_is_counting_together`,
 //!          `nothing_is_lost_on_the_way`, `damaged_parts_are_refused`, `room_is_made_beforehand`,
-//!          `the_median_s_interval_is_the_samples_own`.
+//!          `the_median_s_interval_is_the_samples_own`, `what_is_closed_is_the_same_and_small`.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl FromIterator<u64> for Series {
         for sample in samples {
             series.record(sample);
         }
-        series
+        series.closed()
     }
 }
 
@@ -153,6 +153,17 @@ impl Series {
             counts: Counts::Open(open),
             ..Self::new()
         }
+    }
+
+    /// The same samples without room for more: a few bytes for each bucket that is not empty. The next sample makes it a
+    /// histogram again.
+    #[must_use]
+    pub fn closed(mut self) -> Self {
+        if let Counts::Open(_) = self.counts {
+            self.counts = Counts::Closed(self.buckets());
+            self.first.shrink_to_fit();
+        }
+        self
     }
 
     /// Takes a sample.
@@ -462,6 +473,26 @@ mod tests {
         let mut small = Series::up_to(1_000);
         small.record(1 << 50);
         assert_eq!(small.max(), Some(1 << 50));
+    }
+
+    #[test]
+    fn what_is_closed_is_the_same_and_small() {
+        let mut open = Series::new();
+        let samples = [1_500_000_000, 3, 3, 94_000_000];
+        samples.iter().for_each(|sample| open.record(*sample));
+        let closed: Series = samples.into_iter().collect();
+        assert_eq!(open, closed);
+        let Counts::Closed(buckets) = &closed.counts else {
+            panic!("it is open");
+        };
+        assert!(buckets.capacity() <= 8 && closed.first.capacity() <= 8);
+        // It takes samples as before.
+        let (mut closed, mut open) = (closed, open);
+        closed.record(7);
+        open.record(7);
+        assert_eq!(open, closed.clone().closed());
+        closed.merge(&open.closed());
+        assert_eq!(closed.count(), 10);
     }
 
     #[test]

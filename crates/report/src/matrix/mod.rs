@@ -10,12 +10,15 @@
 //! Checked: the tests of `blame`, `suspect` and `odd`.
 
 mod blame;
+mod evidence;
 mod heat;
+mod held;
 mod odd;
 mod score;
 mod suspect;
 #[cfg(test)]
 mod testing;
+mod way;
 
 use std::collections::BTreeMap;
 
@@ -94,6 +97,15 @@ pub(crate) struct Reading {
 
 /// Ordered pair, by number of host.
 pub(crate) type Pair = (usize, usize);
+
+/// Who is to blame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Whom {
+    Host(usize),
+    Link(Pair),
+    Direction(Pair),
+    Fabric,
+}
 
 /// What a run says of all pairs.
 #[derive(Debug, Clone, Default)]
@@ -295,7 +307,7 @@ pub fn matrix(run: &Run) -> Option<MatrixView> {
             tail_ns: None,
             rate_bps: None,
             duplex_bps: None,
-            bad: blamed.iter().any(|blame| blame.is_of((*src, *dst))),
+            bad: blamed.iter().any(|blame| blame.whom.is_of((*src, *dst))),
         });
         match kind {
             Kind::Latency => {

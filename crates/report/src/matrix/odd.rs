@@ -1,9 +1,11 @@
 //! Hosts that are not set as the others are.
 //!
 //! Model:   of four hosts or more, three quarters at least have the same MTU, interface, line rate, kernel, offloads and settings
-//!          of TCP; who has another is named, with both values and the lines that set it. Where there is no such majority
-//!          nobody is odd. What is told here is not told again by `diagnosis::apart`.
-//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`, `what_is_odd_is_told_once`.
+//!          of TCP; who has another is named, with both values and the lines that set it. Congestion control is what is used:
+//!          the route's, or the host's where the route names none. Where there is no such majority nobody is odd. What is told
+//!          here is not told again by `diagnosis::apart`.
+//! Checked: `the_odd_one_is_named`, `without_a_majority_nobody_is`, `what_is_odd_is_told_once`,
+//!          `a_route_that_says_nothing_is_not_odd`.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +24,25 @@ pub(crate) struct Odd {
     name: String,
     own: String,
     usual: String,
+    /// How many hosts have the usual value.
+    agree: usize,
 }
 
 impl Odd {
     /// Whose setting it is.
     pub fn of(&self, run: &Run) -> (String, String) {
-        (run.hosts[self.host].name.clone(), self.name.clone())
+        (
+            run.hosts[self.host].name.clone(),
+            self.setting().to_owned(),
+        )
+    }
+
+    /// What sets it.
+    fn setting(&self) -> &str {
+        match self.name.as_str() {
+            CONGESTION_USED => CONGESTION,
+            name => name,
+        }
     }
 }
 
@@ -44,7 +59,7 @@ pub(crate) fn odd(run: &Run) -> Vec<Odd> {
     names.dedup();
     for name in names {
         let values: Vec<Option<&String>> = facts.iter().map(|(_, of)| of.get(name)).collect();
-        let Some(usual) = majority(&values) else {
+        let Some((usual, agree)) = majority(&values) else {
             continue;
         };
         for (host, value) in values.iter().enumerate() {
@@ -54,6 +69,7 @@ pub(crate) fn odd(run: &Run) -> Vec<Odd> {
                     name: name.clone(),
                     own: value.map_or("none", String::as_str).to_owned(),
                     usual: usual.clone(),
+                    agree,
                 });
             }
         }
@@ -73,6 +89,7 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .map(|(host, odd)| {
             let record = &run.hosts[host];
             let name = &record.name;
+            let agree = odd.iter().map(|one| one.agree).min().unwrap_or(0);
             let text: Vec<String> = odd
                 .iter()
                 .map(|one| format!("{} is {}, with the others {}", one.name, one.own, one.usual))
@@ -80,7 +97,7 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
             let text = text.join("; ");
             let lines: Vec<String> = odd
                 .iter()
-                .filter_map(|one| remedy(record, &one.name, &one.usual))
+                .filter_map(|one| remedy(record, one.setting(), &one.usual))
                 .collect();
             let lines = match lines.is_empty() {
                 true => String::new(),
@@ -91,7 +108,7 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
                 Severity::Warning,
                 format!("{name} is not set as the others are: {text}."),
             )
-            .since(format!("{} of {all} hosts agree", all - 1))
+            .since(format!("{agree} of {all} hosts agree, by what each says of itself"))
             .remedy(format!(
                 "set {name} as the others are, unless it is meant{lines}"
             ))
@@ -99,14 +116,26 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .collect()
 }
 
-fn majority<'a>(values: &[Option<&'a String>]) -> Option<&'a String> {
+fn majority<'a>(values: &[Option<&'a String>]) -> Option<(&'a String, usize)> {
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
     values
         .iter()
         .flatten()
         .for_each(|value| *counts.entry(value).or_default() += 1);
     let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some(value)
+    (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some((value, count))
+}
+
+const ROUTE_CONGESTION: &str = "route.congctl";
+const CONGESTION: &str = "ipv4.tcp_congestion_control";
+const CONGESTION_USED: &str = "congestion control";
+
+/// What is used: the route's, or the host's where the route has none.
+fn congestion(settings: &BTreeMap<String, String>) -> Option<String> {
+    let of_route = settings
+        .get(ROUTE_CONGESTION)
+        .filter(|name| *name != "none");
+    of_route.or_else(|| settings.get(CONGESTION)).cloned()
 }
 
 fn facts(host: &HostRecord) -> BTreeMap<String, String> {
@@ -116,16 +145,19 @@ fn facts(host: &HostRecord) -> BTreeMap<String, String> {
         ("interface", facts.interface.clone()),
         ("line rate", facts.line_bps.map(|bps| bps.to_string())),
         ("kernel", Some(facts.kernel.clone())),
+        (CONGESTION_USED, congestion(&facts.settings)),
     ];
     let own = own
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    // Memory decides the first, and what goes on there the others: hosts differ rightly.
-    const OWN: [&str; 4] = [
+    // Memory decides the first, and what goes on there the others: hosts differ rightly. Congestion control is told above.
+    const OWN: [&str; 6] = [
         "ipv4.udp_mem",
         "sockets.established",
         "interrupts.cpus",
         "copy_bps",
+        ROUTE_CONGESTION,
+        CONGESTION,
     ];
     let set = facts
         .settings
@@ -194,6 +226,30 @@ mod tests {
         assert!(
             remedy(1).ends_with("`sysctl -w net.ipv4.tcp_rmem=\"4 8 8000\"`"),
             "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_route_that_says_nothing_is_not_odd() {
+        let mut run = run(&[1_500; 4], &["a"; 4]);
+        for (number, host) in run.hosts.iter_mut().enumerate() {
+            let (route, own) = if number == 2 {
+                ("none", "cubic")
+            } else {
+                ("cubic", "bbr")
+            };
+            let settings = &mut host.facts.settings;
+            settings.insert(ROUTE_CONGESTION.into(), route.into());
+            settings.insert(CONGESTION.into(), own.into());
+        }
+        assert_eq!(hosts(&run), []);
+        let settings = &mut run.hosts[2].facts.settings;
+        settings.insert(CONGESTION.into(), "reno".into());
+        let found = hosts(&run);
+        assert!(
+            found[0]
+                .sentence
+                .contains("congestion control is reno, with the others cubic")
         );
     }
 

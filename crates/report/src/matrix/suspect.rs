@@ -2,8 +2,10 @@
 //!
 //! Model:   hosts first, the worst first: one whose pairs as receiver or as sender are bad in the median, over two pairs at
 //!          least; its pairs are then left out, so that nobody is bad by its company. Then pairs that no such host explains. Of loss,
-//!          overtaking and streams that stood still a host's flows are added up, as receiver and as sender.
-//! Checked: `a_bad_host_is_suspected_and_nobody_else`, `two_bad_hosts_are_told_apart`, `nothing_is_suspected_of_noise`.
+//!          overtaking a host's flows are added up, as receiver and as sender, of streams one way alone and of those beside
+//!          one the other way; the worst host first, and its pairs are left out of what its peers are judged by.
+//! Checked: `a_bad_host_is_suspected_and_nobody_else`, `two_bad_hosts_are_told_apart`, `nothing_is_suspected_of_noise`,
+//!          `losses_are_a_hosts_by_several_flows`, `losses_are_told_apart`, `the_worst_pairs_come_first`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +17,12 @@ use sonde_record::Run;
 /// The least share of segments lost, or that overtook others, that matters.
 pub(super) const LOSS_MIN: f64 = 0.001;
 pub(super) const OVERTAKEN_MIN: f64 = 0.0005;
+/// The same while both directions are busy, where healthy lines overflow now and then.
+pub(super) const LOSS_BOTH_MIN: f64 = 0.01;
 /// And the fewest.
 pub(super) const COUNT_MIN: u64 = 5;
 /// So many times the usual host's.
-const TIMES: f64 = 5.0;
+pub(super) const TIMES: f64 = 3.0;
 /// A host is bad only by so many pairs.
 pub(super) const PAIRS_MIN: usize = 2;
 
@@ -27,9 +31,9 @@ pub(super) const PAIRS_MIN: usize = 2;
 pub struct Suspects {
     /// By name.
     pub hosts: Vec<String>,
-    /// Ordered pairs that no suspicious host explains.
+    /// Ordered pairs that no suspicious host explains, the worst first.
     pub pairs: Vec<(String, String)>,
-    /// Hosts of which nothing stands out.
+    /// The other hosts, those first that are in the fewest of these pairs.
     pub good: Vec<String>,
 }
 
@@ -38,7 +42,21 @@ pub struct Suspects {
 pub(super) enum Sign {
     Slow(Kind),
     Loss,
+    /// Beside a stream the other way.
+    LossBoth,
     Overtaken,
+}
+
+impl Sign {
+    /// What is counted of a stream, of which kind, and the least share that matters; none of what is a rate or a time.
+    pub fn counted(self) -> Option<(Kind, Count, f64)> {
+        match self {
+            Self::Slow(_) => None,
+            Self::Loss => Some((Kind::Stream, |reading| reading.lost, LOSS_MIN)),
+            Self::LossBoth => Some((Kind::Duplex, |reading| reading.lost, LOSS_BOTH_MIN)),
+            Self::Overtaken => Some((Kind::Stream, |reading| reading.overtaken, OVERTAKEN_MIN)),
+        }
+    }
 }
 
 /// As receiver (0) or sender (1).
@@ -56,33 +74,50 @@ pub fn suspects(run: &Run) -> Option<Suspects> {
     let matrix = Matrix::of(run)?;
     let standing = standing(&matrix);
     let name = |host: &usize| matrix.name(*host).to_owned();
-    let touched: BTreeSet<usize> = standing
-        .pairs
-        .keys()
-        .flat_map(|(a, b)| [*a, *b])
-        .chain(standing.hosts.keys().copied())
+    let touching = |host: &usize| {
+        let of = standing.pairs.keys();
+        of.filter(|(a, b)| a == host || b == host).count()
+    };
+    let mut good: Vec<usize> = (0..matrix.hosts.len())
+        .filter(|host| !standing.hosts.contains_key(host))
         .collect();
+    good.sort_by_key(touching);
     Some(Suspects {
         hosts: standing.hosts.keys().map(name).collect(),
-        pairs: standing
-            .pairs
-            .keys()
+        pairs: worst_first(&matrix, &standing)
+            .iter()
             .map(|(a, b)| (name(a), name(b)))
             .collect(),
-        good: (0..matrix.hosts.len())
-            .filter(|host| !touched.contains(host))
-            .map(|host| name(&host))
-            .collect(),
+        good: good.iter().map(name).collect(),
     })
+}
+
+/// The pairs that stand out, by how far they are beyond the bound.
+fn worst_first(matrix: &Matrix, standing: &Standing) -> Vec<Pair> {
+    let mut beyond: BTreeMap<Pair, f64> = BTreeMap::new();
+    for kind in KINDS {
+        let Some(scores) = scores(matrix, Stage::Together, kind) else {
+            continue;
+        };
+        for (pair, kinds) in &standing.pairs {
+            let score = scores.pairs.get(pair).filter(|_| kinds.contains(&kind));
+            let most = beyond.entry(*pair).or_insert(0.0);
+            *most = most.max(score.map_or(0.0, |score| score / scores.bound));
+        }
+    }
+    let mut pairs: Vec<Pair> = beyond.keys().copied().collect();
+    pairs.sort_by(|one, other| beyond[other].total_cmp(&beyond[one]));
+    pairs
 }
 
 /// What stands out of the pairs that were measured together.
 pub(super) fn standing(matrix: &Matrix) -> Standing {
     let mut standing = Standing::default();
     let hosts = matrix.hosts.len();
-    let counted = counted(matrix, Stage::Together);
-    for (host, sign, side) in counted {
-        standing.hosts.entry(host).or_default().insert((sign, side));
+    for sign in [Sign::Loss, Sign::LossBoth, Sign::Overtaken] {
+        for (host, side) in counted(matrix, sign) {
+            standing.hosts.entry(host).or_default().insert((sign, side));
+        }
     }
     for kind in KINDS {
         let Some(scores) = scores(matrix, Stage::Together, kind) else {
@@ -155,69 +190,85 @@ fn worst_host(
     others_good.then_some((host, sides))
 }
 
-/// Losses and overtaking of a host's streams, added up: share and count by host and side.
+/// What is counted of a stream.
+pub(super) type Count = fn(&super::Reading) -> u64;
+
+/// A count over the segments that it is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Share {
+    pub count: u64,
+    pub segments: u64,
+    /// How many pairs have any.
+    pub flows: usize,
+}
+
+impl Share {
+    /// Takes what a pair has.
+    pub fn add(&mut self, count: u64, segments: u64) {
+        self.count += count;
+        self.segments += segments;
+        self.flows += usize::from(count > 0);
+    }
+
+    pub fn part(&self) -> f64 {
+        self.count as f64 / self.segments.max(1) as f64
+    }
+}
+
+/// What is counted of the streams of each host and side, added up, without the pairs of some hosts.
 pub(super) fn shares(
     matrix: &Matrix,
     stages: &[Stage],
-    of: Count,
-) -> BTreeMap<(usize, Side), (f64, u64)> {
-    let mut sums: BTreeMap<(usize, Side), (u64, u64)> = BTreeMap::new();
-    for ((stage, kind, (src, dst)), reading) in &matrix.readings {
-        // Beside a stream the other way a slow line loses too: of one way only.
-        if !stages.contains(stage) || *kind != Kind::Stream {
+    (kind, of): (Kind, Count),
+    without: &[usize],
+) -> BTreeMap<(usize, Side), Share> {
+    let mut sums: BTreeMap<(usize, Side), Share> = BTreeMap::new();
+    for ((stage, one, (src, dst)), reading) in &matrix.readings {
+        let left_out = without.contains(src) || without.contains(dst);
+        if !stages.contains(stage) || *one != kind || left_out {
             continue;
         }
         for key in [(*dst, 0), (*src, 1)] {
             let sum = sums.entry(key).or_default();
-            sum.0 += of(reading);
-            sum.1 += reading.segments;
+            sum.add(of(reading), reading.segments);
         }
     }
-    sums.into_iter()
-        .map(|(key, (count, segments))| (key, (count as f64 / segments.max(1) as f64, count)))
-        .collect()
+    sums
 }
 
-/// What is counted of a stream.
-type Count = fn(&super::Reading) -> u64;
+/// The share of the host in the middle, by its pairs with others than this one and those that are bad.
+fn usual(matrix: &Matrix, counted: (Kind, Count), bad: &[usize], host: usize, side: Side) -> f64 {
+    let without: Vec<usize> = bad.iter().copied().chain([host]).collect();
+    let shares = shares(matrix, &[Stage::Together], counted, &without);
+    let of = shares.iter().filter(|((_, one), _)| *one == side);
+    median(of.map(|(_, share)| share.part()).collect()).unwrap_or(0.0)
+}
 
-fn counted(matrix: &Matrix, stage: Stage) -> Vec<(usize, Sign, Side)> {
-    let mut found = Vec::new();
-    let kinds: [(Sign, Count, f64); 2] = [
-        (Sign::Loss, |reading| reading.lost, LOSS_MIN),
-        (Sign::Overtaken, |reading| reading.overtaken, OVERTAKEN_MIN),
-    ];
-    for (sign, of, least) in kinds {
-        let shares = shares(matrix, &[stage], of);
-        for side in [0, 1] {
-            let all: Vec<f64> = shares
-                .iter()
-                .filter(|((_, one), _)| *one == side)
-                .map(|(_, (share, _))| *share)
-                .collect();
-            let usual = median(all).unwrap_or(0.0);
-            for ((host, one), (share, count)) in &shares {
-                let stands = *share >= least.max(TIMES * usual) && *count >= COUNT_MIN;
-                // It is on several of its flows, or it is a pair's.
-                let flows = flows_with(matrix, stage, *host, side, of);
-                if *one == side && stands && flows >= PAIRS_MIN {
-                    found.push((*host, sign, side));
-                }
-            }
-        }
+/// The hosts that have more of it than others, and on which side, the worst first.
+fn counted(matrix: &Matrix, sign: Sign) -> Vec<(usize, Side)> {
+    let Some((kind, of, least)) = sign.counted() else {
+        return Vec::new();
+    };
+    let mut found: Vec<(usize, Side)> = Vec::new();
+    let mut bad: Vec<usize> = Vec::new();
+    loop {
+        let shares = shares(matrix, &[Stage::Together], (kind, of), &bad);
+        // It is on several of its flows, or it is a pair's.
+        let stands = shares.iter().filter(|((host, side), share)| {
+            share.part() >= least
+                && share.count >= COUNT_MIN
+                && share.flows >= PAIRS_MIN
+                && share.part() >= TIMES * usual(matrix, (kind, of), &bad, *host, *side)
+        });
+        let stands: Vec<_> = stands.collect();
+        let worst = stands.iter().max_by_key(|(_, share)| share.count);
+        let Some(((host, _), _)) = worst else {
+            return found;
+        };
+        let sides = stands.iter().filter(|((one, _), _)| one == host);
+        found.extend(sides.map(|(key, _)| **key));
+        bad.push(*host);
     }
-    found
-}
-
-/// How many of a host's streams have any.
-fn flows_with(matrix: &Matrix, stage: Stage, host: usize, side: Side, of: Count) -> usize {
-    let grid = matrix.grid(stage, Kind::Stream);
-    grid.iter()
-        .filter(|((src, dst), reading)| {
-            let own = if side == 0 { *dst } else { *src };
-            own == host && of(reading) > 0
-        })
-        .count()
 }
 
 #[cfg(test)]
@@ -300,6 +351,29 @@ mod tests {
     }
 
     #[test]
+    fn losses_are_told_apart() {
+        for hosts in [5, 6, 8, 16] {
+            let mut grid = Grid::healthy(hosts, 1);
+            grid.count(|(a, b), reading| {
+                let hit = [a, b].iter().filter(|one| [1, 4].contains(*one)).count();
+                reading.lost = 30 * hit as u64;
+            });
+            assert_eq!(bad(&grid.matrix()).0, [1, 4], "{hosts}");
+        }
+    }
+
+    #[test]
+    fn the_worst_pairs_come_first() {
+        let mut grid = Grid::healthy(16, 3);
+        for (pair, factor) in [((0, 3), 2.0), ((7, 5), 9.0), ((2, 9), 4.0)] {
+            grid.worsen(Kind::Stream, |one| (one == pair).then_some(factor));
+        }
+        let matrix = grid.matrix();
+        let standing = standing(&matrix);
+        assert_eq!(worst_first(&matrix, &standing), [(7, 5), (2, 9), (0, 3)]);
+    }
+
+    #[test]
     fn losses_are_a_hosts_by_several_flows() {
         let mut grid = Grid::healthy(8, 1);
         grid.count(|(_, b), reading| {
@@ -308,6 +382,11 @@ mod tests {
             }
         });
         assert_eq!(bad(&grid.matrix()).0, [5]);
+        let mut grid = Grid::healthy(8, 1);
+        grid.count(|(a, b), reading| {
+            reading.lost = if a == 5 || b == 5 { 40 } else { 0 };
+        });
+        assert_eq!(bad(&grid.matrix()).0, [5], "its peers are good");
         let mut grid = Grid::healthy(8, 1);
         grid.count(|pair, reading| {
             reading.lost = u64::from(pair == (1, 5)) * 20;

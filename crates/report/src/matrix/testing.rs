@@ -75,6 +75,15 @@ impl Grid {
         }
     }
 
+    /// The same of one kind.
+    pub(super) fn count_of(&mut self, one: Kind, set: impl Fn(Pair, &mut Reading)) {
+        for ((stage, kind, pair), reading) in &mut self.readings {
+            if *stage != Stage::Reference && *kind == one {
+                set(*pair, reading);
+            }
+        }
+    }
+
     pub(super) fn matrix(self) -> Matrix {
         Matrix {
             network: "lan".into(),

@@ -286,7 +286,7 @@ fn summed(flows: &[&FlowOutcome], kind: Kind) -> (Vec<Measurement>, Option<Strin
     } else {
         let mut pooled = Series::new();
         all.iter().for_each(|one| pooled.merge(one));
-        pooled
+        pooled.closed()
     };
     let mut measured = vec![warm(main(kind), series)];
     if kind == Kind::Stream {

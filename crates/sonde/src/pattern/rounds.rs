@@ -4,7 +4,7 @@
 //!          each way, and one of both ways; all matchings up to 64 hosts, with `--quick` up to
 //!          16, six of random ones above. Incast
 //!          has rounds of no sender to all, each with the canary.
-//! Checked: `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
+//! Checked: `the_same_way_is_never_twice_in_a_row`; `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
 use super::{Shape, Task};
 use crate::failure::Failure;
@@ -28,6 +28,9 @@ const PARTNERS: usize = 3;
 /// The most that is measured again.
 const HOSTS_AGAIN: usize = 8;
 const PAIRS_AGAIN: usize = 12;
+
+/// Lead and window of a stream that is measured again: long enough for a few lost segments of a thousand.
+const RETEST: (Duration, Duration) = (ms(50), ms(300));
 
 /// Why a pair is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +92,22 @@ fn span(span: sonde_units::Span) -> Duration {
     Duration::from_nanos(span.as_nanos())
 }
 
-fn ms(ms: u64) -> Duration {
+const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
+}
+
+/// The rounds of one kind after those of another, with good pairs between the suspects: what one of them left in a slow way's
+/// queue is gone when the same way is measured next.
+fn apart(again: &[Vec<Asked>], alone: &[Vec<Asked>], references: &[Vec<Asked>]) -> Vec<Asked> {
+    let (some, others) = references.split_at(references.len().div_ceil(2));
+    let parts = [again, some, alone, others];
+    let kinds = parts.iter().flat_map(|part| part.iter());
+    let kinds = kinds.map(Vec::len).max().unwrap_or(0);
+    let of = |kind: usize| {
+        let rounds = parts.iter().flat_map(|part| part.iter());
+        rounds.filter_map(move |rounds| rounds.get(kind).cloned())
+    };
+    (0..kinds).flat_map(of).collect()
 }
 
 impl Task {
@@ -152,11 +169,12 @@ impl Task {
     fn of_pairs(&self, pairs: &[Pair], stage: Stage) -> Vec<Asked> {
         let back: Vec<Pair> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
         let both: Vec<Pair> = pairs.iter().chain(&back).copied().collect();
-        let quick = self.quick || stage != Stage::Together;
-        let (lead, window) = if quick {
-            (ms(50), ms(150))
-        } else {
-            (ms(200), ms(500))
+        let retest = stage != Stage::Together;
+        let quick = self.quick || retest;
+        let (lead, window) = match (retest, quick) {
+            (true, _) => RETEST,
+            (false, true) => (ms(50), ms(150)),
+            (false, false) => (ms(200), ms(500)),
         };
         let round = |mode: &'static str, kind: Kind, pairs: &[Pair]| {
             let mut asked = self.one(sonde_report::matrix::ALL_PAIRS, kind, pairs);
@@ -165,6 +183,9 @@ impl Task {
             asked.round.window = self.window.map_or(window, span);
             if kind == Kind::Latency {
                 asked.round.lead = ms(10);
+                if retest && self.window.is_none() {
+                    asked.round.window = ms(150);
+                }
                 if !quick {
                     asked.round.window = asked.round.window.max(ms(1_500));
                 }
@@ -224,7 +245,7 @@ impl Task {
             .map(|(a, b)| (a.min(b), a.max(b)))
             .take(PAIRS_AGAIN)
             .collect();
-        let mut asked = Vec::new();
+        let mut again = Vec::new();
         let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
         for matching in self.matchings(names.len()) {
             let mut wanted = false;
@@ -237,9 +258,15 @@ impl Task {
                 }
             }
             if wanted {
-                asked.extend(self.of_pairs(&matching, Stage::Again));
+                again.push(self.of_pairs(&matching, Stage::Again));
             }
         }
+        let references: Vec<Pair> = good
+            .chunks_exact(2)
+            .map(|pair| (pair[0].min(pair[1]), pair[0].max(pair[1])))
+            .filter(|pair| !pairs.contains(pair))
+            .take(PARTNERS)
+            .collect();
         let mut alone: BTreeSet<Pair> = pairs;
         for (at, host) in hosts.iter().enumerate() {
             // Each with others, so that no good host is in all.
@@ -250,13 +277,10 @@ impl Task {
                 .take(PARTNERS.min(good.len()));
             alone.extend(partners.map(|partner| (*host.min(partner), *host.max(partner))));
         }
-        for pair in alone {
-            asked.extend(self.of_pairs(&[pair], Stage::Alone));
-        }
-        for pair in good.chunks_exact(2).take(PARTNERS) {
-            asked.extend(self.of_pairs(&[(pair[0], pair[1])], Stage::Reference));
-        }
-        asked
+        let one = |stage: Stage| move |pair: &Pair| self.of_pairs(&[*pair], stage);
+        let alone: Vec<_> = alone.iter().map(one(Stage::Alone)).collect();
+        let references: Vec<_> = references.iter().map(one(Stage::Reference)).collect();
+        apart(&again, &alone, &references)
     }
 
     fn incast(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {

@@ -1,0 +1,103 @@
+//! Whether what stood out does so again.
+//!
+//! Model:   together again, a rate or time must be beyond what that measurement's own spread explains; alone, beyond six tenths of
+//!          the least effect beside pairs of which nothing stood out. Of what is counted, half of the least share will do, of two
+//!          segments at least, where it is three times that of those pairs. Bad both times: it is a host's or a way's. Bad together and good alone: the fabric's.
+//! Checked: the tests of `blame`.
+
+use super::score::{badness, bound, effect, scores};
+use super::suspect::{Share, Sign, Standing, TIMES};
+use super::{Kind, Matrix, Pair, Stage};
+use crate::index::median;
+
+/// The part of the least effect that must be left alone.
+const LEFT: f64 = 0.6;
+
+/// How what stood out came out of being measured again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Bad,
+    Fabric,
+    Gone,
+    /// It was not measured again.
+    Unknown,
+}
+
+/// Whether a sign of these pairs is there again, together and alone. `among` is what stood out with it.
+pub(super) fn held(
+    matrix: &Matrix,
+    sign: Sign,
+    among: &Standing,
+    of: impl Fn(Pair) -> bool,
+) -> Held {
+    let (again, alone) = match sign {
+        Sign::Slow(kind) => slow_again(matrix, kind, among, of),
+        _ => (
+            counted_again(matrix, Stage::Again, sign, &of),
+            counted_again(matrix, Stage::Alone, sign, &of),
+        ),
+    };
+    match (again, alone) {
+        // What was left out where others were measured again is not known to be bad.
+        (None, None) if was_again(matrix) => Held::Gone,
+        (None, None) => Held::Unknown,
+        (Some(false), _) => Held::Gone,
+        (_, Some(true)) | (Some(true), None) => Held::Bad,
+        (Some(true), Some(false)) => Held::Fabric,
+        (None, Some(false)) => Held::Gone,
+    }
+}
+
+fn was_again(matrix: &Matrix) -> bool {
+    let stages = matrix.readings.keys().chain(matrix.failed.keys());
+    stages
+        .into_iter()
+        .any(|(stage, ..)| *stage == Stage::Again || *stage == Stage::Alone)
+}
+
+fn slow_again(
+    matrix: &Matrix,
+    kind: Kind,
+    among: &Standing,
+    of: impl Fn(Pair) -> bool,
+) -> (Option<bool>, Option<bool>) {
+    let middle = |stage: Stage, usual: f64| {
+        let grid = matrix.grid(stage, kind);
+        let some = grid.iter().filter(|(pair, _)| of(**pair));
+        median(
+            some.map(|(_, reading)| badness(kind, reading.value, usual))
+                .collect(),
+        )
+    };
+    let suspects = among.hosts.len() + among.pairs.len();
+    let again = scores(matrix, Stage::Again, kind)
+        .and_then(|own| Some(middle(Stage::Again, own.usual)? > bound(kind, own.spread, suspects)));
+    let reference = matrix.grid(Stage::Reference, kind);
+    let reference = median(reference.values().map(|reading| reading.value).collect());
+    let alone =
+        reference.and_then(|usual| Some(middle(Stage::Alone, usual)? > LEFT * effect(kind)));
+    (again, alone)
+}
+
+/// Whether the streams of these pairs have it again, and more than pairs of which nothing stood out.
+fn counted_again(
+    matrix: &Matrix,
+    stage: Stage,
+    sign: Sign,
+    of: impl Fn(Pair) -> bool,
+) -> Option<bool> {
+    let (kind, count, least) = sign.counted()?;
+    let sum = |stage: Stage, of: &dyn Fn(Pair) -> bool| {
+        let mut sum = Share::default();
+        for (pair, reading) in matrix.grid(stage, kind) {
+            if of(pair) {
+                sum.add(count(reading), reading.segments);
+            }
+        }
+        sum
+    };
+    let own = sum(stage, &of);
+    let usual = sum(Stage::Reference, &|_| true).part();
+    let enough = own.count >= 2 && own.part() >= (least / 2.0).max(TIMES * usual);
+    (own.segments > 0).then_some(enough)
+}

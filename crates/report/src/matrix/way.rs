@@ -1,0 +1,200 @@
+//! Ways between two hosts that are both good with others: a direction, or both.
+//!
+//! Model:   a stream of one way alone tells a direction, for the other way carries but acknowledgements: slow one way, it is
+//!          that direction; slow each way, the link. Streams of both ways at once cannot tell them, since each one's acknowledgements wait
+//!          behind the other's data, nor can half a round trip: bad only in these, it is the link.
+//! Checked: `links_and_directions`, `a_slow_direction_slows_both_at_once`,
+//!          `a_bad_way_is_found_among_noise`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::blame::Blame;
+use super::evidence::evidence;
+use super::held::{Held, held};
+use super::score::scores;
+use super::suspect::{Sign, Standing};
+use super::{Kind, Matrix, Pair, Stage, Whom};
+
+/// Where a larger part of the pairs stands out, and more than so many, most of them are noise.
+const UNSTEADY_PART: usize = 10;
+const UNSTEADY_MIN: usize = 4;
+
+/// What is bad between two hosts, by direction.
+type Kept = BTreeMap<Pair, BTreeSet<Kind>>;
+
+/// What single ways are to blame for; ways that were good alone are put to `fabric`.
+pub(super) fn blames(
+    matrix: &Matrix,
+    standing: &Standing,
+    blamed: &[usize],
+    fabric: &mut Vec<Whom>,
+) -> Vec<Blame> {
+    let mut ways: BTreeMap<Pair, Kept> = BTreeMap::new();
+    for ((a, b), kinds) in &standing.pairs {
+        if blamed.contains(a) || blamed.contains(b) {
+            continue;
+        }
+        for kind in kinds {
+            match held(matrix, Sign::Slow(*kind), standing, |one| one == (*a, *b)) {
+                Held::Bad | Held::Unknown => {
+                    let way = ways.entry((*a.min(b), *a.max(b))).or_default();
+                    way.entry((*a, *b)).or_default().insert(*kind);
+                }
+                Held::Fabric => fabric.push(Whom::Direction((*a, *b))),
+                Held::Gone => {}
+            }
+        }
+    }
+    let mut all: Vec<Blame> = ways.values().map(|way| blame(matrix, way)).collect();
+    let measured = matrix.grid(Stage::Together, Kind::Stream).len();
+    let some = standing.pairs.len();
+    if all.is_empty() && some > UNSTEADY_MIN.max(measured / UNSTEADY_PART) {
+        fabric.retain(|whom| !matches!(whom, Whom::Direction(_)));
+        all.push(unsteady(matrix, standing, measured));
+    }
+    all
+}
+
+fn unsteady(matrix: &Matrix, standing: &Standing, measured: usize) -> Blame {
+    let some = standing.pairs.len();
+    Blame {
+        rule: "unsteady",
+        sentence: format!(
+            "{some} of {measured} pairs stand out and no host explains them: hosts or fabric are too unsteady to tell single ways apart."
+        ),
+        evidence: evidence(matrix, &Whom::Fabric, |pair| {
+            standing.pairs.contains_key(&pair)
+        }),
+        remedy: "measure again when the hosts are quiet, or longer, without `--quick`".into(),
+        whom: Whom::Fabric,
+    }
+}
+
+fn blame(matrix: &Matrix, kept: &Kept) -> Blame {
+    let one_way: Vec<Pair> = kept
+        .iter()
+        .filter(|(_, kinds)| kinds.contains(&Kind::Stream))
+        .map(|(pair, _)| *pair)
+        .collect();
+    let times = |pair: &Pair, kind: Kind| {
+        let scores = scores(matrix, Stage::Together, kind);
+        let score = scores.and_then(|scores| scores.pairs.get(pair).copied());
+        score.unwrap_or(0.0).exp()
+    };
+    let worse = |pair: &Pair, kind: Kind| {
+        let what = match kind {
+            Kind::Latency => "latency",
+            Kind::Stream => "rate",
+            Kind::Duplex => "rate while both directions are busy",
+        };
+        format!("{what} {:.1} times worse", times(pair, kind))
+    };
+    let (first, kinds) = kept.first_key_value().expect("a way is kept for a reason");
+    let (whom, rule, way, how) = match one_way[..] {
+        [pair] => {
+            let back = (pair.1, pair.0);
+            let good = match matrix.readings.get(&(Stage::Together, Kind::Stream, back)) {
+                Some(_) => format!(
+                    ", and the way back is good ({:.1} times)",
+                    times(&back, Kind::Stream)
+                ),
+                None => String::new(),
+            };
+            let way = format!("from {} to {}", matrix.name(pair.0), matrix.name(pair.1));
+            let how = format!(
+                "{} than between other hosts{good}",
+                worse(&pair, Kind::Stream)
+            );
+            (Whom::Direction(pair), "direction-slow", way, how)
+        }
+        _ => {
+            let way = format!(
+                "between {} and {}",
+                matrix.name(first.0),
+                matrix.name(first.1)
+            );
+            let both = one_way.len() == 2;
+            let kind = if both {
+                Some(&Kind::Stream)
+            } else {
+                kinds.last()
+            };
+            let kind = kind.copied().unwrap_or(Kind::Latency);
+            let how = format!("{} than between other hosts", worse(first, kind));
+            (Whom::Link(*first), "link-slow", way, how)
+        }
+    };
+    Blame {
+        rule,
+        sentence: format!("The way {way} is bad: {how}, while both hosts are good with others."),
+        evidence: evidence(matrix, &whom, |_| false),
+        remedy: "suspect the way between the two, not the hosts: the route, a trunk between switches, a flow's queue".into(),
+        whom,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blame::blames;
+    use super::super::testing::Grid;
+    use super::*;
+
+    fn rules(grid: Grid) -> Vec<(&'static str, Whom)> {
+        let all = blames(&grid.matrix());
+        all.into_iter()
+            .map(|blame| (blame.rule, blame.whom))
+            .collect()
+    }
+
+    #[test]
+    fn links_and_directions() {
+        for hosts in [4, 8, 16, 64] {
+            let mut grid = Grid::healthy(hosts, 5);
+            grid.worsen(Kind::Stream, |pair| (pair == (0, 1)).then_some(3.0));
+            assert_eq!(
+                rules(grid),
+                [("direction-slow", Whom::Direction((0, 1)))],
+                "{hosts}"
+            );
+            let mut grid = Grid::healthy(hosts, 5);
+            grid.worsen(Kind::Stream, |(a, b)| (a.max(b) == 1).then_some(3.0));
+            assert_eq!(rules(grid), [("link-slow", Whom::Link((0, 1)))], "{hosts}");
+            let mut grid = Grid::healthy(hosts, 5);
+            grid.worsen(Kind::Latency, |pair| (pair == (0, 1)).then_some(3.0));
+            assert_eq!(rules(grid), [("link-slow", Whom::Link((0, 1)))], "{hosts}");
+        }
+    }
+
+    /// The acknowledgements of the stream that goes the good way wait behind the data of the bad one.
+    #[test]
+    fn a_slow_direction_slows_both_at_once() {
+        for (hosts, way) in [(4, (0, 1)), (16, (1, 2)), (16, (2, 1)), (64, (9, 3))] {
+            let mut grid = Grid::healthy(hosts, 5);
+            grid.worsen(Kind::Stream, |pair| (pair == way).then_some(4.0));
+            let both = |(a, b): Pair| (a, b) == way || (b, a) == way;
+            grid.worsen(Kind::Duplex, |pair| both(pair).then_some(3.5));
+            grid.worsen(Kind::Latency, |pair| both(pair).then_some(2.5));
+            assert_eq!(rules(grid), [("direction-slow", Whom::Direction(way))]);
+            // Good each alone, and slow together: the way as a whole.
+            let mut grid = Grid::healthy(hosts, 5);
+            grid.worsen(Kind::Duplex, |pair| both(pair).then_some(3.5));
+            let low = (way.0.min(way.1), way.0.max(way.1));
+            assert_eq!(rules(grid), [("link-slow", Whom::Link(low))]);
+        }
+    }
+
+    /// Of many pairs that stand out once, only what does so again is named.
+    #[test]
+    fn a_bad_way_is_found_among_noise() {
+        let mut grid = Grid::healthy(16, 5);
+        for number in 0..15 {
+            let (a, b) = (number, (number * 7 + 3) % 16);
+            let once = [Stage::Together];
+            grid.worsen_in(&once, Kind::Duplex, |pair| {
+                (pair == (a, b) || pair == (b, a)).then_some(6.0)
+            });
+        }
+        grid.worsen(Kind::Stream, |pair| (pair == (3, 12)).then_some(4.0));
+        assert_eq!(rules(grid), [("direction-slow", Whom::Direction((3, 12)))]);
+    }
+}
