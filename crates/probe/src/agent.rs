@@ -81,7 +81,9 @@ pub fn run_with(
 ) -> Result<()> {
     let mut from = unbuffered(from)?;
     let mut restored = recover();
-    restored.iter().for_each(|words| eprintln!("sonde agent: {words}"));
+    restored
+        .iter()
+        .for_each(|words| eprintln!("sonde agent: {words}"));
     greet(&mut to)?;
     let mut said_meanwhile = None;
     // Puts everything back at the end, whichever it is.

@@ -254,9 +254,14 @@ impl Task {
         let fleet = bed.fleet.borrow();
         let used = |host: &sonde_record::HostRecord| {
             let settings = &host.facts.settings;
-            let count = settings.get("sockets.established").map_or("", String::as_str);
+            let count = settings
+                .get("sockets.established")
+                .map_or("", String::as_str);
             let interface = host.facts.interface.as_deref().unwrap_or("its interface");
-            format!("{} ({interface}; established TCP connections there: {count})", host.name)
+            format!(
+                "{} ({interface}; established TCP connections there: {count})",
+                host.name
+            )
         };
         let busy: Vec<String> = fleet.hosts().iter().filter(connected).map(used).collect();
         if !steps || lab || busy.is_empty() || self.yes {
@@ -342,7 +347,10 @@ impl Task {
         eprintln!("sonde: interrupted: nothing is kept, and all settings are put back");
         state.kept.clear();
         report.undo.clear();
-        report.trials.iter_mut().for_each(|trial| trial.kept = false);
+        report
+            .trials
+            .iter_mut()
+            .for_each(|trial| trial.kept = false);
     }
 
     /// What was kept outlives this command on real hosts, and nothing else does: what was set before anything was measured

@@ -9,8 +9,8 @@ use std::os::fd::AsRawFd;
 
 use rustix::net::{AddressFamily, SocketType};
 
-use crate::clock::monotonic_ns;
 use crate::Result;
+use crate::clock::monotonic_ns;
 use crate::error::{Attempt, checked, read_text};
 
 /// CPU time of a whole host since it started, all CPUs together.

@@ -183,10 +183,12 @@ impl Undo {
 
 fn offload(name: &str) -> Result<Offload> {
     let known = Offload::NAMES.iter().find(|(known, _)| *known == name);
-    known.map(|(_, which)| *which).ok_or_else(|| Error::Setting {
-        what: format!("`{name}` is no offload"),
-        remedy: "give all hosts the same version of sonde".into(),
-    })
+    known
+        .map(|(_, which)| *which)
+        .ok_or_else(|| Error::Setting {
+            what: format!("`{name}` is no offload"),
+            remedy: "give all hosts the same version of sonde".into(),
+        })
 }
 
 /// What an agent has changed of its host. Dropping it puts everything back.

@@ -119,7 +119,9 @@ fn unwritten(source: std::io::Error) -> Error {
 }
 
 fn write(file: &mut File, line: &Line) -> Result<()> {
-    let mut text = serde_json::to_vec(line).map_err(std::io::Error::from).map_err(unwritten)?;
+    let mut text = serde_json::to_vec(line)
+        .map_err(std::io::Error::from)
+        .map_err(unwritten)?;
     text.push(b'\n');
     file.write_all(&text).map_err(unwritten)
 }
@@ -166,10 +168,12 @@ fn start_guard(file: &File) -> Result<Child> {
 pub fn guard(agent: impl AsFd, file: impl AsFd) -> i32 {
     // The agent's end is the only one that it heeds.
     let _deaf = SignalFd::new(&DEAF_TO);
-    let opened = agent
-        .as_fd()
-        .try_clone_to_owned()
-        .and_then(|agent| Ok((File::from(agent), File::from(file.as_fd().try_clone_to_owned()?))));
+    let opened = agent.as_fd().try_clone_to_owned().and_then(|agent| {
+        Ok((
+            File::from(agent),
+            File::from(file.as_fd().try_clone_to_owned()?),
+        ))
+    });
     let Ok((mut agent, mut file)) = opened else {
         return 1;
     };
@@ -224,7 +228,9 @@ fn undo_all(file: &mut File) -> Vec<String> {
         }
     }
     if let Err(error) = file.set_len(0) {
-        said.push(format!("the list of changed settings cannot be emptied: {error}"));
+        said.push(format!(
+            "the list of changed settings cannot be emptied: {error}"
+        ));
     }
     said
 }
@@ -234,7 +240,9 @@ pub(crate) fn recover() -> Vec<String> {
     let Ok(here) = sonde_sys::host::network_identity() else {
         return Vec::new();
     };
-    let ours = folders().into_iter().filter(|folder| is_ours(folder, false));
+    let ours = folders()
+        .into_iter()
+        .filter(|folder| is_ours(folder, false));
     ours.flat_map(|folder| recover_in(&folder, &here)).collect()
 }
 
@@ -306,7 +314,9 @@ mod tests {
             agent: u32::MAX,
         };
         write(&mut file, &of).unwrap();
-        lines.iter().for_each(|line| write(&mut file, line).unwrap());
+        lines
+            .iter()
+            .for_each(|line| write(&mut file, line).unwrap());
         file
     }
 
@@ -323,7 +333,11 @@ mod tests {
         let (agent, ours) = std::os::unix::net::UnixStream::pair().unwrap();
         drop(ours);
         assert_eq!(guard(agent, &file), 0);
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "it did its work");
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().len(),
+            0,
+            "it did its work"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -130,7 +130,8 @@ impl Streams {
         match ways[..] {
             [(way, _)] => Some(way.clone()),
             [(way, slow), (_, fast)] => {
-                let middle = |rates: &[u64]| median(rates.iter().map(|rate| *rate as f64).collect());
+                let middle =
+                    |rates: &[u64]| median(rates.iter().map(|rate| *rate as f64).collect());
                 let apart = slow.iter().max() < fast.iter().min();
                 let less = middle(slow)? < SLOWER * middle(fast)?;
                 (apart && less).then(|| way.clone())

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::{Number, Run};
 
-use super::blame::{Whom, blames};
-use super::{Kind, Matrix, Reading, Stage};
+use super::blame::blames;
+use super::{Kind, Matrix, Reading, Stage, Whom};
 use crate::index::median;
 
 /// The most cells on a side of a heat map.

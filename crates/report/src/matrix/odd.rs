@@ -31,10 +31,7 @@ pub(crate) struct Odd {
 impl Odd {
     /// Whose setting it is.
     pub fn of(&self, run: &Run) -> (String, String) {
-        (
-            run.hosts[self.host].name.clone(),
-            self.setting().to_owned(),
-        )
+        (run.hosts[self.host].name.clone(), self.setting().to_owned())
     }
 
     /// What sets it.
@@ -108,7 +105,9 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
                 Severity::Warning,
                 format!("{name} is not set as the others are: {text}."),
             )
-            .since(format!("{agree} of {all} hosts agree, by what each says of itself"))
+            .since(format!(
+                "{agree} of {all} hosts agree, by what each says of itself"
+            ))
             .remedy(format!(
                 "set {name} as the others are, unless it is meant{lines}"
             ))

@@ -31,9 +31,12 @@ pub fn print(report: &Report, run: &Run, as_json: bool) -> Result<(), Failure> {
 }
 
 fn state(diagnosis: &Diagnosis) -> String {
-    let way = diagnosis.way.as_ref().map_or_else(String::new, |[src, dst]| {
-        format!(" from {src} to {dst}, the slower way,")
-    });
+    let way = diagnosis
+        .way
+        .as_ref()
+        .map_or_else(String::new, |[src, dst]| {
+            format!(" from {src} to {dst}, the slower way,")
+        });
     let Some(bps) = diagnosis.rate_bps else {
         return format!("no stream came through on {}", diagnosis.network);
     };
