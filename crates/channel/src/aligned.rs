@@ -58,7 +58,7 @@ pub fn buffers_named(prefix: &str, knobs: &Knobs) -> Result<Vec<(String, String)
     let Cache { level, bytes } = outrun()?;
     let told = format!(
         "cold: areas of {} KiB, twice the last-level cache (L{level}, {} KiB)",
-        CACHES * bytes >> 10,
+        (CACHES * bytes) >> 10,
         bytes >> 10
     );
     Ok(vec![(format!("{prefix}buffers"), told)])
