@@ -92,6 +92,7 @@ const NAMES: Record<Quantity, string> = {
     send_call_ns: 'send call',
     queue_ns: 'queue',
     wire_ns: 'wire',
+    nic_trip_ns: 'card to card and back',
     wake_ns: 'wake-up',
     receive_ns: 'receive call',
     ack_ns: 'acknowledged',

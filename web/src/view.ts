@@ -24,6 +24,7 @@ export type Quantity =
     | 'send_call_ns'
     | 'queue_ns'
     | 'wire_ns'
+    | 'nic_trip_ns'
     | 'wake_ns'
     | 'receive_ns'
     | 'ack_ns'
