@@ -194,6 +194,13 @@ fn parting(mut floors: Vec<f64>) -> Option<f64> {
     (widest.0 >= APART).then(|| (widest.1[0] * widest.1[1]).sqrt())
 }
 
+impl Round {
+    /// Whether no member met another state than its neighbour; whether a ratio counts is asked of its own floors.
+    fn is_steady(&self) -> bool {
+        self.floors.windows(2).all(is_steady)
+    }
+}
+
 impl Rounds {
     /// Plays until so many rounds were steady in one state, at most twice as many and two.
     ///
@@ -226,13 +233,10 @@ impl Rounds {
                 round.figures[index] = all.turn(what, index, &mut members[index]);
                 round.floors.push(floor()?);
             }
-            eprintln!(
-                "prove {what}: round {}, steady {} of {wanted}, floors {:.0?} ns",
-                all.rounds.len() + 1,
-                all.steadiest(),
-                round.floors
-            );
+            let told = format!("floors {:.0?} ns", round.floors);
             all.rounds.push(round);
+            let (made, steady) = (all.rounds.len(), all.steadiest());
+            eprintln!("prove {what}: round {made}, steady {steady} of {wanted}, {told}");
         }
         Ok(all)
     }
@@ -259,7 +263,7 @@ impl Rounds {
     fn steadiest(&self) -> usize {
         let whole = |round: &Round| {
             let floor = median(round.floors.clone());
-            is_steady(&round.floors).then_some((floor, 0.0))
+            round.is_steady().then_some((floor, 0.0))
         };
         let counts = self.by_state(self.rounds.iter().filter_map(whole).collect());
         counts
@@ -326,7 +330,7 @@ impl Rounds {
 
     /// How many rounds it took, in words.
     pub fn told(&self) -> String {
-        let steady = self.rounds.iter().filter(|r| is_steady(&r.floors)).count();
+        let steady = self.rounds.iter().filter(|r| r.is_steady()).count();
         format!("{} rounds, {steady} of them steady", self.rounds.len())
     }
 
