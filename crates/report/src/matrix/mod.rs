@@ -14,6 +14,7 @@ mod evidence;
 mod held;
 mod odd;
 mod score;
+mod sensitivity;
 mod suspect;
 #[cfg(test)]
 mod testing;
@@ -28,6 +29,7 @@ use sonde_record::{LaunchRecord, Number, Quantity, Run};
 use crate::finding::Finding;
 use crate::index::median;
 
+pub use sensitivity::{Retest, Sensitivity, sensitivity};
 pub use suspect::{Suspects, suspects};
 
 /// The pattern's name in the knobs of its cells.

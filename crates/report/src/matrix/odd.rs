@@ -22,7 +22,8 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .collect();
     let mut odd: BTreeMap<usize, Vec<(String, usize)>> = BTreeMap::new();
     let mut names: Vec<&String> = facts.iter().flat_map(|(_, facts)| facts.keys()).collect();
-    names.sort();
+    // The interface first, since it explains others.
+    names.sort_by_key(|name| (*name != INTERFACE, *name));
     names.dedup();
     for name in names {
         let values: Vec<Option<&String>> = facts.iter().map(|(_, of)| of.get(name)).collect();
@@ -30,7 +31,12 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
             continue;
         };
         for (host, value) in values.iter().enumerate() {
-            if *value != Some(usual) {
+            // By another interface the route is another, and so is what it sets.
+            let explained = name == CONGESTION_USED
+                && odd
+                    .get(&host)
+                    .is_some_and(|of| of.iter().any(|(text, _)| text.starts_with(INTERFACE)));
+            if *value != Some(usual) && !explained {
                 let own = value.map_or("none", String::as_str);
                 let text = format!("{name} is {own}, with the others {usual}");
                 odd.entry(host).or_default().push((text, agree));
@@ -68,6 +74,8 @@ fn majority<'a>(values: &[Option<&'a String>]) -> Option<(&'a String, usize)> {
     (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some((value, count))
 }
 
+const INTERFACE: &str = "interface";
+const CONGESTION_USED: &str = "congestion control";
 const ROUTE_CONGESTION: &str = "route.congctl";
 const CONGESTION: &str = "ipv4.tcp_congestion_control";
 
@@ -83,10 +91,10 @@ fn facts(host: &HostRecord) -> BTreeMap<String, String> {
     let facts = &host.facts;
     let own = [
         ("MTU", facts.mtu_bytes.map(|bytes| bytes.to_string())),
-        ("interface", facts.interface.clone()),
+        (INTERFACE, facts.interface.clone()),
         ("line rate", facts.line_bps.map(|bps| bps.to_string())),
         ("kernel", Some(facts.kernel.clone())),
-        ("congestion control", congestion(&facts.settings)),
+        (CONGESTION_USED, congestion(&facts.settings)),
     ];
     let own = own
         .into_iter()
