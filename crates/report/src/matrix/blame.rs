@@ -62,7 +62,8 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
         for (sign, side) in signs {
             match held(matrix, *sign, &standing, |pair| on_side(pair, *host, *side)) {
                 Held::Bad | Held::Unknown => kept.push((*sign, *side)),
-                Held::Fabric => shared = true,
+                // Small messages fill no trunk.
+                Held::Fabric => shared |= *sign != LATENCY,
                 Held::Gone => {}
             }
         }

@@ -168,7 +168,12 @@ mod tests {
         grid.count(|(_, b), reading| reading.lost = 5 * u64::from(b == 2));
         let matrix = grid.matrix();
         let text = evidence(&matrix, &Whom::Host(2), |_| false);
-        for part in [" to ", "(30 pairs)", "others 90", "flow=h3>* and flow=*>h3"] {
+        for part in [
+            " to ",
+            "(30 pairs)",
+            "(210 pairs)",
+            "flow=h3>* and flow=*>h3",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let text = evidence(&matrix, &Whom::Direction((0, 2)), |_| false);

@@ -1,6 +1,6 @@
 //! Whether what stood out does so again.
 //!
-//! Model:   together again, a rate or time must be beyond what that measurement's own spread explains; alone, beyond six tenths of
+//! Model:   together again, a rate or time must be beyond what the spread explains among as many suspects; alone, beyond six tenths of
 //!          the least effect beside pairs of which nothing stood out. Of what is counted, half of the least share will do, of two
 //!          segments at least, where it is three times that of those pairs. Bad both times: it is a host's or a way's. Bad together and good alone: the fabric's.
 //! Checked: the tests of `blame`.
@@ -70,8 +70,12 @@ fn slow_again(
         )
     };
     let suspects = among.hosts.len() + among.pairs.len();
-    let again = scores(matrix, Stage::Again, kind)
-        .and_then(|own| Some(middle(Stage::Again, own.usual)? > bound(kind, own.spread, suspects)));
+    // The first measurement has the most pairs to tell the spread by.
+    let first = scores(matrix, Stage::Together, kind).map(|first| first.spread);
+    let again = scores(matrix, Stage::Again, kind).and_then(|own| {
+        let bound = bound(kind, first.unwrap_or(own.spread), suspects);
+        Some(middle(Stage::Again, own.usual)? > bound)
+    });
     let reference = matrix.grid(Stage::Reference, kind);
     let reference = median(reference.values().map(|reading| reading.value).collect());
     let alone =

@@ -15,6 +15,7 @@ mod heat;
 mod held;
 mod odd;
 mod score;
+mod sensitivity;
 mod suspect;
 #[cfg(test)]
 mod testing;
@@ -31,6 +32,7 @@ use crate::index::median;
 
 pub(crate) use heat::heat;
 pub use heat::{HeatMap, HeatMark, HeatView, SIDE_MAX};
+pub use sensitivity::{Retest, Sensitivity, sensitivity};
 pub use suspect::{Suspects, suspects};
 
 /// The pattern's name in the knobs of its cells.

@@ -52,7 +52,8 @@ pub(crate) fn odd(run: &Run) -> Vec<Odd> {
         .collect();
     let mut all = Vec::new();
     let mut names: Vec<&String> = facts.iter().flat_map(|(_, facts)| facts.keys()).collect();
-    names.sort();
+    // The interface first, since it explains others.
+    names.sort_by_key(|name| (*name != INTERFACE, *name));
     names.dedup();
     for name in names {
         let values: Vec<Option<&String>> = facts.iter().map(|(_, of)| of.get(name)).collect();
@@ -60,7 +61,12 @@ pub(crate) fn odd(run: &Run) -> Vec<Odd> {
             continue;
         };
         for (host, value) in values.iter().enumerate() {
-            if *value != Some(usual) {
+            // By another interface the route is another, and so is what it sets.
+            let explained = name == CONGESTION_USED
+                && all
+                    .iter()
+                    .any(|of: &Odd| of.host == host && of.name == INTERFACE);
+            if *value != Some(usual) && !explained {
                 all.push(Odd {
                     host,
                     name: name.clone(),
@@ -125,9 +131,10 @@ fn majority<'a>(values: &[Option<&'a String>]) -> Option<(&'a String, usize)> {
     (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some((value, count))
 }
 
+const INTERFACE: &str = "interface";
+const CONGESTION_USED: &str = "congestion control";
 const ROUTE_CONGESTION: &str = "route.congctl";
 const CONGESTION: &str = "ipv4.tcp_congestion_control";
-const CONGESTION_USED: &str = "congestion control";
 
 /// What is used: the route's, or the host's where the route has none.
 fn congestion(settings: &BTreeMap<String, String>) -> Option<String> {
@@ -141,7 +148,7 @@ fn facts(host: &HostRecord) -> BTreeMap<String, String> {
     let facts = &host.facts;
     let own = [
         (MTU, facts.mtu_bytes.map(|bytes| bytes.to_string())),
-        ("interface", facts.interface.clone()),
+        (INTERFACE, facts.interface.clone()),
         ("line rate", facts.line_bps.map(|bps| bps.to_string())),
         ("kernel", Some(facts.kernel.clone())),
         (CONGESTION_USED, congestion(&facts.settings)),

@@ -13,6 +13,11 @@ pub(super) struct Grid {
 impl Grid {
     /// Noise of three per cent about 100 µs, and 90 Mb/s.
     pub(super) fn healthy(hosts: usize, seed: u64) -> Self {
+        Self::noisy(hosts, seed, 0.03)
+    }
+
+    /// With so much noise: the deviation of the figures' logarithms.
+    pub(super) fn noisy(hosts: usize, seed: u64, share: f64) -> Self {
         let mut grid = Self {
             hosts,
             readings: BTreeMap::new(),
@@ -30,7 +35,7 @@ impl Grid {
                             noise(&[seed, stage as u64, kind as u64, src as u64, dst as u64]);
                         let base = if kind == Kind::Latency { 1e5 } else { 9e7 };
                         let reading = Reading {
-                            value: base * (1.0 + 0.03 * draw),
+                            value: base * (share * draw).exp(),
                             segments: 1_000,
                             ..Reading::default()
                         };
@@ -61,6 +66,12 @@ impl Grid {
         }
     }
 
+    /// Keeps what was measured of some pairs.
+    pub(super) fn keep(&mut self, is_kept: impl Fn(Stage, Pair) -> bool) {
+        self.readings
+            .retain(|(stage, _, pair), _| is_kept(*stage, *pair));
+    }
+
     pub(super) fn worsen(&mut self, kind: Kind, factor: impl Fn(Pair) -> Option<f64>) {
         let all = [Stage::Together, Stage::Again, Stage::Alone];
         self.worsen_in(&all, kind, factor);
@@ -76,7 +87,7 @@ impl Grid {
     }
 
     /// The same of one kind.
-    pub(super) fn count_of(&mut self, one: Kind, set: impl Fn(Pair, &mut Reading)) {
+    pub(super) fn count_of(&mut self, one: Kind, mut set: impl FnMut(Pair, &mut Reading)) {
         for ((stage, kind, pair), reading) in &mut self.readings {
             if *stage != Stage::Reference && *kind == one {
                 set(*pair, reading);
@@ -104,7 +115,9 @@ fn noise(words: &[u64]) -> f64 {
         let mut z = state;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        // What is mixed goes on, so that small words do not fall together.
+        state = z ^ (z >> 31);
+        state
     };
     for word in words {
         next(*word);

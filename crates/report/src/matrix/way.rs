@@ -4,14 +4,14 @@
 //!          that direction; slow each way, the link. Streams of both ways at once cannot tell them, since each one's acknowledgements wait
 //!          behind the other's data, nor can half a round trip: bad only in these, it is the link.
 //! Checked: `links_and_directions`, `a_slow_direction_slows_both_at_once`,
-//!          `a_bad_way_is_found_among_noise`.
+//!          `a_bad_way_is_found_among_noise`, `what_was_measured_again_tells_the_direction`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::blame::Blame;
 use super::evidence::evidence;
 use super::held::{Held, held};
-use super::score::scores;
+use super::score::{badness, scores};
 use super::suspect::{Sign, Standing};
 use super::{Kind, Matrix, Pair, Stage, Whom};
 
@@ -40,8 +40,20 @@ pub(super) fn blames(
                     let way = ways.entry((*a.min(b), *a.max(b))).or_default();
                     way.entry((*a, *b)).or_default().insert(*kind);
                 }
-                Held::Fabric => fabric.push(Whom::Direction((*a, *b))),
-                Held::Gone => {}
+                Held::Fabric if *kind == Kind::Stream => fabric.push(Whom::Direction((*a, *b))),
+                // Both streams of a pair share its hosts, and no small message fills a trunk.
+                Held::Fabric | Held::Gone => {}
+            }
+        }
+    }
+    // A bad way's streams of one way alone were measured again: they tell the direction, whatever stood out first.
+    for ((a, b), kept) in &mut ways {
+        for pair in [(*a, *b), (*b, *a)] {
+            let one_way = held(matrix, Sign::Slow(Kind::Stream), standing, |one| {
+                one == pair
+            });
+            if one_way == Held::Bad {
+                kept.entry(pair).or_default().insert(Kind::Stream);
             }
         }
     }
@@ -77,9 +89,14 @@ fn blame(matrix: &Matrix, kept: &Kept) -> Blame {
         .map(|(pair, _)| *pair)
         .collect();
     let times = |pair: &Pair, kind: Kind| {
-        let scores = scores(matrix, Stage::Together, kind);
-        let score = scores.and_then(|scores| scores.pairs.get(pair).copied());
-        score.unwrap_or(0.0).exp()
+        let of = |stage: Stage| {
+            let value = matrix.readings.get(&(stage, kind, *pair))?.value;
+            let usual = scores(matrix, Stage::Together, kind)?.usual;
+            Some(badness(kind, value, usual).exp())
+        };
+        of(Stage::Together)
+            .or_else(|| of(Stage::Again))
+            .unwrap_or(1.0)
     };
     let worse = |pair: &Pair, kind: Kind| {
         let what = match kind {
@@ -181,6 +198,21 @@ mod tests {
             let low = (way.0.min(way.1), way.0.max(way.1));
             assert_eq!(rules(grid), [("link-slow", Whom::Link(low))]);
         }
+    }
+
+    /// Where the first stream of the bad direction gave nothing, since the one before it had filled the way.
+    #[test]
+    fn what_was_measured_again_tells_the_direction() {
+        let mut grid = Grid::healthy(16, 5);
+        grid.worsen(Kind::Stream, |pair| (pair == (1, 2)).then_some(4.0));
+        let both = |(a, b): Pair| (a.min(b), a.max(b)) == (1, 2);
+        grid.worsen(Kind::Duplex, |pair| both(pair).then_some(3.5));
+        let mut matrix = grid.matrix();
+        let first = (Stage::Together, Kind::Stream, (1, 2));
+        matrix.readings.remove(&first);
+        let found = blames(&matrix);
+        assert_eq!((found.len(), &found[0].whom), (1, &Whom::Direction((1, 2))));
+        assert!(found[0].sentence.contains("and the way back is good"));
     }
 
     /// Of many pairs that stand out once, only what does so again is named.

@@ -329,8 +329,7 @@ impl Task {
     ) -> Result<(), Failure> {
         for index in 0..launches {
             let seed = self.common.hosts.seed.wrapping_add(index);
-            let order = rounds::shuffled(asked.len(), seed);
-            let some: Vec<&Asked> = order.into_iter().map(|at| &asked[at]).collect();
+            let some = rounds::in_order(asked, seed);
             eprintln!(
                 "sonde: launch {} of {launches}: {} rounds",
                 index + 1,

@@ -4,7 +4,7 @@
 //!          incast is the canary's latency for each number of senders. Everything is worked out from the run.
 //! Checked: `tests/lab_pattern.rs`.
 
-use super::{Shape, Task, code, incast};
+use super::{Shape, Task, code, incast, rounds};
 use crate::failure::Failure;
 use crate::networks;
 use sonde_record::{Factors, Quantity, ResultRow, Run, Status};
@@ -91,7 +91,35 @@ fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> 
             run.hosts.len()
         ));
     }
+    lines.extend(could_have_seen(run));
     lines
+}
+
+/// The smallest faults that the matrix would have shown, of those that it measured.
+fn could_have_seen(run: &Run) -> Option<String> {
+    let seen = matrix::sensitivity(run, &rounds::retested())?;
+    let less = |times: f64| sonde_report::share(1.0 - 1.0 / times);
+    let parts = [
+        seen.host_stream
+            .map(|times| format!("a host whose streams are slower by {}", less(times))),
+        seen.host_latency
+            .map(|times| format!("one whose latency is {times:.1} times that of others")),
+        seen.host_loss
+            .map(|part| format!("one that loses {} of segments", sonde_report::share(part))),
+        seen.way_stream.map(|times| {
+            format!(
+                "one way between two, of those measured, slower by {}",
+                less(times)
+            )
+        }),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| {
+        format!(
+            "would have been seen, four times of five: {}",
+            parts.join("; ")
+        )
+    })
 }
 
 /// Each host of a matrix with the medians of its pairs.

@@ -4,7 +4,7 @@
 //!          each way, and one of both ways; all matchings up to 64 hosts, with `--quick` up to
 //!          16, six of random ones above. Incast
 //!          has rounds of no sender to all, each with the canary.
-//! Checked: `the_same_way_is_never_twice_in_a_row`; `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
+//! Checked: `the_same_way_is_never_twice_in_a_row`, `an_order_of_chance_keeps_the_same_way_apart`; `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
 use super::{Shape, Task};
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Round;
 use sonde_probe::pattern::sets::{self, Pair};
 use sonde_probe::pattern::{Kind, What};
-use sonde_report::matrix::Suspects;
+use sonde_report::matrix::{Retest, Suspects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -31,6 +31,14 @@ const PAIRS_AGAIN: usize = 12;
 
 /// Lead and window of a stream that is measured again: long enough for a few lost segments of a thousand.
 const RETEST: (Duration, Duration) = (ms(50), ms(300));
+
+/// The same, for what a matrix could have seen.
+pub(super) const fn retested() -> Retest {
+    Retest {
+        partners: PARTNERS,
+        stream_ns: (RETEST.0.as_nanos() + RETEST.1.as_nanos()) as u64,
+    }
+}
 
 /// Why a pair is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +76,15 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Whether a pair of hosts is in both rounds.
+    fn shares_with(&self, other: &Self) -> bool {
+        let ways = |asked: &Self| -> BTreeSet<Pair> {
+            let flows = asked.round.flows.iter();
+            flows.map(|(a, b, _)| (*a.min(b), *a.max(b))).collect()
+        };
+        !ways(self).is_disjoint(&ways(other))
+    }
+
     pub fn flows(&self) -> usize {
         self.round.flows.len()
     }
@@ -84,6 +101,23 @@ pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for last in (1..count).rev() {
         order.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);
+    }
+    order
+}
+
+/// The rounds in an order drawn from the seed, in which no pair is in two after each other where that can be: what is left in a
+/// slow way's queue would keep the next flow from being let in.
+pub fn in_order(asked: &[Asked], seed: u64) -> Vec<&Asked> {
+    let mut rest: Vec<&Asked> = shuffled(asked.len(), seed)
+        .into_iter()
+        .map(|at| &asked[at])
+        .collect();
+    let mut order: Vec<&Asked> = Vec::with_capacity(rest.len());
+    while !rest.is_empty() {
+        let next = rest
+            .iter()
+            .position(|one| order.last().is_none_or(|last| !one.shares_with(last)));
+        order.push(rest.remove(next.unwrap_or(0)));
     }
     order
 }
@@ -317,5 +351,70 @@ impl Task {
             asked
         };
         Ok(std::iter::once(0).chain(low..=high).map(round).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds of which only the stage counts, and the pair.
+    fn of(stage: Stage, pair: Pair) -> Vec<Asked> {
+        let round = |mode| Asked {
+            round: Round {
+                flows: vec![(
+                    pair.0,
+                    pair.1,
+                    What {
+                        kind: Kind::Stream,
+                        size_bytes: 1,
+                    },
+                )],
+                lead: ms(1),
+                window: ms(1),
+                gap: ms(1),
+                samples_max: 1,
+            },
+            pattern: "all-pairs".into(),
+            mode,
+            senders: None,
+            stage,
+            sum: false,
+        };
+        ["latency", "stream", "stream", "duplex"]
+            .map(round)
+            .to_vec()
+    }
+
+    #[test]
+    fn an_order_of_chance_keeps_the_same_way_apart() {
+        let asked: Vec<Asked> = (0..5)
+            .flat_map(|n| of(Stage::Together, (2 * n, 2 * n + 1)))
+            .collect();
+        for seed in 0..50 {
+            let order = in_order(&asked, seed);
+            assert_eq!(order.len(), asked.len());
+            let near = order
+                .windows(2)
+                .filter(|two| two[0].shares_with(two[1]))
+                .count();
+            // Two may be left over at the end.
+            assert!(near <= 3, "{seed}: {near}");
+        }
+        assert_eq!(in_order(&asked[..4], 1).len(), 4);
+    }
+
+    #[test]
+    fn the_same_way_is_never_twice_in_a_row() {
+        let references = [(4, 5), (6, 7), (8, 9)].map(|pair| of(Stage::Reference, pair));
+        let again = [of(Stage::Again, (0, 1))];
+        let alone = [of(Stage::Alone, (0, 1))];
+        let all = apart(&again, &alone, &references);
+        assert_eq!(all.len(), 4 * 5);
+        let pair = |asked: &Asked| (asked.round.flows[0].0, asked.round.flows[0].1);
+        assert!(all.windows(2).all(|two| pair(&two[0]) != pair(&two[1])));
+        let kinds: Vec<&str> = all.iter().map(|asked| asked.mode).collect();
+        assert_eq!(kinds[..5], ["latency"; 5]);
+        assert_eq!(kinds[15..], ["duplex"; 5]);
     }
 }
