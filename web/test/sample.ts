@@ -429,6 +429,7 @@ export function pairsView(count: number, most = 128): View {
     if (!row) throw new Error('the sample has no rows')
     // Single flows are in the heat map, and of no series.
     view.results = [[0, 1], [1, 0]].map(([src, dst]) => ({ ...row, probe: 'pattern', mode: 'latency', network: 'ethernet-100', quantity: 'latency_ns', phase: 'warm', knobs: { flow: `h${(src ?? 0) + 1}>h${(dst ?? 0) + 1}`, pattern: 'all-pairs' }, cell: `pair-${src}-${dst}` }))
+    if (share > 1) view.left_out = [`${count} rows of single flows are not in this page.`]
     view.distributions = []
     view.launch_medians = []
     view.fits = []

@@ -3,8 +3,9 @@
 //! Model:   rows as in `--json`, and what they cannot hold: distributions as at most [`BUCKETS_MAX`] buckets, launches'
 //!          medians, fits, findings, conditions and what disturbed the hosts. Distributions are of what a probe is for, where there
 //!          are at least [`SAMPLES_FOR_SHAPE`] samples; when many would make the page heavy, all have fewer buckets.
+//!          Of a pattern with very many flows the heat maps and the rows of all together are kept, and it says so.
 //! Units:   the values of distributions and medians are in the unit of their quantity's name.
-//! Checked: `the_usual_assessment_is_light`, `buckets_keep_their_samples`, `nothing_is_nan`.
+//! Checked: `the_usual_assessment_is_light`, `flows_that_are_too_many_for_a_page_are_left_out`, `buckets_keep_their_samples`, `nothing_is_nan`.
 
 use std::collections::BTreeMap;
 
@@ -513,6 +514,62 @@ mod tests {
             ),
             _ => {}
         }
+    }
+
+    /// All pairs of so many hosts, by latency.
+    fn all_pairs(hosts: usize) -> Run {
+        let mut run = Runs::new()
+            .network(net("lan"))
+            .launches(1)
+            .latency("lan", "tcp", 64, 50_000)
+            .done();
+        let (cell, launch) = (run.cells.remove(0), run.launches.remove(0));
+        let host = run.hosts.remove(0);
+        run.hosts = (0..hosts)
+            .map(|number| HostRecord {
+                name: format!("node{number:04}"),
+                ..host.clone()
+            })
+            .collect();
+        for src in 0..hosts {
+            for dst in (0..hosts).filter(|dst| *dst != src) {
+                let names = [src, dst].map(|host| run.hosts[host].name.clone());
+                let (mut cell, mut launch) = (cell.clone(), launch.clone());
+                cell.factors.probe = "pattern".into();
+                cell.factors.mode = Some("latency".into());
+                cell.factors.knobs = [
+                    ("pattern", "all-pairs".to_owned()),
+                    ("flow", format!("{}>{}", names[0], names[1])),
+                ]
+                .map(|(name, value)| (name.into(), value))
+                .into();
+                cell.id = format!("{src}-{dst}");
+                launch.cell.clone_from(&cell.id);
+                [launch.src, launch.dst] = names;
+                run.cells.push(cell);
+                run.launches.push(launch);
+            }
+        }
+        run
+    }
+
+    #[test]
+    fn flows_that_are_too_many_for_a_page_are_left_out() {
+        let few = View::of(&all_pairs(6));
+        assert_eq!((few.results.len(), few.left_out.len()), (30, 0));
+        let run = all_pairs(72);
+        let many = View::of(&run);
+        assert_eq!((many.results.len(), many.launch_medians.len()), (0, 0));
+        assert!(
+            many.left_out[0].starts_with("5112 rows"),
+            "{:?}",
+            many.left_out
+        );
+        let heat = many.heat.as_ref().unwrap();
+        let told = heat.maps[0].values.iter().flatten().count();
+        assert_eq!((heat.share, told), (1, 72 * 71));
+        let bytes = serde_json::to_string(&many).unwrap().len();
+        assert!(bytes < 200_000, "{bytes} bytes");
     }
 
     #[test]
