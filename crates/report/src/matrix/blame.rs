@@ -6,7 +6,7 @@
 //!          at least (intervals at 95 % apart); segments are lost, and its rate is at least half of the usual; it is slow,
 //!          unless other programs are busy on it, which explains that.
 //! Source:  Shalunov and Carlson, PAM 2005, for the signs of a duplex mismatch. Deviations: none.
-//! Checked: `each_reason_is_named`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`,
+//! Checked: `each_reason_is_named`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
 //!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`.
 
 use super::evidence::{SUSPECTED, counted, evidence};
@@ -62,8 +62,8 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
         for (sign, side) in signs {
             match held(matrix, *sign, &standing, |pair| on_side(pair, *host, *side)) {
                 Held::Bad | Held::Unknown => kept.push((*sign, *side)),
-                // Small messages fill no trunk.
-                Held::Fabric => shared |= *sign != LATENCY,
+                // Small messages fill no trunk, and streams both ways fill their hosts first.
+                Held::Fabric => shared |= matches!(*sign, STREAM | Sign::Loss),
                 Held::Gone => {}
             }
         }
@@ -481,6 +481,18 @@ mod tests {
             grid.worsen_in(&together, Kind::Stream, |pair| of(3)(pair).then_some(3.0));
             assert_eq!(rules(grid), [("fabric", Whom::Fabric)], "{hosts}");
         }
+    }
+
+    /// Where more stood out than are measured alone, the rest is not blamed.
+    #[test]
+    fn what_was_not_alone_is_not_blamed() {
+        let mut grid = Grid::healthy(16, 5);
+        let together = [Stage::Together, Stage::Again];
+        grid.worsen_in(&together, Kind::Stream, |pair| {
+            [(0, 1), (4, 7), (9, 12)].contains(&pair).then_some(2.0)
+        });
+        grid.keep(|stage, pair| stage != Stage::Alone || pair == (0, 1));
+        assert_eq!(rules(grid), [("fabric", Whom::Fabric)]);
     }
 
     #[test]

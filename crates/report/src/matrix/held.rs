@@ -31,7 +31,7 @@ pub(super) fn held(
     of: impl Fn(Pair) -> bool,
 ) -> Held {
     let (again, alone) = match sign {
-        Sign::Slow(kind) => slow_again(matrix, kind, among, of),
+        Sign::Slow(kind) => slow_again(matrix, kind, among, &of),
         _ => (
             counted_again(matrix, Stage::Again, sign, &of),
             counted_again(matrix, Stage::Alone, sign, &of),
@@ -42,7 +42,10 @@ pub(super) fn held(
         (None, None) if was_again(matrix) => Held::Gone,
         (None, None) => Held::Unknown,
         (Some(false), _) => Held::Gone,
-        (_, Some(true)) | (Some(true), None) => Held::Bad,
+        (_, Some(true)) => Held::Bad,
+        // Only so many are measured alone: of the others it is not known whose it is.
+        (Some(true), None) if was_alone(matrix) && !failed_alone(matrix, &of) => Held::Gone,
+        (Some(true), None) => Held::Bad,
         (Some(true), Some(false)) => Held::Fabric,
         (None, Some(false)) => Held::Gone,
     }
@@ -53,6 +56,17 @@ fn was_again(matrix: &Matrix) -> bool {
     stages
         .into_iter()
         .any(|(stage, ..)| *stage == Stage::Again || *stage == Stage::Alone)
+}
+
+fn was_alone(matrix: &Matrix) -> bool {
+    let mut stages = matrix.readings.keys().chain(matrix.failed.keys());
+    stages.any(|(stage, ..)| *stage == Stage::Alone)
+}
+
+/// Whether a flow of these pairs gave nothing with nothing beside it.
+fn failed_alone(matrix: &Matrix, of: impl Fn(Pair) -> bool) -> bool {
+    let mut failed = matrix.failed.keys();
+    failed.any(|(stage, _, pair)| *stage == Stage::Alone && of(*pair))
 }
 
 fn slow_again(
