@@ -310,7 +310,8 @@ impl Task {
             let kept = trial.kept;
             report.trials.push(trial);
             if interrupted {
-                return Ok(self.give_up(state, report));
+                self.give_up(state, report);
+                return Ok(());
             }
             if kept {
                 self.keep(beds, state, &one, &advice, report)?;
@@ -337,7 +338,8 @@ impl Task {
             report.after = Some(now);
         }
         if interruption()?.load(Ordering::Relaxed) {
-            return Ok(self.give_up(state, report));
+            self.give_up(state, report);
+            return Ok(());
         }
         self.settle(&mut beds[0], state)
     }
