@@ -11,13 +11,19 @@ const NETWORK: &str = "ethernet-100:rate=20Mbit";
 
 /// What a quick matrix of 16 hosts says with this fault.
 fn verdict(options: &[&str], fault: Option<&str>) -> Option<String> {
+    verdict_of("16", options, fault.as_slice())
+}
+
+/// The same of so many hosts, with several faults.
+fn verdict_of(hosts: &str, options: &[&str], faults: &[&str]) -> Option<String> {
     let case = attachments().first().copied()?;
     let stage = Stage::new(Case::own(case.attachment));
     let (runs, script) = (stage.path("runs"), stage.path("script"));
-    let mut all = vec!["probe", "pattern", "all-pairs", "--quick", "--hosts", "16"];
+    let mut all = vec!["probe", "pattern", "all-pairs", "--quick", "--hosts", hosts];
     all.extend(["--network", NETWORK, "--out", &runs]);
-    if let Some(fault) = fault {
-        std::fs::write(&script, format!("0s {fault}\n")).unwrap();
+    if !faults.is_empty() {
+        let lines: String = faults.iter().map(|fault| format!("0s {fault}\n")).collect();
+        std::fs::write(&script, lines).unwrap();
         all.extend(["--script", &script]);
     }
     all.extend(options);
@@ -55,4 +61,34 @@ fn a_slow_way_is_no_hosts() {
         said.contains("[host-slow] h3 is bad: streams to it"),
         "{said}"
     );
+}
+
+/// Both at once wait behind each other: the direction is told by streams of one way alone.
+#[test]
+fn a_slow_direction_is_no_link() {
+    let Some(said) = verdict_of("8", &[], &["rate h6 h3 5Mbit"]) else {
+        return;
+    };
+    assert!(
+        said.contains("[direction-slow] The way from h6 to h3 is bad"),
+        "{said}"
+    );
+    assert!(!said.contains("[link-slow]"), "{said}");
+    assert!(
+        said.contains("would have been seen, four times of five"),
+        "{said}"
+    );
+}
+
+#[test]
+fn two_hosts_are_bad_each_in_its_way() {
+    let faults = ["rate h1 2Mbit", "collide h8 30%"];
+    let Some(said) = verdict_of("8", &[], &faults) else {
+        return;
+    };
+    assert!(
+        said.contains("[host-slow] h1 is bad: streams to it"),
+        "{said}"
+    );
+    assert!(said.contains("[host-duplex] h8 is bad: frames"), "{said}");
 }
