@@ -70,6 +70,7 @@ impl Inlet {
             By::Ring(inflow) => {
                 let tcp = channel.as_tcp().expect("a ring is of TCP alone");
                 let came = inflow.recv(&tcp.fd, tcp.options.patience)?;
+                tcp.hold_window();
                 came.ok_or_else(|| tcp.silence(format!("{} bytes", self.chunk_bytes)))
             }
         }

@@ -18,6 +18,9 @@ pub struct Knobs {
     pub send_buffer_bytes: Option<usize>,
     /// `rcvbuf`: the receive buffer; as above.
     pub recv_buffer_bytes: Option<usize>,
+    /// `window`: the largest window that TCP's receiver offers, held while it receives; null leaves it to the kernel.
+    #[serde(default)]
+    pub window_bytes: Option<usize>,
     /// `congestion`: TCP's congestion control; null is the host's.
     pub congestion: Option<String>,
     /// `rate`: bits of users a second at which a stream of datagrams is sent; null sends as fast as it goes.
@@ -104,6 +107,7 @@ impl Default for Knobs {
         Self {
             send_buffer_bytes: None,
             recv_buffer_bytes: None,
+            window_bytes: None,
             congestion: None,
             rate_bps: None,
             streams: 1,
@@ -141,6 +145,7 @@ impl Knobs {
     pub const NAMES: &'static [(&'static str, &'static str)] = &[
         ("sndbuf", "send buffer, as 64KiB"),
         ("rcvbuf", "receive buffer, as 64KiB"),
+        ("window", "largest window of TCP's receiver, as 64KiB"),
         ("congestion", "congestion control, as cubic"),
         ("rate", "a stream of datagrams' constant rate, as 50Mbit"),
         ("streams", "connections at once, 1 to 128"),
@@ -181,6 +186,7 @@ impl Knobs {
         match name {
             "sndbuf" => self.send_buffer_bytes = Some(buffer(value)?),
             "rcvbuf" => self.recv_buffer_bytes = Some(buffer(value)?),
+            "window" => self.window_bytes = Some(buffer(value)?),
             "congestion" => self.congestion = Some(value.into()),
             "rate" => self.rate_bps = Some(rate(value)?),
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,

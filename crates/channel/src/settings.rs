@@ -71,6 +71,9 @@ impl Options {
         if let Some(bytes) = self.knobs.recv_buffer_bytes {
             sonde_sys::socket::set_recv_buffer(fd, bytes)?;
         }
+        if let (Some(bytes), Path::Tcp) = (self.knobs.window_bytes, path) {
+            sonde_sys::socket::set_window(fd, bytes)?;
+        }
         if let (Some(name), Path::Tcp) = (&self.knobs.congestion, path) {
             sonde_sys::socket::set_congestion(fd, name)?;
         }
@@ -97,6 +100,9 @@ pub struct Settings {
     pub send_buffer: Buffer,
     /// The receive buffer.
     pub recv_buffer: Buffer,
+    /// TCP only: the largest window that it offers, where one was asked for.
+    #[serde(default)]
+    pub window: Option<Buffer>,
     /// TCP only: small messages are sent at once.
     pub nodelay: Option<bool>,
     /// TCP only: the congestion control in use.
@@ -122,6 +128,7 @@ impl Settings {
         let values = [
             ("send_buffer_bytes", Some(buffer(&self.send_buffer))),
             ("recv_buffer_bytes", Some(buffer(&self.recv_buffer))),
+            ("window_bytes", self.window.as_ref().map(buffer)),
             ("nodelay", self.nodelay.map(|on| on.to_string())),
             ("congestion", self.congestion.clone()),
             ("mss_bytes", self.mss_bytes.map(|bytes| bytes.to_string())),
@@ -153,6 +160,7 @@ impl Settings {
                 asked_bytes: options.knobs.recv_buffer_bytes,
                 granted_bytes: recv / 2,
             },
+            window: None,
             nodelay: None,
             congestion: None,
             mss_bytes: None,
@@ -167,6 +175,12 @@ impl Settings {
                 sockopt::tcp_nodelay(fd).map_err(|errno| refused("read TCP_NODELAY", errno))?;
             if nodelay != options.knobs.nodelay {
                 return Err(Error::NoDelayNotTaken);
+            }
+            if let Some(bytes) = options.knobs.window_bytes {
+                settings.window = Some(Buffer {
+                    asked_bytes: Some(bytes),
+                    granted_bytes: sonde_sys::socket::set_window(fd, bytes)?,
+                });
             }
             settings.nodelay = Some(nodelay);
             settings.congestion = Some(sonde_sys::socket::congestion(fd)?);

@@ -209,6 +209,7 @@ impl Channel for Shm {
             recv_buffer: buffer,
             nodelay: None,
             congestion: None,
+            window: None,
             mss_bytes: None,
             busy_poll_us: None,
             connected: None,

@@ -153,6 +153,15 @@ impl Tcp {
         }
     }
 
+    /// Bounds the window again, which the kernel forgets as it goes; see [`sonde_sys::socket::set_window`].
+    #[inline]
+    pub(crate) fn hold_window(&self) {
+        if let Some(bytes) = self.options.knobs.window_bytes {
+            // It took before; a connection that has broken since then says so at the next call.
+            let _ = sonde_sys::socket::set_window(&self.fd, bytes);
+        }
+    }
+
     /// Receives what there is, waiting until there is some; zero at the end of the stream.
     ///
     /// # Errors
@@ -166,7 +175,10 @@ impl Tcp {
         let mut spin = Spin::new(self.options.patience);
         loop {
             match rustix::net::recv(&self.fd, &mut *buffer, flags) {
-                Ok((received, _)) => return Ok(received),
+                Ok((received, _)) => {
+                    self.hold_window();
+                    return Ok(received);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) if self.options.wait == Wait::Poll && spin.again() => {}
                 Err(Errno::AGAIN) => return Err(self.silence(format!("{} bytes", buffer.len()))),
@@ -187,7 +199,10 @@ impl Tcp {
     /// The connection is broken.
     pub fn recv_now(&mut self, buffer: &mut [u8]) -> Result<Option<usize>> {
         match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((received, _)) => Ok(Some(received)),
+            Ok((received, _)) => {
+                self.hold_window();
+                Ok(Some(received))
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(errno) => Err(Error::Call {
                 peer: self.peer,

@@ -10,7 +10,7 @@
 
 use crate::events::{self, Event};
 use crate::failure::Failure;
-use crate::layout::{Block, Site};
+use crate::layout::{self, Block, Site};
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -140,6 +140,56 @@ impl<'a> Campaign<'a> {
             .map_err(Failure::cannot)?;
         campaign.bar = ProgressBar::new(left).with_style(style);
         Ok(campaign)
+    }
+
+    /// What is measured.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Adds a block as `like` at another rate, with cells of its own, or has a block of this rate launched so often.
+    pub fn at_rate(
+        &mut self,
+        like: &Block,
+        knob: &str,
+        bps: u64,
+        launches: u64,
+    ) -> Result<Block, Failure> {
+        let others = |block: &Block| {
+            let mut knobs = block.knobs.clone();
+            knobs.remove(knob);
+            (
+                block.site,
+                block.terms.sizes_bytes.clone(),
+                knobs,
+                block.terms.method,
+                block.terms.path,
+            )
+        };
+        let same = |block: &&mut Block| {
+            block.terms.knobs.rate_bps == Some(bps) && others(block) == others(like)
+        };
+        if let Some(block) = self.blocks.iter_mut().find(same) {
+            block.launches = launches;
+            return Ok(block.clone());
+        }
+        let mut block = like.clone();
+        block.terms.knobs.rate_bps = Some(bps);
+        block.knobs.insert(knob.into(), format!("{bps}bit"));
+        block.launches = launches;
+        block.cells = layout::cells(&self.beds[like.site].site, &block, &[])?;
+        for cell in &block.cells {
+            let kept = self.store.cell(&self.run.head.id, cell);
+            kept.map_err(Failure::cannot)?;
+            self.run.cells.push(cell.clone());
+        }
+        self.blocks.push(block.clone());
+        Ok(block)
+    }
+
+    /// An event of the run.
+    pub fn tell(&mut self, kind: &str, text: &str) -> Result<(), Failure> {
+        self.event(kind, text).map_err(Failure::cannot)
     }
 
     fn wanted(&self, block: &Block, index: u64) -> bool {
@@ -295,7 +345,10 @@ impl<'a> Campaign<'a> {
         if index < block.launches {
             return self.wanted(block, index);
         }
-        index < self.repeat.max
+        // A stream at a constant rate is as precise as its sender: more of them say nothing more.
+        let constant = block.kind == ProbeKind::Throughput && block.terms.knobs.rate_bps.is_some();
+        !constant
+            && index < self.repeat.max
             && block.launches >= self.repeat.launches
             && self.wanted(block, index)
             && self.is_imprecise(block)

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// The knob of send and receive buffer together.
 const BUFFER: &str = "buffer";
+/// A knob of hosts and of sockets.
+const WINDOW: &str = "window";
 
 /// Settings of hosts, and the knobs that are the channel's.
 pub fn apart(
@@ -16,7 +18,13 @@ pub fn apart(
     let (mut hosts, mut channel) = (Vec::new(), BTreeMap::new());
     for (name, value) in knobs {
         match host::knob(name, value) {
-            Some(settings) => hosts.extend(settings.map_err(Failure::usage)?),
+            Some(settings) => {
+                hosts.extend(settings.map_err(Failure::usage)?);
+                // The kernel alone does not hold it; the receiver does.
+                if name == WINDOW {
+                    channel.insert(name.clone(), value.clone());
+                }
+            }
             // Both ends' socket buffers, as the tests of old had it.
             None if name == BUFFER => {
                 for end in ["sndbuf", "rcvbuf"] {

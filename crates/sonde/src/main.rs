@@ -16,6 +16,7 @@ mod failure;
 mod knobs;
 mod lab;
 mod layout;
+mod limit;
 mod load;
 mod measure;
 mod model;

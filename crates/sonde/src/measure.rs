@@ -9,6 +9,7 @@ use crate::campaign::{Bed, Campaign, End, unix_ns};
 use crate::events::Event;
 use crate::failure::{self, Failure};
 use crate::layout::{self, Block, Site};
+use crate::limit::Search;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan};
 use crate::testbed::{self, LabOptions};
@@ -49,6 +50,8 @@ pub struct Task {
     pub tun: PathBuf,
     /// Where agents connect back to.
     pub listen: sonde_fleet::Listen,
+    /// Look for the highest rate of each stream at a rate.
+    pub search: Option<Search>,
 }
 
 impl Task {
@@ -90,7 +93,10 @@ impl Task {
         if self.json_stream {
             Event::start(&campaign.run).say()?;
         }
-        let end = campaign.measure()?;
+        let mut end = campaign.measure()?;
+        if let (Some(search), End::Tried) = (self.search, &end) {
+            end = search.run(&mut campaign)?;
+        }
         let (run, kept) = campaign.end(warnings);
         for bed in beds {
             // Beds of the same hosts share their agents: the last one ends them.

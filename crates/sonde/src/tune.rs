@@ -488,6 +488,10 @@ fn settings(advice: &Advice) -> Vec<Setting> {
 }
 
 fn change_sockets(sockets: &mut BTreeMap<String, String>, advice: &Advice) {
+    // Receivers hold a window that was asked for: what lifts the route's lifts theirs.
+    if advice.hosts.iter().any(|(name, _)| name == "route.window") {
+        sockets.remove("window");
+    }
     for (name, value) in &advice.sockets {
         match value {
             Some(value) => sockets.insert(name.clone(), value.clone()),

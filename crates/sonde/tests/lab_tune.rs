@@ -159,9 +159,10 @@ fn windows_are_swept_set_read_back_and_put_back() {
             |row: &&Value| row["quantity"] == "throughput_bps" && row["knobs"]["window"] == window;
         number(&rows.iter().find(is).expect("a row")["p50"])
     };
-    // 32 KiB in 20 ms are 13.1 Mb/s; Linux offers up to a quarter more where segments take less of the buffer than it thought.
+    // 32 KiB in 20 ms are 13.1 Mb/s: the receiver holds the window, which the kernel alone lets grow by a sixth and more.
     let bound = 32_768.0 * 8.0 / 0.020;
-    assert!(rate("32KiB") <= 1.3 * bound, "{}", rate("32KiB"));
+    assert!(rate("32KiB") <= 1.02 * bound, "{}", rate("32KiB"));
+    assert!(rate("32KiB") >= 0.7 * bound, "{}", rate("32KiB"));
     assert!(rate("1MiB") > 2.0 * bound, "{}", rate("1MiB"));
     let out = stage.path("runs");
     let id = document["run"].as_str().unwrap();
@@ -172,10 +173,81 @@ fn windows_are_swept_set_read_back_and_put_back() {
     for words in [
         "src_host.route.window",
         "32768 (asked for 32768, was none)",
+        "dst_window_bytes\": \"32768\"",
         "copy_bps",
     ] {
         assert!(exported.contains(words), "{words} is not in the record");
     }
+}
+
+#[test]
+fn start_and_stop_is_seen_where_one_segment_fills_the_window() {
+    let Some(case) = case() else { return };
+    let stage = Stage::new(case);
+    // Segments of up to 65 228 bytes.
+    let words = ["--network", "hippi-800", "--with", "window=2KiB,1MiB"];
+    let sizes = ["--size", "256KiB", "--launches", "2"];
+    let document = parsed(&call(
+        &stage,
+        &["probe", "sweep"],
+        &[&words[..], &sizes].concat(),
+    ));
+    let out = stage.path("runs");
+    let id = document["run"].as_str().unwrap();
+    let shown = stage
+        .sonde(&["report", "show", id, "--out", &out])
+        .expect(0);
+    let text = shown.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("Start and stop by tcp on hippi-800 with window=2KiB: the window of 2 KiB holds less than two segments"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("Start and stop by tcp on hippi-800 with window=1MiB"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_rate_that_udp_carries_is_found_by_bisection() {
+    let Some(case) = case() else { return };
+    let stage = Stage::new(case);
+    let words = ["--network", "ethernet-10", "--udp-limit", "--launches", "3"];
+    let document = parsed(&call(&stage, &["probe", "sweep"], &words));
+    let rows = document["results"].as_array().unwrap();
+    let of = |quantity: &str| -> Vec<(f64, f64, u64)> {
+        let is = |row: &&Value| row["quantity"] == quantity && row["path"] == "udp";
+        let one = |row: &Value| {
+            let rate = row["knobs"]["rate"]
+                .as_str()
+                .unwrap()
+                .trim_end_matches("bit");
+            let launches = row["launches"].as_u64().unwrap();
+            (rate.parse().unwrap(), number(&row["p50"]), launches)
+        };
+        rows.iter().filter(is).map(one).collect()
+    };
+    let lost = of("lost_share");
+    assert!(
+        (5..=17).contains(&lost.len()),
+        "every step is a row: {lost:?}"
+    );
+    assert_eq!(of("throughput_bps").len(), lost.len());
+    // Where senders are held back nothing is lost, and they fall behind.
+    let kept = |(rate, bps, _): &(f64, f64, u64)| *bps >= 0.985 * rate;
+    let came = of("throughput_bps");
+    let confirmed = came.iter().filter(|one| one.2 >= 3 && kept(one));
+    let limit = confirmed.map(|(rate, ..)| *rate).fold(0.0, f64::max);
+    // 1472 of a frame's 1538 bytes are the user's, and a step is a hundredth; a machine that does other things makes it less.
+    assert!(limit > 2e6 && limit <= 9.8e6, "{limit}: {lost:?}");
+    assert!(
+        lost.iter().any(|(rate, ..)| (rate - 1e7).abs() < 1.0),
+        "the line's rate was tried: {lost:?}"
+    );
+    assert!(
+        lost.iter().any(|(.., launches)| *launches == 1),
+        "a step is one launch: {lost:?}"
+    );
 }
 
 #[test]

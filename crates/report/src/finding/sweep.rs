@@ -2,9 +2,9 @@
 //!
 //! Model:   `sweep-knee`: the smallest buffer that reaches 95 % of a curve's plateau. `window-law`: a curve's plateau lies
 //!          within 80 % to 125 % of window / round trip, so the window binds. `start-stop`: a window of less than two
-//!          segments, and a rate below half of window / round trip, which a sender has that stops after each segment until a
-//!          delayed acknowledgement comes. `udp-loss-limit`: of the constant rates that were sent, the largest with 0.1 % of
-//!          loss or less.
+//!          segments, and a rate below half of what the network and window / round trip of a small message allow: the sender
+//!          stops after each until its acknowledgement comes. From 40 ms on that was delayed (Linux's TCP_DELACK_MIN). `udp-loss-limit`: of the constant rates that were sent, the largest with no
+//!          more lost than the run asked for, else 0.1 %.
 //! Source:  RFC 7323 §1.1; RFC 813; the HIPPI study's start/stop anomaly and its UDP tests.
 //! Checked: `a_knee_is_told`, `the_law_is_told_where_it_binds`, `start_and_stop_is_told`, `the_last_rate_without_loss_is_told`.
 
@@ -17,7 +17,9 @@ use crate::sweep::{SweepCurve, curves};
 
 /// Late acknowledgements below; above, what Linux offers more than half of a buffer where segments take less of it.
 const BINDS: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-/// Datagrams that may be lost where nothing is said to be.
+/// How long Linux delays an acknowledgement at least.
+const DELAYED_NS: f64 = 40e6;
+/// The share of datagrams that may be lost, where the run says none.
 const LOST: f64 = 1e-3;
 
 /// All of a run.
@@ -31,7 +33,15 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
         found.extend(law);
         found.extend(knee(curve));
     }
-    found.extend(udp_limit(&curves));
+    let told = index
+        .run
+        .events
+        .iter()
+        .find(|event| event.kind == "loss_limit");
+    let lost = told
+        .and_then(|event| event.text.parse().ok())
+        .unwrap_or(LOST);
+    found.extend(udp_limit(&curves, lost));
     found
 }
 
@@ -82,8 +92,18 @@ fn law(curve: &SweepCurve) -> Option<Finding> {
     Some(about(curve, "window-law", Severity::Note, sentence).since(arithmetic))
 }
 
+/// The largest segment that the network takes, unless the sweep sets its MTU. Linux cuts its segments to half of the largest
+/// window that it was offered (`tcp_bound_to_half_wnd`), so that what it says of itself is never more than half a window.
+fn full_segment(index: &Index<'_>, curve: &SweepCurve) -> u64 {
+    let network = index.network(&curve.network);
+    let mtu = network.filter(|_| !curve.knobs.contains_key("mtu"));
+    // Headers of IPv4 and TCP with time stamps.
+    mtu.map_or(0, |network| network.row.mtu_bytes.saturating_sub(52))
+}
+
 fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
-    let (window, segment) = (curve.window_bytes?, curve.segment_bytes?);
+    let window = curve.window_bytes?;
+    let segment = curve.segment_bytes?.max(full_segment(index, curve));
     let (bound, plateau) = (curve.bound_bps?.0, curve.plateau_bps.0);
     let full = index
         .network(&curve.network)
@@ -94,9 +114,14 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
     }
     let sent = window.min(segment) as f64;
     let pause = sent * 8e9 / plateau;
+    let why = if pause >= DELAYED_NS {
+        ", which the peer delays"
+    } else {
+        ""
+    };
     let sentence = format!(
         "Start and stop by {} on {} with {}: the window of {} holds less than two segments of {}, so each waits for the \
-         acknowledgement of the one before, which the peer delays: {} segments a second, {}.",
+         acknowledgement of the one before{why}: {} windows a second, {}.",
         curve.by(),
         curve.network,
         curve.setting(),
@@ -106,7 +131,7 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
         rate(plateau)
     );
     let finding = about(curve, "start-stop", Severity::Advice, sentence).since(format!(
-        "{} B x 8 / {} = {} between segments",
+        "{} B x 8 / {} = {} from one to the next",
         significant(sent, 5),
         rate(plateau),
         time(pause)
@@ -115,7 +140,7 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
 }
 
 /// Once a network, method and setting with more than one constant rate.
-fn udp_limit(curves: &[SweepCurve]) -> Vec<Finding> {
+fn udp_limit(curves: &[SweepCurve], most_lost: f64) -> Vec<Finding> {
     type Key<'c> = (&'c str, String, BTreeMap<String, String>);
     let key = |curve: &'_ SweepCurve| -> Option<(String, BTreeMap<String, String>)> {
         let mut knobs = curve.knobs.clone();
@@ -162,8 +187,8 @@ fn udp_limit(curves: &[SweepCurve]) -> Vec<Finding> {
             if rates.len() < 2 {
                 return None;
             }
-            let held = rates.iter().take_while(|(_, lost)| *lost <= LOST).last();
-            let next = rates.iter().find(|(_, lost)| *lost > LOST);
+            let held = rates.iter().take_while(|(_, lost)| *lost <= most_lost).last();
+            let next = rates.iter().find(|(_, lost)| *lost > most_lost);
             let sentence = match (held, next) {
                 (Some((held, lost)), Some((sent, much))) => format!(
                     "{of} on {network} carries {} with {} lost; of {} sent {} are lost.",
@@ -173,11 +198,13 @@ fn udp_limit(curves: &[SweepCurve]) -> Vec<Finding> {
                     share(*much)
                 ),
                 (Some((held, _)), None) => format!(
-                    "{of} on {network} carries every constant rate that was sent, up to {}, with 0.1 % lost or less.",
-                    rate(*held)
+                    "{of} on {network} carries every constant rate that was sent, up to {}, with {} lost or less.",
+                    rate(*held),
+                    share(most_lost)
                 ),
                 (None, _) => format!(
-                    "{of} on {network} loses more than 0.1 % at every constant rate that was sent, from {} on.",
+                    "{of} on {network} loses more than {} at every constant rate that was sent, from {} on.",
+                    share(most_lost),
                     rate(rates[0].0)
                 ),
             };
@@ -254,7 +281,9 @@ mod tests {
         let stops = found(&run, "start-stop");
         assert_eq!(stops.len(), 1, "{stops:?}");
         assert!(
-            stops[0].sentence.contains("24.9 segments a second"),
+            stops[0]
+                .sentence
+                .contains("which the peer delays: 24.9 windows a second"),
             "{stops:?}"
         );
     }

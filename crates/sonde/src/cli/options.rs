@@ -189,6 +189,7 @@ impl Common {
             dry_run: self.dry_run,
             tun: self.hosts.tun,
             listen: self.listen.unwrap_or_default(),
+            search: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::options::Common;
 use super::probe::knob;
 use crate::failure::Failure;
+use crate::limit::Search;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
 use clap::Args;
@@ -16,7 +17,8 @@ pub const EXAMPLES: &str = "Examples:
   sonde probe sweep --network wan-100m-20ms --with window=64KiB,256KiB,1MiB --with scaling=on,off
   sonde probe sweep --network fddi --with mtu=576,1500,4352 --size 64KiB
   sonde probe sweep --testbed hosts:a,b --with offloads=on,off --with streams=1,4 --with congestion=cubic,reno
-  sonde probe sweep --network ethernet-100 --udp-limit                   the largest rate of UDP with 0.1 % lost
+  sonde probe sweep --network ethernet-100 --udp-limit                   the highest rate of UDP with 0.1 % lost
+  sonde probe sweep --network ethernet-100 --udp-limit --lost 0          the same with nothing lost (RFC 2544)
 Knobs of the program's sockets: buffer (both ends of both), sndbuf, rcvbuf, congestion, streams. Knobs of both hosts, set for
 each launch and put back after it: mtu, window, scaling, rmem, wmem, offloads, tso, gso, gro (as root on real hosts).";
 
@@ -40,9 +42,26 @@ pub struct SweepOptions {
     /// What of each stream is rated, 1 s at least.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     budget: Span,
-    /// Send datagrams at constant rates, from a tenth of the line to all of it, and find the largest with 0.1 % lost or less.
+    /// Send datagrams at constant rates, and find the highest with no more lost than `--lost` by bisection below the line's
+    /// rate; the last is confirmed by the other launches. With `--with rate=A,B,...` only those rates are sent.
     #[arg(long, conflicts_with = "paths")]
     udp_limit: bool,
+    /// The share of datagrams that may be lost, as 0.1% or 0.001; 0 is the throughput of RFC 2544.
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = ppm, requires = "udp_limit")]
+    lost: u64,
+}
+
+/// A share in parts of a million.
+fn ppm(text: &str) -> Result<u64, String> {
+    let (number, of) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 1e4),
+        None => (text, 1e6),
+    };
+    let share = number.parse().ok().map(|share: f64| share * of);
+    share
+        .filter(|ppm| (0.0..1e6).contains(ppm))
+        .map(|ppm| ppm.round() as u64)
+        .ok_or_else(|| format!("`{text}` is no share: write 0 to below 1, or as 0.1%"))
 }
 
 const SIZES: [&str; 6] = ["1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"];
@@ -51,7 +70,20 @@ impl SweepOptions {
     /// Runs it; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan()?;
-        self.common.measurement(plan, false).run()
+        let bisects =
+            self.udp_limit && self.knobs().get("rate").is_none_or(|rates| rates.len() < 2);
+        let search = bisects.then_some(Search {
+            lost_ppm: self.lost,
+            launches: plan.repeat.launches,
+        });
+        let mut measurement = self.common.measurement(plan, false);
+        if search.is_some() && measurement.resume.is_some() {
+            return Err(Failure::usage(
+                "a search is not resumed, since each rate follows from those before: leave `--resume` out, or name the rates",
+            ));
+        }
+        measurement.search = search;
+        measurement.run()
     }
 
     fn knobs(&self) -> BTreeMap<String, Vec<String>> {
@@ -63,7 +95,7 @@ impl SweepOptions {
         knobs
     }
 
-    /// Constant rates from a tenth of the slowest line to all of it, unless they are given.
+    /// The rate of the slowest line, unless rates are given.
     fn rates(
         &self,
         networks: &[NetworkPlan],
@@ -86,12 +118,12 @@ impl SweepOptions {
             least = least.into_iter().chain(line).min();
         }
         let line = least.ok_or_else(|| {
-            Failure::usage("the line's rate is not known here: name the rates, as `--udp-limit --with rate=100Mbit,500Mbit,900Mbit`")
+            Failure::usage(
+                "the line's rate is not known here: name the rates, as `--udp-limit --with rate=100Mbit,500Mbit,900Mbit`, or the \
+                 highest to begin with, as `--with rate=1Gbit`",
+            )
         })?;
-        let parts = [10, 25, 50, 70, 80, 90, 95, 100];
-        Ok(parts
-            .map(|part| format!("{}kbit", line / 1_000 * part / 100))
-            .to_vec())
+        Ok(vec![format!("{line}bit")])
     }
 
     /// An MTU above the network's is a black hole, and no measurement.
@@ -171,7 +203,10 @@ impl SweepOptions {
                 (true, _) if self.udp_limit => texts(&["mtu"]),
                 (true, _) => texts(&["64", "256", "1KiB", "mtu"]),
             };
-            probes.push(probe(ProbeKind::Throughput, *path, sizes, knobs.clone()));
+            let mut stream = probe(ProbeKind::Throughput, *path, sizes, knobs.clone());
+            let rates = knobs.get("rate").map_or(0, Vec::len);
+            stream.launches = (self.udp_limit && rates == 1).then_some(1);
+            probes.push(stream);
         }
         let plan = self.common.apply(Plan {
             testbed,
