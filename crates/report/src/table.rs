@@ -65,6 +65,13 @@ impl Sheet {
         self.words -= 1;
     }
 
+    /// Takes out the columns that are marked; the last ones come first.
+    fn leave_out_marked<const N: usize>(&mut self, columns: [(usize, bool); N]) {
+        for (column, _) in columns.into_iter().filter(|(_, marked)| *marked) {
+            self.leave_out(column);
+        }
+    }
+
     /// The columns that name a line, and those of `range`.
     fn part(&self, range: std::ops::Range<usize>) -> String {
         let columns: Vec<usize> = (0..self.keys)
@@ -120,15 +127,12 @@ pub fn summary_table(run: &Run, width: usize) -> String {
         words: LOAD + 1,
     };
     // The load is a column only where there is any, method, settings and wait where there are several.
-    let single = [
+    sheet.leave_out_marked([
         (LOAD, all.iter().all(Line::is_idle)),
         (WAIT, all.iter().all(|line| line.wait == first.wait)),
         (WITH, all.iter().all(|line| line.knobs == first.knobs)),
         (METHOD, all.iter().all(|line| line.method == first.method)),
-    ];
-    for (column, _) in single.into_iter().filter(|(_, single)| *single) {
-        sheet.leave_out(column);
-    }
+    ]);
     format!("{}\n\n{}", sheet.text(width), legend(&index, width))
 }
 
@@ -304,14 +308,11 @@ pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
         first: 3,
         words: 6,
     };
-    let single = [
+    sheet.leave_out_marked([
         (WAIT, rows.iter().all(|row| row.wait == first.wait)),
         (WITH, rows.iter().all(|row| row.knobs == first.knobs)),
         (METHOD, rows.iter().all(|row| row.method == first.method)),
-    ];
-    for (column, _) in single.into_iter().filter(|(_, single)| *single) {
-        sheet.leave_out(column);
-    }
+    ]);
     let legend = "Where a message's time goes, by the kernel's stamps: the mean of the middle half of each launch's messages, so \
                   that the parts add up. Send call: to the packet scheduler; queue: to the driver; wire: to the peer's kernel; \
                   wake-up: until the reader runs; receive call: until it has the message; rest: not told apart.";
@@ -472,14 +473,11 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
         first: 3,
         words: 6,
     };
-    let single = [
+    sheet.leave_out_marked([
         (WAIT, rows.iter().all(|row| row.wait == first.wait)),
         (WITH, rows.iter().all(|row| row.knobs == first.knobs)),
         (METHOD, rows.iter().all(|row| row.method == first.method)),
-    ];
-    for (column, _) in single.into_iter().filter(|(_, single)| *single) {
-        sheet.leave_out(column);
-    }
+    ]);
     let legend = "Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
                   for messages of one frame, and whether it lies in the interval.";
     Some(format!(

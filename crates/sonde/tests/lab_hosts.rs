@@ -6,7 +6,7 @@
 
 mod lab;
 
-use lab::{Case, Stage, attachments, has, is_root, skip};
+use lab::Stage;
 use serde_json::Value;
 
 const SCRIPT: &str = r#"
@@ -70,26 +70,11 @@ fn json(stage: &Stage, name: &str) -> Value {
 
 #[test]
 fn a_host_that_is_killed_is_named_the_rest_measured_and_the_gap_filled() {
-    if !is_root() {
-        skip("root, whose ssh config the test can replace");
-        return;
-    }
-    if !(has("sshd") && has("ssh") && has("pkill") && has("ps")) {
-        return;
-    }
-    let Some(case) = attachments().first().copied() else {
+    let Some(stage) = Stage::of_root(&["sshd", "ssh", "pkill", "ps"]) else {
         return;
     };
-    let stage = Stage::new(Case {
-        is_user: false,
-        ..case
-    });
     std::fs::write(stage.path("plan.toml"), PLAN).unwrap();
-    let sshd = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fleet/tests/sshd.sh");
-    let sshd = stage.copy_in(&sshd);
-    let script = SCRIPT
-        .replace("SSHD", sshd.to_str().unwrap())
-        .replace("DIR", stage.folder.to_str().unwrap());
+    let script = stage.with_sshd(SCRIPT);
     let outcome = stage
         .run(
             &["--hosts", "4", "--network", "ethernet-1g", "--root"],

@@ -6,7 +6,7 @@
 
 mod lab;
 
-use lab::{Case, Stage, attachments, has, is_root, skip};
+use lab::Stage;
 
 const SCRIPT: &str = r#"
 set -eu
@@ -75,25 +75,10 @@ on h3 -- sh -c 'ls -A /run/sonde-changes 2>/dev/null || true' | sed 's/^/left /'
 
 #[test]
 fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
-    if !is_root() {
-        skip("root, whose ssh config the test can replace");
-        return;
-    }
-    if !(has("sshd") && has("ssh") && has("pkill") && has("sysctl")) {
-        return;
-    }
-    let Some(case) = attachments().first().copied() else {
+    let Some(stage) = Stage::of_root(&["sshd", "ssh", "pkill", "sysctl"]) else {
         return;
     };
-    let stage = Stage::new(Case {
-        is_user: false,
-        ..case
-    });
-    let sshd = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fleet/tests/sshd.sh");
-    let sshd = stage.copy_in(&sshd);
-    let script = SCRIPT
-        .replace("SSHD", sshd.to_str().unwrap())
-        .replace("DIR", stage.folder.to_str().unwrap());
+    let script = stage.with_sshd(SCRIPT);
     let options = ["--hosts", "4", "--network", "wan-100m-20ms", "--root"];
     let outcome = stage
         .run(&options, &["sh", "-c", &script])

@@ -7,7 +7,7 @@
 
 mod lab;
 
-use lab::{Case, Stage, attachments, has, is_root, path_of, skip};
+use lab::{Case, Stage, path_of};
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 
@@ -71,10 +71,6 @@ fn recipes() -> Vec<&'static str> {
 
 #[test]
 fn the_recipes_run_as_they_stand_and_leave_nothing() {
-    if !is_root() {
-        skip("root, as whom the daemons of Slurm run");
-        return;
-    }
     let programs = [
         "slurmctld",
         "slurmd",
@@ -87,17 +83,9 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
         "pgrep",
         "openssl",
     ];
-    // All that is missing is told, not the first alone.
-    if programs.iter().filter(|program| !has(program)).count() > 0 {
-        return;
-    }
-    let Some(case) = attachments().first().copied() else {
+    let Some(stage) = Stage::of_root(&programs) else {
         return;
     };
-    let stage = Stage::new(Case {
-        is_user: false,
-        ..case
-    });
     let folder = stage.folder.to_str().unwrap().to_owned();
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm.sh");
     stage.copy_in(&script);

@@ -63,6 +63,17 @@ fn size(text: &str) -> Option<u64> {
         .filter(|bytes| *bytes > 0)
 }
 
+/// The names in a folder, sorted; none where it cannot be read.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
 impl Topology {
     /// This machine.
     pub fn here() -> Self {
@@ -79,15 +90,7 @@ impl Topology {
     }
 
     fn names(&self, path: impl AsRef<Path>) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root.join(path))
-            .into_iter()
-            .flatten();
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.sort_unstable();
-        names
+        names(&self.root.join(path))
     }
 
     fn caches(&self, cpu: usize) -> Vec<(Cache, String)> {

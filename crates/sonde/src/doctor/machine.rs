@@ -71,13 +71,7 @@ impl Machine {
 
     /// The names in a folder, sorted; none where it cannot be read.
     pub fn names(&self, path: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.file(path)).into_iter().flatten();
-        let mut names: Vec<String> = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.sort_unstable();
-        names
+        sonde_sys::topology::names(&self.file(path))
     }
 
     /// Where the program `name` is.

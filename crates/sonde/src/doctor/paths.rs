@@ -68,13 +68,12 @@ fn packet() -> Check {
         "path packet",
         "messages as frames of their own, past TCP, UDP and IP",
     );
-    match frames::obstacle() {
-        None => about.ok("packet sockets can be opened"),
-        Some(_) => about.missing(
-            "no packet sockets: CAP_NET_RAW is missing",
-            "run as root, or `setcap cap_net_raw+ep` the program; the lab's own hosts have it",
-        ),
-    }
+    judge(
+        about,
+        frames::obstacle().map_or(Ok(()), Err),
+        "packet sockets can be opened",
+        "run as root, or `setcap cap_net_raw+ep` the program; the lab's own hosts have it",
+    )
 }
 
 /// Rings of packet sockets, tried on loopback.
@@ -98,13 +97,12 @@ fn xdp() -> Check {
         "path xdp",
         "messages as frames that never meet the kernel's protocols",
     );
-    match xdp::obstacle() {
-        None => about.ok("XDP programs can be loaded; frames of up to 3.5 kB, by copies"),
-        Some(_) => about.missing(
-            "no XDP programs: bpf(2) is refused here",
-            "run as real root on the host itself, outside user namespaces and labs",
-        ),
-    }
+    judge(
+        about,
+        xdp::obstacle().map_or(Ok(()), Err),
+        "XDP programs can be loaded; frames of up to 3.5 kB, by copies",
+        "run as real root on the host itself, outside user namespaces and labs",
+    )
 }
 
 fn zerocopy() -> Check {

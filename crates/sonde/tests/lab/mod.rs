@@ -187,6 +187,32 @@ impl Stage {
         }
     }
 
+    /// A stage of root's own, where these programs are; says what is missing where it cannot be had. For tests that
+    /// replace root's own settings of ssh, or run daemons as root.
+    pub fn of_root(programs: &[&str]) -> Option<Self> {
+        if !is_root() {
+            skip("root, whose settings the test can replace");
+            return None;
+        }
+        // All that is missing is told, not the first alone.
+        if programs.iter().filter(|program| !has(program)).count() > 0 {
+            return None;
+        }
+        let case = attachments().first().copied()?;
+        Some(Self::new(Case {
+            is_user: false,
+            ..case
+        }))
+    }
+
+    /// The script with `SSHD`, which starts the servers, and `DIR`, this folder, as they are here.
+    pub fn with_sshd(&self, script: &str) -> String {
+        let sshd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fleet/tests/sshd.sh");
+        script
+            .replace("SSHD", self.copy_in(&sshd).to_str().unwrap())
+            .replace("DIR", self.folder.to_str().unwrap())
+    }
+
     /// Copies a program to where every user can run it.
     pub fn copy_in(&self, program: &Path) -> PathBuf {
         let to = self.folder.join(program.file_name().unwrap());
