@@ -400,7 +400,10 @@ fn a_host_that_is_down_is_left_out_and_losses_have_a_place() {
     );
     assert!(outcome.out.contains("loss ended with 0\n"), "{}", all());
     let text = std::fs::read_to_string(stage.path("text.json")).unwrap();
-    assert!(text.contains("datagrams by udp (rcvbuf=4KiB) on eth"), "{text}");
+    assert!(
+        text.contains("datagrams by udp (rcvbuf=4KiB) on eth"),
+        "{text}"
+    );
     assert!(text.contains("at the receiver's socket"), "{text}");
     // Lines as launches end: a row for each quantity after each of three launches.
     assert!(outcome.out.contains("stream ended with 0\n"), "{}", all());

@@ -8,6 +8,7 @@ use serde_json::Value;
 use sonde_sys::socket::{set_recv_buffer, set_send_buffer};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The variable that holds a part and its arguments.
@@ -42,7 +43,7 @@ pub fn play() {
     let number = |index: usize| words[index].parse::<usize>().unwrap();
     match words[0] {
         "blast" => blast(words[1], number(2), number(3)),
-        "receive" => receive(words.get(1).map(|_| number(1))),
+        "receive" => receive(words.get(1).map(|_| number(1)), words.get(2).copied()),
         "send-stream" => send_stream(words[1], number(2)),
         "receive-stream" => receive_stream(),
         "announce" => announce(),
@@ -83,8 +84,9 @@ fn fill(number: u64) -> u8 {
 }
 
 /// Counts datagrams until none comes for a second, and what the host's own kernel lost at this socket. With the `count`
-/// that is to come, it waits longer for what a busy machine keeps, and hardly after the last.
-fn receive(count: Option<usize>) {
+/// that is to come, it waits longer for what a busy machine keeps, and hardly after the last; with the file `over`, which
+/// its sender's host makes, no pause ends it before that.
+fn receive(count: Option<usize>, over: Option<&str>) {
     let socket = UdpSocket::bind(("0.0.0.0", PORT)).unwrap();
     set_recv_buffer(&socket, BUFFER).unwrap();
     println!("listening");
@@ -95,7 +97,14 @@ fn receive(count: Option<usize>) {
     wait(15_000);
     let mut buffer = vec![0; 65_536];
     let (mut received, mut wrong, mut disorder, mut next) = (0u64, 0u64, 0u64, 0u64);
-    while let Ok(length) = socket.recv(&mut buffer) {
+    let began = Instant::now();
+    loop {
+        let was_over = over.is_none_or(|over| Path::new(over).exists());
+        let length = match socket.recv(&mut buffer) {
+            Ok(length) => length,
+            Err(_) if was_over || began.elapsed() > Duration::from_secs(90) => break,
+            Err(_) => continue,
+        };
         if received == 0 {
             wait(if count.is_some() { 5_000 } else { 1_000 });
         }
