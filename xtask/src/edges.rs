@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::finding::Finding;
 
 /// Every room, lowest first, and the rooms it may see. `sonde` may see all and is where lab and virtual meet.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 17] = [
     ("units", &[]),
     ("link", &["units"]),
     ("stats", &["units"]),
@@ -22,6 +22,7 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("sys", &["units"]),
     ("channel", &["units", "sys"]),
     ("message", &["units", "sys", "channel"]),
+    ("adapter", &["units", "message"]),
     (
         "probe",
         &[
@@ -32,6 +33,12 @@ const ROOMS: [(&str, &[&str]); 15] = [
         "workload",
         &[
             "units", "link", "stats", "record", "sys", "channel", "message", "probe",
+        ],
+    ),
+    (
+        "rank",
+        &[
+            "units", "stats", "record", "sys", "channel", "message", "adapter", "probe", "workload",
         ],
     ),
     ("virtual", &["units", "link", "stats"]),

@@ -1,0 +1,73 @@
+//! What can go wrong among ranks.
+
+use std::time::Duration;
+
+/// The result of a call of a messenger.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A rank ended, or its way is broken.
+    #[error("rank {rank} is gone while {during}: {why}")]
+    Lost {
+        /// Which, in the world.
+        rank: usize,
+        /// What was under way.
+        during: String,
+        /// What is known of it.
+        why: String,
+    },
+    /// Nothing moved for too long.
+    #[error(
+        "nothing moved for {patience:?} while {during}: is rank {rank} running, and can it be reached? more patience: `--patience`"
+    )]
+    Silent {
+        /// Who was waited for, in the world.
+        rank: usize,
+        /// What was under way.
+        during: String,
+        /// For how long.
+        patience: Duration,
+    },
+    /// A message is longer than the room for it.
+    #[error("a message of {bytes} bytes with tag {tag} from rank {from} has room for {room} only")]
+    Truncated {
+        /// The sender.
+        from: usize,
+        /// Its tag.
+        tag: u32,
+        /// The message's bytes.
+        bytes: usize,
+        /// The room's.
+        room: usize,
+    },
+    /// An argument that cannot be.
+    #[error("{what} is {value}, and must be {wanted}")]
+    Argument {
+        /// Which.
+        what: &'static str,
+        /// What it was.
+        value: String,
+        /// What it may be.
+        wanted: String,
+    },
+    /// It has no such thing.
+    #[error("{library} has no {what}")]
+    Missing {
+        /// Who.
+        library: String,
+        /// What.
+        what: String,
+    },
+    /// The library or the kernel refused.
+    #[error("{library}: {what} failed: {why}")]
+    Refused {
+        /// Who.
+        library: String,
+        /// What was attempted.
+        what: String,
+        /// What it said.
+        why: String,
+    },
+}

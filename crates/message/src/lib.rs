@@ -1,0 +1,20 @@
+//! Messages among ranks: tags, matching, requests, groups and collectives, over the native engine or a library.
+//!
+//! Model:   a [`Messenger`] is one rank's way to all others. Whatever it is made of, the same holds: messages are matched
+//!          by group, sender and tag; between two ranks of a group none overtakes another of the same tag; every wait
+//!          ends within the messenger's patience.
+//! Units:   bytes; ranks count from zero.
+#![forbid(unsafe_code)]
+
+mod collective;
+mod error;
+mod messenger;
+mod path;
+pub mod threads;
+
+pub use collective::{Call, Element, Kind, Operation, Parts};
+pub use error::{Error, Result};
+pub use messenger::{
+    Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, TAG_MAX, Tag, Tagged,
+};
+pub use path::{Library, Path, Unnamed};
