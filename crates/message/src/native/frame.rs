@@ -73,25 +73,20 @@ impl Head {
         }
     }
 
+    /// As three words, each little-endian.
     #[inline]
-    pub(crate) fn write(&self) -> [u8; HEAD_BYTES] {
-        let mut out = [0; HEAD_BYTES];
-        out[0] = self.kind as u8;
-        out[2..4].copy_from_slice(&self.envelopes.to_le_bytes());
-        out[4..8].copy_from_slice(&self.credit.to_le_bytes());
-        out[8..12].copy_from_slice(&self.tag.to_le_bytes());
-        out[12..16].copy_from_slice(&self.context.to_le_bytes());
-        out[16..].copy_from_slice(&self.bytes.to_le_bytes());
-        out
+    pub(crate) const fn words(&self) -> [u64; 3] {
+        [
+            self.kind as u64 | (self.envelopes as u64) << 16 | (self.credit as u64) << 32,
+            self.tag as u64 | (self.context as u64) << 32,
+            self.bytes,
+        ]
     }
 
-    /// What was written; `None` for bytes that are no head.
+    /// What was written; `None` for words that are no head.
     #[inline]
-    pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
-        let kind = match bytes[0] {
+    pub(crate) fn of_words([first, second, bytes]: [u64; 3]) -> Option<Self> {
+        let kind = match first as u16 {
             1 => Kind::Eager,
             2 => Kind::Request,
             3 => Kind::Clear,
@@ -104,13 +99,34 @@ impl Head {
         };
         Some(Self {
             kind,
-            envelopes: u16::from_le_bytes([bytes[2], bytes[3]]),
-            credit: word(4),
-            tag: word(8),
-            context: word(12),
-            bytes: u64::from(word(16)) | u64::from(word(20)) << 32,
+            envelopes: (first >> 16) as u16,
+            credit: (first >> 32) as u32,
+            tag: second as u32,
+            context: (second >> 32) as u32,
+            bytes,
         })
     }
+
+    pub(crate) fn write(&self) -> [u8; HEAD_BYTES] {
+        let mut out = [0; HEAD_BYTES];
+        for (part, word) in out.chunks_exact_mut(8).zip(self.words()) {
+            part.copy_from_slice(&word.to_le_bytes());
+        }
+        out
+    }
+
+    /// What was written; `None` for bytes that are no head.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+        Self::of_words([number(bytes, 0), number(bytes, 8), number(bytes, 16)])
+    }
+}
+
+/// The number at a place.
+#[inline]
+fn number(bytes: &[u8], at: usize) -> u64 {
+    let part = &bytes[at..at + 8];
+    u64::from_le_bytes(part.try_into().expect("eight bytes"))
 }
 
 /// Two numbers as a body.
@@ -123,13 +139,7 @@ pub(crate) fn pair(one: u64, other: u64) -> [u8; PAIR_BYTES] {
 
 /// The two numbers.
 pub(crate) fn unpair(bytes: &[u8; PAIR_BYTES]) -> (u64, u64) {
-    let number = |at: usize| {
-        bytes[at..at + 8]
-            .iter()
-            .rev()
-            .fold(0, |all, byte| all << 8 | u64::from(*byte))
-    };
-    (number(0), number(8))
+    (number(bytes, 0), number(bytes, 8))
 }
 
 #[cfg(test)]

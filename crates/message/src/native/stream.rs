@@ -14,6 +14,7 @@ use std::time::Duration;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 
 use super::engine::Limits;
+use super::frame::HEAD_BYTES;
 use super::wires::{Broken, Wired, Wires};
 
 /// The bounds of messages over stream sockets.
@@ -256,6 +257,22 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
         into[..count].copy_from_slice(&line.ahead[line.begin..line.begin + count]);
         line.begin += count;
         Ok(count)
+    }
+
+    #[inline]
+    fn next_head(&mut self, from: u32) -> Wired<Option<[u64; 3]>> {
+        let line = self.lines[from as usize].as_mut().expect("another rank");
+        if line.begin == line.end && self.slow == 0 && !line.is_closed {
+            (line.begin, line.end) = (0, 0);
+            line.end = line.read(from, None)?;
+        }
+        let Some(head) = line.ahead[line.begin..line.end].first_chunk::<HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let words = [word(0), word(8), word(16)];
+        line.begin += HEAD_BYTES;
+        Ok(Some(words))
     }
 
     #[inline]
