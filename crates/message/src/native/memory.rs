@@ -74,6 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Wires for Desks {
     const LOOKS: u32 = 256;
+    const LOOKS_BEFORE_SLEEP: u32 = 0;
     const SAYS_BYE: bool = false;
 
     fn push(&mut self, to: u32, head: &[u8], body: &[u8]) -> Wired<usize> {
@@ -117,7 +118,7 @@ impl Wires for Desks {
         Ok(None)
     }
 
-    fn look(&mut self, _: Option<u32>, list: &mut Vec<u32>) -> Wired<()> {
+    fn look(&mut self, _: Option<u32>, _: bool, list: &mut Vec<u32>) -> Wired<()> {
         let desk = &self.office.desks[self.rank as usize];
         if desk.count.load(Ordering::Acquire) > 0 {
             let mut pile = lock(&desk.pile);

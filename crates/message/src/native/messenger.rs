@@ -268,7 +268,11 @@ impl<W: Wires> Native<W> {
         if inbound.have > 0 || inbound.landing.is_some() {
             return Ok(Direct::Not);
         }
-        for _ in 0..W::LOOKS {
+        let looks = match self.wait {
+            Wait::Poll => W::LOOKS,
+            Wait::Block => W::LOOKS_BEFORE_SLEEP,
+        };
+        for _ in 0..looks {
             let words = match self.wires.next_head(source) {
                 Ok(None) => continue,
                 Ok(Some(words)) => words,

@@ -83,7 +83,7 @@ impl<W: Wires> Native<W> {
             if self.is_reached(goal) {
                 break Ok(());
             }
-            match self.round(ops) {
+            match self.round_before(self.wait == Wait::Block, ops) {
                 Ok(true) => idle = Idle::default(),
                 Ok(false) => {
                     idle.looks += 1;
@@ -121,15 +121,20 @@ impl<W: Wires> Native<W> {
     }
 
     /// One round without waiting; whether anything moved.
-    #[inline]
     pub(super) fn round(&mut self, ops: &mut [Op<'_>]) -> Wired<bool> {
+        self.round_before(false, ops)
+    }
+
+    /// A round of who sleeps next, if nothing moved, or does not.
+    #[inline]
+    fn round_before(&mut self, sleeps: bool, ops: &mut [Op<'_>]) -> Wired<bool> {
         let mut moved = self.act(ops);
         if !self.engine.busy.is_empty() {
             moved |= self.flush(ops)?;
         }
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
-        let looked = self.wires.look(self.awaited, &mut ready);
+        let looked = self.wires.look(self.awaited, sleeps, &mut ready);
         let mut came = looked.map(|()| moved);
         for from in &ready {
             came = match (came, self.intake(*from, ops)) {

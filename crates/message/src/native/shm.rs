@@ -47,6 +47,7 @@ impl Rings {
 
 impl Wires for Rings {
     const LOOKS: u32 = 1_024;
+    const LOOKS_BEFORE_SLEEP: u32 = 1;
     const SAYS_BYE: bool = true;
 
     #[inline]
@@ -74,7 +75,7 @@ impl Wires for Rings {
     }
 
     #[inline]
-    fn look(&mut self, _: Option<u32>, list: &mut Vec<u32>) -> Wired<()> {
+    fn look(&mut self, _: Option<u32>, _: bool, list: &mut Vec<u32>) -> Wired<()> {
         list.extend(self.mesh.written().map(|rank| rank as u32));
         Ok(())
     }

@@ -196,6 +196,7 @@ impl<S: Read + Write + AsFd> Line<S> {
 
 impl<S: Read + Write + AsFd> Wires for Lines<S> {
     const LOOKS: u32 = 64;
+    const LOOKS_BEFORE_SLEEP: u32 = 0;
     const SAYS_BYE: bool = true;
 
     #[inline]
@@ -276,11 +277,15 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
     }
 
     #[inline]
-    fn look(&mut self, awaited: Option<u32>, list: &mut Vec<u32>) -> Wired<()> {
+    fn look(&mut self, awaited: Option<u32>, sleeps: bool, list: &mut Vec<u32>) -> Wired<()> {
         for (rank, line) in self.lines.iter().enumerate() {
             if line.as_ref().is_some_and(|line| line.begin < line.end) {
                 list.push(rank as u32);
             }
+        }
+        list.append(&mut self.woken);
+        if sleeps {
+            return Ok(());
         }
         self.looks = self.looks.wrapping_add(1);
         let hot = self.only.or(awaited);

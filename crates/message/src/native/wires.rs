@@ -20,6 +20,8 @@ pub type Wired<T> = Result<T, Broken>;
 pub trait Wires {
     /// How many looks in vain are between two looks at the clock: some 20 µs.
     const LOOKS: u32;
+    /// How many looks for one rank's message are worth while before a sleep.
+    const LOOKS_BEFORE_SLEEP: u32;
     /// Whether a rank says goodbye to each other one when it leaves, and waits for theirs.
     const SAYS_BYE: bool;
 
@@ -43,8 +45,9 @@ pub trait Wires {
     /// Gives what has come, up to what `into` holds; how many bytes, zero when nothing is there.
     fn pull(&mut self, from: u32, into: &mut [u8]) -> Wired<usize>;
 
-    /// Appends the ranks from which something may have come. From `awaited` it would be of use at once.
-    fn look(&mut self, awaited: Option<u32>, list: &mut Vec<u32>) -> Wired<()>;
+    /// Appends the ranks from which something may have come. From `awaited` it would be of use at once. Who `sleeps` next if
+    /// there is nothing finds out then what would cost a system call now.
+    fn look(&mut self, awaited: Option<u32>, sleeps: bool, list: &mut Vec<u32>) -> Wired<()>;
 
     /// Sleeps until something comes, or room for one of `stuck`, at most so long.
     fn sleep(&mut self, nap: Duration, stuck: &[u32]) -> Wired<()>;
