@@ -13,6 +13,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use sonde_channel::{Mesh, Wait, Woken, inbox_bytes, readable};
@@ -422,7 +423,7 @@ impl Joining<'_> {
         let Bootstrap { rank, size, .. } = *self.boot;
         let refused = |error: sonde_sys::Error| self.refused("setting up shared memory", error);
         let (inbox, memory) = Shared::create(inbox_bytes(size)).map_err(refused)?;
-        let pair = std::os::unix::net::UnixStream::pair();
+        let pair = UnixStream::pair();
         let (life, others) = pair.map_err(|error| self.refused("making a socket pair", error))?;
         let shown = Box::new(std::hint::black_box(SHOWN));
         let own = Own {
@@ -467,11 +468,7 @@ impl Joining<'_> {
     }
 
     /// Gives the own memory to all, and takes that of all, in order of rank. Also the sockets of the meeting.
-    fn introduce(
-        &self,
-        meeting: &str,
-        own: Own,
-    ) -> Result<(Vec<Own>, Vec<Option<<UnixFamily as Family>::Stream>>)> {
+    fn introduce(&self, meeting: &str, own: Own) -> Result<(Vec<Own>, Vec<Option<UnixStream>>)> {
         let Bootstrap { rank, size, .. } = *self.boot;
         let mut streams: Vec<_> = (0..size).map(|_| None).collect();
         if size == 1 {
