@@ -6,6 +6,7 @@
 //! Units:   bytes; ranks count from zero.
 #![forbid(unsafe_code)]
 
+pub mod adapters;
 mod collective;
 mod error;
 mod messenger;
