@@ -7,10 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod collective;
+pub mod collectives;
+pub mod counted;
 mod error;
 mod messenger;
+pub mod oracle;
 mod path;
 pub mod threads;
+pub mod topology;
 
 pub use collective::{Call, Element, Kind, Operation, Parts};
 pub use error::{Error, Result};
