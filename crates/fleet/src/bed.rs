@@ -113,6 +113,16 @@ pub(crate) trait Bed {
         None
     }
 
+    /// The CPUs of an agent so placed; empty where it has those of its host.
+    fn cpus_of(&self, _placement: Placement) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// The program that launchers call in place of ssh; none where ssh is the user's own.
+    fn remote_shell(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The lab, if it is one.
     fn lab_info(&self) -> Option<&Info> {
         None

@@ -30,6 +30,7 @@ use crate::launcher::ConnectOptions;
 use crate::local::Local;
 use crate::networks::Joined;
 use crate::placement::Placement;
+use crate::ranks::Tools;
 use crate::ssh::{Remote, SshOptions};
 use crate::target::Target;
 
@@ -92,6 +93,8 @@ pub struct Fleet {
     /// Hosts whose agents may not forget neighbours.
     keeping: BTreeSet<usize>,
     notes: Vec<String>,
+    /// What hosts have of the programs that ranks take.
+    pub(crate) tools: Tools,
 }
 
 impl Fleet {
@@ -177,6 +180,7 @@ impl Fleet {
             lost: BTreeMap::new(),
             changed: BTreeMap::new(),
             keeping: BTreeSet::new(),
+            tools: Tools::default(),
         }
     }
 
@@ -236,6 +240,15 @@ impl Fleet {
             ask.src,
             ask.dst
         );
+        self.launch_with(ask, |fleet, keys| fleet.measured(ask, keys))
+    }
+
+    /// Makes one launch by `measure`: agents, load and the emulated network are ready before it, and read after it.
+    pub(crate) fn launch_with(
+        &mut self,
+        ask: &Ask,
+        measure: impl FnOnce(&mut Self, [(usize, Placement); 2]) -> Result<Outcome>,
+    ) -> Result<Launched> {
         let began = Instant::now();
         let [src, dst] = self.bed.placements(&ask.terms);
         let keys = [(ask.src, src), (ask.dst, dst)];
@@ -245,7 +258,7 @@ impl Fleet {
         let loaded = self.bed.load(ask.load.as_ref(), ask.src, ask.dst);
         loaded.map_err(|error| self.bed_failed(error))?;
         let traffic = self.load_for(ask)?;
-        let outcome = self.measured(ask, keys);
+        let outcome = measure(self, keys);
         let outcome = match traffic {
             // What was measured beside a load that went wrong is worth nothing; a launch that failed has its own story.
             Some(traffic) => {
@@ -268,8 +281,7 @@ impl Fleet {
 
     /// The launch itself, with the proof of its way.
     fn measured(&mut self, ask: &Ask, keys: [(usize, Placement); 2]) -> Result<Outcome> {
-        let begun = self.bed.begin(keys[0].1);
-        begun.map_err(|error| self.bed_failed(error))?;
+        self.ready(keys)?;
         let before = self.before(keys)?;
         let mut outcome = self.launch(ask, keys);
         while let Err(Trouble::Conversation(error)) = &outcome {
@@ -284,6 +296,12 @@ impl Fleet {
         })?;
         self.prove(ask, keys, before, &mut outcome)?;
         Ok(outcome)
+    }
+
+    /// The emulated network gets its CPUs, and begins to count.
+    pub(crate) fn ready(&mut self, keys: [(usize, Placement); 2]) -> Result<()> {
+        let begun = self.bed.begin(keys[0].1);
+        begun.map_err(|error| self.bed_failed(error))
     }
 
     fn launch(

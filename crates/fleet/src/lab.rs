@@ -29,6 +29,8 @@ use crate::placement::{Cpus, Placement};
 const GREETING: Duration = Duration::from_secs(10);
 /// Where the command itself is found in each host.
 const COMMAND_INSIDE: &str = "/run/sonde/bin/sonde";
+/// What takes ssh's command line in each host, and runs commands on another one by the lab's own way.
+const REMOTE_SHELL: &str = "/run/sonde/bin/rsh";
 const INTERFACE: &str = "eth0";
 /// Beyond a round trip: what kernels take to answer the last frame.
 const QUIET_MARGIN: Duration = Duration::from_millis(5);
@@ -247,6 +249,14 @@ impl Bed for Emulated {
         report
             .map(Some)
             .map_err(|error| failed("read what the emulated network did", &error))
+    }
+
+    fn cpus_of(&self, placement: Placement) -> Vec<usize> {
+        self.cpus.of_agent(placement).to_vec()
+    }
+
+    fn remote_shell(&self) -> Option<&'static str> {
+        Some(REMOTE_SHELL)
     }
 
     fn lab_info(&self) -> Option<&Info> {

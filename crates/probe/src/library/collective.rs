@@ -10,6 +10,7 @@
 //! Units:   nanoseconds; the size is what each rank gives (barrier: nothing, and one size).
 //! Checked: `data_are_of_their_call`; `tests/library.rs`, `collective_*`.
 
+use sonde_message::collectives::{Choice, Communicator, UnnamedChoice};
 use sonde_message::{Call, Comm, Element, Kind, Messenger, Operation, Parts};
 use sonde_record::{Measurement, Phase, Quantity, Step};
 use sonde_stats::Series;
@@ -43,6 +44,21 @@ pub(super) fn kind(name: &str) -> Result<Kind> {
     })
 }
 
+/// Who makes calls of this kind: the library where it has it, unless another is named.
+pub(super) fn choice(kind: &str, algorithm: Option<&str>) -> Result<Choice> {
+    let Some(algorithm) = algorithm else {
+        return Ok(Choice::default());
+    };
+    let choice = format!("{kind}={algorithm}").parse();
+    choice.map_err(|error: UnnamedChoice| Error::Terms {
+        what: error.to_string(),
+        remedy: "leave `algorithm` out for what the library has",
+    })
+}
+
+/// All ranks, with the memory of the algorithms.
+type Group<'a> = Communicator<'a, dyn Messenger + 'a>;
+
 /// How this rank's clock stands.
 #[derive(Debug, Clone, Copy)]
 struct Clocks {
@@ -64,25 +80,29 @@ struct Seen {
 pub(super) fn all(
     messenger: &mut dyn Messenger,
     terms: &Terms,
-    name: &str,
+    (kind, choice): (Kind, Choice),
     measured: &mut Measured,
     served: &mut Served,
 ) -> Result<()> {
-    let kind = kind(name)?;
     let rank = messenger.rank(Comm::WORLD);
+    // One for all sizes: its memory is not taken anew by each call.
+    let mut group = Communicator::new(messenger, Comm::WORLD, choice);
     for &size_bytes in &terms.sizes_bytes {
-        let mut data = Data::new(kind, messenger, size_bytes as usize);
-        let clocks = read_clocks(messenger)?;
+        let mut data = Data::new(kind, group.messenger(), size_bytes as usize);
+        let clocks = read_clocks(group.messenger())?;
         let watch = Watch::begin_of(true)?;
         if rank == 0 {
-            let size = lead(messenger, terms, &mut data, clocks)?;
+            let size = lead(&mut group, terms, &mut data, clocks)?;
+            measured
+                .settings
+                .insert(format!("made_by.{size_bytes}"), data.made_by.into());
             watch.end(&mut measured.interference, None)?;
             let ended_by = size.ended_by.map_or("", EndedBy::name);
             let name = format!("ended_by.{size_bytes}");
             measured.settings.insert(name, ended_by.into());
             measured.sizes.push(size);
         } else {
-            let messages = follow(messenger, &mut data, clocks)?;
+            let messages = follow(&mut group, &mut data, clocks)?;
             watch.end(&mut served.interference, None)?;
             served.sizes.push(SizeServed {
                 messages,
@@ -95,7 +115,7 @@ pub(super) fn all(
 
 /// Rank 0: tells when, takes part, and collects.
 fn lead(
-    messenger: &mut dyn Messenger,
+    group: &mut Group<'_>,
     terms: &Terms,
     data: &mut Data,
     clocks: Clocks,
@@ -120,11 +140,11 @@ fn lead(
             look_at = (look_at + look_at.div_ceil(4)).min(terms.samples_max);
         }
         let begin_ns = monotonic_ns() + clocks.telling_ns + AHEAD_NS;
-        tell_all(messenger, begin_ns)?;
-        let mut seen = data.call(messenger, calls, begin_ns)?;
+        tell_all(group.messenger(), begin_ns)?;
+        let mut seen = data.call(group, calls, begin_ns)?;
         for other in 1..data.ranks {
             let mut words = [0; 16];
-            receive(messenger, other, SEEN, &mut words)?;
+            receive(group.messenger(), other, SEEN, &mut words)?;
             seen = seen.and(Seen::of(words));
         }
         // Before the second one nothing is warm.
@@ -136,7 +156,7 @@ fn lead(
         late += u64::from(is_warm && seen.is_held_up());
         calls += 1;
     };
-    tell_all(messenger, OVER)?;
+    tell_all(group.messenger(), OVER)?;
     Ok(size_measured(data, warm, first_ns, calls, late, ended_by))
 }
 
@@ -178,18 +198,19 @@ fn size_measured(
 }
 
 /// All others: wait to be told, take part, and say what they saw; how many calls there were.
-fn follow(messenger: &mut dyn Messenger, data: &mut Data, clocks: Clocks) -> Result<u64> {
+fn follow(group: &mut Group<'_>, data: &mut Data, clocks: Clocks) -> Result<u64> {
     let mut calls = 0;
     loop {
         let mut words = [0; 8];
-        receive(messenger, 0, BESIDE, &mut words)?;
+        receive(group.messenger(), 0, BESIDE, &mut words)?;
         let begin_ns = u64::from_le_bytes(words);
         if begin_ns == OVER {
             return Ok(calls);
         }
         let own_ns = begin_ns.saturating_add_signed(clocks.offset_ns);
-        let seen = data.call(messenger, calls, own_ns)?;
-        messenger.send(Comm::WORLD, 0, SEEN, &seen.words())?;
+        let seen = data.call(group, calls, own_ns)?;
+        let words = seen.words();
+        group.messenger().send(Comm::WORLD, 0, SEEN, &words)?;
         calls += 1;
     }
 }
@@ -279,6 +300,8 @@ struct Data {
     size: usize,
     input: Vec<u8>,
     output: Vec<u8>,
+    /// Who made the last call: the library, or an algorithm.
+    made_by: &'static str,
 }
 
 /// Byte `at` of what `rank` gives in call `call`.
@@ -296,6 +319,7 @@ impl Data {
             size,
             input: Vec::new(),
             output: Vec::new(),
+            made_by: "nobody",
         };
         let (input, output) = data.lengths();
         (data.input, data.output) = (vec![0; input], vec![0; output]);
@@ -356,7 +380,7 @@ impl Data {
     }
 
     /// Waits for the begin, calls, and checks what came.
-    fn call(&mut self, messenger: &mut dyn Messenger, call: u64, begin_ns: u64) -> Result<Seen> {
+    fn call(&mut self, group: &mut Group<'_>, call: u64, begin_ns: u64) -> Result<Seen> {
         self.fill(call);
         sleep_until_ns(begin_ns.saturating_sub(WATCH_NS));
         let mut now_ns = monotonic_ns();
@@ -364,7 +388,7 @@ impl Data {
             std::hint::spin_loop();
             now_ns = monotonic_ns();
         }
-        self.make(messenger)?;
+        self.make(group)?;
         let end_ns = monotonic_ns();
         let wrong = (0..self.output.len()).find(|at| self.output[*at] != self.wanted(*at, call));
         if let Some(at) = wrong {
@@ -383,7 +407,7 @@ impl Data {
         })
     }
 
-    fn make(&mut self, messenger: &mut dyn Messenger) -> Result<()> {
+    fn make(&mut self, group: &mut Group<'_>) -> Result<()> {
         let (input, output) = (&self.input[..], &mut self.output[..]);
         let (root, parts) = (ROOT, Parts::Even(self.size));
         let (element, operation) = (Element::U8, Operation::Sum);
@@ -433,19 +457,7 @@ impl Data {
                 operation,
             },
         };
-        make(messenger, &mut call)
+        self.made_by = group.call(&mut call)?.name();
+        Ok(())
     }
-}
-
-/// Makes a call with what the library has of its own.
-fn make(messenger: &mut dyn Messenger, call: &mut Call<'_>) -> Result<()> {
-    let kind = call.kind();
-    if messenger.collective(Comm::WORLD, call)? {
-        return Ok(());
-    }
-    Err(sonde_message::Error::Missing {
-        library: "this library".into(),
-        what: format!("{} of its own", kind.name()),
-    }
-    .into())
 }

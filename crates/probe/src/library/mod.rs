@@ -16,6 +16,7 @@ mod stream;
 mod volley;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Path, Wait};
@@ -36,6 +37,8 @@ const BESIDE: Tag = 2;
 const SEEN: Tag = 3;
 /// The most of what a rank says of itself.
 const SAID_BYTES_MAX: u64 = 8 << 20;
+/// In the environment of a native rank: how it meets the others, a [`Native`] as JSON.
+pub const NATIVE: &str = "SONDE_NATIVE";
 /// In a rank's environment: whether its library yields the CPU when it finds nothing, as who started it knows; a fact of it.
 pub const YIELDS: &str = "SONDE_YIELDS";
 /// Messages of a volley where nothing else is asked for.
@@ -44,6 +47,28 @@ pub const VOLLEY: u64 = 64;
 pub const RANKS_MAX: usize = 1_024;
 /// The most messages of a volley.
 pub const VOLLEY_MAX: u64 = 4_096;
+
+/// How a native rank meets the others; see `sonde_message::native::Bootstrap`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Native {
+    /// Which rank.
+    pub rank: usize,
+    /// Of how many.
+    pub size: usize,
+    /// Ranks that this one's process starts beside it.
+    pub beside: Vec<usize>,
+    /// `tcp`, `unix`, `shm`.
+    pub transport: String,
+    /// Of `tcp`: rank 0's address and port; else a name.
+    pub meeting: String,
+    /// Of `tcp`: the address by which the others reach this rank; null leaves it to its routes.
+    pub own: Option<IpAddr>,
+    /// The run's secret.
+    pub token: String,
+    /// How long nothing may move.
+    pub patience_ns: u64,
+}
 
 /// What all ranks do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +114,7 @@ impl Job {
             Task::Volleys { .. } => Probe::Message,
             Task::Stream {} => Probe::Stream,
             Task::Startup {} => Probe::Startup,
-            Task::Collective { .. } => Probe::Latency,
+            Task::Collective { .. } => Probe::Message,
         };
         let mut terms = Terms::new(probe, Path::Unix, wait);
         if let Task::Volleys { .. } | Task::Collective { .. } = task {
@@ -143,7 +168,10 @@ impl Job {
                     "ask for 1 to 4096",
                 );
             }
-            Task::Collective { kind, .. } => drop(collective::kind(kind)?),
+            Task::Collective { kind, algorithm } => {
+                collective::kind(kind)?;
+                collective::choice(kind, algorithm.as_deref())?;
+            }
             Task::Trips {} if !matches!(self.terms.probe, Probe::Latency | Probe::Message) => {
                 return refuse(
                     format!("{} is no ping-pong", self.terms.probe.name()),
@@ -171,8 +199,10 @@ impl Job {
         }
         let (mut measured, mut served) = (nothing_measured(), Served::default());
         match (&self.task, rank) {
-            (Task::Collective { kind, .. }, _) => {
-                collective::all(messenger, &self.terms, kind, &mut measured, &mut served)?;
+            (Task::Collective { kind, algorithm }, _) => {
+                let choice = collective::choice(kind, algorithm.as_deref())?;
+                let what = (collective::kind(kind)?, choice);
+                collective::all(messenger, &self.terms, what, &mut measured, &mut served)?;
             }
             (_, 2..) => {}
             (Task::Trips {}, 0) => pair::measure(messenger, &self.terms, &mut measured)?,

@@ -13,11 +13,11 @@ use crate::doctor;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::report::{self, ReportTask};
+use crate::way::Way;
 use clap::{CommandFactory, Parser, Subcommand};
 use lab::LabTask;
 pub use options::Common;
 use probe::ProbeTask;
-use sonde_channel::Path;
 use std::path::PathBuf;
 use tune::TuneOptions;
 
@@ -62,9 +62,9 @@ enum Task {
         plan: Option<PathBuf>,
         #[command(flatten)]
         common: Common,
-        /// By these paths only: tcp, udp.
+        /// By these paths only: tcp, udp, native:tcp, openmpi:tcp.
         #[arg(long = "path", value_delimiter = ',')]
-        paths: Vec<Path>,
+        paths: Vec<Way>,
     },
     /// One measurement.
     #[command(subcommand)]
