@@ -68,6 +68,10 @@ pub enum Phase {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
+    /// Of a library: from the start of its ranks to the first line of rank 0's program.
+    Spawn,
+    /// Of a library: from there until it can send.
+    Init,
     /// Address resolution.
     Neighbour,
     /// The set-up of a virtual circuit.
@@ -80,10 +84,6 @@ pub enum Step {
     Second,
     /// The first message after a pause.
     Idle,
-    /// Of a library: from the start of its ranks to the first line of rank 0's program.
-    Spawn,
-    /// Of a library: from there until it can send.
-    Init,
 }
 
 /// What was measured, with its unit last.

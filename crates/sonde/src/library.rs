@@ -29,10 +29,10 @@ pub struct Ranks {
 pub fn start_ns(path: Way) -> u64 {
     match path.library().map(|path| path.library) {
         None => 0,
-        Some(Library::Native | Library::Ucx | Library::Ofi) => 60 * MILLI_NS,
-        Some(Library::Mpich) => 300 * MILLI_NS,
-        Some(Library::OpenMpi) => 600 * MILLI_NS,
-        Some(Library::Pvm) => 1_500 * MILLI_NS,
+        Some(Library::Native | Library::Ucx | Library::Ofi) => 30 * MILLI_NS,
+        Some(Library::Mpich) => 200 * MILLI_NS,
+        Some(Library::OpenMpi) => 350 * MILLI_NS,
+        Some(Library::Pvm) => 300 * MILLI_NS,
     }
 }
 

@@ -571,6 +571,42 @@ fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     probes.into_iter().map(floor).collect()
 }
 
+/// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they
+/// cost is a sum for a message and a slope for a byte.
+fn libraries(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
+    const SIZES: [&str; 3] = ["8", "4KiB", "60KiB"];
+    let named = |names: &[&str]| -> Vec<Way> {
+        let ways = names.iter().map(|name| name.parse());
+        ways.filter_map(Result::ok).collect()
+    };
+    let mut own = ProbePlan::new(ProbeKind::Latency, &named(&["native:tcp"]), &SIZES);
+    (own.budget, own.samples) = (budget, Some(3_000));
+    if effort == Effort::Quick {
+        return vec![own];
+    }
+    let all = named(&["openmpi:tcp", "mpich:tcp", "pvm:default", "pvm:direct"]);
+    let mut polled = ProbePlan {
+        wait: vec![Wait::Poll],
+        ..ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &SIZES)
+    };
+    (polled.budget, polled.samples) = (budget, Some(3_000));
+    let theirs = ProbePlan {
+        path: all.clone(),
+        ..own.clone()
+    };
+    let mut messages = ProbePlan::new(
+        ProbeKind::Throughput,
+        &[own.path.clone(), all].concat(),
+        &["8KiB", "512KiB"],
+    );
+    (messages.mode, messages.budget) = (Some(Mode::Message), budget);
+    if effort == Effort::Usual {
+        // Beside latencies, by which libraries are told apart: no interval.
+        messages.launches = Some(2);
+    }
+    vec![own, polled, theirs, messages]
+}
+
 impl Plan {
     /// The main job on a testbed: cold, warm, single messages and streams, by TCP and UDP.
     ///
@@ -613,6 +649,7 @@ impl Plan {
         }
         let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
+        probes.extend(libraries(budget, effort));
         if !quick {
             probes.push(udp);
         }

@@ -71,6 +71,8 @@ impl Fleet {
             .map(String::from)
             .to_vec();
         argv.extend([rank, "--adapter".into(), ask.path.to_string()]);
+        // Bytes as they are: the other encodings round lengths up, and the hosts of a measurement are alike.
+        argv.extend(["--set", "encoding=raw"].map(String::from));
         argv.extend(["--set".into(), format!("hosts={hosts}")]);
         argv.extend(["--ranks".into(), seats.len().to_string(), job.text()]);
         let mut program = Program::new(argv, Self::limit(job) + DAEMONS);
