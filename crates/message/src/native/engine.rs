@@ -288,7 +288,10 @@ impl Engine {
     }
 
     fn tell(&mut self, to: u32, head: Head) {
-        let body = Body::Empty;
+        let body = match head.kind {
+            Kind::Clear => Body::Pair(pair(0, 0)),
+            _ => Body::Empty,
+        };
         self.queue(to, Out::new(head, body));
     }
 

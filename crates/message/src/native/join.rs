@@ -10,7 +10,7 @@
 //!
 //! The token is sent as it is: it keeps strangers and other runs out, not who can read the network.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -194,7 +194,7 @@ fn read_record(stream: &mut impl Read) -> std::io::Result<String> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
-    let wrong = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
+    let wrong = |what: String| std::io::Error::new(ErrorKind::InvalidData, what);
     if length > RECORD_BYTES_MAX {
         return Err(wrong(format!("a record of {length} bytes")));
     }
@@ -318,18 +318,24 @@ impl Joining<'_> {
         }
     }
 
+    /// Why nothing is heard of rank 0.
+    fn unheard(&self, error: &std::io::Error) -> Error {
+        match error.kind() {
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => self
+                .lost(
+                    0,
+                    "it closed the meeting: have all ranks the same token, size, transport and version?",
+                ),
+            ErrorKind::WouldBlock => self.silent(0, "it says nothing"),
+            _ => self.lost(0, error),
+        }
+    }
+
     /// Hears what rank 0 has decided: what comes after the word `go`.
     fn decision<F: Family>(&self, stream: &mut F::Stream) -> Result<String> {
         let bounded = F::bound(stream, self.left() + DECISION_WITHIN);
         let heard = bounded.and_then(|()| read_record(stream));
-        let heard = heard.map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => self.lost(
-                0,
-                "it closed the meeting: have all ranks the same token, size, transport and version?",
-            ),
-            std::io::ErrorKind::WouldBlock => self.silent(0, "it says nothing"),
-            _ => self.lost(0, error),
-        })?;
+        let heard = heard.map_err(|error| self.unheard(&error))?;
         if let Some(rest) = heard.strip_prefix("go\n") {
             return Ok(rest.into());
         }
@@ -386,7 +392,7 @@ impl Joining<'_> {
                 .listen_beside(&first, meeting, rank)
                 .map_err(|error| self.refused("listening for other ranks", error))?;
             let hello = self.hello(&address);
-            write_record(&mut first, &hello).map_err(|error| self.lost(0, error))?;
+            write_record(&mut first, &hello).map_err(|error| self.unheard(&error))?;
             let table = self.decision::<F>(&mut first)?;
             streams[0] = Some(first);
             for (other, address) in (1..rank).zip(table.split('\n')) {
@@ -475,7 +481,7 @@ impl Joining<'_> {
             let mut stream = self.reach(&UnixFamily, 0, meeting)?;
             let hello = self.hello(&own.says);
             let sent = write_record(&mut stream, &hello).and_then(|()| own.hand_over(&stream));
-            sent.map_err(|error| self.lost(0, error))?;
+            sent.map_err(|error| self.unheard(&error))?;
             let table = self.decision::<UnixFamily>(&mut stream)?;
             let taken = table.split('\n').map(|says| Own::take_over(&stream, says));
             let all: std::io::Result<Vec<Own>> = taken.collect();
