@@ -10,8 +10,8 @@ pub mod adapters;
 mod collective;
 mod error;
 mod messenger;
+pub mod native;
 mod path;
-pub mod threads;
 
 pub use collective::{Call, Element, Kind, Operation, Parts};
 pub use error::{Error, Result};
