@@ -4,7 +4,7 @@
 // Checked: `every field of the sample is read`, and the compiler, over the sample.
 
 export type Phase = 'cold' | 'warm'
-export type Step = 'neighbour' | 'vc' | 'connect' | 'first' | 'second' | 'idle'
+export type Step = 'neighbour' | 'vc' | 'connect' | 'first' | 'second' | 'idle' | 'spawn' | 'init'
 export type Quantity =
     | 'latency_ns'
     | 'rtt_ns'
@@ -30,6 +30,7 @@ export type Quantity =
     | 'ack_ns'
     | 'response_ns'
     | 'service_ns'
+    | 'collective_ns'
     | 'rate_per_s'
     | 'late_share'
 

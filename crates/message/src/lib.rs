@@ -8,10 +8,14 @@
 
 pub mod adapters;
 mod collective;
+pub mod collectives;
+pub mod counted;
 mod error;
 mod messenger;
 pub mod native;
+pub mod oracle;
 mod path;
+pub mod topology;
 
 pub use collective::{Call, Element, Kind, Operation, Parts};
 pub use error::{Error, Result};

@@ -274,6 +274,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::NicTripNs => ("card to card µs", 1e3),
         Quantity::ResponseNs => ("response µs", 1e3),
         Quantity::ServiceNs => ("service µs", 1e3),
+        Quantity::CollectiveNs => ("collective µs", 1e3),
         Quantity::RatePerS => ("messages/s", 1.0),
         Quantity::LateShare => ("sent late %", 0.01),
     }
@@ -595,6 +596,8 @@ fn figures(row: &ResultRow) -> [String; 9] {
             Step::First => "first",
             Step::Second => "second",
             Step::Idle => "idle",
+            Step::Spawn => "spawn",
+            Step::Init => "init",
         }
         .into(),
     };
