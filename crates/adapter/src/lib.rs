@@ -14,9 +14,11 @@ mod error;
 mod group;
 mod load;
 mod loaded;
+mod meeting;
 mod slots;
 mod watch;
 
 pub use error::{LoadError, Result};
 pub use load::{Bootstrap, Options, ThreadLevel, open};
 pub use loaded::Loaded;
+pub use meeting::meet;
