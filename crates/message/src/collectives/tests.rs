@@ -1,5 +1,8 @@
 //! Every algorithm against the oracle, over ranks that are threads.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -156,6 +159,31 @@ fn more_ranks_than_are_posted_at_once() {
             }
         }
     });
+}
+
+#[test]
+fn nobody_leaves_a_barrier_before_all_have_come() {
+    const ROUNDS: usize = 20;
+    for ranks in [2, 3, 5, 8, 13, 17] {
+        for algorithm in Algorithm::of(Kind::Barrier) {
+            let came = AtomicUsize::new(0);
+            Threads::run(ranks, |messenger| {
+                let choice = Choice::default().with(Kind::Barrier, Maker::Named(*algorithm));
+                let mut group = Communicator::new(messenger, Comm::WORLD, choice.unwrap());
+                let rank = group.rank();
+                for round in 1..=ROUNDS {
+                    // Each is the last one to come in turn.
+                    if round % ranks == rank {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    came.fetch_add(1, Ordering::SeqCst);
+                    group.barrier().unwrap();
+                    let came = came.load(Ordering::SeqCst);
+                    assert!(came >= round * ranks, "{algorithm}, {ranks} ranks: {came}");
+                }
+            });
+        }
+    }
 }
 
 #[test]
