@@ -9,7 +9,7 @@
 //! Source:  the store buffer case of the fences of C++20 [atomics.fences] (Dekker's pattern); futex(2).
 //! Checked: `no_wake_up_is_lost`, `the_dead_are_noticed`; `shm`, `every_wait_mixes_with_every_other`.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::{Duration, Instant};
@@ -65,6 +65,19 @@ impl Bell {
             Wait::Block => SLEEPS,
         };
         self.manner().store(manner, Ordering::SeqCst);
+    }
+
+    /// The owner sleeps at most so long, unless there is something `ready`, until it is rung. Returns also for no reason.
+    pub(crate) fn sleep(&self, nap: Duration, ready: impl FnOnce() -> bool) -> Result<()> {
+        self.word().store(ASLEEP, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let slept = if ready() {
+            Ok(())
+        } else {
+            shared::sleep(self.word(), ASLEEP, nap)
+        };
+        self.word().store(AWAKE, Ordering::Relaxed);
+        Ok(slept?)
     }
 
     /// Wakes the owner if it sleeps; to be called after what it waits for was stored.
@@ -198,20 +211,27 @@ impl Lookout {
     }
 
     fn is_gone(&self) -> Result<bool> {
-        let mut list = [PollFd::from_borrowed_fd(
-            self.control.as_fd(),
-            PollFlags::empty(),
-        )];
-        let at_once = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let found = poll(&mut list, Some(&at_once)).unwrap_or(0);
-        Ok(found > 0
-            && list[0]
-                .revents()
-                .intersects(PollFlags::HUP | PollFlags::ERR))
+        Ok(hung_up(&[self.control.as_fd()]).is_some())
     }
+}
+
+/// The first of these sockets whose other end is gone.
+pub(crate) fn hung_up(sockets: &[BorrowedFd<'_>]) -> Option<usize> {
+    let mut list: Vec<PollFd<'_>> = sockets
+        .iter()
+        .map(|socket| PollFd::from_borrowed_fd(*socket, PollFlags::empty()))
+        .collect();
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    if poll(&mut list, Some(&at_once)).unwrap_or(0) == 0 {
+        return None;
+    }
+    list.iter().position(|socket| {
+        let seen = socket.revents();
+        seen.intersects(PollFlags::HUP | PollFlags::ERR)
+    })
 }
 
 #[cfg(test)]

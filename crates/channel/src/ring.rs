@@ -98,8 +98,18 @@ impl Writer {
     pub(crate) fn new(memory: Arc<Shared>, begin: usize, align: usize, lookout: Lookout) -> Self {
         let own = Bell::new(memory.clone(), begin + WRITER_BELL);
         own.say(lookout.wait);
+        let reader = Bell::new(memory.clone(), begin + READER_BELL);
+        Self::with((memory, begin, align), lookout, [own, reader])
+    }
+
+    /// One whose bells, its own and the reader's, are somewhere else than in the ring.
+    pub(crate) fn with(
+        (memory, begin, align): (Arc<Shared>, usize, usize),
+        lookout: Lookout,
+        [own, reader]: [Bell; 2],
+    ) -> Self {
         Self {
-            reader: Bell::new(memory.clone(), begin + READER_BELL),
+            reader,
             own,
             memory,
             begin,
@@ -148,6 +158,11 @@ impl Writer {
         if waited != Waited::Ready {
             return Ok(waited);
         }
+        self.put_line(bytes)
+    }
+
+    #[inline]
+    fn put_line(&mut self, bytes: &[u8]) -> Result<Waited> {
         let at = slot(self.begin, self.slots);
         for (index, part) in bytes.chunks(8).enumerate() {
             let value = match part.first_chunk::<8>() {
@@ -161,6 +176,76 @@ impl Writer {
             place.store(value, Ordering::Relaxed);
         }
         self.publish(at, bytes.len())
+    }
+
+    /// Writes of two parts, one behind the other, what there is room for without waiting; how many bytes.
+    #[inline]
+    pub(crate) fn offer(&mut self, head: &[u8], body: &[u8]) -> Result<usize> {
+        let all = head.len() + body.len();
+        if all <= INLINE_BYTES {
+            if all == 0 || !self.has_room(0) {
+                return Ok(0);
+            }
+            let mut line = [0; INLINE_BYTES];
+            line[..head.len()].copy_from_slice(head);
+            line[head.len()..all].copy_from_slice(body);
+            self.put_line(&line[..all])?;
+            return Ok(all);
+        }
+        self.offer_pieces(head, body)
+    }
+
+    fn offer_pieces(&mut self, mut head: &[u8], mut body: &[u8]) -> Result<usize> {
+        let mut written = 0;
+        while head.len() + body.len() > INLINE_BYTES {
+            let (skipped, at) = place(self.bytes, self.align);
+            let most = if self.is_ahead {
+                PIECE_BYTES_MAX
+            } else {
+                PIECE_BYTES
+            };
+            let room = most.min(AREA_BYTES - at - self.align);
+            let first = head.len().min(room);
+            let second = body.len().min(room - first);
+            let taken = skipped + lines(self.align, first + second);
+            if !self.has_room(taken) {
+                return Ok(written);
+            }
+            let place = self.begin + AREA + at + self.align;
+            self.memory.put(place, &head[..first]);
+            self.memory.put(place + first, &body[..second]);
+            self.bytes += taken as u64;
+            let at = slot(self.begin, self.slots);
+            self.publish(at, first + second)?;
+            written += first + second;
+            (head, body) = (&head[first..], &body[second..]);
+        }
+        Ok(written + self.offer(head, body)?)
+    }
+
+    /// Whether there is room for the longest piece.
+    pub(crate) fn is_roomy(&mut self) -> bool {
+        self.has_room(2 * PIECE_BYTES_MAX)
+    }
+
+    /// Whether there is a slot, and so many bytes of the area.
+    #[inline]
+    fn has_room(&mut self, bytes: usize) -> bool {
+        let (slots, until) = (self.slots, self.bytes + bytes as u64);
+        let is_room = |slots_back: u64, bytes_back: u64| {
+            slots.wrapping_sub(slots_back) < SLOTS
+                && until.wrapping_sub(bytes_back) <= AREA_BYTES as u64
+        };
+        if is_room(self.slots_back, self.bytes_back) {
+            return true;
+        }
+        let back = |at: usize| {
+            let place = self.begin + GIVEN_BACK + at;
+            self.memory.long(place).load(Ordering::Acquire)
+        };
+        (self.slots_back, self.bytes_back) = (back(0), back(8));
+        self.is_ahead = self.bytes.wrapping_sub(self.bytes_back) > AREA_BYTES as u64 / 2;
+        is_room(self.slots_back, self.bytes_back)
     }
 
     fn write_piece(&mut self, skipped: usize, at: usize, piece: &[u8]) -> Result<Waited> {
@@ -245,8 +330,18 @@ impl Reader {
     pub(crate) fn new(memory: Arc<Shared>, begin: usize, align: usize, lookout: Lookout) -> Self {
         let own = Bell::new(memory.clone(), begin + READER_BELL);
         own.say(lookout.wait);
+        let writer = Bell::new(memory.clone(), begin + WRITER_BELL);
+        Self::with((memory, begin, align), lookout, [own, writer])
+    }
+
+    /// One whose bells, its own and the writer's, are somewhere else than in the ring.
+    pub(crate) fn with(
+        (memory, begin, align): (Arc<Shared>, usize, usize),
+        lookout: Lookout,
+        [own, writer]: [Bell; 2],
+    ) -> Self {
         Self {
-            writer: Bell::new(memory.clone(), begin + WRITER_BELL),
+            writer,
             own,
             memory,
             begin,

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use crate::collectives::{Choice, Communicator};
     use crate::counted::Counted;
-    use crate::threads::Threads;
+    use crate::native::Memory;
     use crate::{Source, Tag, Tagged, oracle};
 
     const KB: usize = 1_000;
@@ -275,10 +275,10 @@ mod tests {
     }
 
     /// Runs ranks that each have a messenger of every way.
-    fn run(ranks: usize, ways: usize, rank: impl Fn(Vec<Counted<Threads>>) + Sync) {
+    fn run(ranks: usize, ways: usize, rank: impl Fn(Vec<Counted<Memory>>) + Sync) {
         let mut all: Vec<Vec<_>> = (0..ranks).map(|_| Vec::new()).collect();
         for _ in 0..ways {
-            let way = Threads::all(ranks).into_iter().map(Counted::new);
+            let way = Memory::all(ranks).into_iter().map(Counted::new);
             all.iter_mut()
                 .zip(way)
                 .for_each(|(ways, one)| ways.push(one));

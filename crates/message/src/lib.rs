@@ -13,12 +13,11 @@ pub mod counted;
 mod error;
 mod letters;
 mod messenger;
-mod native;
+pub mod native;
 pub mod oracle;
 mod path;
 mod postbox;
 mod routed;
-pub mod threads;
 pub mod topology;
 
 pub use best::{Best, Cost, Ways};

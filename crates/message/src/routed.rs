@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::collectives::{Choice, Communicator};
     use crate::counted::Counted;
-    use crate::threads::Threads;
+    use crate::native::Memory;
     use crate::{Source, Tagged, oracle};
 
     const SOME: [(&str, usize); 5] = [
@@ -261,7 +261,7 @@ mod tests {
     fn every_pair_arrives_over_neighbours_only() {
         for (text, ranks) in SOME {
             let topology = Topology::parse(text, ranks).unwrap();
-            Threads::run(ranks, |messenger| {
+            Memory::run(ranks, |messenger| {
                 let counted = Counted::new(messenger);
                 let mut routed = Routed::new(counted, topology.clone(), Mode::Forwarding).unwrap();
                 all_pairs(&mut routed);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn pairs_have_ways_of_their_own() {
         let topology = Topology::parse("ring", 6).unwrap();
-        Threads::run(6, |messenger| {
+        Memory::run(6, |messenger| {
             let mut routed = Routed::new(messenger, topology.clone(), Mode::Pairs).unwrap();
             all_pairs(&mut routed);
             routed.finish().unwrap();
@@ -317,7 +317,7 @@ mod tests {
     fn collectives_go_over_every_topology() {
         for (text, ranks) in SOME {
             let topology = Topology::parse(text, ranks).unwrap();
-            Threads::run(ranks, |messenger| {
+            Memory::run(ranks, |messenger| {
                 let mut routed =
                     Routed::new(messenger, topology.clone(), Mode::Forwarding).unwrap();
                 let part = routed.split(Comm::WORLD, Some(0), -(routed.rank(Comm::WORLD) as i32));
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn another_number_of_ranks_is_refused() {
-        Threads::run(2, |messenger| {
+        Memory::run(2, |messenger| {
             let topology = Topology::parse("ring", 3).unwrap();
             let refused = Routed::new(messenger, topology, Mode::Pairs);
             let error = refused.map(|_| ()).unwrap_err();

@@ -17,6 +17,7 @@ pub mod epoll;
 mod error;
 pub mod ethtool;
 pub mod exec;
+pub mod foreign;
 pub mod frames;
 pub mod gate;
 pub mod host;

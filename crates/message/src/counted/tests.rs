@@ -1,7 +1,7 @@
 //! Programs whose counts are known.
 
 use super::*;
-use crate::threads::Threads;
+use crate::native::Memory;
 use crate::{Operation, collectives};
 
 fn rows<'p>(phase: &'p Phase, sent: bool) -> Vec<(usize, Tag, Total)> {
@@ -20,7 +20,7 @@ fn total(lengths: &[u64]) -> Total {
 #[test]
 fn a_program_is_counted_as_it_was() {
     let world = Comm::WORLD;
-    Threads::run(3, |messenger| {
+    Memory::run(3, |messenger| {
         let mut counted = Counted::new(messenger);
         let rank = counted.rank(world);
         let (next, previous) = ((rank + 1) % 3, (rank + 2) % 3);
@@ -107,7 +107,7 @@ fn a_program_is_counted_as_it_was() {
 
 #[test]
 fn ranks_are_those_of_the_world() {
-    Threads::run(4, |messenger| {
+    Memory::run(4, |messenger| {
         let mut counted = Counted::new(messenger);
         let rank = counted.rank(Comm::WORLD);
         // Two groups, each in the order from the last rank.
@@ -127,7 +127,7 @@ fn ranks_are_those_of_the_world() {
 
 #[test]
 fn phases_part_the_time() {
-    Threads::run(2, |messenger| {
+    Memory::run(2, |messenger| {
         let mut counted = Counted::new(messenger);
         for round in 0..3 {
             counted.phase("compute");

@@ -1,0 +1,151 @@
+//! What travels between two ranks: a head of 24 bytes, and of some kinds a body.
+//!
+//! Model:   a stream of frames each way, in order. Every head gives credit back to its receiver: bytes and envelopes of
+//!          messages that were consumed since.
+//! Units:   bytes; numbers little-endian.
+//! Checked: `heads_are_read_back`, `a_kind_that_is_none_is_refused`.
+
+/// Bytes of a head.
+pub(crate) const HEAD_BYTES: usize = 24;
+/// Bytes of the body of a request: two numbers.
+pub(crate) const PAIR_BYTES: usize = 16;
+/// The longest text of a failure.
+pub(crate) const TEXT_BYTES_MAX: usize = 1_000;
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A whole message: `context`, `tag`, `bytes`, and the bytes.
+    Eager = 1,
+    /// The envelope of a message that stays with its sender: `context`, `tag`, `bytes`, and as a pair the sender's
+    /// operation and where the bytes are in its memory.
+    Request = 2,
+    /// It may come: operations of the sender (`tag`) and of the receiver (`context`), and how many bytes are wanted.
+    Clear = 3,
+    /// The bytes of a message for the receiver's operation (`tag`).
+    Data = 4,
+    /// The receiver has taken the bytes by itself: the sender's operation (`tag`).
+    Done = 5,
+    /// Nothing but credit.
+    Credit = 6,
+    /// Nothing comes after this.
+    Bye = 7,
+    /// A rank (`tag`) is lost or gave up; why, as text of `bytes`.
+    Fail = 8,
+}
+
+/// The head of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    /// Envelopes given back.
+    pub(crate) envelopes: u16,
+    /// Bytes given back.
+    pub(crate) credit: u32,
+    pub(crate) tag: u32,
+    pub(crate) context: u32,
+    pub(crate) bytes: u64,
+}
+
+impl Head {
+    /// A head that gives nothing back yet.
+    pub(crate) const fn new(kind: Kind, context: u32, tag: u32, bytes: u64) -> Self {
+        Self {
+            kind,
+            envelopes: 0,
+            credit: 0,
+            tag,
+            context,
+            bytes,
+        }
+    }
+
+    /// Bytes of the body that follows.
+    #[inline]
+    pub(crate) const fn body(&self) -> u64 {
+        match self.kind {
+            Kind::Eager | Kind::Data | Kind::Fail => self.bytes,
+            Kind::Request => PAIR_BYTES as u64,
+            Kind::Clear | Kind::Done | Kind::Credit | Kind::Bye => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn write(&self) -> [u8; HEAD_BYTES] {
+        let mut out = [0; HEAD_BYTES];
+        out[0] = self.kind as u8;
+        out[2..4].copy_from_slice(&self.envelopes.to_le_bytes());
+        out[4..8].copy_from_slice(&self.credit.to_le_bytes());
+        out[8..12].copy_from_slice(&self.tag.to_le_bytes());
+        out[12..16].copy_from_slice(&self.context.to_le_bytes());
+        out[16..].copy_from_slice(&self.bytes.to_le_bytes());
+        out
+    }
+
+    /// What was written; `None` for bytes that are no head.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        let kind = match bytes[0] {
+            1 => Kind::Eager,
+            2 => Kind::Request,
+            3 => Kind::Clear,
+            4 => Kind::Data,
+            5 => Kind::Done,
+            6 => Kind::Credit,
+            7 => Kind::Bye,
+            8 => Kind::Fail,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            envelopes: u16::from_le_bytes([bytes[2], bytes[3]]),
+            credit: word(4),
+            tag: word(8),
+            context: word(12),
+            bytes: u64::from(word(16)) | u64::from(word(20)) << 32,
+        })
+    }
+}
+
+/// Two numbers as a body.
+pub(crate) fn pair(one: u64, other: u64) -> [u8; PAIR_BYTES] {
+    let mut out = [0; PAIR_BYTES];
+    out[..8].copy_from_slice(&one.to_le_bytes());
+    out[8..].copy_from_slice(&other.to_le_bytes());
+    out
+}
+
+/// The two numbers.
+pub(crate) fn unpair(bytes: &[u8; PAIR_BYTES]) -> (u64, u64) {
+    let both = u128::from_le_bytes(*bytes);
+    (both as u64, (both >> 64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read_back() {
+        for number in 1..=8 {
+            let mut bytes = [0xa5; HEAD_BYTES];
+            bytes[..2].copy_from_slice(&[number, 0]);
+            let head = Head::read(&bytes).unwrap();
+            assert_eq!(head.kind as u8, number);
+            assert_eq!(head.write(), bytes, "{head:?}");
+        }
+        let both = (3, u64::MAX - 7);
+        assert_eq!(unpair(&pair(both.0, both.1)), both);
+    }
+
+    #[test]
+    fn a_kind_that_is_none_is_refused() {
+        for number in [0, 9, 255] {
+            assert_eq!(Head::read(&[number; HEAD_BYTES]), None);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The native engine: messages among ranks over memory, shared memory, UNIX sockets and TCP, with nothing beneath but the
+//! kernel.
+//!
+//! Model:   `engine` says what is sent and where to what comes goes, without a clock or a socket; `matching` finds receives
+//!          and messages for one another; `progress` moves frames and bytes, in the calls of the one thread of a rank, over
+//!          `wires`: `memory`, `shm` or `stream`. `join` makes the wires among processes.
+//! Units:   bytes; ranks from zero.
+
+mod engine;
+mod family;
+mod frame;
+pub(crate) mod group;
+mod join;
+pub mod matching;
+mod memory;
+mod messenger;
+mod operation;
+mod peer;
+mod progress;
+mod shm;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wires;
+
+pub use join::{Bootstrap, Meeting, Transport};
+pub use memory::Memory;
+pub use messenger::{Manner, Native, TAG_ENGINE};

@@ -1,0 +1,112 @@
+//! Ranks of one machine over shared memory.
+//!
+//! Model:   short messages go through rings, two copies; the bytes of long ones are copied once, by the receiver out of the
+//!          sender's memory, where the kernel lets it; else through the rings too, in pieces.
+//! Units:   bytes.
+//! Checked: `processes_are_ranks_over_shm` and what else `join` tests.
+
+use std::time::Duration;
+
+use sonde_channel::Mesh;
+use sonde_sys::foreign;
+
+use super::engine::Limits;
+use super::wires::{Broken, Wired, Wires};
+
+/// The bounds of messages over shared memory.
+pub(super) const LIMITS: Limits = Limits {
+    eager_bytes: 16 << 10,
+    window_bytes: 256 << 10,
+    envelopes: 16_384,
+};
+
+/// The rings of one rank, and the processes of all.
+#[derive(Debug)]
+pub struct Rings {
+    mesh: Mesh,
+    /// By rank.
+    processes: Vec<u32>,
+    /// Why bytes cannot be copied from another rank's memory, if they cannot.
+    why_not: Option<String>,
+}
+
+fn broken(rank: u32, error: &sonde_channel::Error) -> Broken {
+    let why = error.to_string();
+    Broken { rank, why }
+}
+
+impl Rings {
+    pub(super) fn new(mesh: Mesh, processes: Vec<u32>, why_not: Option<String>) -> Self {
+        Self {
+            mesh,
+            processes,
+            why_not,
+        }
+    }
+}
+
+impl Wires for Rings {
+    const LOOKS: u32 = 1_024;
+    const SAYS_BYE: bool = true;
+
+    #[inline]
+    fn push(&mut self, to: u32, head: &[u8], body: &[u8]) -> Wired<usize> {
+        let offered = self.mesh.offer(to as usize, head, body);
+        offered.map_err(|error| broken(to, &error))
+    }
+
+    #[inline]
+    fn pull(&mut self, from: u32, into: &mut [u8]) -> Wired<usize> {
+        let read = self.mesh.read(from as usize, into);
+        read.map_err(|error| broken(from, &error))
+    }
+
+    #[inline]
+    fn look(&mut self, _: Option<u32>, list: &mut Vec<u32>) -> Wired<()> {
+        list.extend(self.mesh.written().map(|rank| rank as u32));
+        Ok(())
+    }
+
+    fn sleep(&mut self, nap: Duration, stuck: &[u32]) -> Wired<()> {
+        let stuck = stuck.iter().map(|rank| *rank as usize);
+        let slept = self.mesh.sleep(nap, stuck);
+        slept.map_err(|error| broken(0, &error))
+    }
+
+    fn lost(&mut self) -> Option<Broken> {
+        self.mesh.gone().map(|rank| Broken {
+            rank: rank as u32,
+            why: format!("its process {} has ended", self.processes[rank]),
+        })
+    }
+
+    fn on_bye(&mut self, from: u32) {
+        self.mesh.leave_out(from as usize);
+    }
+
+    fn tell_loss(&mut self, _: u32, _: &str) -> bool {
+        false
+    }
+
+    fn finish(&mut self) {}
+
+    fn copy_from(&mut self, from: u32, address: u64, into: &mut [u8]) -> bool {
+        let copied = foreign::read(self.processes[from as usize], address, into);
+        if let Err(error) = &copied {
+            self.why_not = Some(error.to_string());
+        }
+        copied.is_ok()
+    }
+
+    fn copies(&self) -> bool {
+        self.why_not.is_none()
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        let how = match &self.why_not {
+            None => "one copy out of the sender's memory (process_vm_readv)".into(),
+            Some(why) => format!("through rings, in two copies: {why}"),
+        };
+        vec![("large messages".into(), how)]
+    }
+}

@@ -1,0 +1,288 @@
+//! Ranks that are joined by stream sockets, TCP or UNIX, one between each two.
+//!
+//! Model:   sockets do not block. A head and a short body go in one piece, longer bodies by one call with their head
+//!          (writev). What comes is read into a buffer of the socket's, which a long body passes by: it goes straight to
+//!          where it belongs. Who polls asks the socket of the awaited rank every time and all others by epoll now and then;
+//!          who blocks sleeps in epoll.
+//! Units:   bytes.
+//! Checked: `processes_are_ranks_over_tcp_and_unix` and what else `join` tests.
+
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use sonde_sys::epoll::{Epoll, Event, Interest};
+
+use super::engine::Limits;
+use super::wires::{Broken, Wired, Wires};
+
+/// The bounds of messages over stream sockets.
+pub(super) const LIMITS: Limits = Limits {
+    eager_bytes: 128 << 10,
+    window_bytes: 1 << 20,
+    envelopes: 16_384,
+};
+/// What is read ahead.
+const AHEAD_BYTES: usize = 16 << 10;
+/// Room that is read into directly.
+const DIRECT_BYTES: usize = 4 << 10;
+/// Head and body up to this long are one piece.
+const PIECE_BYTES: usize = 512;
+/// Looks at the awaited rank alone, between two at all.
+const HOT_LOOKS: u32 = 16;
+const EVENTS: usize = 32;
+
+/// The socket to one other rank.
+#[derive(Debug)]
+struct Line<S> {
+    socket: S,
+    ahead: Box<[u8]>,
+    begin: usize,
+    end: usize,
+    /// There was no more when it was read last.
+    is_dry: bool,
+    /// It has said goodbye, and may end.
+    has_left: bool,
+    is_closed: bool,
+}
+
+/// The sockets of one rank.
+#[derive(Debug)]
+pub struct Lines<S> {
+    /// By rank; none for this one.
+    lines: Vec<Option<Line<S>>>,
+    /// The other rank, where there is but one.
+    only: Option<u32>,
+    epoll: Epoll,
+    /// Ranks whose sockets were found readable while sleeping.
+    woken: Vec<u32>,
+    looks: u32,
+}
+
+fn broken(rank: u32, what: &str, error: &std::io::Error) -> Broken {
+    let why = format!("{what}: {error}");
+    Broken { rank, why }
+}
+
+impl<S: Read + Write + AsFd> Lines<S> {
+    /// Those of a rank, in order of rank, with none for itself. The sockets do not block.
+    ///
+    /// # Errors
+    /// The kernel has no epoll.
+    pub(super) fn new(sockets: Vec<Option<S>>) -> sonde_sys::Result<Self> {
+        let epoll = Epoll::new()?;
+        for (rank, socket) in sockets.iter().enumerate() {
+            if let Some(socket) = socket {
+                epoll.add(socket, rank as u64, Interest::Read)?;
+            }
+        }
+        let line = |socket| Line {
+            socket,
+            ahead: vec![0; AHEAD_BYTES].into(),
+            begin: 0,
+            end: 0,
+            is_dry: true,
+            has_left: false,
+            is_closed: false,
+        };
+        let others = || sockets.iter().flatten().count();
+        let only = (others() == 1).then(|| sockets.iter().position(Option::is_some));
+        Ok(Self {
+            only: only.flatten().map(|rank| rank as u32),
+            lines: sockets.into_iter().map(|socket| socket.map(line)).collect(),
+            epoll,
+            woken: Vec::new(),
+            looks: 0,
+        })
+    }
+
+    fn poll(&mut self, timeout: Duration) -> Wired<()> {
+        let mut events = [Event::EMPTY; EVENTS];
+        let found = self.epoll.wait(&mut events, Some(timeout));
+        let found = found.map_err(|error| Broken {
+            rank: self.only.unwrap_or(0),
+            why: error.to_string(),
+        })?;
+        for event in found.iter().filter(|event| event.readable()) {
+            let rank = event.token() as u32;
+            if let Some(line) = &mut self.lines[rank as usize] {
+                line.is_dry = false;
+                self.woken.push(rank);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: Read + Write + AsFd> Line<S> {
+    /// Reads what there is into `into`, or ahead.
+    #[inline]
+    fn read(&mut self, from: u32, into: Option<&mut [u8]>) -> Wired<usize> {
+        let into = into.unwrap_or(&mut self.ahead);
+        let room = into.len();
+        loop {
+            match self.socket.read(into) {
+                Ok(0) => return self.on_end(from),
+                Ok(count) => {
+                    self.is_dry = count < room;
+                    return Ok(count);
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => {
+                        self.is_dry = true;
+                        return Ok(0);
+                    }
+                    ErrorKind::Interrupted => {}
+                    _ if self.has_left => return self.on_end(from),
+                    _ => {
+                        self.is_closed = true;
+                        return Err(broken(from, "its connection broke", &error));
+                    }
+                },
+            }
+        }
+    }
+
+    #[cold]
+    fn on_end(&mut self, from: u32) -> Wired<usize> {
+        (self.is_closed, self.is_dry) = (true, true);
+        if self.has_left {
+            return Ok(0);
+        }
+        let why = "it closed its connection without a goodbye".into();
+        Err(Broken { rank: from, why })
+    }
+}
+
+impl<S: Read + Write + AsFd> Wires for Lines<S> {
+    const LOOKS: u32 = 64;
+    const SAYS_BYE: bool = true;
+
+    #[inline]
+    fn push(&mut self, to: u32, head: &[u8], body: &[u8]) -> Wired<usize> {
+        let line = self.lines[to as usize].as_mut().expect("another rank");
+        let all = head.len() + body.len();
+        if all == 0 {
+            return Ok(0);
+        }
+        loop {
+            let written = if all <= PIECE_BYTES {
+                let mut piece = [0; PIECE_BYTES];
+                piece[..head.len()].copy_from_slice(head);
+                piece[head.len()..all].copy_from_slice(body);
+                line.socket.write(&piece[..all])
+            } else if head.is_empty() {
+                line.socket.write(body)
+            } else {
+                let parts = [IoSlice::new(head), IoSlice::new(body)];
+                line.socket.write_vectored(&parts)
+            };
+            match written {
+                Ok(count) => return Ok(count),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => return Ok(0),
+                    ErrorKind::Interrupted => {}
+                    _ => return Err(broken(to, "its connection broke", &error)),
+                },
+            }
+        }
+    }
+
+    #[inline]
+    fn pull(&mut self, from: u32, into: &mut [u8]) -> Wired<usize> {
+        let line = self.lines[from as usize].as_mut().expect("another rank");
+        if line.begin == line.end {
+            if line.is_dry || line.is_closed || into.is_empty() {
+                return Ok(0);
+            }
+            if into.len() >= DIRECT_BYTES {
+                return line.read(from, Some(into));
+            }
+            (line.begin, line.end) = (0, 0);
+            line.end = line.read(from, None)?;
+        }
+        let count = into.len().min(line.end - line.begin);
+        into[..count].copy_from_slice(&line.ahead[line.begin..line.begin + count]);
+        line.begin += count;
+        Ok(count)
+    }
+
+    #[inline]
+    fn look(&mut self, awaited: Option<u32>, list: &mut Vec<u32>) -> Wired<()> {
+        for (rank, line) in self.lines.iter().enumerate() {
+            if line.as_ref().is_some_and(|line| line.begin < line.end) {
+                list.push(rank as u32);
+            }
+        }
+        self.looks = self.looks.wrapping_add(1);
+        let hot = self.only.or(awaited);
+        match hot {
+            Some(hot) if self.only.is_some() || self.looks % HOT_LOOKS != 0 => {
+                if let Some(line) = &mut self.lines[hot as usize] {
+                    line.is_dry = false;
+                    if line.begin == line.end {
+                        list.push(hot);
+                    }
+                }
+            }
+            _ => self.poll(Duration::ZERO)?,
+        }
+        list.append(&mut self.woken);
+        Ok(())
+    }
+
+    fn sleep(&mut self, nap: Duration, stuck: &[u32]) -> Wired<()> {
+        let change = |lines: &Self, interest| {
+            for to in stuck {
+                let line = lines.lines[*to as usize].as_ref();
+                if let Some(line) = line.filter(|line| !line.has_left) {
+                    let token = u64::from(*to);
+                    let changed = lines.epoll.modify(&line.socket, token, interest);
+                    changed.map_err(|error| Broken {
+                        rank: *to,
+                        why: error.to_string(),
+                    })?;
+                }
+            }
+            Ok(())
+        };
+        change(self, Interest::Both)?;
+        let slept = self.poll(nap);
+        change(self, Interest::Read)?;
+        slept
+    }
+
+    fn lost(&mut self) -> Option<Broken> {
+        None
+    }
+
+    fn on_bye(&mut self, from: u32) {
+        let line = self.lines[from as usize].as_mut().expect("another rank");
+        line.has_left = true;
+        // Its end would be found readable for ever.
+        drop(self.epoll.remove(&line.socket));
+    }
+
+    fn tell_loss(&mut self, _: u32, _: &str) -> bool {
+        false
+    }
+
+    fn finish(&mut self) {
+        self.lines.clear();
+    }
+
+    fn copy_from(&mut self, _: u32, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+
+    fn copies(&self) -> bool {
+        false
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        vec![(
+            "large messages".into(),
+            "by request, straight to where they belong".into(),
+        )]
+    }
+}
