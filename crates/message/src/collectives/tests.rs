@@ -210,10 +210,10 @@ fn named_calls_count_elements() {
     Memory::run(3, |messenger| {
         let mut group = Communicator::new(messenger, Comm::WORLD, Choice::default());
         let rank = group.rank();
-        let own = vec![rank as f64; rank];
-        let mut all = [0.0; 3];
+        let own = vec![rank as i32; rank];
+        let mut all = [0; 3];
         group.allgatherv(&own, &mut all, &[0, 1, 2]).unwrap();
-        assert_eq!(all, [1.0, 2.0, 2.0]);
+        assert_eq!(all, [1, 2, 2]);
         let counts = [2, 0, 1];
         let whole: &[i32] = if rank == 1 { &[7, 8, 9] } else { &[] };
         let mut part = vec![0; counts[rank]];
