@@ -3,7 +3,7 @@
 //! Model:   `decorator`: a message of 8 B there and back between two threads, as it is and counted; and a send into a messenger
 //!          that does nothing, counted and not, whose difference is what counting a call costs. `collectives`: eight
 //!          ranks that are threads; a time is that of all of them for one call.
-//! Units:   nanoseconds a round trip, a send, a call. Threads that outnumber the CPUs say little of a network: compare
+//! Units:   nanoseconds a round trip, a send, a call. Memory that outnumber the CPUs say little of a network: compare
 //!          algorithms of one run only.
 
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use sonde_message::collectives::{Algorithm, Choice, Communicator, Maker};
 use sonde_message::counted::Counted;
-use sonde_message::threads::Threads;
+use sonde_message::native::Memory;
 use sonde_message::{
     Call, Capabilities, Comm, Completion, Element, Kind, Messenger, Op, Operation, Parts, Request,
     Result, Source, Status, Tag, Tagged,
@@ -118,13 +118,12 @@ fn there_and_back(messenger: &mut dyn Messenger, rounds: u64) -> Duration {
 fn decorator(bench: &mut Criterion) {
     let mut group = bench.benchmark_group("decorator");
     group.bench_function("round-trip/plain", |bencher| {
-        bencher.iter_custom(|rounds| {
-            Threads::run(2, |messenger| there_and_back(messenger, rounds))[0]
-        });
+        bencher
+            .iter_custom(|rounds| Memory::run(2, |messenger| there_and_back(messenger, rounds))[0]);
     });
     group.bench_function("round-trip/counted", |bencher| {
         bencher.iter_custom(|rounds| {
-            Threads::run(2, |messenger| {
+            Memory::run(2, |messenger| {
                 there_and_back(&mut Counted::new(messenger), rounds)
             })[0]
         });
@@ -213,7 +212,7 @@ fn collectives(bench: &mut Criterion) {
                 let name = BenchmarkId::new(format!("{}/{algorithm}", kind.name()), bytes);
                 group.bench_function(name, |bencher| {
                     bencher.iter_custom(|rounds| {
-                        let times = Threads::run(RANKS, |messenger| {
+                        let times = Memory::run(RANKS, |messenger| {
                             let messenger: &mut dyn Messenger = messenger;
                             let mut group = Communicator::new(messenger, WORLD, choice);
                             let mut rows = [vec![1; bytes], vec![0; bytes]];

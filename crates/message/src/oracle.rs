@@ -502,7 +502,7 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::threads::Threads;
+    use crate::native::Memory;
 
     #[test]
     fn cases_are_the_same_each_time() {
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn a_wrong_result_is_found() {
         for case in cases(3, 20 * round()) {
-            let told = Threads::run(3, |messenger| {
+            let told = Memory::run(3, |messenger| {
                 let field = Field::of(&case, messenger.rank(Comm::WORLD), 3);
                 let wanted = field.wanted();
                 field.compare(&wanted, &wanted).unwrap();

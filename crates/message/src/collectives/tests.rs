@@ -1,15 +1,18 @@
 //! Every algorithm against the oracle, over ranks that are threads.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::threads::Threads;
+use crate::native::Memory;
 use crate::{Capabilities, Completion, Op, Request, Source, Status, Tag, Tagged, oracle};
 
 /// A messenger whose sends end when their message was received, as those of large messages may: between ranks that rely on
 /// more, nothing moves.
 struct Unbuffered<'a> {
-    inner: &'a mut Threads,
+    inner: &'a mut Memory,
     /// Collectives that it says to have made.
     own: Vec<Kind>,
 }
@@ -18,7 +21,7 @@ struct Unbuffered<'a> {
 const TAKEN: Tag = 60_000;
 
 impl<'a> Unbuffered<'a> {
-    fn new(inner: &'a mut Threads) -> Self {
+    fn new(inner: &'a mut Memory) -> Self {
         let own = Vec::new();
         Self { inner, own }
     }
@@ -113,7 +116,7 @@ proptest! {
 
     #[test]
     fn every_algorithm_against_the_oracle(ranks in 1_usize..=17, seed: u64) {
-        Threads::run(ranks, |messenger| {
+        Memory::run(ranks, |messenger| {
             check_all(messenger, Comm::WORLD, seed, oracle::round());
         });
     }
@@ -122,7 +125,7 @@ proptest! {
 #[test]
 fn no_step_relies_on_buffers() {
     for ranks in 1..=17 {
-        Threads::run(ranks, |messenger| {
+        Memory::run(ranks, |messenger| {
             let mut unbuffered = Unbuffered::new(messenger);
             check_all(&mut unbuffered, Comm::WORLD, ranks as u64, oracle::round());
         });
@@ -131,7 +134,7 @@ fn no_step_relies_on_buffers() {
 
 #[test]
 fn parts_of_a_group_are_groups() {
-    Threads::run(11, |messenger| {
+    Memory::run(11, |messenger| {
         let rank = messenger.rank(Comm::WORLD);
         let colour = Some(rank as u32 % 2);
         let part = messenger.split(Comm::WORLD, colour, -(rank as i32));
@@ -143,7 +146,7 @@ fn parts_of_a_group_are_groups() {
 
 #[test]
 fn more_ranks_than_are_posted_at_once() {
-    Threads::run(70, |messenger| {
+    Memory::run(70, |messenger| {
         let mut group = Communicator::new(messenger, Comm::WORLD, Choice::default());
         for (index, kind) in Kind::ALL.into_iter().enumerate() {
             for algorithm in Algorithm::of(kind) {
@@ -159,8 +162,33 @@ fn more_ranks_than_are_posted_at_once() {
 }
 
 #[test]
+fn nobody_leaves_a_barrier_before_all_have_come() {
+    const ROUNDS: usize = 20;
+    for ranks in [2, 3, 5, 8, 13, 17] {
+        for algorithm in Algorithm::of(Kind::Barrier) {
+            let came = AtomicUsize::new(0);
+            Memory::run(ranks, |messenger| {
+                let choice = Choice::default().with(Kind::Barrier, Maker::Named(*algorithm));
+                let mut group = Communicator::new(messenger, Comm::WORLD, choice.unwrap());
+                let rank = group.rank();
+                for round in 1..=ROUNDS {
+                    // Each is the last one to come in turn.
+                    if round % ranks == rank {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    came.fetch_add(1, Ordering::SeqCst);
+                    group.barrier().unwrap();
+                    let came = came.load(Ordering::SeqCst);
+                    assert!(came >= round * ranks, "{algorithm}, {ranks} ranks: {came}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
 fn the_library_is_asked_first_unless_told() {
-    Threads::run(2, |messenger| {
+    Memory::run(2, |messenger| {
         let mut owner = Unbuffered::new(messenger);
         owner.own.push(Kind::Barrier);
         let mut group = Communicator::new(&mut owner, Comm::WORLD, Choice::default());
@@ -179,13 +207,13 @@ fn the_library_is_asked_first_unless_told() {
 
 #[test]
 fn named_calls_count_elements() {
-    Threads::run(3, |messenger| {
+    Memory::run(3, |messenger| {
         let mut group = Communicator::new(messenger, Comm::WORLD, Choice::default());
         let rank = group.rank();
-        let own = vec![rank as f64; rank];
-        let mut all = [0.0; 3];
+        let own = vec![rank as i32; rank];
+        let mut all = [0; 3];
         group.allgatherv(&own, &mut all, &[0, 1, 2]).unwrap();
-        assert_eq!(all, [1.0, 2.0, 2.0]);
+        assert_eq!(all, [1, 2, 2]);
         let counts = [2, 0, 1];
         let whole: &[i32] = if rank == 1 { &[7, 8, 9] } else { &[] };
         let mut part = vec![0; counts[rank]];

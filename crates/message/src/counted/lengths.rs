@@ -60,7 +60,7 @@ pub struct Power {
 }
 
 impl Total {
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         messages: 0,
         bytes: 0,
         bytes_min: 0,
@@ -68,7 +68,7 @@ impl Total {
     };
 
     #[inline]
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.bytes_min = if self.messages == 0 {
             bytes
         } else {
@@ -89,7 +89,7 @@ impl Lengths {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&mut self, bytes: u64) {
         self.total.add(bytes);
         self.buckets[bucket(bytes)] += 1;
     }

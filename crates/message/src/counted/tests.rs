@@ -1,10 +1,10 @@
 //! Programs whose counts are known.
 
 use super::*;
-use crate::threads::Threads;
+use crate::native::Memory;
 use crate::{Operation, collectives};
 
-fn rows<'p>(phase: &'p Phase, sent: bool) -> Vec<(usize, Tag, Total)> {
+fn rows(phase: &Phase, sent: bool) -> Vec<(usize, Tag, Total)> {
     let flows = phase.flows.iter().filter(|flow| flow.sent == sent);
     flows
         .map(|flow| (flow.rank, flow.tag, flow.total))
@@ -20,7 +20,7 @@ fn total(lengths: &[u64]) -> Total {
 #[test]
 fn a_program_is_counted_as_it_was() {
     let world = Comm::WORLD;
-    Threads::run(3, |messenger| {
+    Memory::run(3, |messenger| {
         let mut counted = Counted::new(messenger);
         let rank = counted.rank(world);
         let (next, previous) = ((rank + 1) % 3, (rank + 2) % 3);
@@ -107,7 +107,7 @@ fn a_program_is_counted_as_it_was() {
 
 #[test]
 fn ranks_are_those_of_the_world() {
-    Threads::run(4, |messenger| {
+    Memory::run(4, |messenger| {
         let mut counted = Counted::new(messenger);
         let rank = counted.rank(Comm::WORLD);
         // Two groups, each in the order from the last rank.
@@ -127,9 +127,9 @@ fn ranks_are_those_of_the_world() {
 
 #[test]
 fn phases_part_the_time() {
-    Threads::run(2, |messenger| {
+    Memory::run(2, |messenger| {
         let mut counted = Counted::new(messenger);
-        for round in 0..3 {
+        for round in 0..3_i64 {
             counted.phase("compute");
             let computing = Instant::now();
             while computing.elapsed() < Duration::from_millis(20) {
@@ -137,9 +137,9 @@ fn phases_part_the_time() {
             }
             counted.phase("sum");
             let mut group = Communicator::new(&mut counted, Comm::WORLD, Choice::default());
-            let mut sum = [0.0];
-            group.allreduce(&[1.5], &mut sum, Operation::Sum).unwrap();
-            assert_eq!(sum, [3.0], "{round}");
+            let mut sum = [0];
+            group.allreduce(&[round], &mut sum, Operation::Sum).unwrap();
+            assert_eq!(sum, [2 * round]);
         }
         let profile = counted.profile();
         let [compute, sum] = &profile.phases[..] else {
