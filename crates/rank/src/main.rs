@@ -10,12 +10,10 @@ mod arguments;
 mod meeting;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
 use arguments::{Joins, Order, USAGE};
-use sonde_adapter::{Bootstrap, Options};
+use sonde_adapter::{Options, meet};
 use sonde_message::{Comm, Library, Messenger, Path, adapters};
 use sonde_probe::library::{Job, MARKER, Marks, begun};
 use sonde_sys::clock::monotonic_ns;
@@ -135,7 +133,8 @@ fn adapter(
         Library::Ucx | Library::Ofi => {
             let transport = ("transport".into(), path.transport.into());
             options.settings.push(transport);
-            options.bootstrap = Some(exchange(job)?);
+            let boot = meeting::bootstrap(&meeting::told()?, job.terms.wait)?;
+            options.bootstrap = Some(meet(boot).map_err(|error| error.to_string())?);
         }
         Library::OpenMpi | Library::Mpich | Library::Native => {}
     }
@@ -143,32 +142,6 @@ fn adapter(
     loaded
         .map(|loaded| Box::new(loaded) as Box<dyn Messenger>)
         .map_err(|error| error.to_string())
-}
-
-/// Ranks that no library starts find each other by the native engine.
-fn exchange(job: &Job) -> Result<Bootstrap, String> {
-    let told = meeting::told()?;
-    let bootstrap = meeting::bootstrap(&told, job.terms.wait)?;
-    let mut messenger = bootstrap.join().map_err(|error| error.to_string())?;
-    let exchange = move |mine: &[u8]| {
-        let mut all = vec![0; mine.len() * told.size];
-        let choice = sonde_message::collectives::Choice::default();
-        let world = Comm::WORLD;
-        let mut group =
-            sonde_message::collectives::Communicator::new(&mut *messenger, world, choice);
-        group.call(&mut sonde_message::Call::Allgather {
-            input: mine,
-            output: &mut all,
-            parts: sonde_message::Parts::Even(mine.len()),
-        })?;
-        Ok(all)
-    };
-    Ok(Bootstrap {
-        rank: told.rank,
-        ranks: told.size,
-        exchange: Box::new(exchange),
-        lost: Arc::new(AtomicI32::new(-1)),
-    })
 }
 
 fn hostname() -> String {
