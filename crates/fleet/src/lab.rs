@@ -29,6 +29,8 @@ use crate::placement::{Cpus, Placement};
 const GREETING: Duration = Duration::from_secs(10);
 /// Where the command itself is found in each host.
 const COMMAND_INSIDE: &str = "/run/sonde/bin/sonde";
+/// The remote shell in each host.
+const SHELL_INSIDE: &str = "/run/sonde/bin/rsh";
 const INTERFACE: &str = "eth0";
 /// Beyond a round trip: what kernels take to answer the last frame.
 const QUIET_MARGIN: Duration = Duration::from_millis(5);
@@ -176,6 +178,10 @@ impl Bed for Emulated {
             Ended::Code(0) => Ok(()),
             ended => Err(failed(&format!("it ended with {}", ended.code()))),
         }
+    }
+
+    fn route(&self, host: usize) -> Option<String> {
+        Some(format!("{SHELL_INSIDE} h{}", host + 1))
     }
 
     fn begin(&mut self, placement: Placement) -> Result<()> {

@@ -25,6 +25,7 @@ mod placement;
 mod ssh;
 mod target;
 mod traffic;
+mod virtual_machine;
 
 pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
@@ -36,3 +37,4 @@ pub use networks::{Choice, End, Joined, NetworkError, Selector};
 pub use ssh::SshOptions;
 pub use target::{HOSTS_MAX, Target, TargetError, targets};
 pub use traffic::{Stream, StreamReport, Traffic, TrafficReport};
+pub use virtual_machine::VirtualMachine;
