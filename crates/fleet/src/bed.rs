@@ -47,6 +47,11 @@ pub(crate) trait Bed {
         ))
     }
 
+    /// What starts a command on a host from another one, but for the command itself; none where nothing does.
+    fn route(&self, _host: usize) -> Option<String> {
+        None
+    }
+
     /// Whether an agent that is gone may be started again at once: the host is sure to be there.
     fn restarts(&self) -> bool {
         true

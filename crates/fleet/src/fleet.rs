@@ -33,6 +33,7 @@ use crate::placement::Placement;
 use crate::ranks::Tools;
 use crate::ssh::{Remote, SshOptions};
 use crate::target::Target;
+use crate::virtual_machine::VirtualMachine;
 
 /// A host describes itself within this, or it is not well.
 const FACTS_PATIENCE: Duration = Duration::from_secs(20);
@@ -73,6 +74,8 @@ impl Drop for Agents {
 
 /// Hosts to measure between.
 pub struct Fleet {
+    /// PVM's virtual machine, once one was wanted. Dropped before what it runs on.
+    pub(crate) machine: Option<VirtualMachine>,
     /// Dropped before what they run on.
     pub(crate) agents: Agents,
     pub(crate) bed: Box<dyn Bed>,
@@ -168,6 +171,7 @@ impl Fleet {
         };
         let hosts: Vec<_> = bed.names().into_iter().map(record).collect();
         Self {
+            machine: None,
             agents: Agents::default(),
             readings: vec![None; hosts.len()],
             notes: bed.lab_info().map_or_else(Vec::new, lab_notes),
@@ -422,9 +426,12 @@ impl Fleet {
     /// # Errors
     /// The lab's files could not be written.
     pub fn stop(mut self) -> Result<Vec<String>> {
+        let machine = self.machine.take().map(VirtualMachine::end);
+        let left = machine.and_then(|ended| ended.err());
         let lost: Vec<usize> = self.lost.keys().copied().collect();
         drop(self.agents.end(|host| lost.contains(&host)));
         let mut troubles = self.agents.end(|_| true);
+        troubles.extend(left.map(|error| error.to_string()));
         match self.bed.end() {
             // That it was gone is known since it went.
             Err(error) if lost.len() == self.hosts.len() => troubles.push(error.to_string()),

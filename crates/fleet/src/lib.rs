@@ -26,6 +26,7 @@ mod ranks;
 mod ssh;
 mod target;
 mod traffic;
+mod virtual_machine;
 
 pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
@@ -38,3 +39,4 @@ pub use ranks::RanksAsk;
 pub use ssh::SshOptions;
 pub use target::{HOSTS_MAX, Target, TargetError, targets};
 pub use traffic::{Stream, StreamReport, Traffic, TrafficReport};
+pub use virtual_machine::VirtualMachine;

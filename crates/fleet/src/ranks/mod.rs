@@ -13,6 +13,7 @@ mod native;
 mod pvm;
 mod tool;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use sonde_message::{Library, Path};
@@ -184,6 +185,16 @@ impl Fleet {
             _ => (order[rank % order.len()], keys[1].1),
         };
         (0..ask.count).map(seat).collect()
+    }
+
+    /// What ranks on this machine, or in a lab on it, take from the environment of the command: where adapters are.
+    pub(super) fn rank_environment(&self) -> BTreeMap<String, String> {
+        if !self.bed.one_machine() && self.lab_info().is_none() {
+            return BTreeMap::new();
+        }
+        let names = ["HOME", sonde_message::adapters::VARIABLE];
+        let known = names.into_iter().filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)));
+        known.collect()
     }
 
     /// The whole time that ranks may take.

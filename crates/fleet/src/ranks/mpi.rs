@@ -9,6 +9,8 @@
 //! Source:  mpirun(1) and ompi_info of Open MPI 4.1; mpiexec.hydra of MPICH 4.0 with ch4:ucx.
 //! Checked: `commands_say_everything`; `lab_library` of the command.
 
+use std::collections::BTreeMap;
+
 use sonde_message::Library;
 use sonde_probe::library::Job;
 use sonde_probe::{Program, Ran};
@@ -32,6 +34,8 @@ struct Order<'a> {
     /// Within the machine's memory.
     is_memory: bool,
     yields: bool,
+    /// What all ranks have in their environment.
+    exported: BTreeMap<String, String>,
     rank: Vec<String>,
 }
 
@@ -68,6 +72,7 @@ impl Fleet {
             interface: &interface,
             is_memory: ask.path.is_within_machine(),
             yields: self.is_crowded(&seats),
+            exported: self.rank_environment(),
             hosts,
             rank: self.rank_words(&rank, ask, job, &seats),
         };
@@ -178,6 +183,9 @@ impl Order<'_> {
         if let Some(shell) = self.shell {
             set("plm_rsh_agent", shell);
         }
+        for (name, _) in self.environment().iter().filter(|(name, _)| !name.starts_with("OMPI_")) {
+            words.extend(["-x".into(), name.clone()]);
+        }
         words.extend(["--host".into(), self.hosts.join(",")]);
         words.extend(["-np".into(), self.hosts.len().to_string()]);
         words.extend(self.rank.iter().cloned());
@@ -219,6 +227,7 @@ impl Order<'_> {
         }
         let yields = if self.yields { "yes" } else { "no" };
         all.push((sonde_probe::library::YIELDS.into(), yields.into()));
+        all.extend(self.exported.clone());
         all
     }
 }
@@ -236,6 +245,7 @@ mod tests {
             interface: "eth0",
             is_memory,
             yields,
+            exported: BTreeMap::from([("SONDE_ADAPTERS".into(), "/a".into())]),
             rank: vec!["sonde-rank".into(), "{}".into()],
         }
     }
@@ -249,6 +259,7 @@ mod tests {
             "--mca btl_tcp_if_include eth0",
             "--mca mpi_yield_when_idle 1",
             "--mca plm_rsh_agent /run/rsh",
+            "-x SONDE_ADAPTERS",
             "--host h2,h1 -np 2 sonde-rank {}",
         ] {
             assert!(words.contains(part), "{part}: {words}");

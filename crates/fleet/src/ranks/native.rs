@@ -151,6 +151,7 @@ impl Fleet {
         let mut program = Program::new(words, Self::limit(job));
         let text = serde_json::to_string(&told);
         let text = text.map_err(|error| failed(ask, error, "report this"))?;
+        program.environment = self.rank_environment();
         program.environment.insert(NATIVE.into(), text);
         Ok(program)
     }

@@ -1,53 +1,23 @@
-//! Ranks of PVM: a virtual machine of its own for each launch, in which rank 0 spawns the others.
+//! Ranks of PVM: tasks in a virtual machine over all hosts of the fleet, in which rank 0 spawns the others.
 //!
-//! Model:   on rank 0's host a script starts PVM's daemon with a list of the hosts and an identity of its own, so that it
-//!          meets no other virtual machine of the user; rank 0 joins it, spawns the others where it is told, and when all
-//!          have ended the machine is halted, which ends the daemons everywhere. What is left on rank 0's host is ended
-//!          with the script; a daemon elsewhere ends when it does not hear from the first.
-//!          Routes are chosen at the begin of fresh tasks: changing a pair from one to the other hangs PVM.
-//! Source:  pvm_intro(1PVM), pvmd3(1PVM) of PVM 3.4.6.
+//! Model:   the machine's daemons are started with the first launch that wants them and stay until the fleet ends, as a lab
+//!          stays up; after a launch that failed they are started anew. Tasks are fresh in every launch: rank 0 is started
+//!          by the agent of its host and enrols with the daemon there, the others are spawned where they are to be. The
+//!          route is chosen at their begin: changing a pair of tasks from one to the other hangs PVM.
+//! Source:  pvm_intro(1PVM), pvm_spawn(3PVM), pvm_setopt(3PVM) of PVM 3.4.6.
 //! Checked: `lab_library` of the command.
 
-use std::time::Duration;
-
 use sonde_probe::library::Job;
-use sonde_probe::{Program, Ran, token};
+use sonde_probe::{Program, Ran};
 
 use super::{RanksAsk, attempt, failed, went_well, words};
 use crate::error::Result;
 use crate::fleet::Fleet;
 use crate::placement::Placement;
+use crate::virtual_machine::VirtualMachine;
 
-/// What starting and halting daemons may take beside the job.
-const DAEMONS: Duration = Duration::from_secs(30);
-/// Starts the virtual machine, runs what follows the hosts, halts it. Its words: this host, all hosts joined by commas, the
-/// remote shell or nothing, and the program with its arguments.
-const SCRIPT: &str = r#"
-own=$1 hosts=$2 shell=$3; shift 3
-export PVM_ROOT="${PVM_ROOT:-/usr/lib/pvm3}" PVM_ARCH="${PVM_ARCH:-LINUX64}" PVM_ALLOW_ROOT=1
-export PVM_DPATH="${PVM_DPATH:-$PVM_ROOT/lib/pvmd}"
-[ -n "$shell" ] && export PVM_RSH="$shell"
-folder=$(mktemp -d) || exit 125
-trap 'rm -rf "$folder"' EXIT
-{ echo "* dx=$PVM_DPATH wd=/tmp"; echo "$hosts" | tr , '\n' | sort -u; } >"$folder/hosts"
-# The master's own name stands first.
-{ head -n 1 "$folder/hosts"; echo "$own"; tail -n +2 "$folder/hosts" | grep -vxF "$own"; } >"$folder/list"
-wanted=$(($(wc -l <"$folder/list") - 1))
-"$PVM_DPATH" "-n$own" "$folder/list" >"$folder/said" 2>&1 </dev/null &
-halt() { echo halt | timeout 5 pvm >/dev/null 2>&1; }
-trap 'halt; rm -rf "$folder"' EXIT
-trap 'exit 143' TERM INT HUP
-tries=0
-until [ "$(echo conf | timeout 5 pvm 2>/dev/null | grep -cE '0x|LINUX')" -ge "$wanted" ]; do
-    tries=$((tries + 1))
-    if [ $tries -ge 100 ]; then
-        echo "sonde-rank: PVM's daemons did not come up on $hosts: $(tail -n 3 "$folder/said" | tr '\n' ' ')" >&2
-        exit 1
-    fi
-    sleep 0.1
-done
-"$@"
-"#;
+/// Names the variables that tasks get from who spawns them.
+const EXPORT: &str = "PVM_EXPORT";
 
 impl Fleet {
     pub(super) fn by_pvm(
@@ -63,39 +33,45 @@ impl Fleet {
                 .tool(*seat, ask.path)
                 .map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))?;
         }
-        let names: Vec<String> = seats.iter().map(|seat| self.known_as(seat.0)).collect();
-        let identity = token().map_err(|error| failed(ask, &error, error.remedy()))?;
-        let shell = self.bed.remote_shell().unwrap_or("");
-        let hosts = names.join(",");
-        let mut argv: Vec<String> = ["sh", "-c", SCRIPT, "sonde-pvm", &names[0], &hosts, shell]
-            .map(String::from)
-            .to_vec();
-        argv.extend([rank, "--adapter".into(), ask.path.to_string()]);
+        let machine = self.machine_with(&seats)?;
+        let names = seats.iter().map(|seat| machine.name(seat.0).to_owned());
+        let names: Vec<String> = names.collect();
         // Bytes as they are: the other encodings round lengths up, and the hosts of a measurement are alike.
-        argv.extend(["--set", "encoding=raw"].map(String::from));
-        argv.extend(["--set".into(), format!("hosts={hosts}")]);
+        let sets = ["encoding=raw".to_string(), format!("hosts={}", names.join(","))];
+        let mut argv = vec![rank, "--adapter".into(), ask.path.to_string()];
+        argv.extend(sets.into_iter().flat_map(|set| ["--set".to_string(), set]));
         argv.extend(["--ranks".into(), seats.len().to_string(), job.text()]);
-        let mut program = Program::new(argv, Self::limit(job) + DAEMONS);
-        program
-            .environment
-            .insert("PVM_VMID".into(), format!("sonde{}", &identity[..8]));
+        let mut program = Program::new(argv, Self::limit(job));
+        program.environment = machine.environment().clone();
+        let own = self.rank_environment();
+        let exported: Vec<&str> = own.keys().map(String::as_str).collect();
+        program.environment.insert(EXPORT.into(), exported.join(":"));
+        program.environment.extend(own.clone());
         let ran = self.run_program(keys[0], program, &attempt(ask))?;
         if went_well(&ran) {
+            self.machine = Some(machine);
             return Ok(ran);
         }
         let what = format!("PVM's rank 0 {}{}", ran.told(), words(&ran.errors));
-        Err(failed(ask, what, "install PVM (pvm), and see `pvm` on that host"))
+        Err(failed(ask, what, "look at what it said, and at `sonde doctor`"))
     }
 
-    /// A host as PVM's daemons name it.
-    fn known_as(&self, host: usize) -> String {
-        if self.bed.one_machine() {
-            let own = std::fs::read_to_string("/proc/sys/kernel/hostname");
-            return own.map_or_else(|_| "localhost".into(), |name| name.trim().into());
-        }
-        match self.lab_info() {
-            Some(_) => self.name(host).to_owned(),
-            None => self.hosts()[host].facts.hostname.clone(),
+    /// A virtual machine over the hosts of these seats, out of the fleet's hands.
+    fn machine_with(&mut self, seats: &[(usize, Placement)]) -> Result<VirtualMachine> {
+        let wanted = |host: usize| self.bed.one_machine() || seats.iter().any(|seat| seat.0 == host);
+        let wanted: Vec<usize> = (0..self.hosts().len()).filter(|host| wanted(*host)).collect();
+        // Several hosts that are one machine have one daemon.
+        let wanted = if self.bed.one_machine() { &wanted[..1] } else { &wanted[..] };
+        match self.machine.take() {
+            Some(mut machine) => {
+                for host in wanted {
+                    if !machine.hosts().contains(host) {
+                        machine.add(*host)?;
+                    }
+                }
+                Ok(machine)
+            }
+            None => self.virtual_machine(wanted),
         }
     }
 }

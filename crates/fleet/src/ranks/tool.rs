@@ -53,7 +53,8 @@ impl Fleet {
 
     /// Whether `sonde-rank` has what this path takes.
     fn opens(&mut self, key: (usize, Placement), rank: &str, path: Path) -> Result<(), String> {
-        let program = Program::new([rank, "--check", &path.to_string()], LOOK);
+        let mut program = Program::new([rank, "--check", &path.to_string()], LOOK);
+        program.environment = self.rank_environment();
         let ran = self
             .run_program(key, program, "ask sonde-rank what it has")
             .map_err(|error| error.to_string())?;
