@@ -1,9 +1,10 @@
 //! Every job at the library layer among ranks of one process, and what goes wrong.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sonde_channel::Wait;
-use sonde_message::native::Memory;
+use sonde_message::native::{Manner, Memory};
 use sonde_message::{
     Call, Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, Tag, Tagged,
 };
@@ -61,7 +62,7 @@ fn latency_is_of_round_trips() {
 fn message_is_rated_with_its_answer() {
     let job = job(Task::Trips {}, Probe::Message, &[1, 4_096]);
     let outcome = outcome(&job, 2).unwrap();
-    assert!(samples(&outcome, 1, Quantity::ThroughputBps, Phase::Warm) >= 20);
+    assert!(samples(&outcome, 1, Quantity::ThroughputBps, Phase::Warm) >= 10);
 }
 
 #[test]
@@ -76,8 +77,9 @@ fn rate_is_of_volleys() {
 
 #[test]
 fn stream_is_rated_by_its_receiver() {
-    let job = job(Task::Stream {}, Probe::Stream, &[1 << 20]);
+    let job = job(Task::Stream {}, Probe::Stream, &[1 << 20, 1_000]);
     let outcome = outcome(&job, 2).unwrap();
+    assert_eq!(outcome.sizes.len(), 2);
     let rows: BTreeMap<Quantity, u64> = outcome.sizes[0]
         .measurements
         .iter()
@@ -296,7 +298,13 @@ fn a_changed_byte_is_seen() {
         let mut job = job(task, Probe::Latency, &[64]);
         job.terms.verify = true;
         let said = std::sync::Mutex::new(String::new());
-        let all = Memory::all(2);
+        let all = Memory::with(
+            2,
+            Manner {
+                wait: Wait::Block,
+                patience: Duration::from_millis(500),
+            },
+        );
         std::thread::scope(|scope| {
             for (rank, mut inner) in all.into_iter().enumerate() {
                 let (job, said) = (&job, &said);

@@ -61,7 +61,8 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Order, String> {
             "--set" => {
                 let text = value()?;
                 let pair = text.split_once('=');
-                let (name, value) = pair.ok_or(format!("`{text}` sets nothing: write NAME=VALUE"))?;
+                let (name, value) =
+                    pair.ok_or(format!("`{text}` sets nothing: write NAME=VALUE"))?;
                 settings.push((name.to_string(), value.to_string()));
             }
             "--adapter" => adapter = Some(path(&value()?)?),
@@ -128,7 +129,16 @@ mod tests {
     fn a_command_line_is_read() {
         let job = Job::new(Task::Trips {}, Probe::Latency, Wait::Poll);
         let text = job.text();
-        let order = read(&["--adapter", "openmpi:sm", "--set", "idle=spin", "--cpus", "0,1:2", &text]).unwrap();
+        let order = read(&[
+            "--adapter",
+            "openmpi:sm",
+            "--set",
+            "idle=spin",
+            "--cpus",
+            "0,1:2",
+            &text,
+        ])
+        .unwrap();
         let path = "openmpi:sm".parse().unwrap();
         let wanted = Order::Be {
             joins: Joins::Adapter {
@@ -163,7 +173,10 @@ mod tests {
             (&["--adapter", "pvm"], "no job"),
             (&["--adapter", "pvm", "{}"], "something else"),
             (&["--adapter", "pvm", "--cpus", "0,x", &job], "`x` of `0,x`"),
-            (&["--adapter", "pvm", "--ranks", "0", &job], "`0` is no number"),
+            (
+                &["--adapter", "pvm", "--ranks", "0", &job],
+                "`0` is no number",
+            ),
             (&["--adapter", "pvm", &job, &job], "one word too many"),
             (&["--set", "idle"], "sets nothing"),
             (&["--what"], "no option"),

@@ -50,9 +50,9 @@ fn check(path: Path) -> Result<(), String> {
         return Ok(());
     }
     let found = adapters::find(path.library.name());
-    found.map(drop).map_err(|absent| {
-        format!("{absent}; it is compiled against {}", package(path.library))
-    })
+    found
+        .map(drop)
+        .map_err(|absent| format!("{absent}; it is compiled against {}", package(path.library)))
 }
 
 /// What is to be installed for a library, on Debian.
@@ -89,21 +89,18 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
         messenger.abort(&what);
         what
     });
-    let report = done?;
+    if let Some(report) = done? {
+        let text = serde_json::to_string(&report).map_err(|error| named(error.to_string()))?;
+        // Before the end: what was measured is not lost by a library that does not end well.
+        println!("{MARKER}\n{text}");
+    }
     messenger
         .finish()
         .map_err(|error| named(error.to_string()))?;
-    if let Some(report) = report {
-        let text = serde_json::to_string(&report).map_err(|error| named(error.to_string()))?;
-        println!("{MARKER}\n{text}");
-    }
     beside.map_or(Ok(()), meeting::Beside::end)
 }
 
-fn native(
-    job: &Job,
-    beside: &mut Option<meeting::Beside>,
-) -> Result<Box<dyn Messenger>, String> {
+fn native(job: &Job, beside: &mut Option<meeting::Beside>) -> Result<Box<dyn Messenger>, String> {
     let told = meeting::told()?;
     *beside = Some(meeting::Beside::start(&told)?);
     let bootstrap = meeting::bootstrap(&told, job.terms.wait)?;
@@ -127,7 +124,9 @@ fn adapter(
     };
     match path.library {
         Library::Pvm => {
-            options.settings.push(("route".into(), path.transport.into()));
+            options
+                .settings
+                .push(("route".into(), path.transport.into()));
             options.command = std::env::args().collect();
         }
         Library::Ucx | Library::Ofi => {

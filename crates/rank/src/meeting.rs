@@ -34,9 +34,9 @@ pub fn bootstrap(native: &Native, wait: Wait) -> Result<Bootstrap, String> {
     let meeting = match transport {
         Transport::Tcp => {
             let address = native.meeting.parse();
-            Meeting::Address(address.map_err(|_| {
-                format!("`{}` is no address with a port", native.meeting)
-            })?)
+            Meeting::Address(
+                address.map_err(|_| format!("`{}` is no address with a port", native.meeting))?,
+            )
         }
         Transport::Unix | Transport::Shm => Meeting::Name(native.meeting.clone()),
     };

@@ -99,7 +99,8 @@ pub(crate) fn libraries(index: &Index<'_>) -> Vec<LibraryRow> {
         }
     }
     let rows = groups.into_iter();
-    rows.filter_map(|(factors, pairs)| row(&factors, pairs)).collect()
+    rows.filter_map(|(factors, pairs)| row(&factors, pairs))
+        .collect()
 }
 
 /// The launches of one size, by number: the library's and the transport's medians.
@@ -156,7 +157,10 @@ fn row(factors: &Factors, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
                 };
                 of(last).iter().filter_map(of_launch).collect()
             };
-            cost(&slopes(|pair| &pair.library), &slopes(|pair| &pair.transport))
+            cost(
+                &slopes(|pair| &pair.library),
+                &slopes(|pair| &pair.transport),
+            )
         })
         .flatten();
     let sizes = pairs.iter().filter_map(|pair| {
@@ -217,7 +221,12 @@ impl Cost {
         let shown = |value: i64| significant(value as f64 / 1e3, 3);
         match (self.ci95_low, self.ci95_high) {
             (Some(low), Some(high)) => {
-                format!("{} {unit} ({} to {})", shown(self.value), shown(low), shown(high))
+                format!(
+                    "{} {unit} ({} to {})",
+                    shown(self.value),
+                    shown(low),
+                    shown(high)
+                )
             }
             _ => format!("{} {unit}", shown(self.value)),
         }
@@ -295,9 +304,16 @@ mod tests {
             .latency("wire", "openmpi:tcp", 8, 21_000)
             .done();
         let rows = libraries(&Index::new(&run));
-        assert_eq!(rows.len(), 1, "polling has no transport beside it: {rows:?}");
+        assert_eq!(
+            rows.len(),
+            1,
+            "polling has no transport beside it: {rows:?}"
+        );
         let row = &rows[0];
-        assert_eq!((row.path.as_str(), row.beneath.as_str()), ("native:tcp", "tcp"));
+        assert_eq!(
+            (row.path.as_str(), row.beneath.as_str()),
+            ("native:tcp", "tcp")
+        );
         assert_eq!(row.sizes.len(), 2);
         let near = |cost: Cost, wanted: i64| (cost.value - wanted).abs() * 50 <= wanted.abs();
         assert!(near(row.per_message_ns, 3_000), "{row:?}");
@@ -306,8 +322,14 @@ mod tests {
         assert!(row.per_message_ns.is_apart());
         let finding = costs(&Index::new(&run)).remove(0);
         assert_eq!(finding.rule, "library-cost");
-        assert!(finding.sentence.contains("native:tcp costs 3"), "{finding:?}");
-        assert!(finding.sentence.contains("equal wait (block)"), "{finding:?}");
+        assert!(
+            finding.sentence.contains("native:tcp costs 3"),
+            "{finding:?}"
+        );
+        assert!(
+            finding.sentence.contains("equal wait (block)"),
+            "{finding:?}"
+        );
     }
 
     #[test]
@@ -320,7 +342,10 @@ mod tests {
         let row = libraries(&index).remove(0);
         assert!(row.per_message_ns.value < -1_900 && row.per_byte_ps.is_none());
         let finding = costs(&index).remove(0);
-        assert!(finding.sentence.contains("native:tcp saves 2"), "{finding:?}");
+        assert!(
+            finding.sentence.contains("native:tcp saves 2"),
+            "{finding:?}"
+        );
         assert!(!finding.sentence.contains('-'), "{finding:?}");
     }
 

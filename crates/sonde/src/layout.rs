@@ -6,9 +6,9 @@
 
 use crate::failure::Failure;
 use crate::knobs::apart;
+use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
-use crate::library::{self, Ranks};
 use crate::plan::{Mode, Plan, ProbeKind};
 use crate::way::Way;
 use sonde_channel::{Method, Path, Wait};
@@ -182,8 +182,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                             (terms, None)
                         }
                         Way::Library(path) => {
-                            let terms =
-                                terms(plan, probe, Path::Unix, wait, sizes.clone());
+                            let terms = terms(plan, probe, Path::Unix, wait, sizes.clone());
                             let ranks = library::job(probe, *path, terms, &channel)?;
                             (ranks.job.terms.clone(), Some(ranks))
                         }
@@ -245,7 +244,9 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     let mut all = Vec::new();
     for (index, site) in sites.iter().enumerate() {
         let here = || blocks.iter().filter(|block| block.site == index);
-        let Some(first) = here().find(|block| block.kind == ProbeKind::Latency && block.ranks.is_none()) else {
+        let Some(first) =
+            here().find(|block| block.kind == ProbeKind::Latency && block.ranks.is_none())
+        else {
             continue;
         };
         let mut terms = first.terms.clone();

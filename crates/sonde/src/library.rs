@@ -29,10 +29,11 @@ pub struct Ranks {
 pub fn start_ns(path: Way) -> u64 {
     match path.library().map(|path| path.library) {
         None => 0,
-        Some(Library::Native | Library::Ucx | Library::Ofi) => 30 * MILLI_NS,
-        Some(Library::Mpich) => 200 * MILLI_NS,
-        Some(Library::OpenMpi) => 350 * MILLI_NS,
-        Some(Library::Pvm) => 300 * MILLI_NS,
+        Some(Library::Native | Library::Ucx | Library::Ofi) => 15 * MILLI_NS,
+        Some(Library::Mpich) => 90 * MILLI_NS,
+        Some(Library::OpenMpi) => 280 * MILLI_NS,
+        // Its daemons are up.
+        Some(Library::Pvm) => 40 * MILLI_NS,
     }
 }
 
@@ -112,9 +113,9 @@ fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64
     let Some(text) = knobs.remove(name) else {
         return Ok(None);
     };
-    let number = text.parse().map_err(|_| {
-        Failure::usage(format!("`{name}={text}` is no number: write {name}=64"))
-    })?;
+    let number = text
+        .parse()
+        .map_err(|_| Failure::usage(format!("`{name}={text}` is no number: write {name}=64")))?;
     Ok(Some(number))
 }
 
@@ -124,33 +125,55 @@ mod tests {
     use sonde_channel::Wait;
 
     fn probe(kind: ProbeKind) -> ProbePlan {
-        let text = format!("kind = \"{}\"\npath = [\"native:tcp\"]\nsize = [\"8\"]", kind.name());
+        let text = format!(
+            "kind = \"{}\"\npath = [\"native:tcp\"]\nsize = [\"8\"]",
+            kind.name()
+        );
         toml::from_str(&text).unwrap()
     }
 
     fn of(kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
         let terms = Terms::new(Probe::Latency, sonde_channel::Path::Unix, Wait::Block);
-        let knobs = knobs.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let knobs = knobs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
         let path = "native:tcp".parse().unwrap();
         job(&probe(kind), path, terms, &knobs.collect()).map_err(|failure| failure.to_string())
     }
 
     #[test]
     fn jobs_follow_the_probe() {
-        assert_eq!(of(ProbeKind::Latency, &[]).unwrap().job.task, Task::Trips {});
-        assert_eq!(of(ProbeKind::Startup, &[]).unwrap().job.task, Task::Startup {});
+        assert_eq!(
+            of(ProbeKind::Latency, &[]).unwrap().job.task,
+            Task::Trips {}
+        );
+        assert_eq!(
+            of(ProbeKind::Startup, &[]).unwrap().job.task,
+            Task::Startup {}
+        );
         let rate = of(ProbeKind::Rate, &[("volley", "16")]).unwrap();
-        assert_eq!((rate.job.task, rate.count), (Task::Volleys { window: 16 }, 2));
+        assert_eq!(
+            (rate.job.task, rate.count),
+            (Task::Volleys { window: 16 }, 2)
+        );
         let knobs = [("call", "allreduce"), ("ranks", "4"), ("algorithm", "ring")];
         let all = of(ProbeKind::Collective, &knobs).unwrap();
         assert_eq!(all.count, 4);
         for (kind, knobs, said) in [
             (ProbeKind::Collective, &[][..], "needs `call`"),
             (ProbeKind::Collective, &[("call", "allsum")], "allsum"),
-            (ProbeKind::Collective, &[("call", "barrier"), ("ranks", "1")], "1 ranks"),
+            (
+                ProbeKind::Collective,
+                &[("call", "barrier"), ("ranks", "1")],
+                "1 ranks",
+            ),
             (ProbeKind::Rate, &[("volley", "many")], "no number"),
             (ProbeKind::Rate, &[("volley", "0")], "volley of 0"),
-            (ProbeKind::Latency, &[("sndbuf", "1KiB")], "no knob `sndbuf`"),
+            (
+                ProbeKind::Latency,
+                &[("sndbuf", "1KiB")],
+                "no knob `sndbuf`",
+            ),
             (ProbeKind::Anatomy, &[], "anatomy"),
         ] {
             let error = of(kind, knobs).unwrap_err();

@@ -19,8 +19,8 @@ use sonde_channel::{Path as Route, Wait};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_record::{
-    Ceiling, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
-    Store, Testbed, VerdictStatus,
+    Ceiling, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState,
+    Status, Store, Testbed, VerdictStatus,
 };
 use sonde_report::{Severity, View};
 use std::cell::RefCell;
@@ -624,7 +624,10 @@ impl Bed {
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
         let mut network = model::network(spec, profile, points, warnings)?;
         // What bounds a transport bounds a library that stands on it.
-        let bounded = blocks.iter().filter(here).filter(|block| block.is_bounded());
+        let bounded = blocks
+            .iter()
+            .filter(here)
+            .filter(|block| block.is_bounded());
         let libraries: BTreeSet<Way> = bounded
             .map(|block| block.path)
             .filter(|path| path.library().is_some())

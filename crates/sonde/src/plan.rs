@@ -7,8 +7,8 @@
 //! Checked: `the_usual_plans_are_read_back`, `sizes_expand`, `wrong_plans_are_refused_with_their_place`.
 
 use crate::failure::Failure;
-use serde::{Deserialize, Serialize};
 use crate::way::Way;
+use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Method, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 use sonde_fleet::{Choice, Load};
 use sonde_lab::{Attachment, Profile};
@@ -597,7 +597,7 @@ fn libraries(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     let mut messages = ProbePlan::new(
         ProbeKind::Throughput,
         &[own.path.clone(), all].concat(),
-        &["8KiB", "512KiB"],
+        &["64KiB"],
     );
     (messages.mode, messages.budget) = (Some(Mode::Message), budget);
     if effort == Effort::Usual {

@@ -163,7 +163,10 @@ mod tests {
             assert_eq!(serde_json::from_str::<Way>(&json).unwrap(), way);
         }
         let usual: Way = "pvm".parse().unwrap();
-        assert_eq!((usual.name().as_str(), usual.layer()), ("pvm:default", Layer::Library));
+        assert_eq!(
+            (usual.name().as_str(), usual.layer()),
+            ("pvm:default", Layer::Library)
+        );
         assert_eq!("tcp".parse::<Way>().unwrap().layer(), Layer::Transport);
         let error = "infiniband".parse::<Way>().unwrap_err();
         for name in ["xdp", "native:tcp", "openmpi:sm"] {

@@ -66,7 +66,10 @@ fn ranks(stage: &Stage) -> usize {
         let first = line.split(|byte| *byte == 0).next()?;
         (first == program.as_bytes()).then_some(())
     };
-    std::fs::read_dir("/proc").unwrap().filter_map(is_rank).count()
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(is_rank)
+        .count()
 }
 
 /// Nothing of a call is left, within some seconds.
@@ -124,13 +127,17 @@ fn every_job_runs_by_the_native_engine() {
     };
     let Some(stage) = stage(case) else { return };
     for (words, quantity, phase) in [
+        (&["startup", "--size", "8"][..], "startup_ns", "cold"),
         (
-            &["startup", "--size", "8"][..],
-            "startup_ns",
-            "cold",
-        ),
-        (
-            &["throughput", "--mode", "message", "--size", "64KiB", "--budget", "100ms"],
+            &[
+                "throughput",
+                "--mode",
+                "message",
+                "--size",
+                "64KiB",
+                "--budget",
+                "100ms",
+            ],
             "throughput_bps",
             "warm",
         ),
@@ -145,7 +152,16 @@ fn every_job_runs_by_the_native_engine() {
             "warm",
         ),
         (
-            &["collective", "allreduce", "--ranks", "3", "--size", "8", "--budget", "200ms"],
+            &[
+                "collective",
+                "allreduce",
+                "--ranks",
+                "3",
+                "--size",
+                "8",
+                "--budget",
+                "200ms",
+            ],
             "collective_ns",
             "warm",
         ),
@@ -203,7 +219,11 @@ fn open_mpi_is_measured_over_the_lab() {
     let warm = of(&rows, &[("path", "openmpi:tcp"), ("phase", "warm")]);
     assert_eq!(warm.len(), 2, "{outcome}");
     for row in warm {
-        assert_eq!((&row["status"], &row["wait"]), (&"measured".into(), &"poll".into()), "{row}");
+        assert_eq!(
+            (&row["status"], &row["wait"]),
+            (&"measured".into(), &"poll".into()),
+            "{row}"
+        );
         // Over a wire, not through memory: two frames of a gigabit take a microsecond at least.
         assert!(row["min"].as_f64().unwrap() > 1_000.0, "{row}");
     }
@@ -216,7 +236,15 @@ fn what_is_missing_is_said_in_the_row() {
         return;
     };
     let Some(stage) = stage(case) else { return };
-    let words = ["latency", "--path", "ucx:tcp,native:tcp", "--size", "8", "--budget", "50ms"];
+    let words = [
+        "latency",
+        "--path",
+        "ucx:tcp,native:tcp",
+        "--size",
+        "8",
+        "--budget",
+        "50ms",
+    ];
     let empty = stage.path("nothing");
     let call = probe(&stage, &[&words[..], &LAB].concat());
     let outcome = call
@@ -249,7 +277,10 @@ fn a_path_that_is_none_lists_what_there_is() {
     let outcome = stage
         .sonde(&["probe", "collective", "allreduce", "--path", "udp"])
         .expect(64);
-    assert!(outcome.err.contains("udp has no collective calls"), "{outcome}");
+    assert!(
+        outcome.err.contains("udp has no collective calls"),
+        "{outcome}"
+    );
     let outcome = stage.sonde(&["probe", "collective", "allsum"]).expect(64);
     assert!(outcome.err.contains("alltoall"), "{outcome}");
 }

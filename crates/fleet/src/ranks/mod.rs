@@ -107,9 +107,14 @@ impl Fleet {
             })?;
         let names = [ask.pair.src, ask.pair.dst].map(|host| self.name(host).to_owned());
         let names = names.each_ref().map(String::as_str);
-        report
+        let mut outcome = report
             .outcome(job, ran.began_ns, names)
-            .map_err(|error| failed(ask, &error, error.remedy()))
+            .map_err(|error| failed(ask, &error, error.remedy()))?;
+        if !went_well(&ran) {
+            let told = format!("{}{}", ran.told(), words(&ran.errors));
+            outcome.settings.insert("ranks.end".into(), told);
+        }
+        Ok(outcome)
     }
 
     pub(crate) fn name(&self, host: usize) -> &str {
@@ -193,7 +198,9 @@ impl Fleet {
             return BTreeMap::new();
         }
         let names = ["HOME", sonde_message::adapters::VARIABLE];
-        let known = names.into_iter().filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)));
+        let known = names
+            .into_iter()
+            .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)));
         known.collect()
     }
 
@@ -221,11 +228,7 @@ fn attempt(ask: &RanksAsk) -> String {
     format!("measure {} by {}", ask.job.name(), ask.path)
 }
 
-fn failed(
-    ask: &RanksAsk,
-    what: impl std::fmt::Display,
-    remedy: impl Into<String>,
-) -> FleetError {
+fn failed(ask: &RanksAsk, what: impl std::fmt::Display, remedy: impl Into<String>) -> FleetError {
     FleetError::of_all(attempt(ask), what, remedy)
 }
 
@@ -235,7 +238,10 @@ fn words(errors: &str) -> String {
     let lines = errors.lines().map(str::trim);
     // Rulers, and the warnings of launchers that nobody is to do anything about.
     let telling = lines.filter(|line| line.chars().any(char::is_alphanumeric));
-    let mut own: Vec<&str> = telling.clone().filter(|line| line.contains("sonde-rank")).collect();
+    let mut own: Vec<&str> = telling
+        .clone()
+        .filter(|line| line.contains("sonde-rank"))
+        .collect();
     if own.is_empty() {
         own = telling.collect();
     }
@@ -263,7 +269,10 @@ mod tests {
     #[test]
     fn first_words_are_the_cause() {
         let errors = "-----\nmpirun noticed\n----\nsonde-rank: rank 1 on h2: it broke\nmore\n";
-        assert_eq!(words(errors), "; it said: sonde-rank: rank 1 on h2: it broke");
+        assert_eq!(
+            words(errors),
+            "; it said: sonde-rank: rank 1 on h2: it broke"
+        );
         assert_eq!(words("\n--\nno such file\n"), "; it said: no such file");
         assert_eq!(words("---\n"), "");
     }

@@ -3,7 +3,8 @@
 //! Model:   the launcher runs on the host of rank 0 and is told every host by name, one rank a line, so that ranks are where
 //!          the plan has them; the interface and the transport, so that nothing else is taken silently; and to bind nothing,
 //!          since each host's daemon takes the machine for its own and would bind its first rank to the first CPU: the
-//!          ranks of a lab bind themselves as the agents are bound. Where ranks outnumber the CPUs, Open MPI's yield when
+//!          ranks of a lab bind themselves as the agents are bound. Where ranks (and a lab's switch) outnumber the CPUs, Open MPI's
+//!          yield when
 //!          they find nothing, and so do the waits of both adapters, else one that polls takes a slice of 4 ms from one that has
 //!          work. That changes latencies and is a fact of the launch.
 //! Source:  mpirun(1) and ompi_info of Open MPI 4.1; mpiexec.hydra of MPICH 4.0 with ch4:ucx.
@@ -12,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use sonde_message::Library;
-use sonde_probe::library::Job;
+use sonde_probe::library::{Job, MARKER};
 use sonde_probe::{Program, Ran};
 use sonde_sys::cpu;
 
@@ -55,7 +56,11 @@ impl Fleet {
             if number > 0 && found != rank {
                 let (here, there) = (self.name(seats[0].0), self.name(seat.0));
                 let what = format!("sonde-rank is {rank} on {here} and {found} on {there}");
-                return Err(failed(ask, what, "put it to the same place, or set SONDE_RANK"));
+                return Err(failed(
+                    ask,
+                    what,
+                    "put it to the same place, or set SONDE_RANK",
+                ));
             }
             rank = found;
         }
@@ -80,12 +85,14 @@ impl Fleet {
         program.environment.extend(order.environment());
         let attempt = attempt(ask);
         let ran = self.run_program(keys[0], program, &attempt)?;
-        if went_well(&ran) {
+        // What was measured stands, however the ranks ended; that they did not end well is told.
+        if went_well(&ran) || ran.output.contains(MARKER) {
             return Ok(ran);
         }
         let said = words(&format!("{}\n{}", ran.errors, stray(&ran.output)));
         let what = format!("{} {}{said}", order.launcher, ran.told());
-        let remedy = "try the same launcher with a program of your own; `sonde doctor` tells what is there";
+        let remedy =
+            "try the same launcher with a program of your own; `sonde doctor` tells what is there";
         Err(failed(ask, what, remedy))
     }
 
@@ -98,12 +105,21 @@ impl Fleet {
         seats: &[(usize, Placement)],
     ) -> Vec<String> {
         let mut words = vec![rank.to_string(), "--adapter".into(), ask.path.to_string()];
-        let idle = if self.is_crowded(seats) { "yield" } else { "spin" };
+        let idle = if self.is_crowded(seats) {
+            "yield"
+        } else {
+            "spin"
+        };
         words.extend(["--set".into(), format!("idle={idle}")]);
         let cpus: Vec<String> = seats
             .iter()
             .map(|seat| self.bed.cpus_of(seat.1))
-            .map(|cpus| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(","))
+            .map(|cpus| {
+                cpus.iter()
+                    .map(usize::to_string)
+                    .collect::<Vec<_>>()
+                    .join(",")
+            })
             .collect();
         if cpus.iter().all(|cpus| !cpus.is_empty()) && seats.len() == 2 {
             words.extend(["--cpus".into(), cpus.join(":")]);
@@ -141,7 +157,9 @@ impl Fleet {
     /// Whether ranks outnumber the CPUs that they have.
     fn is_crowded(&self, seats: &[(usize, Placement)]) -> bool {
         if self.bed.one_machine() || self.lab_info().is_some() {
-            return cpu::online().is_ok_and(|online| seats.len() > online.len());
+            // A lab's switch wants one too.
+            let others = usize::from(self.lab_info().is_some());
+            return cpu::online().is_ok_and(|online| seats.len() + others > online.len());
         }
         seats.iter().any(|seat| {
             let ranks = seats.iter().filter(|other| other.0 == seat.0).count() as u64;
@@ -165,7 +183,11 @@ impl Order<'_> {
     }
 
     fn open_mpi(&self) -> Vec<String> {
-        let btl = if self.is_memory { "vader,self" } else { "tcp,self" };
+        let btl = if self.is_memory {
+            "vader,self"
+        } else {
+            "tcp,self"
+        };
         let mut words: Vec<String> = [self.launcher, "--bind-to", "none", "--oversubscribe"]
             .map(String::from)
             .to_vec();
@@ -183,7 +205,11 @@ impl Order<'_> {
         if let Some(shell) = self.shell {
             set("plm_rsh_agent", shell);
         }
-        for (name, _) in self.environment().iter().filter(|(name, _)| !name.starts_with("OMPI_")) {
+        for (name, _) in self
+            .environment()
+            .iter()
+            .filter(|(name, _)| !name.starts_with("OMPI_"))
+        {
             words.extend(["-x".into(), name.clone()]);
         }
         words.extend(["--host".into(), self.hosts.join(",")]);
@@ -265,11 +291,18 @@ mod tests {
             assert!(words.contains(part), "{part}: {words}");
         }
         let words = order(Library::OpenMpi, true, false).argv().join(" ");
-        assert!(words.contains("btl vader,self") && words.contains("when_idle 0"), "{words}");
+        assert!(
+            words.contains("btl vader,self") && words.contains("when_idle 0"),
+            "{words}"
+        );
         let order = order(Library::Mpich, false, false);
         let words = order.argv().join(" ");
         assert!(words.contains("-hosts h2,h1 -n 2 sonde-rank {}"), "{words}");
-        for part in ["-launcher-exec /run/rsh", "-genv UCX_TLS tcp,self", "-genv UCX_NET_DEVICES eth0"] {
+        for part in [
+            "-launcher-exec /run/rsh",
+            "-genv UCX_TLS tcp,self",
+            "-genv UCX_NET_DEVICES eth0",
+        ] {
             assert!(words.contains(part), "{part}: {words}");
         }
     }

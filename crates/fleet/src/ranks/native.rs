@@ -30,12 +30,7 @@ const TAKEN: &str = "Address already in use";
 type Seat = (usize, Placement);
 
 impl Fleet {
-    pub(super) fn by_agents(
-        &mut self,
-        ask: &RanksAsk,
-        job: &Job,
-        keys: [Seat; 2],
-    ) -> Result<Ran> {
+    pub(super) fn by_agents(&mut self, ask: &RanksAsk, job: &Job, keys: [Seat; 2]) -> Result<Ran> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -124,9 +119,9 @@ impl Fleet {
         ranks: &[usize],
         meeting: &Native,
     ) -> Result<Program> {
-        let program = self.tool(seat, ask.path).map_err(|why| {
-            FleetError::at(&self.name(seat.0).to_owned(), attempt(ask), why, "")
-        })?;
+        let program = self
+            .tool(seat, ask.path)
+            .map_err(|why| FleetError::at(&self.name(seat.0).to_owned(), attempt(ask), why, ""))?;
         let is_tcp = meeting.transport == "tcp";
         let told = Native {
             rank: ranks[0],
@@ -169,7 +164,8 @@ impl Fleet {
             match end {
                 Ok(ran) if went_well(ran) => {}
                 Ok(ran) => {
-                    let text = format!("rank {rank} on {host} {}{}", ran.told(), words(&ran.errors));
+                    let text =
+                        format!("rank {rank} on {host} {}{}", ran.told(), words(&ran.errors));
                     told.push((weight(ran), text));
                 }
                 // An agent that is gone explains everything.
@@ -229,7 +225,12 @@ mod tests {
     fn the_cause_comes_first() {
         let killed = ran(EndOf::Itself, None, Some(9), "");
         let broken = ran(EndOf::Itself, Some(1), None, "byte 3 of message 7");
-        let missed = ran(EndOf::Itself, Some(1), None, "rank 1 is gone while receiving");
+        let missed = ran(
+            EndOf::Itself,
+            Some(1),
+            None,
+            "rank 1 is gone while receiving",
+        );
         let stopped = ran(EndOf::Stop, None, Some(15), "");
         let weights = [&killed, &broken, &missed, &stopped].map(weight);
         assert!(weights.is_sorted(), "{weights:?}");

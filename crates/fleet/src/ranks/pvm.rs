@@ -37,7 +37,10 @@ impl Fleet {
         let names = seats.iter().map(|seat| machine.name(seat.0).to_owned());
         let names: Vec<String> = names.collect();
         // Bytes as they are: the other encodings round lengths up, and the hosts of a measurement are alike.
-        let sets = ["encoding=raw".to_string(), format!("hosts={}", names.join(","))];
+        let sets = [
+            "encoding=raw".to_string(),
+            format!("hosts={}", names.join(",")),
+        ];
         let mut argv = vec![rank, "--adapter".into(), ask.path.to_string()];
         argv.extend(sets.into_iter().flat_map(|set| ["--set".to_string(), set]));
         argv.extend(["--ranks".into(), seats.len().to_string(), job.text()]);
@@ -45,7 +48,9 @@ impl Fleet {
         program.environment = machine.environment().clone();
         let own = self.rank_environment();
         let exported: Vec<&str> = own.keys().map(String::as_str).collect();
-        program.environment.insert(EXPORT.into(), exported.join(":"));
+        program
+            .environment
+            .insert(EXPORT.into(), exported.join(":"));
         program.environment.extend(own.clone());
         let ran = self.run_program(keys[0], program, &attempt(ask))?;
         if went_well(&ran) {
@@ -53,15 +58,26 @@ impl Fleet {
             return Ok(ran);
         }
         let what = format!("PVM's rank 0 {}{}", ran.told(), words(&ran.errors));
-        Err(failed(ask, what, "look at what it said, and at `sonde doctor`"))
+        Err(failed(
+            ask,
+            what,
+            "look at what it said, and at `sonde doctor`",
+        ))
     }
 
     /// A virtual machine over the hosts of these seats, out of the fleet's hands.
     fn machine_with(&mut self, seats: &[(usize, Placement)]) -> Result<VirtualMachine> {
-        let wanted = |host: usize| self.bed.one_machine() || seats.iter().any(|seat| seat.0 == host);
-        let wanted: Vec<usize> = (0..self.hosts().len()).filter(|host| wanted(*host)).collect();
+        let wanted =
+            |host: usize| self.bed.one_machine() || seats.iter().any(|seat| seat.0 == host);
+        let wanted: Vec<usize> = (0..self.hosts().len())
+            .filter(|host| wanted(*host))
+            .collect();
         // Several hosts that are one machine have one daemon.
-        let wanted = if self.bed.one_machine() { &wanted[..1] } else { &wanted[..] };
+        let wanted = if self.bed.one_machine() {
+            &wanted[..1]
+        } else {
+            &wanted[..]
+        };
         match self.machine.take() {
             Some(mut machine) => {
                 for host in wanted {

@@ -32,11 +32,7 @@ pub(crate) struct Tools {
 
 impl Fleet {
     /// Where `sonde-rank` is on a host that can be reached by this path from there; or why not.
-    pub(super) fn tool(
-        &mut self,
-        key: (usize, Placement),
-        path: Path,
-    ) -> Result<String, String> {
+    pub(super) fn tool(&mut self, key: (usize, Placement), path: Path) -> Result<String, String> {
         let rank = self.rank_program(key)?;
         if let Some(known) = self.tools.paths.get(&(key.0, path)) {
             return known.clone().map(|()| rank);
@@ -123,7 +119,11 @@ impl Fleet {
         };
         let found = names.iter().find(|name| says(self, name));
         let found = found.map(|name| (*name).to_string()).ok_or_else(|| {
-            format!("there is no launcher of {} here ({}): {package}", library.name(), names.join(", "))
+            format!(
+                "there is no launcher of {} here ({}): {package}",
+                library.name(),
+                names.join(", ")
+            )
         });
         self.tools.launchers.insert((key.0, library), found.clone());
         found

@@ -490,12 +490,10 @@ mod tests {
                 assert!(all.map(usize::from).sum::<usize>() <= 255, "{ranks} ranks");
             }
         }
-        assert_eq!([1, 8, 12, 1_000].map(element), [
-            Element::U8,
-            Element::I64,
-            Element::I32,
-            Element::I64
-        ]);
+        assert_eq!(
+            [1, 8, 12, 1_000].map(element),
+            [Element::U8, Element::I64, Element::I32, Element::I64]
+        );
     }
 
     #[test]

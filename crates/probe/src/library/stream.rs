@@ -1,16 +1,18 @@
 //! A stream of messages one way, from rank 0 to rank 1, with a window of messages under way.
 //!
 //! Model:   the sender has as many messages under way as make 4 MiB, from 2 to 64; the receiver has as many receives posted.
-//!          The receiver rates what comes ([`crate::meter`]): from its second second on, for the budget. Then it says so
-//!          beside the stream; the sender ends it by a window of messages without bytes, which take the receives that are
-//!          still posted.
+//!          A message is under way until the receiver has taken it, which it says for every half of a window: a send alone
+//!          may end in the memory of a daemon, which would take gigabytes of them. The receiver rates what comes
+//!          ([`crate::meter`]): from its second second on, for the budget. Then it says so beside the stream; the sender
+//!          ends it by a window of messages without bytes, which take the receives that are still posted, and hears all that
+//!          was said.
 //! Units:   nanoseconds; bits a second; bytes.
 //! Checked: `windows_follow_the_size`; `tests/library.rs`, `stream_*`.
 
 use std::collections::VecDeque;
 
 use sonde_channel::payload;
-use sonde_message::{Comm, Messenger, Request, Source, Tagged};
+use sonde_message::{Comm, Completion, Messenger, Request, Source, Tagged};
 use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
@@ -32,10 +34,69 @@ fn window(size_bytes: u64) -> usize {
     (AHEAD_BYTES / size_bytes.max(1)).clamp(2, 64) as usize
 }
 
+/// Said beside the stream: half a window was taken.
+const TAKEN: u8 = 0;
+/// Said beside the stream: it has been rated.
+const RATED: u8 = 1;
+/// Said beside the stream: nothing more is.
+const LAST: u8 = 2;
+
 /// What the receiver says of the stream.
 struct Word<'a> {
     messenger: &'a mut dyn Messenger,
     awaited: Option<Request>,
+    /// Halves of a window that were taken.
+    halves: u64,
+    rated: bool,
+    over: bool,
+}
+
+impl Word<'_> {
+    /// Has a receive posted for what is said next; none after the last word.
+    fn listen(&mut self) -> Result<()> {
+        if self.awaited.is_some() || self.over {
+            return Ok(());
+        }
+        let (from, tag) = (Source::Rank(1), Tagged::With(BESIDE));
+        let request = self.messenger.irecv(Comm::WORLD, from, tag, vec![0; 1])?;
+        self.awaited = Some(request);
+        Ok(())
+    }
+
+    fn hear(&mut self, done: &Completion) {
+        match done.buffer[..] {
+            [TAKEN] => self.halves += 1,
+            [LAST] => self.over = true,
+            _ => self.rated = true,
+        }
+    }
+
+    /// Hears what was said so far.
+    fn look(&mut self) -> Result<()> {
+        while let Some(request) = self.awaited.take() {
+            match self.messenger.test(request)? {
+                Ok(done) => {
+                    self.hear(&done);
+                    self.listen()?;
+                }
+                Err(request) => {
+                    self.awaited = Some(request);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next word.
+    fn wait(&mut self) -> Result<()> {
+        self.listen()?;
+        if let Some(request) = self.awaited.take() {
+            let done = self.messenger.wait(request)?;
+            self.hear(&done);
+        }
+        Ok(())
+    }
 }
 
 impl Pipe for Word<'_> {
@@ -44,10 +105,9 @@ impl Pipe for Word<'_> {
     }
 
     fn is_rated(&mut self) -> Result<bool> {
-        if let Some(request) = self.awaited.take() {
-            self.awaited = self.messenger.test(request)?.err();
-        }
-        Ok(self.awaited.is_none())
+        self.listen()?;
+        self.look()?;
+        Ok(self.rated)
     }
 }
 
@@ -80,16 +140,22 @@ fn send(
     interference: &mut Interference,
 ) -> Result<Sent> {
     let world = Comm::WORLD;
-    let (from, tag) = (Source::Rank(1), Tagged::With(BESIDE));
-    let awaited = messenger.irecv(world, from, tag, vec![0; 1])?;
+    let half = window(size_bytes) as u64 / 2;
     let mut word = Word {
         messenger,
-        awaited: Some(awaited),
+        awaited: None,
+        halves: 0,
+        rated: false,
+        over: false,
     };
+    word.listen()?;
     let mut under_way = VecDeque::with_capacity(window(size_bytes));
     let mut schedule = Schedule::of_process(monotonic_ns(), terms);
     let mut messages = 0_u64;
     loop {
+        while messages - word.halves * half >= window(size_bytes) as u64 {
+            word.wait()?;
+        }
         let mut buffer = if under_way.len() < window(size_bytes) {
             payload::message(size_bytes as usize)
         } else {
@@ -110,8 +176,8 @@ fn send(
     for request in under_way {
         word.messenger.wait(request)?;
     }
-    if let Some(request) = word.awaited.take() {
-        word.messenger.wait(request)?;
+    while !word.over {
+        word.wait()?;
     }
     Ok(Sent {
         bytes: messages * size_bytes,
@@ -136,6 +202,7 @@ pub(super) fn serve(
 fn receive(messenger: &mut dyn Messenger, terms: &Terms, size_bytes: u64) -> Result<SizeServed> {
     let (world, size) = (Comm::WORLD, size_bytes as usize);
     let (from, tag) = (Source::Rank(0), Tagged::With(DATA));
+    let half = window(size_bytes) as u64 / 2;
     let mut posted = VecDeque::with_capacity(window(size_bytes));
     for _ in 0..window(size_bytes) {
         posted.push_back(messenger.irecv(world, from, tag, vec![0; size])?);
@@ -156,15 +223,16 @@ fn receive(messenger: &mut dyn Messenger, terms: &Terms, size_bytes: u64) -> Res
         });
         check(&done.buffer[..size], one.messages as u32, terms)?;
         one.messages += 1;
+        if one.messages % half == 0 {
+            messenger.send(world, 0, BESIDE, &[TAKEN])?;
+        }
         posted.push_back(messenger.irecv(world, from, tag, done.buffer)?);
         if meter.is_over() && !told {
             told = true;
-            messenger.send(world, 0, BESIDE, &[0])?;
+            messenger.send(world, 0, BESIDE, &[RATED])?;
         }
     }
-    if !told {
-        messenger.send(world, 0, BESIDE, &[0])?;
-    }
+    messenger.send(world, 0, BESIDE, &[LAST])?;
     one.bytes = meter.bytes();
     one.window = Some(meter.window()?);
     one.slots = meter.into_slots();

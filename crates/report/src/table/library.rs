@@ -50,7 +50,13 @@ fn line(row: &LibraryRow) -> Vec<String> {
         _ => DASH.into(),
     };
     let sizes = row.sizes.iter();
-    let sizes = sizes.map(|size| format!("{}: {}", size.size_bytes, micros(Some(size.library_ns as f64))));
+    let sizes = sizes.map(|size| {
+        format!(
+            "{}: {}",
+            size.size_bytes,
+            micros(Some(size.library_ns as f64))
+        )
+    });
     vec![
         plain(&row.network),
         plain(&row.path),

@@ -5,8 +5,8 @@ use super::pattern::{self, PatternOptions};
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
-use clap::{Args, Subcommand};
 use crate::way::Way;
+use clap::{Args, Subcommand};
 use sonde_channel::{Method, Path, Wait};
 use sonde_message::Kind as Call;
 use sonde_probe::Spacing;
@@ -126,7 +126,9 @@ fn call(text: &str) -> Result<String, String> {
     let names = Call::ALL.map(Call::name).join(", ");
     match known {
         true => Ok(text.into()),
-        false => Err(format!("there is no collective call `{text}`: write {names}")),
+        false => Err(format!(
+            "there is no collective call `{text}`: write {names}"
+        )),
     }
 }
 
@@ -245,10 +247,7 @@ impl ChannelOptions {
 }
 
 /// A library's messages go as fast as they can, not at a rate.
-fn of_path(
-    path: Way,
-    knobs: &BTreeMap<String, Vec<String>>,
-) -> BTreeMap<String, Vec<String>> {
+fn of_path(path: Way, knobs: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
     let mut knobs = knobs.clone();
     if path.library().is_some() {
         knobs.remove("rate");

@@ -84,10 +84,7 @@ fn sizes_expand() {
         sizes(&probe, Way::TCP),
         [1_000, 1_024, 1_448, 1_449, 2_000, 1 << 20]
     );
-    assert_eq!(
-        sizes(&probe, Way::UDP),
-        [1_000, 1_024, 1_448, 1_449, 2_000]
-    );
+    assert_eq!(sizes(&probe, Way::UDP), [1_000, 1_024, 1_448, 1_449, 2_000]);
     assert_eq!(probe.sizes(Way::UDP, None).unwrap(), [1_000, 1_024, 2_000]);
     for wrong in ["0", "2GiB", "8..1", "many", "..", "1.5"] {
         probe.size = vec![wrong.into()];
