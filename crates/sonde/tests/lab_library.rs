@@ -48,6 +48,15 @@ fn probe(stage: &Stage, words: &[&str]) -> Call {
         .limit(180)
 }
 
+/// Builds the adapters; whether this one is there.
+fn built(stage: &Stage, library: &str) -> bool {
+    let build = stage.sonde(&["doctor", "--build-adapters"]);
+    let build = build.env("SONDE_ADAPTERS", stage.path("adapters"));
+    drop(build.limit(120).output());
+    let file = format!("adapters/sonde-{library}.so");
+    stage.folder.join(file).is_file() || skip(&format!("the adapter for {library}, which could not be built"))
+}
+
 fn rows(text: &str) -> Vec<Value> {
     let document: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"));
     document["results"].as_array().unwrap().clone()
@@ -193,14 +202,7 @@ fn open_mpi_is_measured_over_the_lab() {
         return;
     };
     let Some(stage) = stage(case) else { return };
-    let adapters = stage.path("adapters");
-    stage
-        .sonde(&["doctor", "--build-adapters"])
-        .env("SONDE_ADAPTERS", &adapters)
-        .limit(120)
-        .output();
-    if !stage.folder.join("adapters/sonde-openmpi.so").is_file() {
-        skip("the adapter for Open MPI, which could not be built");
+    if !built(&stage, "openmpi") {
         return;
     }
     let words = [
@@ -226,6 +228,40 @@ fn open_mpi_is_measured_over_the_lab() {
         );
         // Over a wire, not through memory: two frames of a gigabit take a microsecond at least.
         assert!(row["min"].as_f64().unwrap() > 1_000.0, "{row}");
+    }
+    gone(&stage, &mark);
+}
+
+#[test]
+fn pvm_is_measured_by_both_routes() {
+    if !has("pvm") {
+        return;
+    }
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let Some(stage) = stage(case) else { return };
+    if !built(&stage, "pvm") {
+        return;
+    }
+    let words = [
+        "latency",
+        "--path",
+        "pvm:default,pvm:direct",
+        "--size",
+        "1,4KiB",
+        "--budget",
+        "100ms",
+    ];
+    let call = probe(&stage, &[&words[..], &LAB].concat());
+    let mark = call.mark().to_string();
+    let outcome = call.expect(0);
+    let rows = rows(&outcome.out);
+    for path in ["pvm:default", "pvm:direct"] {
+        let warm = of(&rows, &[("path", path), ("phase", "warm")]);
+        assert_eq!(warm.len(), 2, "{path}: {outcome}");
+        assert!(warm.iter().all(|row| row["status"] == "measured"), "{outcome}");
+        assert!(warm.iter().all(|row| row["wait"] == "block"), "{outcome}");
     }
     gone(&stage, &mark);
 }

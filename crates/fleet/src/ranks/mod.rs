@@ -6,7 +6,7 @@
 //!          when it is told to stop, when its time is up, or when it ends itself. What rank 0 writes behind its marker is the
 //!          report; whoever else failed is named with what it said.
 //! Units:   nanoseconds; ranks and hosts are counted from 0.
-//! Checked: `first_words_are_the_cause`; `tests/ranks.rs`; `lab_library` of the command.
+//! Checked: `first_words_are_the_cause`; `lab_library` of the command.
 
 mod mpi;
 mod native;

@@ -4,7 +4,7 @@
 //!          drawn; where another program has it, the launch is made again with another one. The answer of rank 0 is
 //!          awaited, then those of the others, who have ended by then or are stopped. Of failures the one is told that is
 //!          not about another rank: a rank that was killed is named before those that missed it.
-//! Checked: `the_cause_comes_first`; `tests/ranks.rs`.
+//! Checked: `the_cause_comes_first`; `lab_library` of the command.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 //!
 //! Model:   `sonde-rank` is looked for where `SONDE_RANK` says, beside the command that runs the agent, and in PATH; where a host
 //!          does not see the file, it has none. It says itself whether it can open a library's path there.
-//! Checked: `tests/ranks.rs`.
+//! Checked: `lab_library` of the command.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
