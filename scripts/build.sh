@@ -35,6 +35,7 @@ build_page() {
 if [ "${1:-}" != static ]; then
     build_page
     [ "${1:-}" = page ] && exit 0
+    # With it the ranks' program, target/release/sonde-rank: dynamic, since it loads libraries.
     cargo build --release --workspace
 fi
 cargo rustc --release -p sonde-cli --bin sonde -- -C target-feature=+crt-static

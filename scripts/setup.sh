@@ -32,6 +32,16 @@ slurmd         has_command slurmd                | the test of a Slurm cluster i
 slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
 munge          has_command munged                | the test of a Slurm cluster inside the lab
 openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
+libopenmpi-dev has_file /usr/lib/*/openmpi/include/mpi.h       | the tests of Open MPI inside the lab
+mpich          has_command mpiexec.mpich         | the tests of MPICH inside the lab
+libmpich-dev   has_file /usr/lib/*/mpich/include/mpi.h         | the tests of MPICH inside the lab
+pvm            has_command pvm                   | the tests of PVM, and measurements through it
+pvm-dev        has_file /usr/include/pvm3.h      | the tests of PVM
+netpipe-tcp    has_command NPtcp                 | the comparison with NetPIPE
+netpipe-openmpi has_command NPopenmpi            | the comparison with NetPIPE above Open MPI
+netpipe-mpich2 has_command NPmpich2              | the comparison with NetPIPE above MPICH
+netpipe-pvm    has_command NPpvm                 | the comparison with NetPIPE above PVM
+hpcc           has_command hpcc                  | the test of hpcc inside the lab
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind

@@ -98,6 +98,7 @@ const NAMES: Record<Quantity, string> = {
     ack_ns: 'acknowledged',
     response_ns: 'response, from the time it was due',
     service_ns: 'service, from the send',
+    collective_ns: 'collective call',
     rate_per_s: 'messages a second',
     late_share: 'sent late',
 }

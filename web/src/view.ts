@@ -4,7 +4,7 @@
 // Checked: `every field of the sample is read`, and the compiler, over the sample.
 
 export type Phase = 'cold' | 'warm'
-export type Step = 'neighbour' | 'vc' | 'connect' | 'first' | 'second' | 'idle'
+export type Step = 'neighbour' | 'vc' | 'connect' | 'first' | 'second' | 'idle' | 'spawn' | 'init'
 export type Quantity =
     | 'latency_ns'
     | 'rtt_ns'
@@ -30,6 +30,7 @@ export type Quantity =
     | 'ack_ns'
     | 'response_ns'
     | 'service_ns'
+    | 'collective_ns'
     | 'rate_per_s'
     | 'late_share'
 
@@ -205,6 +206,25 @@ export interface Queueing {
     model_loaded_ns: number | null
 }
 
+/** A difference with its interval at 95 %; null below six launches. */
+export interface Cost {
+    value: number
+    ci95_low: number | null
+    ci95_high: number | null
+}
+
+/** What a library costs over the transport beneath it, at equal wait. */
+export interface LibraryRow {
+    network: string
+    path: string
+    beneath: string
+    wait: string | null
+    load: string | null
+    per_message_ns: Cost
+    per_byte_ps: Cost | null
+    sizes: { size_bytes: number; transport_ns: number; library_ns: number; cost_ns: Cost }[]
+}
+
 /** Where the time of a cell's messages goes; null where a stamp was not to be had. */
 export interface Anatomy {
     cell: string
@@ -337,6 +357,8 @@ export interface View {
     fits: Fit[]
     /** Absent where it was written before there were loads. */
     queueing?: Queueing[]
+    /** Absent where it was written before libraries were measured. */
+    library?: LibraryRow[]
     /** Absent where it was written before messages were cut. */
     anatomy?: Anatomy[]
     /** Absent where it was written before there were sweeps. */

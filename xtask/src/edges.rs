@@ -22,7 +22,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
     ("sys", &["units"]),
     ("channel", &["units", "sys"]),
     ("message", &["units", "sys", "channel"]),
-    ("adapter", &["units", "message"]),
+    ("adapter", &["units", "channel", "message"]),
     (
         "probe",
         &[

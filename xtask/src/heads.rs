@@ -10,7 +10,7 @@ use crate::source::{code_of, line_of, words};
 use crate::tree::{Tree, place};
 
 /// Rooms that may use `unsafe`, each block with its `// SAFETY:` (clippy's undocumented_unsafe_blocks).
-const UNSAFE_ROOMS: [&str; 2] = ["sys", "channel"];
+const UNSAFE_ROOMS: [&str; 3] = ["sys", "channel", "adapter"];
 
 /// The attribute that closes every other crate to `unsafe`.
 const FORBID: &str = "#![forbid(unsafe_code)]";
@@ -67,7 +67,7 @@ fn check_unsafe(path: &Path, text: &str) -> Vec<Finding> {
             Finding::new(
                 path,
                 line_of(&code, at),
-                "`unsafe` outside of sys and channel",
+                "`unsafe` outside of sys, channel and adapter",
                 remedy,
             )
         })
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn unsafe_is_found_outside_its_rooms() {
         let text = format!("{ROOT}\n// unsafe in words is fine\nfn f() {{ unsafe {{ g() }} }}\n");
-        let what = String::from("`unsafe` outside of sys and channel");
+        let what = String::from("`unsafe` outside of sys, channel and adapter");
         assert_eq!(found("crates/link/src/lib.rs", &text), [(5, what)]);
         assert_eq!(found("crates/sys/src/lib.rs", &text), []);
     }

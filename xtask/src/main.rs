@@ -36,7 +36,7 @@ What tidy checks:
 
   edges      each crate sees only the rooms that xtask/src/edges.rs allows it; pure crates stay pure
   heads      each .rs file begins with a module head `//!` that says what it is
-  unsafe     only in sys and channel; every other crate root has #![forbid(unsafe_code)]
+  unsafe     only in sys, channel and adapter; every other crate root has #![forbid(unsafe_code)]
   floats     no f32, f64 or float literal in units, link and virtual, tests and lines with `// float: why` apart
   shape      no .rs file over 800 lines, none named util, helper, common or the like; each crate has a README.md
   coverage   plans/papers/coverage.toml: every claim has evidence that exists

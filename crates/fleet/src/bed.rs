@@ -47,6 +47,11 @@ pub(crate) trait Bed {
         ))
     }
 
+    /// What starts a command on a host from another one, but for the command itself; none where nothing does.
+    fn route(&self, _host: usize) -> Option<String> {
+        None
+    }
+
     /// Whether an agent that is gone may be started again at once: the host is sure to be there.
     fn restarts(&self) -> bool {
         true
@@ -110,6 +115,16 @@ pub(crate) trait Bed {
 
     /// What to do where hosts that live do not reach each other, beside what the failure itself advises.
     fn unreached(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The CPUs of an agent so placed; empty where it has those of its host.
+    fn cpus_of(&self, _placement: Placement) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// The program that launchers call in place of ssh; none where ssh is the user's own.
+    fn remote_shell(&self) -> Option<&'static str> {
         None
     }
 

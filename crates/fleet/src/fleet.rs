@@ -30,8 +30,10 @@ use crate::launcher::ConnectOptions;
 use crate::local::Local;
 use crate::networks::Joined;
 use crate::placement::Placement;
+use crate::ranks::Tools;
 use crate::ssh::{Remote, SshOptions};
 use crate::target::Target;
+use crate::virtual_machine::VirtualMachine;
 
 /// A host describes itself within this, or it is not well.
 const FACTS_PATIENCE: Duration = Duration::from_secs(20);
@@ -72,6 +74,8 @@ impl Drop for Agents {
 
 /// Hosts to measure between.
 pub struct Fleet {
+    /// PVM's virtual machine, once one was wanted. Dropped before what it runs on.
+    pub(crate) machine: Option<VirtualMachine>,
     /// Dropped before what they run on.
     pub(crate) agents: Agents,
     pub(crate) bed: Box<dyn Bed>,
@@ -92,6 +96,8 @@ pub struct Fleet {
     /// Hosts whose agents may not forget neighbours.
     keeping: BTreeSet<usize>,
     notes: Vec<String>,
+    /// What hosts have of the programs that ranks take.
+    pub(crate) tools: Tools,
 }
 
 impl Fleet {
@@ -165,6 +171,7 @@ impl Fleet {
         };
         let hosts: Vec<_> = bed.names().into_iter().map(record).collect();
         Self {
+            machine: None,
             agents: Agents::default(),
             readings: vec![None; hosts.len()],
             notes: bed.lab_info().map_or_else(Vec::new, lab_notes),
@@ -177,6 +184,7 @@ impl Fleet {
             lost: BTreeMap::new(),
             changed: BTreeMap::new(),
             keeping: BTreeSet::new(),
+            tools: Tools::default(),
         }
     }
 
@@ -236,6 +244,15 @@ impl Fleet {
             ask.src,
             ask.dst
         );
+        self.launch_with(ask, |fleet, keys| fleet.measured(ask, keys))
+    }
+
+    /// Makes one launch by `measure`: agents, load and the emulated network are ready before it, and read after it.
+    pub(crate) fn launch_with(
+        &mut self,
+        ask: &Ask,
+        measure: impl FnOnce(&mut Self, [(usize, Placement); 2]) -> Result<Outcome>,
+    ) -> Result<Launched> {
         let began = Instant::now();
         let [src, dst] = self.bed.placements(&ask.terms);
         let keys = [(ask.src, src), (ask.dst, dst)];
@@ -245,7 +262,7 @@ impl Fleet {
         let loaded = self.bed.load(ask.load.as_ref(), ask.src, ask.dst);
         loaded.map_err(|error| self.bed_failed(error))?;
         let traffic = self.load_for(ask)?;
-        let outcome = self.measured(ask, keys);
+        let outcome = measure(self, keys);
         let outcome = match traffic {
             // What was measured beside a load that went wrong is worth nothing; a launch that failed has its own story.
             Some(traffic) => {
@@ -268,8 +285,7 @@ impl Fleet {
 
     /// The launch itself, with the proof of its way.
     fn measured(&mut self, ask: &Ask, keys: [(usize, Placement); 2]) -> Result<Outcome> {
-        let begun = self.bed.begin(keys[0].1);
-        begun.map_err(|error| self.bed_failed(error))?;
+        self.ready(keys)?;
         let before = self.before(keys)?;
         let mut outcome = self.launch(ask, keys);
         while let Err(Trouble::Conversation(error)) = &outcome {
@@ -284,6 +300,12 @@ impl Fleet {
         })?;
         self.prove(ask, keys, before, &mut outcome)?;
         Ok(outcome)
+    }
+
+    /// The emulated network gets its CPUs, and begins to count.
+    pub(crate) fn ready(&mut self, keys: [(usize, Placement); 2]) -> Result<()> {
+        let begun = self.bed.begin(keys[0].1);
+        begun.map_err(|error| self.bed_failed(error))
     }
 
     fn launch(
@@ -404,9 +426,12 @@ impl Fleet {
     /// # Errors
     /// The lab's files could not be written.
     pub fn stop(mut self) -> Result<Vec<String>> {
+        let machine = self.machine.take().map(VirtualMachine::end);
+        let left = machine.and_then(|ended| ended.err());
         let lost: Vec<usize> = self.lost.keys().copied().collect();
         drop(self.agents.end(|host| lost.contains(&host)));
         let mut troubles = self.agents.end(|_| true);
+        troubles.extend(left.map(|error| error.to_string()));
         match self.bed.end() {
             // That it was gone is known since it went.
             Err(error) if lost.len() == self.hosts.len() => troubles.push(error.to_string()),

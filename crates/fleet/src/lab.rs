@@ -29,6 +29,8 @@ use crate::placement::{Cpus, Placement};
 const GREETING: Duration = Duration::from_secs(10);
 /// Where the command itself is found in each host.
 const COMMAND_INSIDE: &str = "/run/sonde/bin/sonde";
+/// The remote shell in each host.
+const SHELL_INSIDE: &str = "/run/sonde/bin/rsh";
 const INTERFACE: &str = "eth0";
 /// Beyond a round trip: what kernels take to answer the last frame.
 const QUIET_MARGIN: Duration = Duration::from_millis(5);
@@ -178,6 +180,10 @@ impl Bed for Emulated {
         }
     }
 
+    fn route(&self, host: usize) -> Option<String> {
+        Some(format!("{SHELL_INSIDE} h{}", host + 1))
+    }
+
     fn begin(&mut self, placement: Placement) -> Result<()> {
         let attempt = "ready the emulated network for a launch";
         self.lab
@@ -247,6 +253,14 @@ impl Bed for Emulated {
         report
             .map(Some)
             .map_err(|error| failed("read what the emulated network did", &error))
+    }
+
+    fn cpus_of(&self, placement: Placement) -> Vec<usize> {
+        self.cpus.of_agent(placement).to_vec()
+    }
+
+    fn remote_shell(&self) -> Option<&'static str> {
+        Some(SHELL_INSIDE)
     }
 
     fn lab_info(&self) -> Option<&Info> {

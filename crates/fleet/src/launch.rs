@@ -114,7 +114,7 @@ impl Pair<'_> {
 }
 
 /// Adds a piece to what there is: measurements of a size to those of the same size.
-fn join(joined: &mut Outcome, piece: Outcome) {
+pub(crate) fn join(joined: &mut Outcome, piece: Outcome) {
     for size in piece.sizes {
         match joined
             .sizes

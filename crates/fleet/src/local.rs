@@ -109,6 +109,10 @@ impl Bed for Local {
         false
     }
 
+    fn cpus_of(&self, placement: Placement) -> Vec<usize> {
+        self.cpus.of_agent(placement).to_vec()
+    }
+
     fn one_machine(&self) -> bool {
         true
     }

@@ -7,7 +7,7 @@
 //! Checked: the end-to-end tests kill each of them at random moments.
 
 use crate::control::{Answer, Request, TalkError, hear, say};
-use crate::{host, switch};
+use crate::{host, rsh, switch};
 use sonde_sys::namespace::{self, Kind, Namespaces};
 use sonde_sys::process;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,8 +19,8 @@ const SWITCH: &str = "--sonde-lab-switch";
 pub(crate) const HOST: &str = "--sonde-lab-host";
 pub(crate) const LENDER: &str = "--sonde-lab-lender";
 
-/// Runs the part of the lab that this process was started as, and gives its exit code; none for any other process. To be
-/// called first of all, before a thread exists.
+/// Runs the part of the lab that this process was started as, or a remote shell in it, and gives its exit code; none for any
+/// other process. To be called first of all, before a thread exists.
 pub fn entry() -> Option<i32> {
     let mut arguments = std::env::args_os().skip(1);
     let part = arguments.next()?;
@@ -35,6 +35,7 @@ pub fn entry() -> Option<i32> {
         SWITCH => Some(switch::run()),
         HOST => Some(host::run()),
         LENDER => Some(host::lend_user_namespace()),
+        rsh::REMOTE_SHELL => Some(rsh::run(arguments)),
         _ => None,
     }
 }

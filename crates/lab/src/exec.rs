@@ -7,7 +7,9 @@
 //! Checked: `bytes_survive_the_way`; the end-to-end tests.
 
 use serde::{Deserialize, Serialize};
+use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::message;
+use sonde_sys::process::SignalFd;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -44,6 +46,21 @@ pub struct Exec {
     pub terminal: Option<(u16, u16)>,
     /// The CPUs it may use; empty for all of the lab.
     pub cpus: Vec<usize>,
+}
+
+impl Exec {
+    /// A program with this process's environment and folder.
+    pub fn here(argv: &[OsString], root: bool) -> Self {
+        Self {
+            argv: argv.to_vec(),
+            environment: std::env::vars_os().collect(),
+            directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            root,
+            detached: false,
+            terminal: None,
+            cpus: Vec::new(),
+        }
+    }
 }
 
 /// How a program ended.
@@ -113,6 +130,14 @@ pub enum ExecError {
 }
 
 impl ExecError {
+    /// A failure of what joins this process to a host.
+    pub(crate) fn connection(host: u16, problem: impl std::fmt::Display) -> Self {
+        Self::Connection {
+            host,
+            problem: problem.to_string(),
+        }
+    }
+
     /// The exit code that a command which only passes programs on gives: 127 not found, 126 not executable, else 125.
     pub const fn code(&self) -> i32 {
         match self {
@@ -302,11 +327,57 @@ impl Session {
     }
 
     fn failed(&self, problem: impl std::fmt::Display) -> ExecError {
-        ExecError::Connection {
-            host: self.host,
-            problem: problem.to_string(),
+        ExecError::connection(self.host, problem)
+    }
+}
+
+/// Hang-up, interrupt and termination, to be passed on by [`follow`].
+///
+/// # Errors
+/// What the kernel said.
+pub fn signals() -> sonde_sys::Result<SignalFd> {
+    SignalFd::new(&[1, 2, 15])
+}
+
+/// Waits for all programs, passing signals on; the first code that is not 0. After a second interrupt nothing is waited for.
+///
+/// # Errors
+/// [`ExecError::HostGone`], or a connection fails.
+pub fn follow(sessions: &[Session], signals: &SignalFd) -> Result<i32, ExecError> {
+    let here = |error: sonde_sys::Error| {
+        ExecError::connection(sessions.first().map_or(0, |session| session.host), error)
+    };
+    let epoll = Epoll::new().map_err(here)?;
+    let token = sessions.len() as u64;
+    epoll.add(signals, token, Interest::Read).map_err(here)?;
+    for (index, session) in sessions.iter().enumerate() {
+        let added = epoll.add(session.fd(), index as u64, Interest::Read);
+        added.map_err(here)?;
+    }
+    let (mut left, mut code, mut interrupts) = (sessions.len(), 0, 0);
+    let mut events = [Event::EMPTY; 8];
+    while left > 0 {
+        for event in epoll.wait(&mut events, None).map_err(here)?.to_vec() {
+            if event.token() < token {
+                let session = &sessions[event.token() as usize];
+                let ended = session.wait()?;
+                epoll.remove(session.fd()).map_err(here)?;
+                left -= 1;
+                code = if code == 0 { ended.code() } else { code };
+                continue;
+            }
+            while let Some(arrival) = signals.read().map_err(here)? {
+                interrupts += 1;
+                if interrupts > 1 {
+                    return Ok(Ended::Signal(arrival.signal).code());
+                }
+                sessions
+                    .iter()
+                    .try_for_each(|session| session.signal(arrival.signal))?;
+            }
         }
     }
+    Ok(code)
 }
 
 #[cfg(test)]

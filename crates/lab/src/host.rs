@@ -9,7 +9,7 @@
 use crate::config::User;
 use crate::control::{HostAnswer, HostConfig, HostRequest, TalkError, hear, say};
 use crate::exec::{self, Ended, ExecRequest, FromInit, ToProgram};
-use crate::wire;
+use crate::{libraries, wire};
 use sonde_link::Port;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::exec::{Step, before_exec};
@@ -321,6 +321,7 @@ impl Init {
         environment.push(("HOSTNAME".into(), name.clone().into()));
         environment.push(("SONDE_HOST".into(), name.into()));
         environment.push(("SONDE_HOSTS".into(), self.config.hosts.to_string().into()));
+        libraries::complete(&mut environment, request.root);
         environment
     }
 
@@ -463,6 +464,7 @@ fn furnish(config: &HostConfig) -> Result<(), HostError> {
         again(path, fd)?;
     }
     std::fs::create_dir_all("/run/lock").map_err(file("make /run/lock"))?;
+    libraries::furnish().map_err(file("make the folder of PVM's sockets"))?;
     names(config)
 }
 

@@ -15,7 +15,7 @@ use crate::meter::{AttachmentLosses, FlowReport, Meter, Report};
 use crate::pcap::Pcap;
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
-use crate::{cradle, exec, wire};
+use crate::{cradle, exec, libraries, wire};
 use sonde_link::ledger::{self, Entry};
 use sonde_link::{Admission, Counters, Event, FrameId, Kind, Network, Several};
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
@@ -155,7 +155,7 @@ impl Switch {
                 "the switch has the kernel's usual time slice: {error}"
             ));
         }
-        house()?;
+        house(config.hosts)?;
         let home = namespace::open(0, Space::Net)?;
         let (attachment, attachment_reason) = choose_attachment(&config)?;
         let hosts = start_hosts(&config)?;
@@ -576,7 +576,7 @@ impl Switch {
 }
 
 /// The lab's own mounts and network namespace.
-fn house() -> Result<(), SwitchError> {
+fn house(hosts: u16) -> Result<(), SwitchError> {
     namespace::unshare(Namespaces::of(&[
         Space::Net,
         Space::Mount,
@@ -599,6 +599,7 @@ fn house() -> Result<(), SwitchError> {
         Path::new(&format!("/proc/self/fd/{}", process::number(&program))),
         &link,
     )?;
+    libraries::share(hosts).map_err(file("write what message-passing libraries are told"))?;
     interface::quiet()?;
     Ok(())
 }

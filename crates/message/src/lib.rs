@@ -6,15 +6,27 @@
 //! Units:   bytes; ranks count from zero.
 #![forbid(unsafe_code)]
 
+pub mod adapters;
+mod best;
 mod collective;
+pub mod collectives;
+pub mod counted;
 mod error;
+mod letters;
 mod messenger;
 pub mod native;
+pub mod oracle;
 mod path;
+mod postbox;
+mod routed;
+pub mod topology;
 
+pub use best::{Best, Cost, Ways};
 pub use collective::{Call, Element, Kind, Operation, Parts};
 pub use error::{Error, Result};
+pub use letters::{Carrier, Head, Letter, Letters};
 pub use messenger::{
     Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, TAG_MAX, Tag, Tagged,
 };
 pub use path::{Library, Path, Unnamed};
+pub use routed::{Mode, Routed, Routes, Traffic};

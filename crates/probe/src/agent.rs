@@ -6,7 +6,8 @@
 //!          itself sleeps meanwhile; it hands whole frames on, requests to the worker's standard input and answers from its
 //!          standard output. A worker that dies is an answered failure that names it. What goes wrong in a conversation
 //!          is an answer; the end of the input ends the worker and the agent, as does a stream that is no frames.
-//!          The worker dies with the agent, by the parent-death signal and by the end of its input.
+//!          The worker dies with the agent, by the parent-death signal and by the end of its input; one that runs a program
+//!          by the latter alone, when it has ended it.
 //! Checked: `tests/conversation.rs`, `tests/trouble.rs`; `a_bad_request_is_answered`.
 
 use std::fs::File;
@@ -15,7 +16,7 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sonde_channel::{Woken, readable};
 use sonde_sys::clock::monotonic_ns;
@@ -25,7 +26,7 @@ use crate::frame::{self, FrameError};
 use crate::host::{Changes, GUARD, guard, recover};
 use crate::{
     Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
-    load, pattern, placed, rate, serve, startup, stream, trips,
+    load, pattern, placed, program, rate, serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -40,6 +41,8 @@ const LONG: Duration = Duration::from_secs(3_600);
 /// For how long copies are made, and the largest of them.
 const COPY_SPAN: Duration = Duration::from_millis(50);
 const COPY_BYTES_MAX: u32 = 4 << 20;
+/// What a worker may take to end the program that it runs.
+const ENDING: Duration = Duration::from_millis(2_500);
 /// What a worker may write before its marker.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 
@@ -118,17 +121,21 @@ pub fn run_with(
                 changes.keep();
                 Ok(no_changes())
             }
-            Ok(Request::Serve(_) | Request::Measure(_) | Request::Load(_) | Request::Join(_)) => {
-                match delegate(&body, &mut from, &mut to, &mut worker) {
-                    Ok(After::Answered(said)) => {
-                        said_meanwhile = said;
-                        continue;
-                    }
-                    Ok(After::InputEnded) => return Ok(()),
-                    Err(error @ Error::Frame(_)) => return Err(error),
-                    Err(error) => Err(error),
+            Ok(
+                Request::Serve(_)
+                | Request::Measure(_)
+                | Request::Load(_)
+                | Request::Join(_)
+                | Request::Run(_),
+            ) => match delegate(&body, &mut from, &mut to, &mut worker) {
+                Ok(After::Answered(said)) => {
+                    said_meanwhile = said;
+                    continue;
                 }
-            }
+                Ok(After::InputEnded) => return Ok(()),
+                Err(error @ Error::Frame(_)) => return Err(error),
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error.into()),
         };
         frame::write(&mut to, &answer.unwrap_or_else(|error| failed(&error)))?;
@@ -149,6 +156,7 @@ pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
             Request::Serve(request) => serve_one(&request, &from, &mut to),
             Request::Load(request) => load::work(&request, &mut from, &mut to),
             Request::Join(request) => pattern::take_part(&request, &mut from, &mut to),
+            Request::Run(request) => program::run(&request, &mut from).map(Answer::Ran),
             _ => Err(Error::Abandoned),
         };
         Ok(frame::write(
@@ -253,10 +261,20 @@ struct Worker {
     child: Child,
     to: Option<ChildStdin>,
     from: ChildStdout,
+    /// It has programs to end when its input ends.
+    ends_itself: bool,
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        drop(self.to.take());
+        let until = Instant::now() + ENDING;
+        while self.ends_itself
+            && Instant::now() < until
+            && matches!(self.child.try_wait(), Ok(None))
+        {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         // Both fail only for one that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -272,6 +290,7 @@ impl Worker {
             child,
             to,
             from: from.expect("its standard output is a pipe"),
+            ends_itself: false,
         };
         worker.tell(body)?;
         Ok(worker)
@@ -332,10 +351,12 @@ fn delegate(
     start: &mut impl FnMut() -> Command,
 ) -> Result<After> {
     let mut worker = Worker::start(start(), body)?;
+    worker.ends_itself = matches!(frame::parse(body), Ok(Request::Run(_)));
     let doing = match frame::parse::<Request>(body) {
         Ok(Request::Serve(_)) => "served",
         Ok(Request::Load(_)) => "made a load",
         Ok(Request::Join(_)) => "took part in a pattern",
+        Ok(Request::Run(_)) => "ran a program",
         _ => "measured",
     };
     let (mut greeted, mut meanwhile) = (false, None);
@@ -344,7 +365,11 @@ fn delegate(
         match woken.map_err(control("wait for a worker"))? {
             Woken::Silence => {}
             Woken::Readable(0) => {
-                greeted = greeted || worker.pass_noise()?;
+                if !greeted && worker.pass_noise()? {
+                    greeted = true;
+                    // What it says next may take long: meanwhile the orchestrator is heard.
+                    continue;
+                }
                 let answer = if greeted {
                     frame::read(&mut worker.from).unwrap_or(None)
                 } else {

@@ -255,7 +255,7 @@ fn out_of_turn(link: &AgentLink, awaited: &'static str, found: &Answer) -> Error
 
 impl Outcome {
     /// Joins what both sides saw.
-    fn add(&mut self, terms: &Terms, measured: Measured, served: Served) -> Result<()> {
+    pub(crate) fn add(&mut self, terms: &Terms, measured: Measured, served: Served) -> Result<()> {
         if measured.sizes.len() != served.sizes.len() {
             return Err(Error::Integrity(format!(
                 "{} sizes were measured and {} served",

@@ -20,6 +20,9 @@ pub enum Error {
     /// A frame of the control plane is malformed.
     #[error(transparent)]
     Frame(#[from] FrameError),
+    /// Messages among ranks failed.
+    #[error(transparent)]
+    Message(#[from] sonde_message::Error),
     /// Terms that cannot be measured under.
     #[error("{what}")]
     Terms {
@@ -182,6 +185,7 @@ impl Error {
             Self::Frame(_) | Self::OutOfTurn { .. } => {
                 "give both hosts the same version of sonde, and its agents a clean stdio"
             }
+            Self::Message(_) => "look at what the other ranks say, and at `sonde doctor`",
             Self::Terms { remedy, .. } => remedy,
             Self::Agent { remedy, .. } | Self::Setting { remedy, .. } => remedy,
             Self::Refused { .. } => {

@@ -20,6 +20,7 @@ mod facts;
 pub mod frame;
 pub mod host;
 mod interfaces;
+pub mod library;
 mod link;
 pub mod load;
 mod meter;
@@ -27,6 +28,7 @@ mod pace;
 mod packet;
 pub mod pattern;
 mod placed;
+mod program;
 mod rate;
 mod seen;
 mod serve;
@@ -46,6 +48,7 @@ pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::AgentLink;
 pub use meter::{Slots, Window};
 pub use pace::{Pace, RATE_MAX, Spacing};
+pub use program::{EndOf, OUTPUT_BYTES_MAX, Program, Ran};
 pub use talk::{
     Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
     SizeServed,

@@ -14,14 +14,13 @@ use sonde_channel::{
 };
 use sonde_record::Interference;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
-use sonde_sys::cpu::thread_cpu_ns;
 use sonde_sys::socket::TcpInfo;
 
 use crate::admission::{self, Reply, Visit};
 use crate::meter::LEAD_IN_NS;
 use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
-use crate::watch::Watch;
+use crate::watch::{Watch, cpu_ns};
 use crate::{Error, Result, Terms, packet};
 
 /// How long before a datagram is due the clock is watched instead of slept by.
@@ -116,7 +115,7 @@ impl Pace {
 }
 
 /// The schedule of a stream: where its timed part begins and ends.
-struct Schedule {
+pub(crate) struct Schedule {
     begin_ns: u64,
     end_ns: u64,
     next_look_ns: u64,
@@ -124,11 +123,21 @@ struct Schedule {
     last_ns: u64,
     skip: u32,
     watch: Option<Watch>,
+    /// CPU time is that of all threads of the process.
+    whole: bool,
     begin: Option<Mark>,
     end: Option<Mark>,
 }
 
 impl Schedule {
+    /// Of a process with threads that it knows nothing of.
+    pub(crate) fn of_process(now_ns: u64, terms: &Terms) -> Self {
+        Self {
+            whole: true,
+            ..Self::new(now_ns, terms)
+        }
+    }
+
     fn new(now_ns: u64, terms: &Terms) -> Self {
         let begin_ns = now_ns + LEAD_IN_NS;
         let end_ns = begin_ns + terms.budget_ns;
@@ -139,6 +148,7 @@ impl Schedule {
             last_ns: now_ns,
             skip: 0,
             watch: None,
+            whole: false,
             begin: None,
             end: None,
         }
@@ -146,7 +156,7 @@ impl Schedule {
 
     /// After a send: whether to go on.
     #[inline]
-    fn on_sent(
+    pub(crate) fn on_sent(
         &mut self,
         bytes: u64,
         pipe: &mut impl Pipe,
@@ -163,11 +173,11 @@ impl Schedule {
         self.last_ns = now_ns;
         match (self.begin, self.end) {
             (None, _) if now_ns >= self.begin_ns => {
-                self.watch = Some(Watch::begin()?);
-                self.begin = Some(mark(bytes, pipe)?);
+                self.watch = Some(Watch::begin_of(self.whole)?);
+                self.begin = Some(mark(bytes, pipe, self.whole)?);
             }
             (Some(begin), None) if now_ns >= self.end_ns => {
-                let end = mark(bytes, pipe)?;
+                let end = mark(bytes, pipe, self.whole)?;
                 self.end = Some(end);
                 let retransmits = difference(&begin, &end, |info| Some(info.total_retrans.into()));
                 if let Some(watch) = self.watch.take() {
@@ -183,7 +193,7 @@ impl Schedule {
         Ok(true)
     }
 
-    fn window(&self) -> Result<SenderWindow> {
+    pub(crate) fn window(&self) -> Result<SenderWindow> {
         let (Some(begin), Some(end)) = (self.begin, self.end) else {
             return Err(Error::TooShort {
                 window_ns: 0,
@@ -203,11 +213,11 @@ impl Schedule {
     }
 }
 
-fn mark(bytes: u64, pipe: &impl Pipe) -> Result<Mark> {
+fn mark(bytes: u64, pipe: &impl Pipe, whole: bool) -> Result<Mark> {
     Ok(Mark {
         bytes,
         info: pipe.account()?,
-        cpu_ns: thread_cpu_ns(),
+        cpu_ns: cpu_ns(whole)?,
         at_ns: monotonic_ns(),
     })
 }

@@ -3,7 +3,8 @@
 //! Model:   a request is answered by exactly one frame, `serve` by two: `serving` when the port is open, then `served`.
 //!          Any of them may be `failed` instead. `stop` has no answer of its own: it ends the wait for a peer. `load` is
 //!          answered by `serving`; then each `steer` by `loading`, and the end of it by `loaded`.
-//!          `join` is answered by `serving` too, then each `go` by `went`, and a `stop` by `left`.
+//!          `join` is answered by `serving` too, then each `go` by `went`, and a `stop` by `left`. `run` is answered by
+//!          `ran` when the program has ended; a `stop` ends it.
 //! Units:   names end in their unit.
 //! Checked: `unknown_members_are_refused`; `tests/conversation.rs`.
 
@@ -20,6 +21,7 @@ use crate::interfaces::Interfaces;
 use crate::load::{Load, LoadCounts, Steer};
 use crate::meter::{Slots, Window};
 use crate::pattern::{Go, Join, Went};
+use crate::program::{Program, Ran};
 
 /// Serve one conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +102,8 @@ pub enum Request {
     },
     /// Leave all changed settings as they are.
     Keep {},
+    /// Run a program to its end.
+    Run(Program),
 }
 
 /// From an agent to the orchestrator.
@@ -145,6 +149,8 @@ pub enum Answer {
         /// One for each.
         changes: Vec<Change>,
     },
+    /// The program has ended.
+    Ran(Ran),
     /// There is no result.
     Failed {
         /// What went wrong, with values.
@@ -169,6 +175,7 @@ impl Answer {
             Self::Loading(_) | Self::Loaded(_) => "counts of a load",
             Self::Settings { .. } => "its settings",
             Self::Copy { .. } => "its copies",
+            Self::Ran(_) => "the end of a program",
             Self::Failed { .. } => "a failure",
         }
     }

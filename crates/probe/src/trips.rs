@@ -1,4 +1,5 @@
-//! Round trips in a closed loop, the measuring side: a ping-pong (`latency`), and single messages (`message`).
+//! Round trips in a closed loop, the measuring side: a ping-pong (`latency`), single messages (`message`), and volleys of
+//! messages with one answer (message rates of a library).
 //!
 //! Model:   every size has a socket of its own. Its first round trip is a row by itself (cold, first); then `warmup` round
 //!          trips are discarded, and then each is a sample until there are enough, the median is known well enough, or the
@@ -13,8 +14,10 @@
 //! Checked: `the_median_ends_a_size`; `tests/conversation.rs`, `latency_*`, `message_*`; `benches/harness` for the cost.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use sonde_channel::payload::Mismatch;
 use sonde_channel::{
     Aligned, Buffers, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload,
 };
@@ -28,7 +31,7 @@ use crate::placed::placed;
 use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
 use crate::timer::Timer;
 use crate::watch::Watch;
-use crate::{Probe, Result, Terms, packet};
+use crate::{Error, Probe, Result, Terms, packet};
 
 /// A ping is sent again after this many times the slowest round trip of the warm-up…
 pub(crate) const RESEND_ROUND_TRIPS: u64 = 10;
@@ -38,9 +41,42 @@ const CONFIDENCE: f64 = 0.95;
 /// Up to this a sample finds its bucket there: 17 minutes, or a terabit a second.
 const ROOM: u64 = 1 << 40;
 
+/// What carries a round trip: a channel, or the messages of a library.
+pub(crate) trait Carrier {
+    /// Sends `ping` and receives its answer, which begins like it, into `pong`; how often `ping` was sent again.
+    fn carry(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32>;
+}
+
+impl<C: Channel> Carrier for C {
+    #[inline]
+    fn carry(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        Ok(self.exchange(ping, pong)?)
+    }
+}
+
+/// The other end, for what is said of a wrong answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Peer {
+    At(SocketAddr),
+    Rank(usize),
+}
+
+impl Peer {
+    /// What a wrong answer is.
+    pub(crate) fn differs(self, mismatch: Mismatch) -> Error {
+        match self {
+            Self::At(peer) => sonde_channel::Error::Payload { peer, mismatch }.into(),
+            Self::Rank(rank) => Error::Integrity(format!("from rank {rank}: {mismatch}")),
+        }
+    }
+}
+
 /// Round trips of one size under way.
 pub(crate) struct Trips<'a> {
-    measure: &'a Measure,
+    terms: &'a Terms,
+    peer: Peer,
+    /// A round trip is of so many messages one way and one back, and a sample is messages a second.
+    volley: Option<u64>,
     ping: Aligned,
     pong: Aligned,
     sequence: u32,
@@ -51,25 +87,36 @@ pub(crate) struct Trips<'a> {
 
 impl<'a> Trips<'a> {
     pub(crate) fn new(measure: &'a Measure, size: usize) -> Result<Self> {
+        Self::with(&measure.terms, Peer::At(measure.peer), size)
+    }
+
+    pub(crate) fn with(terms: &'a Terms, peer: Peer, size: usize) -> Result<Self> {
         Ok(Self {
-            measure,
-            ping: Aligned::new(payload::message(size), &measure.terms.knobs)?,
-            pong: Aligned::new(
-                vec![0; measure.terms.answer_bytes(size)],
-                &measure.terms.knobs,
-            )?,
+            terms,
+            peer,
+            volley: None,
+            ping: Aligned::new(payload::message(size), &terms.knobs)?,
+            pong: Aligned::new(vec![0; terms.answer_bytes(size)], &terms.knobs)?,
             sequence: 0,
-            timer: Timer::choose(measure.terms.knobs.clock)?,
+            timer: Timer::choose(terms.knobs.clock)?,
             strayed: None,
         })
     }
 
+    /// Of so many messages a time.
+    pub(crate) fn volleys(self, messages: u64) -> Self {
+        Self {
+            volley: Some(messages),
+            ..self
+        }
+    }
+
     /// One round trip: when it began and ended by `timer`; `None` when the ping had to be sent again.
     #[inline]
-    fn one(&mut self, channel: &mut impl Channel, timer: Timer) -> Result<Option<(u64, u64)>> {
+    fn one(&mut self, channel: &mut impl Carrier, timer: Timer) -> Result<Option<(u64, u64)>> {
         self.ping.number(self.sequence);
         let begin = timer.now();
-        let resent = channel.exchange(&self.ping, &mut self.pong)?;
+        let resent = channel.carry(&self.ping, &mut self.pong)?;
         let end = timer.now();
         self.check()?;
         self.ping.used(self.sequence);
@@ -80,7 +127,7 @@ impl<'a> Trips<'a> {
 
     /// What is to be known of the clock.
     pub(crate) fn named(&self) -> BTreeMap<String, String> {
-        let asked = self.measure.terms.knobs.clock;
+        let asked = self.terms.knobs.clock;
         let mut named = BTreeMap::from([("src_clock".to_string(), self.timer.told(asked))]);
         if let Some(Stray { ppm, allowed_ppm }) = self.strayed {
             let told = format!(
@@ -95,15 +142,12 @@ impl<'a> Trips<'a> {
     fn check(&self) -> Result<()> {
         let checked = if self.pong.len() < self.ping.len() {
             payload::check_answer(&self.pong, &self.ping)
-        } else if self.measure.terms.verify {
+        } else if self.terms.verify {
             payload::verify(&self.pong, self.sequence)
         } else {
             payload::check(&self.pong, self.sequence)
         };
-        checked.map_err(|mismatch| {
-            let peer = self.measure.peer;
-            sonde_channel::Error::Payload { peer, mismatch }.into()
-        })
+        checked.map_err(|mismatch| self.peer.differs(mismatch))
     }
 }
 
@@ -116,6 +160,7 @@ pub(crate) struct Times {
     ended_by: EndedBy,
     /// All round trips, those discarded and those lost included.
     pub(crate) count: u64,
+    volley: Option<u64>,
 }
 
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
@@ -203,12 +248,12 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
 
 impl Trips<'_> {
     /// The first, the warm-up, the samples; `warmed` hears the slowest round trip so far, when there was one.
-    pub(crate) fn all<C: Channel>(
+    pub(crate) fn all<C: Carrier>(
         &mut self,
         channel: &mut C,
         warmed: impl FnOnce(&mut C, u64) -> Result<()>,
     ) -> Result<Times> {
-        let terms = &self.measure.terms;
+        let terms = self.terms;
         let mut slowest_ns = 0;
         let begin_ns = monotonic_ns();
         // One sample is no place to save: what is cold has one clock everywhere.
@@ -242,16 +287,17 @@ impl Trips<'_> {
             warm,
             ended_by,
             count: self.sequence.into(),
+            volley: self.volley,
         })
     }
 
     fn samples(
         &mut self,
-        channel: &mut impl Channel,
+        channel: &mut impl Carrier,
         warm: &mut Series,
         timer: Timer,
     ) -> Result<EndedBy> {
-        let terms = &self.measure.terms;
+        let (terms, volley) = (self.terms, self.volley);
         let size_bytes = self.ping.len() as u64;
         let (low, high) = (terms.samples_min, terms.samples_max);
         let deadline = timer.later(timer.now(), terms.budget_ns);
@@ -263,7 +309,11 @@ impl Trips<'_> {
                 let end = match self.one(channel, timer)? {
                     Some((begin, end)) => {
                         // Within its room: nothing is allocated.
-                        warm.record(value(terms.probe, size_bytes, timer.ns(begin, end)));
+                        let ns = timer.ns(begin, end);
+                        warm.record(match volley {
+                            None => value(terms.probe, size_bytes, ns),
+                            Some(messages) => per_s(messages, ns),
+                        });
                         end
                     }
                     None => timer.now(),
@@ -285,7 +335,7 @@ impl Trips<'_> {
 }
 
 /// Whether the interval of the median is narrow enough.
-fn is_known(samples: &Series, precision_per_mille: Option<u64>) -> bool {
+pub(crate) fn is_known(samples: &Series, precision_per_mille: Option<u64>) -> bool {
     let (Some(wanted), Some(interval), Some(median)) = (
         precision_per_mille,
         samples.median_interval(CONFIDENCE),
@@ -309,11 +359,15 @@ fn value(probe: Probe, size_bytes: u64, ns: u64) -> u64 {
 
 impl Times {
     pub(crate) fn measured(self, terms: &Terms, size_bytes: u64) -> SizeMeasured {
-        let quantity = match terms.probe {
-            Probe::Message => Quantity::ThroughputBps,
+        let quantity = match (self.volley, terms.probe) {
+            (Some(_), _) => Quantity::RatePerS,
+            (None, Probe::Message) => Quantity::ThroughputBps,
             _ => Quantity::LatencyNs,
         };
-        let value = |ns| value(terms.probe, size_bytes, ns);
+        let value = |ns| match self.volley {
+            Some(messages) => per_s(messages, ns),
+            None => value(terms.probe, size_bytes, ns),
+        };
         // Both ends fill their areas after the hello: the first message would wait for the peer's.
         let is_cold = terms.knobs.buffers == Buffers::Cold;
         let first_ns = self.first_ns.filter(|_| !is_cold);
@@ -347,6 +401,12 @@ impl Times {
             sent: None,
         }
     }
+}
+
+/// Messages a second, in thousandths.
+fn per_s(messages: u64, ns: u64) -> u64 {
+    let rate = u128::from(messages) * 1_000_000_000_000 / u128::from(ns.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// The rate of so many bytes in so much time.

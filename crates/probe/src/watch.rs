@@ -22,7 +22,8 @@ pub(crate) struct Watch {
     whole: bool,
 }
 
-fn cpu_ns(whole: bool) -> Result<u64> {
+/// The CPU time of this thread, or of all threads of the process.
+pub(crate) fn cpu_ns(whole: bool) -> Result<u64> {
     if whole {
         return Ok(process_cpu_ns(std::process::id())?);
     }

@@ -68,6 +68,10 @@ pub enum Phase {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
+    /// Of a library: from the start of its ranks to the first line of rank 0's program.
+    Spawn,
+    /// Of a library: from there until it can send.
+    Init,
     /// Address resolution.
     Neighbour,
     /// The set-up of a virtual circuit.
@@ -138,6 +142,8 @@ pub enum Quantity {
     ServiceNs,
     /// Messages at a rate: how many were sent in a second.
     RatePerS,
+    /// A collective call: from its agreed begin to its end at the last rank.
+    CollectiveNs,
     /// Messages at a rate: those sent only when the next was due already, of all.
     LateShare,
 }
@@ -162,7 +168,8 @@ impl Quantity {
             | Self::AckNs
             | Self::NicTripNs
             | Self::ResponseNs
-            | Self::ServiceNs => 1,
+            | Self::ServiceNs
+            | Self::CollectiveNs => 1,
             Self::RatePerS | Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,
             Self::LostShare
             | Self::ReorderedShare

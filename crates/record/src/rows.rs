@@ -29,7 +29,9 @@ impl Factors {
             "startup" => (Quantity::StartupNs, Phase::Cold),
             "throughput" => (Quantity::ThroughputBps, Phase::Warm),
             "anatomy" => (Quantity::OneWayNs, Phase::Warm),
+            "rate" if self.layer == crate::Layer::Library => (Quantity::RatePerS, Phase::Warm),
             "rate" => (Quantity::ResponseNs, Phase::Warm),
+            "collective" => (Quantity::CollectiveNs, Phase::Warm),
             "pattern" => match self.mode.as_deref() {
                 Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
                 Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),

@@ -133,6 +133,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     }
     all.extend(ceiling::near(index));
     all.extend(load::queueing(index));
+    all.extend(crate::library::costs(index));
     all.extend(anatomy::past_ip(index));
     all.extend(sweep::all(index));
     // This machine beside a lab is the floor of what hosts cost, and none of them.

@@ -13,6 +13,7 @@ mod finding;
 mod fit;
 mod format;
 mod index;
+mod library;
 pub mod matrix;
 mod page;
 mod queueing;
@@ -29,10 +30,12 @@ pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare,
 pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
+pub use library::{Cost, LibraryRow, SizeCost};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    anatomy_table, findings_text, queueing_table, rows_table, summary_table, sweep_table,
+    anatomy_table, findings_text, library_table, queueing_table, rows_table, summary_table,
+    sweep_table,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

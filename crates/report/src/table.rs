@@ -6,6 +6,8 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
+mod library;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -20,6 +22,8 @@ use crate::index::{Index, LATENCY, Line, START, p50, step};
 use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
+
+pub use library::library_table;
 
 const DASH: &str = "-";
 
@@ -274,6 +278,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::NicTripNs => ("card to card µs", 1e3),
         Quantity::ResponseNs => ("response µs", 1e3),
         Quantity::ServiceNs => ("service µs", 1e3),
+        Quantity::CollectiveNs => ("collective µs", 1e3),
         Quantity::RatePerS => ("messages/s", 1.0),
         Quantity::LateShare => ("sent late %", 0.01),
     }
@@ -595,6 +600,8 @@ fn figures(row: &ResultRow) -> [String; 9] {
             Step::First => "first",
             Step::Second => "second",
             Step::Idle => "idle",
+            Step::Spawn => "spawn",
+            Step::Init => "init",
         }
         .into(),
     };

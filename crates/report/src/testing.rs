@@ -390,7 +390,10 @@ impl Runs {
         let factors = Factors {
             probe: of.probe.into(),
             mode: of.mode.map(Into::into),
-            layer: Layer::Transport,
+            layer: match of.path.contains(':') {
+                true => Layer::Library,
+                false => Layer::Transport,
+            },
             path: of.path.into(),
             method: Some(self.method.clone()),
             knobs: self.knobs.clone(),

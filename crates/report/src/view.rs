@@ -22,6 +22,7 @@ use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50, settings};
+use crate::library::{LibraryRow, libraries};
 use crate::matrix::{HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
 use crate::sweep::{SweepCurve, curves};
@@ -69,6 +70,9 @@ pub struct View {
     /// What load adds to latency.
     #[serde(default)]
     pub queueing: Vec<QueueingRow>,
+    /// What libraries cost over the transports beneath them.
+    #[serde(default)]
+    pub library: Vec<LibraryRow>,
     /// Where the time of messages goes.
     #[serde(default)]
     pub anatomy: Vec<AnatomyRow>,
@@ -172,6 +176,7 @@ impl View {
             launch_medians,
             fits: fits(&index),
             queueing: queueing(&index),
+            library: libraries(&index),
             anatomy: anatomies(&index),
             sweep: curves(&index),
             heat: heat(run),

@@ -13,11 +13,12 @@ use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat};
+use crate::way::Way;
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use sonde_fleet::{Ask, Fleet, Launched};
+use sonde_fleet::{Ask, Fleet, Launched, RanksAsk};
 use sonde_lab::Profile;
 use sonde_probe::host::Change;
 use sonde_record::{
@@ -289,9 +290,10 @@ impl<'a> Campaign<'a> {
         let profile = site.profile.unwrap_or(Profile::MODERN);
         let bounds = Bounds { spec, profile };
         let size = of.factors.size_bytes;
-        let times = bounds.one_way(block.path, size).and_then(|idle| {
+        let path = block.path.beneath();
+        let times = bounds.one_way(path, size).and_then(|idle| {
             let think = Span::nanos(measured).saturating_sub(idle);
-            Ok((idle, bounds.loaded(block.path, size, load, think)?))
+            Ok((idle, bounds.loaded(path, size, load, think)?))
         });
         let settings = match times {
             Ok((idle, Some(loaded))) => [("idle", idle), ("loaded", loaded)]
@@ -416,15 +418,23 @@ impl<'a> Campaign<'a> {
                 }
             }
             .and_then(|()| {
-                fleet
-                    .converse(&Ask {
-                        terms: block.terms.clone(),
-                        src,
-                        dst,
-                        one_way_ns: bed.one_way_ns,
-                        load: block.load.clone(),
-                    })
-                    .map_err(|error| error.to_string())
+                let ask = Ask {
+                    terms: block.terms.clone(),
+                    src,
+                    dst,
+                    one_way_ns: bed.one_way_ns,
+                    load: block.load.clone(),
+                };
+                let launched = match (&block.ranks, block.path) {
+                    (Some(ranks), Way::Library(path)) => fleet.ranks(&RanksAsk {
+                        pair: ask,
+                        path,
+                        job: ranks.job.clone(),
+                        count: ranks.count,
+                    }),
+                    _ => fleet.converse(&ask),
+                };
+                launched.map_err(|error| error.to_string())
             }),
         };
         if changes.is_some() && !block.host.is_empty() {

@@ -6,7 +6,7 @@
 use crate::cli::ProgramOptions;
 use crate::failure::Failure;
 use crate::testbed::LabOptions;
-use sonde_lab::{Ended, Exec, Lab, Session, Terminal};
+use sonde_lab::{Ended, Exec, Lab, Session, Terminal, follow, signals};
 use sonde_link::Command;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::process::SignalFd;
@@ -15,12 +15,24 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::PathBuf;
 
 const SIGHUP: i32 = 1;
-const SIGINT: i32 = 2;
 const SIGTERM: i32 = 15;
 const SIGWINCH: i32 = 28;
+
+/// What a resource manager says of its own hosts: in the lab it would lead `mpirun` out of it.
+const ALLOCATION: [&str; 4] = ["SLURM_", "PBS_", "PMI_", "PMIX_"];
+
+/// A program that goes into a lab with what is set here, but for an allocation outside.
+fn entering(command: &[OsString], root: bool) -> Exec {
+    let mut exec = Exec::here(command, root);
+    let is_outside = |name: &OsString| {
+        let name = name.to_string_lossy();
+        ALLOCATION.iter().any(|begin| name.starts_with(begin))
+    };
+    exec.environment.retain(|(name, _)| !is_outside(name));
+    exec
+}
 
 /// `sonde lab run`.
 pub fn run(
@@ -29,12 +41,12 @@ pub fn run(
     each: bool,
     command: &[OsString],
 ) -> Result<i32, Failure> {
-    let signals = SignalFd::new(&[SIGHUP, SIGINT, SIGTERM])?;
+    let signals = signals()?;
     let (lab, config) = options.start()?;
     announce(&lab);
     let exec = Exec {
         cpus: config.cpus.hosts,
-        ..exec_here(command, program.root)
+        ..entering(command, program.root)
     };
     let hosts = if each { 1..=lab.hosts() } else { 1..=1 };
     let mut sessions = Vec::new();
@@ -47,11 +59,17 @@ pub fn run(
 }
 
 /// `sonde lab shell`.
-pub fn shell(options: &LabOptions, program: &ProgramOptions) -> Result<i32, Failure> {
+pub fn shell(options: &LabOptions, program: &ProgramOptions, host: u16) -> Result<i32, Failure> {
     if !pty::is_terminal(std::io::stdin()) {
         return Err(Failure::usage(
             "a shell needs a terminal; `sonde lab run -- sh script` runs without one",
         ));
+    }
+    if host > options.hosts.hosts {
+        return Err(Failure::usage(format!(
+            "there is no host h{host}: this lab has h1 to h{}",
+            options.hosts.hosts
+        )));
     }
     let signals = SignalFd::new(&[SIGHUP, SIGTERM, SIGWINCH])?;
     let (lab, config) = options.start()?;
@@ -61,10 +79,11 @@ pub fn shell(options: &LabOptions, program: &ProgramOptions) -> Result<i32, Fail
     let exec = Exec {
         cpus: config.cpus.hosts,
         terminal: Some((size.rows, size.columns)),
-        ..exec_here(&[shell], program.root)
+        ..entering(&[shell], program.root)
     };
-    let (session, terminal) = lab.exec(1, &exec, streams())?;
-    let Terminal(terminal) = terminal.ok_or_else(|| Failure::cannot("h1 gave no terminal"))?;
+    let (session, terminal) = lab.exec(host, &exec, streams())?;
+    let Terminal(terminal) =
+        terminal.ok_or_else(|| Failure::cannot(format!("h{host} gave no terminal")))?;
     let raw = RawTerminal::enter(std::io::stdin())?;
     let ended = relay(&session, File::from(terminal), &signals);
     drop(raw);
@@ -75,16 +94,16 @@ pub fn shell(options: &LabOptions, program: &ProgramOptions) -> Result<i32, Fail
 
 /// `sonde lab exec`, inside a lab.
 pub fn exec(host: u16, detached: bool, root: bool, command: &[OsString]) -> Result<i32, Failure> {
-    let signals = SignalFd::new(&[SIGHUP, SIGINT, SIGTERM])?;
+    let signals = signals()?;
     let exec = Exec {
         detached,
-        ..exec_here(command, root)
+        ..Exec::here(command, root)
     };
     let (session, _) = Session::inside(host, &exec, streams())?;
     if detached {
         Ok(0)
     } else {
-        follow(&[session], &signals)
+        Ok(follow(&[session], &signals)?)
     }
 }
 
@@ -98,19 +117,6 @@ pub fn tell(text: &str) -> Result<i32, Failure> {
     words.parse::<Command>().map_err(Failure::usage)?;
     sonde_lab::tell(text)?;
     Ok(0)
-}
-
-/// A program with this process's environment and folder.
-pub fn exec_here(command: &[OsString], root: bool) -> Exec {
-    Exec {
-        argv: command.to_vec(),
-        environment: std::env::vars_os().collect(),
-        directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
-        root,
-        detached: false,
-        terminal: None,
-        cpus: Vec::new(),
-    }
 }
 
 fn streams() -> [BorrowedFd<'static>; 3] {
@@ -133,40 +139,6 @@ fn announce(lab: &Lab) {
     for note in &lab.info().notes {
         eprintln!("sonde: note: {note}");
     }
-}
-
-/// Waits for all programs, passing signals on; the first code that is not 0. A second interrupt ends them.
-fn follow(sessions: &[Session], signals: &SignalFd) -> Result<i32, Failure> {
-    let epoll = Epoll::new()?;
-    let token = sessions.len() as u64;
-    epoll.add(signals, token, Interest::Read)?;
-    for (index, session) in sessions.iter().enumerate() {
-        epoll.add(session.fd(), index as u64, Interest::Read)?;
-    }
-    let (mut left, mut code, mut interrupts) = (sessions.len(), 0, 0);
-    let mut events = [Event::EMPTY; 8];
-    while left > 0 {
-        for event in epoll.wait(&mut events, None)?.to_vec() {
-            if event.token() < token {
-                let session = &sessions[event.token() as usize];
-                let ended = session.wait()?;
-                epoll.remove(session.fd())?;
-                left -= 1;
-                code = if code == 0 { ended.code() } else { code };
-                continue;
-            }
-            while let Some(arrival) = signals.read()? {
-                interrupts += 1;
-                if interrupts > 1 {
-                    return Ok(Ended::Signal(arrival.signal).code());
-                }
-                sessions
-                    .iter()
-                    .try_for_each(|session| session.signal(arrival.signal))?;
-            }
-        }
-    }
-    Ok(code)
 }
 
 /// Joins two terminals until the program ends.

@@ -6,9 +6,11 @@
 
 use crate::failure::Failure;
 use crate::knobs::apart;
+use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
 use crate::plan::{Mode, Plan, ProbeKind};
+use crate::way::Way;
 use sonde_channel::{Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
@@ -16,7 +18,7 @@ use sonde_link::NetworkSpec;
 
 use sonde_probe::host::Setting;
 use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
-use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
+use sonde_record::{CellRecord, Factors, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -58,7 +60,9 @@ pub struct Block {
     /// Throughput: of what.
     pub mode: Option<Mode>,
     /// By which path.
-    pub path: Path,
+    pub path: Way,
+    /// What ranks do, where the path is a library's.
+    pub ranks: Option<Ranks>,
     /// How bytes are handed over.
     pub method: Method,
     /// How both sides wait.
@@ -84,7 +88,7 @@ pub struct Block {
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
-fn machines_apart(site: &Site, path: Path) -> Option<String> {
+fn machines_apart(site: &Site, path: Way) -> Option<String> {
     let hosts = match site.testbed {
         Testbed::Local => return None,
         Testbed::Lab => "the lab's hosts are apart like machines",
@@ -116,7 +120,19 @@ impl Block {
             ProbeKind::Latency => Quantity::LatencyNs,
             ProbeKind::Throughput => Quantity::ThroughputBps,
             ProbeKind::Anatomy => Quantity::OneWayNs,
+            ProbeKind::Rate if self.ranks.is_some() => Quantity::RatePerS,
             ProbeKind::Rate => Quantity::ResponseNs,
+            ProbeKind::Collective => Quantity::CollectiveNs,
+        }
+    }
+
+    /// Whether the model of the transport beneath bounds it.
+    pub fn is_bounded(&self) -> bool {
+        let of_times = matches!(self.kind, ProbeKind::Latency | ProbeKind::Throughput);
+        match self.path {
+            Way::Channel(_) => true,
+            // Its daemons speak by datagrams of their own.
+            Way::Library(path) => of_times && path.to_string() != "pvm:default",
         }
     }
 }
@@ -136,7 +152,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 let headers = networks::headers(site.profile.unwrap_or(Profile::MODERN));
                 let payload = site
                     .mtu
-                    .map(|mtu| model::frame_payload(*path, mtu, headers));
+                    .map(|mtu| model::frame_payload(path.beneath(), mtu, headers));
                 let mut sizes = probe.sizes(*path, payload)?;
                 let mode = probe.mode();
                 if mode == Some(Mode::Stream) && !path.is_lossless() {
@@ -157,22 +173,33 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 };
                 let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
-                    let mut terms = terms(plan, probe, *path, wait, sizes.clone());
-                    terms.method = method;
                     let (host, channel) = apart(&knobs)?;
-                    (terms.knobs, terms.pace) = probe.knobs(&channel, plan.repeat.seed)?;
+                    let (terms, ranks) = match path {
+                        Way::Channel(path) => {
+                            let mut terms = terms(plan, probe, *path, wait, sizes.clone());
+                            terms.method = method;
+                            (terms.knobs, terms.pace) = probe.knobs(&channel, plan.repeat.seed)?;
+                            (terms, None)
+                        }
+                        Way::Library(path) => {
+                            let terms = terms(plan, probe, Path::Unix, wait, sizes.clone());
+                            let ranks = library::job(probe, *path, terms, &channel)?;
+                            (ranks.job.terms.clone(), Some(ranks))
+                        }
+                    };
                     // Where the path carries no size of them, its cells are left out with their reason.
                     if !terms.sizes_bytes.is_empty() {
                         terms.check().map_err(|error| {
                             Failure::usage(format!("{error}: {}", error.remedy()))
                         })?;
                     }
-                    let estimate_ns = estimate_ns(site, &terms)?;
+                    let estimate_ns = estimate_ns(site, &terms)? + library::start_ns(*path);
                     let mut block = Block {
                         site: index,
                         kind: probe.kind,
                         mode,
                         path: *path,
+                        ranks,
                         method,
                         wait,
                         knobs,
@@ -217,7 +244,9 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     let mut all = Vec::new();
     for (index, site) in sites.iter().enumerate() {
         let here = || blocks.iter().filter(|block| block.site == index);
-        let Some(first) = here().find(|block| block.kind == ProbeKind::Latency) else {
+        let Some(first) =
+            here().find(|block| block.kind == ProbeKind::Latency && block.ranks.is_none())
+        else {
             continue;
         };
         let mut terms = first.terms.clone();
@@ -260,6 +289,8 @@ fn terms(
         (ProbeKind::Throughput, _) => Probe::Stream,
         (ProbeKind::Anatomy, _) => Probe::Anatomy,
         (ProbeKind::Rate, _) => Probe::Rate,
+        // Of libraries only; round trips are the nearest.
+        (ProbeKind::Collective, _) => Probe::Latency,
     };
     let mut terms = Terms::new(kind, path, wait);
     terms.sizes_bytes = sizes;
@@ -295,12 +326,12 @@ fn terms(
 
 /// Sizes that `path` can carry in this kind of measurement, and those that it cannot, with the reason.
 fn fitting(
-    path: Path,
+    path: Way,
     kind: ProbeKind,
     sizes: Vec<u64>,
     payload: Option<u64>,
 ) -> (Vec<u64>, Vec<(u64, String)>) {
-    let why = |size: u64| match (path, payload) {
+    let why = |size: u64| match (path.channel()?, payload) {
         (Path::Packet | Path::Xdp, _) if kind == ProbeKind::Startup => Some(NO_START.to_string()),
         (Path::Packet | Path::Xdp, Some(most)) if size > most => Some(format!(
             "{size} bytes fit in no frame here: {most} do; udp has fragments"
@@ -326,11 +357,8 @@ pub fn cells(
         let factors = Factors {
             probe: block.kind.name().into(),
             mode: block.mode.map(|mode| mode.name().into()),
-            layer: match block.path {
-                Path::Packet | Path::Xdp => Layer::Wire,
-                _ => Layer::Transport,
-            },
-            path: block.path.name().into(),
+            layer: block.path.layer(),
+            path: block.path.name(),
             method: Some(block.method.name().into()),
             knobs: block.knobs.clone(),
             wait: Some(block.wait.name().into()),
@@ -498,8 +526,9 @@ mod tests {
     fn blocks_are_the_product() {
         let blocks = blocks(&plan(Effort::Usual), &usual()).unwrap();
         // Start-up and latency by two paths, messages and streams by TCP, streams by UDP; on six networks. Here, by two
-        // paths within this machine, latency by both waits and streams.
-        assert_eq!(blocks.len(), 6 * 7 + 2 * 2 + 2);
+        // paths within this machine, latency by both waits and streams. Of libraries the native engine's latency, that of
+        // four others, TCP's by polling, and messages of all five, everywhere.
+        assert_eq!(blocks.len(), 6 * (7 + 11) + 2 * 2 + 2);
         let ids: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.cells)
@@ -508,7 +537,7 @@ mod tests {
         let cells: usize = blocks.iter().map(|block| block.cells.len()).sum();
         assert_eq!(ids.len(), cells);
         let latency = blocks.iter().find(|block| {
-            block.kind == ProbeKind::Latency && block.path == Path::Tcp && block.site == 1
+            block.kind == ProbeKind::Latency && block.path == Way::TCP && block.site == 1
         });
         let sizes = &latency.unwrap().terms.sizes_bytes;
         assert!(
@@ -526,7 +555,7 @@ mod tests {
     fn what_joins_one_machine_is_skipped_between_others() {
         let mut plan = plan(Effort::Usual);
         plan.probes.truncate(1);
-        plan.probes[0].path = vec![Path::Tcp, Path::Shm];
+        plan.probes[0].path = vec![Way::TCP, Way::Channel(Path::Shm)];
         let blocks = blocks(&plan, &[loopback(), site("ethernet-100")]).unwrap();
         let skipped: Vec<_> = blocks
             .iter()
@@ -535,10 +564,10 @@ mod tests {
         assert_eq!(
             skipped,
             [
-                (0, Path::Tcp, false),
-                (0, Path::Shm, false),
-                (1, Path::Tcp, false),
-                (1, Path::Shm, true)
+                (0, Way::TCP, false),
+                (0, Way::Channel(Path::Shm), false),
+                (1, Way::TCP, false),
+                (1, Way::Channel(Path::Shm), true)
             ]
         );
         let reason = blocks[3].skipped().unwrap();

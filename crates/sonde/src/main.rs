@@ -16,6 +16,7 @@ mod failure;
 mod knobs;
 mod lab;
 mod layout;
+mod library;
 mod limit;
 mod load;
 mod measure;
@@ -28,6 +29,7 @@ mod report;
 mod testbed;
 mod tune;
 mod wanted;
+mod way;
 
 use clap::Parser;
 use std::process::ExitCode;

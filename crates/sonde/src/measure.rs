@@ -14,12 +14,13 @@ use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan};
 use crate::testbed::{self, LabOptions};
 use crate::wanted::{too_few, too_wide};
+use crate::way::Way;
 use sonde_channel::{Path as Route, Wait};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_record::{
-    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
-    Store, Testbed, VerdictStatus,
+    Ceiling, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState,
+    Status, Store, Testbed, VerdictStatus,
 };
 use sonde_report::{Severity, View};
 use std::cell::RefCell;
@@ -73,7 +74,7 @@ impl Task {
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
         let mut blocks = layout::blocks(&self.plan, &sites)?;
-        leave_out(&mut blocks, &beds);
+        leave_out(&mut blocks, &beds)?;
         blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         warnings.extend(crowded(&blocks, &sites));
         for (index, bed) in beds.iter_mut().enumerate() {
@@ -327,6 +328,9 @@ impl Task {
             let width = width();
             if self.rows {
                 println!("{}", sonde_report::rows_table(&rows, width));
+                if let Some(library) = sonde_report::library_table(run, width) {
+                    println!("\n{library}");
+                }
                 if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
                     println!("\n{anatomy}");
                     let mut view = View::of(run);
@@ -339,6 +343,9 @@ impl Task {
                 println!("{}", sonde_report::summary_table(run, width));
                 if let Some(queueing) = sonde_report::queueing_table(run, width) {
                     println!("\n{queueing}\n");
+                }
+                if let Some(library) = sonde_report::library_table(run, width) {
+                    println!("\n{library}\n");
                 }
                 if let Some(sweep) = sonde_report::sweep_table(run, width) {
                     println!("\n{sweep}\n");
@@ -403,7 +410,7 @@ impl Task {
                 sites[block.site].name.clone(),
                 kind.into(),
                 block.mode.map_or("-", Mode::name).into(),
-                block.path.name().into(),
+                block.path.name(),
                 block.wait.name().into(),
                 block.load.as_ref().map_or("-".into(), ToString::to_string),
                 sizes.join(" "),
@@ -606,13 +613,34 @@ impl Bed {
         let mut points = BTreeSet::new();
         let here = |block: &&Block| block.site == index && block.skipped().is_none();
         for block in blocks.iter().filter(here) {
+            if !block.is_bounded() {
+                continue;
+            }
             for size in &block.terms.sizes_bytes {
                 let size = (block.mode != Some(Mode::Stream)).then_some(*size);
-                points.insert((block.path, block.quantity(), size));
+                points.insert((block.path.beneath(), block.quantity(), size));
             }
         }
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
         let mut network = model::network(spec, profile, points, warnings)?;
+        // What bounds a transport bounds a library that stands on it.
+        let bounded = blocks
+            .iter()
+            .filter(here)
+            .filter(|block| block.is_bounded());
+        let libraries: BTreeSet<Way> = bounded
+            .map(|block| block.path)
+            .filter(|path| path.library().is_some())
+            .collect();
+        for path in libraries {
+            let of = |ceiling: &&Ceiling| ceiling.path == path.beneath().name();
+            let named = |ceiling: &Ceiling| Ceiling {
+                path: path.name(),
+                ..ceiling.clone()
+            };
+            let more: Vec<Ceiling> = network.ceilings.iter().filter(of).map(named).collect();
+            network.ceilings.extend(more);
+        }
         network.attachment = self.site.attachment.clone();
         network.backpressure = self.fleet.borrow().backpressure();
         self.one_way_ns = network.row.one_way_1b_ns;
@@ -632,10 +660,10 @@ fn all_skipped(run: &Run) -> Option<&str> {
 }
 
 /// Leaves out what a host has not.
-fn leave_out(blocks: &mut [Block], beds: &[Bed]) {
+fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
     for block in blocks {
         let bed = &beds[block.site];
-        if bed.site.testbed == Testbed::Local && block.path == Route::Xdp {
+        if bed.site.testbed == Testbed::Local && block.path == Way::Channel(Route::Xdp) {
             block.skip(
                 "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts",
             );
@@ -643,13 +671,24 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) {
         let fleet = bed.fleet.borrow();
         let hosts = fleet.hosts();
         let lacks = |host: &HostRecord| {
-            let why = host.facts.absent.get(block.path.name())?;
+            let why = host.facts.absent.get(&block.path.name())?;
             Some(format!("{}: {why}", host.name))
         };
         if let Some(why) = hosts.iter().find_map(lacks) {
             block.skip(&why);
         }
+        drop(fleet);
+        if let (Way::Library(path), None) = (block.path, block.skipped()) {
+            let mut fleet = bed.fleet.borrow_mut();
+            let alive: Vec<usize> = (0..fleet.hosts().len())
+                .filter(|host| fleet.alive(*host))
+                .collect();
+            if let Some(why) = fleet.lacks(path, &alive).map_err(Failure::cannot)? {
+                block.skip(&why);
+            }
+        }
     }
+    Ok(())
 }
 
 /// Where pollers outnumber the CPUs.

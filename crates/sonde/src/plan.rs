@@ -7,11 +7,12 @@
 //! Checked: `the_usual_plans_are_read_back`, `sizes_expand`, `wrong_plans_are_refused_with_their_place`.
 
 use crate::failure::Failure;
+use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Method, Path, UDP_MESSAGE_BYTES_MAX, Wait};
 use sonde_fleet::{Choice, Load};
 use sonde_lab::{Attachment, Profile};
-use sonde_probe::Pace;
+use sonde_probe::{Pace, Terms};
 use sonde_units::{Bytes, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -211,6 +212,8 @@ pub enum ProbeKind {
     Anatomy,
     /// What messages at a rate take, from the time at which each was due. Its knobs `rate` and `law` say when that is.
     Rate,
+    /// A call among all ranks of a library. Its knobs say which and among how many: `call`, `ranks`, `algorithm`.
+    Collective,
 }
 
 impl ProbeKind {
@@ -222,6 +225,7 @@ impl ProbeKind {
             Self::Throughput => "throughput",
             Self::Anatomy => "anatomy",
             Self::Rate => "rate",
+            Self::Collective => "collective",
         }
     }
 }
@@ -257,8 +261,8 @@ pub struct ProbePlan {
     /// Throughput: of what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// By which paths.
-    pub path: Vec<Path>,
+    /// By which paths: of channels, or of libraries.
+    pub path: Vec<Way>,
     /// How bytes are handed over; a path leaves out what it does not have. Without any: `plain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub method: Vec<Method>,
@@ -336,7 +340,7 @@ pub struct Requirement {
     pub probe: Option<ProbeKind>,
     /// Only by this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<Path>,
+    pub path: Option<Way>,
     /// Only on this network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
@@ -377,7 +381,7 @@ impl Plan {
 }
 
 impl ProbePlan {
-    fn new(kind: ProbeKind, path: &[Path], size: &[&str]) -> Self {
+    fn new(kind: ProbeKind, path: &[Way], size: &[&str]) -> Self {
         Self {
             kind,
             mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
@@ -402,12 +406,12 @@ impl ProbePlan {
     ///
     /// # Errors
     /// A text that is no size.
-    pub fn sizes(&self, path: Path, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
+    pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
         for text in &self.size {
             expand(text, frame_payload, &mut sizes)?;
         }
-        if path == Path::Udp {
+        if path == Way::UDP {
             sizes.retain(|size| *size <= UDP_MESSAGE_BYTES_MAX as u64);
         }
         if !path.is_lossless() && matches!(self.kind, ProbeKind::Throughput | ProbeKind::Rate) {
@@ -423,7 +427,7 @@ pub type Combination = (Method, Wait, BTreeMap<String, String>, Option<Load>);
 
 impl ProbePlan {
     /// Every combination of methods that `path` has, waits, knobs and loads.
-    pub fn product(&self, path: Path, loads: &[Option<Load>]) -> Vec<Combination> {
+    pub fn product(&self, path: Way, loads: &[Option<Load>]) -> Vec<Combination> {
         let methods: Vec<Method> = if self.method.is_empty() {
             vec![Method::Plain]
         } else {
@@ -432,7 +436,7 @@ impl ProbePlan {
         };
         let mut all = Vec::new();
         for method in methods {
-            for wait in &self.wait {
+            for wait in &path.waits(&self.wait) {
                 for knobs in self.settings() {
                     all.extend(
                         loads
@@ -542,11 +546,11 @@ fn expand(
     Ok(())
 }
 
-const BOTH: [Path; 2] = [Path::Tcp, Path::Udp];
+const BOTH: [Way; 2] = [Way::TCP, Way::UDP];
 
 /// What this machine's memory and kernel do without a network: by both waits, since polled memory is the least of all.
 fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
-    let paths = [Path::Unix, Path::Shm];
+    let paths = [Path::Unix, Path::Shm].map(Way::Channel);
     let mut latency = ProbePlan::new(ProbeKind::Latency, &paths, &["8", "4KiB", "60KiB"]);
     latency.wait = vec![Wait::Block, Wait::Poll];
     (latency.budget, latency.samples) = (budget, Some(3_000));
@@ -565,6 +569,42 @@ fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
         ..probe
     };
     probes.into_iter().map(floor).collect()
+}
+
+/// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they
+/// cost is a sum for a message and a slope for a byte.
+fn libraries(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
+    const SIZES: [&str; 3] = ["8", "4KiB", "60KiB"];
+    let named = |names: &[&str]| -> Vec<Way> {
+        let ways = names.iter().map(|name| name.parse());
+        ways.filter_map(Result::ok).collect()
+    };
+    let mut own = ProbePlan::new(ProbeKind::Latency, &named(&["native:tcp"]), &SIZES);
+    (own.budget, own.samples) = (budget, Some(3_000));
+    if effort == Effort::Quick {
+        return vec![own];
+    }
+    let all = named(&["openmpi:tcp", "mpich:tcp", "pvm:default", "pvm:direct"]);
+    let mut polled = ProbePlan {
+        wait: vec![Wait::Poll],
+        ..ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &SIZES)
+    };
+    (polled.budget, polled.samples) = (budget, Some(3_000));
+    let theirs = ProbePlan {
+        path: all.clone(),
+        ..own.clone()
+    };
+    let mut messages = ProbePlan::new(
+        ProbeKind::Throughput,
+        &[own.path.clone(), all].concat(),
+        &["64KiB"],
+    );
+    (messages.mode, messages.budget) = (Some(Mode::Message), budget);
+    if effort == Effort::Usual {
+        // Beside latencies, by which libraries are told apart: no interval.
+        messages.launches = Some(2);
+    }
+    vec![own, polled, theirs, messages]
 }
 
 impl Plan {
@@ -589,12 +629,12 @@ impl Plan {
         );
         let mut message = ProbePlan::new(
             Throughput,
-            &[Path::Tcp],
+            &[Way::TCP],
             &["1KiB", "8KiB", "64KiB", "512KiB"],
         );
-        let mut tcp = ProbePlan::new(Throughput, &[Path::Tcp], &["64KiB"]);
+        let mut tcp = ProbePlan::new(Throughput, &[Way::TCP], &["64KiB"]);
         // A full frame: what a datagram can do best.
-        let mut udp = ProbePlan::new(Throughput, &[Path::Udp], &["mtu"]);
+        let mut udp = ProbePlan::new(Throughput, &[Way::UDP], &["mtu"]);
         message.mode = Some(Mode::Message);
         (latency.budget, message.budget) = (budget, budget);
         latency.samples = Some(3_000);
@@ -609,6 +649,7 @@ impl Plan {
         }
         let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
+        probes.extend(libraries(budget, effort));
         if !quick {
             probes.push(udp);
         }
@@ -738,9 +779,26 @@ impl Plan {
                     ));
                 }
             }
+            let of_channel = |path: &&Way| path.channel().is_some();
+            if let (ProbeKind::Collective, Some(path)) =
+                (probe.kind, probe.path.iter().find(of_channel))
+            {
+                return refuse(format!(
+                    "{path} has no collective calls: write a library's path, as native:tcp or openmpi:tcp"
+                ));
+            }
             for knobs in probe.settings() {
                 let (_, channel) = crate::knobs::apart(&knobs)?;
-                probe.knobs(&channel, self.repeat.seed)?;
+                for path in &probe.path {
+                    match path {
+                        Way::Channel(_) => drop(probe.knobs(&channel, self.repeat.seed)?),
+                        Way::Library(path) => {
+                            let wait = Wait::Block;
+                            let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
+                            crate::library::job(probe, *path, terms, &channel)?;
+                        }
+                    }
+                }
             }
         }
         self.check_loads()?;

@@ -294,6 +294,21 @@ fn the_users_terminal_is_as_before() {
 }
 
 #[test]
+fn it_opens_on_the_host_that_is_named() {
+    for case in attachments() {
+        let stage = stage(case);
+        let mut shell = Shell::open(&stage, "/bin/sh", &["--hosts", "3", "h3"]);
+        shell.shows(PROMPT);
+        assert!(shell.line("hostname").contains("h3"), "{}", shell.all);
+        shell.types("exit 0\n");
+        assert_eq!(shell.end(), 0, "{}", shell.all);
+        let mut refused = Shell::open(&stage, "/bin/sh", &["--hosts", "2", "h3"]);
+        refused.shows("there is no host h3: this lab has h1 to h2");
+        assert_eq!(refused.end(), 64, "{}", refused.all);
+    }
+}
+
+#[test]
 fn a_hang_up_ends_the_lab() {
     for case in attachments() {
         let stage = stage(case);

@@ -31,6 +31,22 @@ pub fn die_with_parent(expected: u32) -> Result<()> {
     }
 }
 
+/// Takes [`die_with_parent`] back: for a process that has something to end before it ends itself.
+pub fn outlive_parent() -> Result<()> {
+    rustix::process::set_parent_process_death_signal(None)
+        .attempt(|| "take back what was asked for the parent's end".into())
+}
+
+/// A descriptor that becomes readable when a child ends, before anybody has collected it: until then its id is nobody else's.
+pub fn end_of(child: u32) -> Result<OwnedFd> {
+    let pid = i32::try_from(child)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    pid.ok_or(Errno::SRCH)
+        .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()))
+        .attempt(|| format!("watch for the end of process {child}"))
+}
+
 /// The parent's process id; 0 when it is outside the pid namespace.
 pub fn parent() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32)

@@ -9,10 +9,10 @@ import { interval } from '../rowtip'
 import { time, value } from '../units'
 import type { ResultRow, Step } from '../view'
 
-const STACKED: Step[] = ['neighbour', 'vc', 'connect', 'first']
+const STACKED: Step[] = ['spawn', 'init', 'neighbour', 'vc', 'connect', 'first']
 const BESIDE: Step[] = ['second', 'idle']
 const WORDS: Record<Step, string> = {
-    neighbour: 'address', vc: 'circuit', connect: 'connect', first: 'first message', second: 'second message', idle: 'after a pause',
+    spawn: 'starting ranks', init: 'joining', neighbour: 'address', vc: 'circuit', connect: 'connect', first: 'first message', second: 'second message', idle: 'after a pause',
 }
 
 /** The section; null when no start-up was measured. */

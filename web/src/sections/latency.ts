@@ -6,7 +6,7 @@ import { drawCurves, type Curve } from '../curves'
 import { h, none, section, shown, table, type Child } from '../dom'
 import { legend } from '../legend'
 import { perByte, rate, share, size, time } from '../units'
-import type { Phase } from '../view'
+import type { Cost, Phase } from '../view'
 import { key } from '../key'
 
 const PHASES: Phase[] = ['warm', 'cold']
@@ -26,8 +26,26 @@ export function latency(context: Context): HTMLElement | null {
             legend(model, selection, (series) => own.has(series.id)),
             figure.element,
             key(rows.some((row) => row.phase === 'cold') ? ['warm', 'cold', 'bound', 'band'] : ['warm', 'bound', 'band'])),
+        libraries(context),
         queueing(context),
         fits(context))
+}
+
+/** What libraries cost over the transports beneath them: the step of the ladder between kernel and program. */
+function libraries({ model }: Context): HTMLElement | null {
+    const all = model.view.library ?? []
+    if (!all.length) return null
+    const few = 'an interval needs six launches of both'
+    const between = (cost: Cost | null, unit: (value: number) => string): Child =>
+        cost === null || cost.ci95_low === null || cost.ci95_high === null ? none(few) : `${unit(cost.ci95_low)} … ${unit(cost.ci95_high)}`
+    const bytes = (ps: number): string => perByte(ps / 1000)
+    const rows = all.map((row): Child[] => [
+        [h('i', { class: 'swatch', '--colour': model.colour(row.network) }), row.network], row.path, row.beneath, row.wait ?? '',
+        time(row.per_message_ns.value), between(row.per_message_ns, time),
+        row.per_byte_ps === null ? none('one size was measured') : bytes(row.per_byte_ps.value), between(row.per_byte_ps, bytes),
+    ])
+    return h('div', { class: 'card flush' }, h('h3', {}, 'What libraries cost over the transport beneath, at equal wait'),
+        table('What libraries cost', ['Network', 'Library', 'over', 'wait', '#a message', '#95 % interval', '#a byte', '#95 % interval'], rows))
 }
 
 /** How much longer messages wait under load than idle, beside the virtual clock's figure. */

@@ -67,9 +67,15 @@ impl Default for SshOptions {
 impl SshOptions {
     /// The whole command for a host. What the user's configuration might add to a plain session is turned off.
     fn command(&self, target: &Target, program: &Program) -> Command {
-        let seconds = |time: Duration| time.as_secs().max(1);
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments);
+        command.args(self.words(target)).arg(program.remote_line());
+        command
+    }
+
+    /// What stands between `ssh` and the command for a host.
+    fn words(&self, target: &Target) -> Vec<String> {
+        let seconds = |time: Duration| time.as_secs().max(1);
+        let mut words = self.arguments.clone();
         // ssh asks after each interval without a word, and gives up one interval after the last question.
         let interval = self.silence_max.as_secs() / (SILENCES + 1);
         let options = [
@@ -87,17 +93,25 @@ impl SshOptions {
             &format!("ServerAliveInterval={}", interval.max(1)),
             &format!("ServerAliveCountMax={SILENCES}"),
         ];
-        for option in options {
-            command.args(["-o", option]);
-        }
-        if let Some(port) = target.port {
-            command.arg("-p").arg(port.to_string());
-        }
-        if let Some(user) = &target.user {
-            command.args(["-l", user]);
-        }
-        command.args(["--", &target.host, &program.remote_line()]);
-        command
+        words.extend(
+            options
+                .iter()
+                .flat_map(|option| ["-o".into(), (*option).into()]),
+        );
+        words.extend(
+            target
+                .port
+                .iter()
+                .flat_map(|port| ["-p".into(), port.to_string()]),
+        );
+        words.extend(
+            target
+                .user
+                .iter()
+                .flat_map(|user| ["-l".into(), user.clone()]),
+        );
+        words.extend(["--".into(), target.host.clone()]);
+        words
     }
 }
 
@@ -215,6 +229,13 @@ impl Bed for Remote {
         let (agent, address) = calling.greet(&self.options, &self.program)?;
         self.learn(host, address).map_err(FleetError::and_lost)?;
         Ok(agent)
+    }
+
+    fn route(&self, host: usize) -> Option<String> {
+        Some(format!(
+            "ssh {}",
+            self.options.words(&self.targets[host]).join(" ")
+        ))
     }
 
     fn placements(&self, _terms: &Terms) -> [Placement; 2] {

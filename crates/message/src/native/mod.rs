@@ -9,7 +9,7 @@
 mod engine;
 mod family;
 mod frame;
-mod group;
+pub(crate) mod group;
 mod join;
 pub mod matching;
 mod memory;

@@ -13,7 +13,8 @@ pub enum LabTask {
   sonde lab run --network atm-oc3c:vc=svc -- ping -c 3 h2
   sonde lab run --network ethernet-100 --hosts 2 -- sh -c 'sonde lab exec --detach h2 -- iperf3 -s -1; sleep 1; iperf3 -c h2'
   sonde lab run --network wire:delay=1ms --pcap h2=/tmp/h2.pcap -- ping -c 3 h2
-  sonde lab run --network ethernet-10 --network fddi -- ping -c 3 h2-eth1")]
+  sonde lab run --network ethernet-10 --network fddi -- ping -c 3 h2-eth1
+  sonde lab run --network wan-ds3 --hosts 4 -- mpirun -np 4 ./anything")]
     Run {
         #[command(flatten)]
         lab: testbed::LabOptions,
@@ -26,8 +27,12 @@ pub enum LabTask {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Open a shell on h1 of a fresh lab.
+    /// Open a shell on a host of a fresh lab.
+    #[command(after_help = "Example:\n  sonde lab shell --network wan-ds3 h3")]
     Shell {
+        /// The host.
+        #[arg(value_parser = testbed::host_number, default_value = "h1")]
+        host: u16,
         #[command(flatten)]
         lab: testbed::LabOptions,
         #[command(flatten)]
@@ -121,7 +126,9 @@ impl LabTask {
                 each,
                 command,
             } => lab::run(&lab, &program, each, &command).map_err(Failure::passing),
-            Self::Shell { lab, program } => lab::shell(&lab, &program).map_err(Failure::passing),
+            Self::Shell { lab, program, host } => {
+                lab::shell(&lab, &program, host).map_err(Failure::passing)
+            }
             Self::Exec {
                 host,
                 detach,

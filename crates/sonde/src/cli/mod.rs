@@ -13,11 +13,11 @@ use crate::doctor;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use crate::report::{self, ReportTask};
+use crate::way::Way;
 use clap::{CommandFactory, Parser, Subcommand};
 use lab::LabTask;
 pub use options::Common;
 use probe::ProbeTask;
-use sonde_channel::Path;
 use std::path::PathBuf;
 use tune::TuneOptions;
 
@@ -62,9 +62,9 @@ enum Task {
         plan: Option<PathBuf>,
         #[command(flatten)]
         common: Common,
-        /// By these paths only: tcp, udp.
+        /// By these paths only: tcp, udp, native:tcp, openmpi:tcp.
         #[arg(long = "path", value_delimiter = ',')]
-        paths: Vec<Path>,
+        paths: Vec<Way>,
     },
     /// One measurement.
     #[command(subcommand)]
@@ -86,6 +86,12 @@ enum Task {
         /// The folder where runs would be kept.
         #[arg(long, value_name = "DIR", default_value = OUT)]
         out: PathBuf,
+        /// Build the adapters of the message-passing libraries that are here, and look at nothing else.
+        #[arg(long)]
+        build_adapters: bool,
+        /// The folder of adapters [default: $SONDE_ADAPTERS, else ~/.local/share/sonde/adapters].
+        #[arg(long, value_name = "DIR")]
+        adapters: Option<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -134,7 +140,25 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Load(options) => options.run(),
         Task::Tune(options) => options.run(),
         Task::Report(task) => report::run(task),
-        Task::Doctor { out, json } => doctor::run(&out, sonde_report::has_page(), json),
+        Task::Doctor {
+            build_adapters: true,
+            adapters,
+            json,
+            ..
+        } => doctor::build_adapters(adapters.as_deref(), json),
+        Task::Doctor {
+            out,
+            adapters,
+            json,
+            build_adapters: false,
+        } => {
+            let look = doctor::Look {
+                out: &out,
+                page: sonde_report::has_page(),
+                adapters: adapters.as_deref(),
+            };
+            doctor::run(&look, json)
+        }
         Task::Agent(options) => options.run(),
         Task::Lab(task) => task.run(),
         Task::Completions { shell } => {

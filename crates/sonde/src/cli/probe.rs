@@ -5,8 +5,10 @@ use super::pattern::{self, PatternOptions};
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
+use crate::way::Way;
 use clap::{Args, Subcommand};
 use sonde_channel::{Method, Path, Wait};
+use sonde_message::Kind as Call;
 use sonde_probe::Spacing;
 use sonde_units::Span;
 use std::collections::BTreeMap;
@@ -61,6 +63,23 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// A call among all ranks of a library, from its agreed begin to its end at the last rank.
+    #[command(after_help = "Examples:
+  sonde probe collective allreduce --path openmpi:tcp,mpich:tcp --ranks 4 --size 8,64KiB --network ethernet-1g
+  sonde probe collective broadcast --path native:tcp --ranks 2,4,8 --algorithm binomial,chain --testbed hosts:a,b,c,d")]
+    Collective {
+        /// Which: barrier, broadcast, reduce, allreduce, gather, scatter, allgather, alltoall, scan.
+        #[arg(value_parser = call)]
+        call: String,
+        /// Among how many; with several, each of them.
+        #[arg(long, value_delimiter = ',', default_value = "4")]
+        ranks: Vec<u64>,
+        /// Who makes it: library, or an algorithm of sonde's by its name; without it the library, where it can.
+        #[arg(long, value_delimiter = ',')]
+        algorithm: Vec<String>,
+        #[command(flatten)]
+        options: ChannelOptions,
+    },
     /// Many flows at once: any pairs of hosts, the matrix of all with a verdict, and what a crowd does.
     #[command(after_help = pattern::EXAMPLES)]
     Pattern(PatternOptions),
@@ -74,9 +93,10 @@ pub enum ProbeTask {
 pub struct ChannelOptions {
     #[command(flatten)]
     pub common: Common,
-    /// By which path: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm.
+    /// By which path: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm. Of libraries: native:tcp,
+    /// native:unix, native:shm, pvm:default, pvm:direct, openmpi:tcp, openmpi:sm, mpich:tcp, mpich:sm, ucx:tcp, ofi:tcp.
     #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
-    pub paths: Vec<Path>,
+    pub paths: Vec<Way>,
     /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring;
     /// by shm segment; by packet ring.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
@@ -101,6 +121,17 @@ pub struct ChannelOptions {
     pub samples: Option<u64>,
 }
 
+fn call(text: &str) -> Result<String, String> {
+    let known = Call::ALL.iter().any(|call| call.name() == text);
+    let names = Call::ALL.map(Call::name).join(", ");
+    match known {
+        true => Ok(text.into()),
+        false => Err(format!(
+            "there is no collective call `{text}`: write {names}"
+        )),
+    }
+}
+
 pub fn knob(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = text
         .split_once('=')
@@ -118,6 +149,28 @@ impl ProbeTask {
             Self::Pattern(options) => options.run(),
             Self::Sweep(options) => options.run(),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
+            Self::Collective {
+                call,
+                ranks,
+                algorithm,
+                mut options,
+            } => {
+                let ranks = ranks.iter().map(u64::to_string).collect();
+                options
+                    .knobs
+                    .extend([("call".into(), vec![call]), ("ranks".into(), ranks)]);
+                if !algorithm.is_empty() {
+                    options.knobs.push(("algorithm".into(), algorithm));
+                }
+                // The usual path of channels has no such calls.
+                if options.paths == [Way::TCP] {
+                    options.paths = vec![Way::Library(sonde_message::Path {
+                        library: sonde_message::Library::Native,
+                        transport: "tcp",
+                    })];
+                }
+                options.run(ProbeKind::Collective, None)
+            }
             Self::Rate {
                 rate,
                 law,
@@ -149,7 +202,7 @@ impl ChannelOptions {
                 .or_default()
                 .extend(values.iter().cloned());
         }
-        let one = |path: &Path| ProbePlan {
+        let one = |path: &Way| ProbePlan {
             kind,
             mode,
             path: vec![*path],
@@ -164,7 +217,7 @@ impl ChannelOptions {
             launches: None,
             samples: self.samples.or((kind != ProbeKind::Rate).then_some(10_000)),
             budget: Some(self.budget),
-            knobs: knobs.clone(),
+            knobs: of_path(*path, &knobs),
         };
         let launches = match self.common.effort.effort() {
             Effort::Quick => 2,
@@ -193,8 +246,24 @@ impl ChannelOptions {
     }
 }
 
-fn usual_size(kind: ProbeKind, path: Path) -> &'static str {
+/// A library's messages go as fast as they can, not at a rate.
+fn of_path(path: Way, knobs: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
+    let mut knobs = knobs.clone();
+    if path.library().is_some() {
+        knobs.remove("rate");
+        knobs.remove("law");
+    }
+    knobs
+}
+
+fn usual_size(kind: ProbeKind, path: Way) -> &'static str {
+    let path = match path {
+        Way::Channel(path) => path,
+        Way::Library(_) if kind == ProbeKind::Rate => return "8",
+        Way::Library(path) => Way::Library(path).beneath(),
+    };
     match (kind, path) {
+        (ProbeKind::Collective, _) => "8",
         (ProbeKind::Throughput, Path::Tcp | Path::Unix | Path::Shm) => "1MiB",
         (ProbeKind::Throughput, Path::Udp | Path::Packet | Path::Xdp) => "mtu",
         (ProbeKind::Rate, _) => "64",

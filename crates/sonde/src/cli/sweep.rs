@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::limit::Search;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
+use crate::way::Way;
 use clap::Args;
 use sonde_channel::{Method, Path, Wait};
 use sonde_units::Span;
@@ -171,7 +172,7 @@ impl SweepOptions {
             floor: false,
             kind,
             mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
-            path: vec![path],
+            path: vec![Way::Channel(path)],
             method: self.methods.clone(),
             wait: vec![Wait::Block],
             size,

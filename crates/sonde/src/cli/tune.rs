@@ -7,6 +7,7 @@ use crate::knobs;
 use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
 use crate::tune::Task;
+use crate::way::Way;
 use clap::Args;
 use sonde_channel::{Path, Wait};
 use sonde_units::Span;
@@ -97,7 +98,7 @@ impl TuneOptions {
             floor: false,
             kind,
             mode,
-            path: vec![path],
+            path: vec![Way::Channel(path)],
             method: Vec::new(),
             wait: vec![Wait::Block],
             size: size.iter().map(|size| (*size).into()).collect(),
@@ -156,7 +157,7 @@ impl TuneOptions {
         for probe in plan
             .probes
             .iter_mut()
-            .filter(|probe| probe.path == [Path::Udp])
+            .filter(|probe| probe.path == [Way::UDP])
         {
             probe.launches = Some(2);
         }

@@ -7,7 +7,7 @@
 
 use rustix::fs::MemfdFlags;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -116,23 +116,39 @@ pub fn version(program: &Path, argument: &str, word: &str) -> Result<String, Str
     })
 }
 
-/// What a program prints, within `limit`. It writes into memory, not into a pipe, which a child of its own could hold open.
+/// What a program prints, within `limit`.
 fn output(program: &Path, argument: &str, limit: Duration) -> Result<String, String> {
+    run(Command::new(program).arg(argument), b"", limit).map(|(_, said)| said)
+}
+
+/// Runs a command on `input`: whether it succeeded, and what it printed to either stream. It reads from and writes into
+/// memory, not pipes, which a child of its own could hold open.
+///
+/// # Errors
+/// It cannot be started, or has not ended within `limit`: then it is killed.
+pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> Result<(bool, String), String> {
+    let program = PathBuf::from(command.get_program());
     let text = |e: &dyn std::fmt::Display| format!("cannot run {}: {e}", program.display());
-    let memory =
-        rustix::fs::memfd_create("sonde-doctor", MemfdFlags::CLOEXEC).map_err(|e| text(&e))?;
-    let mut memory = File::from(memory);
+    let memory = || {
+        let made = rustix::fs::memfd_create("sonde-doctor", MemfdFlags::CLOEXEC);
+        made.map(File::from).map_err(|e| text(&e))
+    };
+    let (mut given, mut memory) = (memory()?, memory()?);
+    given.write_all(input).map_err(|e| text(&e))?;
+    given.rewind().map_err(|e| text(&e))?;
     let copy = || memory.try_clone().map(Stdio::from).map_err(|e| text(&e));
-    let mut child = Command::new(program)
-        .arg(argument)
+    let mut child = command
         .env("LC_ALL", "C")
-        .stdin(Stdio::null())
+        .stdin(given)
         .stdout(copy()?)
         .stderr(copy()?)
         .spawn()
         .map_err(|e| text(&e))?;
     let deadline = Instant::now() + limit;
-    while child.try_wait().map_err(|e| text(&e))?.is_none() {
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|e| text(&e))? {
+            break status;
+        }
         if Instant::now() >= deadline {
             // It may have ended just now; then there is nothing left to kill.
             drop(child.kill());
@@ -144,11 +160,12 @@ fn output(program: &Path, argument: &str, limit: Duration) -> Result<String, Str
             ));
         }
         std::thread::sleep(Duration::from_millis(2));
-    }
+    };
     let mut bytes = Vec::new();
     memory.rewind().map_err(|e| text(&e))?;
     memory.read_to_end(&mut bytes).map_err(|e| text(&e))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let said = String::from_utf8_lossy(&bytes).into_owned();
+    Ok((status.success(), said))
 }
 
 /// What `work` gives, or nothing when that takes longer than `limit`: then its thread is left behind.

@@ -5,6 +5,7 @@
 //!          is needed. What could wait for ever (a program, a lab, a network file system) gets a bounded time.
 //! Checked: the tests of each file, on made-up trees; `this_machine_is_described`; `tests/doctor.rs` runs the command.
 
+mod adapters;
 mod host;
 mod lab;
 mod launcher;
@@ -56,6 +57,8 @@ pub enum Group {
     Time,
     /// Measuring between real machines.
     Hosts,
+    /// Message-passing libraries and their adapters.
+    Libraries,
     /// This machine's own interfaces and TCP settings.
     Network,
     /// Other tools, to compare with.
@@ -72,6 +75,7 @@ impl Group {
             Self::Lab => "Lab: an emulated cluster on this machine",
             Self::Time => "Time: clocks, sleeping, and what disturbs them",
             Self::Hosts => "Hosts: measuring between real machines",
+            Self::Libraries => "Libraries: message passing, and the adapters to it",
             Self::Network => "Network: this machine's own interfaces and TCP",
             Self::Peers => "Peers: other tools, to compare with",
             Self::Report => "Report",
@@ -158,20 +162,51 @@ impl Topic {
     }
 }
 
+/// What is looked at beside the machine.
+pub struct Look<'a> {
+    /// The folder of the store.
+    pub out: &'a Path,
+    /// Whether this program holds the report page.
+    pub page: bool,
+    /// A folder of adapters that comes before all others.
+    pub adapters: Option<&'a Path>,
+}
+
 /// `sonde doctor`: looks, prints, and gives 0 where `sonde assess` can measure on the lab and keep what it measured, else 1.
-/// `out` is the folder of the store, `page` whether this program holds the report page.
 ///
 /// # Errors
 /// The program cannot find itself, or its output cannot be written.
-pub fn run(out: &Path, page: bool, json: bool) -> Result<i32, Failure> {
+pub fn run(look: &Look<'_>, json: bool) -> Result<i32, Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
-    let checks = examine(&Machine::this(), &program, out, page);
-    let code = if print::blocking(&checks).is_none() {
-        0
-    } else {
-        failure::UNMET
-    };
+    let checks = examine(&Machine::this(), &program, look);
+    let sound = print::blocking(&checks).is_none();
+    tell(checks, sound, json, print::text)
+}
+
+/// `sonde doctor --build-adapters`: builds what can be built into `folder`, else the usual one; gives 0 unless a compiler
+/// refused an adapter. What is not here is no failure.
+///
+/// # Errors
+/// There is no folder to build into, or the output cannot be written.
+pub fn build_adapters(folder: Option<&Path>, json: bool) -> Result<i32, Failure> {
+    let folder = folder.map(Path::to_path_buf);
+    let folder = folder.or_else(sonde_message::adapters::build_folder);
+    let folder = folder.ok_or_else(|| {
+        Failure::usage("there is no folder for adapters: neither $SONDE_ADAPTERS nor $HOME is set; name one: --adapters DIR")
+    })?;
+    let (checks, sound) = adapters::build(&Machine::this(), &folder);
+    tell(checks, sound, json, print::lines)
+}
+
+/// Prints what was found.
+fn tell(
+    checks: Vec<Check>,
+    sound: bool,
+    json: bool,
+    people: fn(&[Check]) -> String,
+) -> Result<i32, Failure> {
+    let code = if sound { 0 } else { failure::UNMET };
     let text = if json {
         let diagnosis = Diagnosis {
             schema: SchemaName::V1,
@@ -180,7 +215,7 @@ pub fn run(out: &Path, page: bool, json: bool) -> Result<i32, Failure> {
         };
         serde_json::to_string_pretty(&diagnosis).map_err(Failure::cannot)? + "\n"
     } else {
-        print::text(&checks)
+        people(&checks)
     };
     std::io::stdout()
         .write_all(text.as_bytes())
@@ -189,17 +224,18 @@ pub fn run(out: &Path, page: bool, json: bool) -> Result<i32, Failure> {
 }
 
 /// All checks, in the order of their groups.
-fn examine(machine: &Machine, program: &Path, out: &Path, page: bool) -> Vec<Check> {
+fn examine(machine: &Machine, program: &Path, look: &Look<'_>) -> Vec<Check> {
     // Stolen time is counted from here to the sleeps, so over the start of the lab.
     let before = machine.text("proc/stat");
     let mut checks = lab::checks(machine, program);
     checks.extend(time::checks(machine, before.as_deref()));
     checks.extend(host::checks(machine));
     checks.extend(launcher::checks(machine, sonde_fleet::Allocation::here()));
+    checks.extend(adapters::checks(machine, look.adapters));
     checks.extend(network::checks(machine));
     checks.extend(host::peers(machine));
-    checks.push(report_page(page));
-    checks.extend(store::checks(machine, out));
+    checks.push(report_page(look.page));
+    checks.extend(store::checks(machine, look.out));
     checks
 }
 
@@ -225,7 +261,12 @@ mod tests {
     fn this_machine_is_described() {
         let machine = Machine::this();
         let out = std::env::temp_dir().join("sonde-doctor-store");
-        let checks = examine(&machine, Path::new("/bin/false"), &out, false);
+        let look = Look {
+            out: &out,
+            page: false,
+            adapters: None,
+        };
+        let checks = examine(&machine, Path::new("/bin/false"), &look);
         for check in &checks {
             assert!(
                 !check.value.is_empty() && !check.needed_for.is_empty(),
@@ -240,7 +281,7 @@ mod tests {
         }
         let mut names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
         let groups = checks.chunk_by(|a, b| a.group == b.group);
-        assert_eq!(groups.count(), 7, "each group is told once");
+        assert_eq!(groups.count(), 8, "each group is told once");
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), checks.len(), "names tell checks apart");

@@ -17,6 +17,11 @@ pub fn blocking(checks: &[Check]) -> Option<&Check> {
 
 /// All of it: a title a group, a line a check, remedies below, the verdict last.
 pub fn text(checks: &[Check]) -> String {
+    lines(checks) + &verdict(checks) + "\n"
+}
+
+/// The same without the verdict.
+pub fn lines(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.name.chars().count()).max();
     let width = width.unwrap_or(0);
     let mut text = String::new();
@@ -26,7 +31,7 @@ pub fn text(checks: &[Check]) -> String {
         group.iter().for_each(|check| line(&mut text, check, width));
         text.push('\n');
     }
-    text + &verdict(checks) + "\n"
+    text
 }
 
 fn line(text: &mut String, check: &Check, width: usize) {

@@ -1,0 +1,279 @@
+//! Ranks of a library, started on the hosts of a fleet, and what rank 0 gave.
+//!
+//! Model:   ranks are processes of `sonde-rank`. Native ones are started by the agents of their hosts, at the same time; those
+//!          of an MPI by its own launcher, which the agent of rank 0's host starts, with the hosts, the interface and the
+//!          transport made explicit; those of PVM by the virtual machine. The agent ends everything that it has started
+//!          when it is told to stop, when its time is up, or when it ends itself. What rank 0 writes behind its marker is the
+//!          report; whoever else failed is named with what it said.
+//! Units:   nanoseconds; ranks and hosts are counted from 0.
+//! Checked: `first_words_are_the_cause`; `lab_library` of the command.
+
+mod mpi;
+mod native;
+mod pvm;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use sonde_message::{Library, Path};
+use sonde_probe::library::{Job, Report, Task};
+use sonde_probe::{Answer, EndOf, Outcome, Program, Ran, Request};
+
+use crate::error::{FleetError, Result};
+use crate::fleet::Fleet;
+use crate::launch::{Ask, Launched};
+use crate::placement::Placement;
+
+pub(crate) use tool::Tools;
+
+/// What starting and ending ranks may take beside the job.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// What an agent may take to end a program and answer.
+const GRACE: Duration = Duration::from_secs(5);
+/// When rank 0 has ended, the others have so long.
+const FOLLOW: Duration = Duration::from_secs(8);
+
+/// Ranks to be started.
+#[derive(Debug, Clone)]
+pub struct RanksAsk {
+    /// The hosts of ranks 0 and 1 as source and destination, the load, the model's time. Its terms are the job's.
+    pub pair: Ask,
+    /// What carries messages.
+    pub path: Path,
+    /// What all ranks do.
+    pub job: Job,
+    /// How many there are: the first two on the hosts of the pair, the others on the hosts after these, and round again.
+    pub count: usize,
+}
+
+impl Fleet {
+    /// Makes one launch of ranks.
+    ///
+    /// # Errors
+    /// They did not start, one of them failed or is gone, or the report is not what it must be; the rank or the host is
+    /// named.
+    ///
+    /// # Panics
+    /// A host is not of this fleet, or both are the same.
+    pub fn ranks(&mut self, ask: &RanksAsk) -> Result<Launched> {
+        self.launch_with(&ask.pair, |fleet, keys| {
+            let mut joined: Option<Outcome> = None;
+            for job in pieces(&ask.job) {
+                fleet.ready(keys)?;
+                let outcome = fleet.one_job(ask, &job, keys)?;
+                match &mut joined {
+                    Some(joined) => crate::launch::join(joined, outcome),
+                    none => *none = Some(outcome),
+                }
+            }
+            // A job without a size is refused before.
+            joined.ok_or_else(|| failed(ask, "it has no size", "ask for one"))
+        })
+    }
+
+    /// Why this path cannot be had on these hosts, with the remedy; `None` where it can.
+    ///
+    /// # Errors
+    /// A host is lost.
+    pub fn lacks(&mut self, path: Path, hosts: &[usize]) -> Result<Option<String>> {
+        let placement = self.first_placement();
+        for &host in hosts {
+            self.ensure(host, placement)?;
+            if let Err(why) = self.tool((host, placement), path) {
+                return Ok(Some(format!("{}: {why}", self.name(host))));
+            }
+        }
+        Ok(None)
+    }
+
+    fn one_job(
+        &mut self,
+        ask: &RanksAsk,
+        job: &Job,
+        keys: [(usize, Placement); 2],
+    ) -> Result<Outcome> {
+        let ran = match ask.path.library {
+            Library::OpenMpi | Library::Mpich => self.by_mpi(ask, job, keys),
+            Library::Pvm => self.by_pvm(ask, job, keys),
+            Library::Native | Library::Ucx | Library::Ofi => self.by_agents(ask, job, keys),
+        }?;
+        let report = Report::find(&ran.output)
+            .map_err(|error| failed(ask, &error, error.remedy()))?
+            .ok_or_else(|| {
+                let said = words(&ran.errors);
+                let what = format!("rank 0 gave no report: it {}{said}", ran.told());
+                failed(ask, what, "look at what it said, and at `sonde doctor`")
+            })?;
+        let names = [ask.pair.src, ask.pair.dst].map(|host| self.name(host).to_owned());
+        let names = names.each_ref().map(String::as_str);
+        let mut outcome = report
+            .outcome(job, ran.began_ns, names)
+            .map_err(|error| failed(ask, &error, error.remedy()))?;
+        if !went_well(&ran) {
+            let told = format!("{}{}", ran.told(), words(&ran.errors));
+            outcome.settings.insert("ranks.end".into(), told);
+        }
+        Ok(outcome)
+    }
+
+    pub(crate) fn name(&self, host: usize) -> &str {
+        self.hosts().get(host).map_or("", |host| &host.name)
+    }
+
+    /// Has an agent run a program to its end.
+    fn run_program(
+        &mut self,
+        key: (usize, Placement),
+        program: Program,
+        attempt: &str,
+    ) -> Result<Ran> {
+        let limit = Duration::from_nanos(program.limit_ns);
+        self.begin_program(key, program, attempt)?;
+        self.end_program(key, limit + GRACE, attempt)
+    }
+
+    fn begin_program(
+        &mut self,
+        key: (usize, Placement),
+        program: Program,
+        attempt: &str,
+    ) -> Result<()> {
+        self.ensure(key.0, key.1)?;
+        let name = self.name(key.0).to_owned();
+        let Some(agent) = self.agents.0.get_mut(&key) else {
+            unreachable!("it was made sure of");
+        };
+        let sent = agent.link().send(&Request::Run(program));
+        sent.map_err(|error| FleetError::at(&name, attempt, &error, error.remedy()))
+    }
+
+    fn end_program(
+        &mut self,
+        key: (usize, Placement),
+        patience: Duration,
+        attempt: &str,
+    ) -> Result<Ran> {
+        let name = self.name(key.0).to_owned();
+        let gone = || FleetError::at(&name, attempt, "its agent is gone", "run it again");
+        let agent = self.agents.0.get_mut(&key).ok_or_else(gone)?;
+        match agent.link().answer("the end of a program", patience) {
+            Ok(Answer::Ran(ran)) => Ok(ran),
+            Ok(other) => Err(FleetError::at(
+                &name,
+                attempt,
+                format!("its agent answered out of turn: {other:?}"),
+                "give both hosts the same version of sonde",
+            )),
+            Err(error) => Err(FleetError::at(&name, attempt, &error, error.remedy())),
+        }
+    }
+
+    /// Ends what an agent runs, and hears its end.
+    fn stop_program(&mut self, key: (usize, Placement), attempt: &str) -> Result<Ran> {
+        if let Some(agent) = self.agents.0.get_mut(&key) {
+            // Where it is gone, so is the program.
+            drop(agent.link().send(&Request::Stop {}));
+        }
+        self.end_program(key, GRACE, attempt)
+    }
+
+    /// Where each rank runs: the first two where the pair does.
+    fn seats(&self, ask: &RanksAsk, keys: [(usize, Placement); 2]) -> Vec<(usize, Placement)> {
+        let count = self.hosts().len();
+        let mut order = vec![ask.pair.src, ask.pair.dst];
+        let others = (1..count).map(|step| (ask.pair.dst + step) % count);
+        order.extend(others.filter(|host| *host != ask.pair.src && self.alive(*host)));
+        order.dedup();
+        let seat = |rank: usize| match rank {
+            0 | 1 => keys[rank],
+            _ => (order[rank % order.len()], keys[1].1),
+        };
+        (0..ask.count).map(seat).collect()
+    }
+
+    /// What ranks on this machine, or in a lab on it, take from the environment of the command: where adapters are.
+    pub(super) fn rank_environment(&self) -> BTreeMap<String, String> {
+        if !self.bed.one_machine() && self.lab_info().is_none() {
+            return BTreeMap::new();
+        }
+        let names = ["HOME", sonde_message::adapters::VARIABLE];
+        let known = names
+            .into_iter()
+            .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)));
+        known.collect()
+    }
+
+    /// The whole time that ranks may take.
+    fn limit(job: &Job) -> Duration {
+        START_LIMIT + job.terms.duration_max()
+    }
+}
+
+/// A start-up has one size: what one message sets up serves all others.
+fn pieces(job: &Job) -> Vec<Job> {
+    if job.task != (Task::Startup {}) {
+        return vec![job.clone()];
+    }
+    let sizes = job.terms.sizes_bytes.iter();
+    let one = |size: &u64| {
+        let mut job = job.clone();
+        job.terms.sizes_bytes = vec![*size];
+        job
+    };
+    sizes.map(one).collect()
+}
+
+fn attempt(ask: &RanksAsk) -> String {
+    format!("measure {} by {}", ask.job.name(), ask.path)
+}
+
+fn failed(ask: &RanksAsk, what: impl std::fmt::Display, remedy: impl Into<String>) -> FleetError {
+    FleetError::of_all(attempt(ask), what, remedy)
+}
+
+/// What a program said, to follow a sentence: its first telling lines.
+fn words(errors: &str) -> String {
+    const LINES: usize = 4;
+    let lines = errors.lines().map(str::trim);
+    // Rulers, and the warnings of launchers that nobody is to do anything about.
+    let telling = lines.filter(|line| line.chars().any(char::is_alphanumeric));
+    let mut own: Vec<&str> = telling
+        .clone()
+        .filter(|line| line.contains("sonde-rank"))
+        .collect();
+    if own.is_empty() {
+        own = telling.collect();
+    }
+    own.truncate(LINES);
+    if own.is_empty() {
+        return String::new();
+    }
+    format!("; it said: {}", own.join(" / "))
+}
+
+/// Whether it did what it should.
+fn went_well(ran: &Ran) -> bool {
+    ran.end == EndOf::Itself && ran.code == Some(0)
+}
+
+/// A moment to wait between two looks.
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_words_are_the_cause() {
+        let errors = "-----\nmpirun noticed\n----\nsonde-rank: rank 1 on h2: it broke\nmore\n";
+        assert_eq!(
+            words(errors),
+            "; it said: sonde-rank: rank 1 on h2: it broke"
+        );
+        assert_eq!(words("\n--\nno such file\n"), "; it said: no such file");
+        assert_eq!(words("---\n"), "");
+    }
+}

@@ -1,0 +1,238 @@
+//! Ranks that no library starts: each by the agent of its host, at the same time.
+//!
+//! Model:   all are told how many they are, where rank 0 listens and the run's secret, in their environment. The port is
+//!          drawn; where another program has it, the launch is made again with another one. The answer of rank 0 is
+//!          awaited, then those of the others, who have ended by then or are stopped. Of failures the one is told that is
+//!          not about another rank: a rank that was killed is named before those that missed it.
+//! Checked: `the_cause_comes_first`; `lab_library` of the command.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use sonde_message::Library;
+use sonde_probe::library::{Job, NATIVE, Native};
+use sonde_probe::{Program, Ran, token};
+
+use super::{FOLLOW, GRACE, RanksAsk, attempt, failed, left, went_well, words};
+use crate::error::{FleetError, Result};
+use crate::fleet::Fleet;
+use crate::placement::Placement;
+
+/// Ports that are drawn, below those that the kernel gives by itself.
+const PORT_FIRST: u16 = 20_000;
+const PORTS: u16 = 12_000;
+/// Draws of a port.
+const TRIES: u32 = 4;
+/// What a rank says of a port that another program has.
+const TAKEN: &str = "Address already in use";
+
+type Seat = (usize, Placement);
+
+impl Fleet {
+    pub(super) fn by_agents(&mut self, ask: &RanksAsk, job: &Job, keys: [Seat; 2]) -> Result<Ran> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.started_once(ask, job, keys) {
+                Err(error) if error.happened.contains(TAKEN) && tries < TRIES => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn started_once(&mut self, ask: &RanksAsk, job: &Job, keys: [Seat; 2]) -> Result<Ran> {
+        let seats = self.seats(ask, keys);
+        let attempt = attempt(ask);
+        // Each agent starts one rank, which starts the others of its host.
+        let mut started: Vec<(Seat, Vec<usize>)> = Vec::new();
+        for (rank, seat) in seats.iter().enumerate() {
+            match started.iter_mut().find(|(known, _)| known == seat) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => started.push((*seat, vec![rank])),
+            }
+        }
+        let meeting = self.meeting(ask, &seats)?;
+        let mut under_way = Vec::new();
+        for (seat, ranks) in &started {
+            let program = self.rank_of(ask, job, *seat, ranks, &meeting);
+            let begun = program.and_then(|program| self.begin_program(*seat, program, &attempt));
+            if let Err(error) = begun {
+                for (seat, _) in &started[..under_way.len()] {
+                    drop(self.stop_program(*seat, &attempt));
+                }
+                return Err(error);
+            }
+            under_way.push(*seat);
+        }
+        let mut ends: BTreeMap<usize, Result<Ran>> = BTreeMap::new();
+        let first = self.end_program(started[0].0, Self::limit(job) + GRACE, &attempt);
+        let until = Instant::now() + FOLLOW;
+        let went = first.as_ref().is_ok_and(went_well);
+        ends.insert(0, first);
+        for (seat, ranks) in &started[1..] {
+            let patience = if went { left(until).max(GRACE) } else { GRACE };
+            let mut end = self.end_program(*seat, patience, &attempt);
+            if end.is_err() && self.agents.0.contains_key(seat) {
+                end = self.stop_program(*seat, &attempt);
+            }
+            ends.insert(ranks[0], end);
+        }
+        self.cause(ask, &seats, ends)
+    }
+
+    /// What all ranks are told, but for their numbers.
+    fn meeting(&self, ask: &RanksAsk, seats: &[Seat]) -> Result<Native> {
+        let secret = || token().map_err(|error| failed(ask, &error, error.remedy()));
+        let (token, drawn) = (secret()?, secret()?);
+        // UCX and libfabric find each other by the native engine's sockets.
+        let transport = match ask.path.library {
+            Library::Native => ask.path.transport,
+            _ if ask.path.is_within_machine() => "unix",
+            _ => "tcp",
+        };
+        let meeting = if transport == "tcp" {
+            let number = u16::from_str_radix(&drawn[..4], 16).unwrap_or(0);
+            let port = PORT_FIRST + number % PORTS;
+            SocketAddr::new(self.address_of(seats[0].0), port).to_string()
+        } else {
+            drawn
+        };
+        Ok(Native {
+            rank: 0,
+            size: seats.len(),
+            beside: Vec::new(),
+            transport: transport.into(),
+            meeting,
+            own: None,
+            token,
+            patience_ns: ask.job.terms.patience_ns,
+        })
+    }
+
+    /// The program of a rank and those beside it.
+    fn rank_of(
+        &mut self,
+        ask: &RanksAsk,
+        job: &Job,
+        seat: Seat,
+        ranks: &[usize],
+        meeting: &Native,
+    ) -> Result<Program> {
+        let program = self
+            .tool(seat, ask.path)
+            .map_err(|why| FleetError::at(&self.name(seat.0).to_owned(), attempt(ask), why, ""))?;
+        let is_tcp = meeting.transport == "tcp";
+        let told = Native {
+            rank: ranks[0],
+            beside: ranks[1..].to_vec(),
+            own: is_tcp.then(|| self.address_of(seat.0)),
+            ..meeting.clone()
+        };
+        let mut words = vec![program];
+        match ask.path.library {
+            Library::Native => words.push("--native".into()),
+            _ => words.extend(["--adapter".into(), ask.path.to_string()]),
+        }
+        if ask.path.library == Library::Ucx && !ask.path.is_within_machine() {
+            let device = format!("device={}", self.launch_interface(seat.0));
+            words.extend(["--set".into(), device]);
+        }
+        if ask.path.library == Library::Ofi && !ask.path.is_within_machine() {
+            let address = format!("address={}", self.address_of(seat.0));
+            words.extend(["--set".into(), address]);
+        }
+        words.push(job.text());
+        let mut program = Program::new(words, Self::limit(job));
+        let text = serde_json::to_string(&told);
+        let text = text.map_err(|error| failed(ask, error, "report this"))?;
+        program.environment = self.rank_environment();
+        program.environment.insert(NATIVE.into(), text);
+        Ok(program)
+    }
+
+    /// Rank 0's end where all went well; else the failure that explains the others.
+    fn cause(
+        &self,
+        ask: &RanksAsk,
+        seats: &[Seat],
+        mut ends: BTreeMap<usize, Result<Ran>>,
+    ) -> Result<Ran> {
+        let mut told: Vec<(u32, String)> = Vec::new();
+        for (rank, end) in &ends {
+            let host = self.name(seats[*rank].0);
+            match end {
+                Ok(ran) if went_well(ran) => {}
+                Ok(ran) => {
+                    let text =
+                        format!("rank {rank} on {host} {}{}", ran.told(), words(&ran.errors));
+                    told.push((weight(ran), text));
+                }
+                // An agent that is gone explains everything.
+                Err(error) => told.push((0, error.to_string())),
+            }
+        }
+        told.sort();
+        if told.is_empty() {
+            if let Some(ended) = ends.remove(&0) {
+                return ended;
+            }
+        }
+        let told: Vec<String> = told.into_iter().take(2).map(|(_, text)| text).collect();
+        Err(failed(
+            ask,
+            told.join("; "),
+            "look at what each rank said; more time: `--budget`",
+        ))
+    }
+}
+
+/// The least explains most: killed, then its own trouble, then trouble with another rank, then stopped.
+fn weight(ran: &Ran) -> u32 {
+    let about_others = ["is gone", "nothing moved", "has not come", "have not come"];
+    match (ran.end, ran.signal) {
+        (sonde_probe::EndOf::Itself, Some(_)) => 1,
+        (sonde_probe::EndOf::Itself, None)
+            if !about_others.iter().any(|words| ran.errors.contains(words)) =>
+        {
+            2
+        }
+        (sonde_probe::EndOf::Itself, None) => 3,
+        (sonde_probe::EndOf::Limit, _) => 4,
+        (sonde_probe::EndOf::Stop, _) => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sonde_probe::EndOf;
+
+    fn ran(end: EndOf, code: Option<i32>, signal: Option<i32>, errors: &str) -> Ran {
+        Ran {
+            end,
+            code,
+            signal,
+            output: String::new(),
+            output_beyond: 0,
+            errors: errors.into(),
+            began_ns: 0,
+            took_ns: 0,
+        }
+    }
+
+    #[test]
+    fn the_cause_comes_first() {
+        let killed = ran(EndOf::Itself, None, Some(9), "");
+        let broken = ran(EndOf::Itself, Some(1), None, "byte 3 of message 7");
+        let missed = ran(
+            EndOf::Itself,
+            Some(1),
+            None,
+            "rank 1 is gone while receiving",
+        );
+        let stopped = ran(EndOf::Stop, None, Some(15), "");
+        let weights = [&killed, &broken, &missed, &stopped].map(weight);
+        assert!(weights.is_sorted(), "{weights:?}");
+    }
+}

@@ -1,0 +1,131 @@
+//! What hosts have of programs: `sonde-rank` and the launchers of libraries, looked up once a host.
+//!
+//! Model:   `sonde-rank` is looked for where `SONDE_RANK` says, beside the command that runs the agent, and in PATH; where a host
+//!          does not see the file, it has none. It says itself whether it can open a library's path there.
+//! Checked: `lab_library` of the command.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sonde_message::{Library, Path};
+use sonde_probe::Program;
+
+use super::{went_well, words};
+use crate::fleet::Fleet;
+use crate::placement::Placement;
+
+/// What looking for a program may take.
+const LOOK: Duration = Duration::from_secs(20);
+/// Says where `sonde-rank` is: of its arguments the first that is a program, else in PATH.
+const FIND_RANK: &str = "for file in \"$SONDE_RANK\" \"$@\"; do \
+    if [ -n \"$file\" ] && [ -f \"$file\" ] && [ -x \"$file\" ]; then echo \"$file\"; exit 0; fi; done; \
+    command -v sonde-rank";
+const NO_RANK: &str = "there is no program `sonde-rank` here: put it beside `sonde` or into PATH, or say where it is in SONDE_RANK";
+
+/// What is known of the hosts so far.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    ranks: BTreeMap<usize, Result<String, String>>,
+    paths: BTreeMap<(usize, Path), Result<(), String>>,
+    launchers: BTreeMap<(usize, Library), Result<String, String>>,
+}
+
+impl Fleet {
+    /// Where `sonde-rank` is on a host that can be reached by this path from there; or why not.
+    pub(super) fn tool(&mut self, key: (usize, Placement), path: Path) -> Result<String, String> {
+        let rank = self.rank_program(key)?;
+        if let Some(known) = self.tools.paths.get(&(key.0, path)) {
+            return known.clone().map(|()| rank);
+        }
+        let found = match path.library {
+            Library::Native => Ok(()),
+            Library::Pvm | Library::Ucx | Library::Ofi => Ok(()),
+            Library::OpenMpi | Library::Mpich => self.launcher(key, path.library).map(drop),
+        };
+        let found = found.and_then(|()| self.opens(key, &rank, path));
+        self.tools.paths.insert((key.0, path), found.clone());
+        found.map(|()| rank)
+    }
+
+    /// Whether `sonde-rank` has what this path takes.
+    fn opens(&mut self, key: (usize, Placement), rank: &str, path: Path) -> Result<(), String> {
+        let mut program = Program::new([rank, "--check", &path.to_string()], LOOK);
+        program.environment = self.rank_environment();
+        let ran = self
+            .run_program(key, program, "ask sonde-rank what it has")
+            .map_err(|error| error.to_string())?;
+        if went_well(&ran) {
+            return Ok(());
+        }
+        let said = ran.errors.trim();
+        Err(match said.strip_prefix("sonde-rank: ") {
+            Some(why) => why.to_string(),
+            None => format!("sonde-rank {}{}", ran.told(), words(said)),
+        })
+    }
+
+    fn rank_program(&mut self, key: (usize, Placement)) -> Result<String, String> {
+        if let Some(known) = self.tools.ranks.get(&key.0) {
+            return known.clone();
+        }
+        let mut argv = vec!["sh".to_string(), "-c".into(), FIND_RANK.into(), "sh".into()];
+        argv.extend(self.tools_beside());
+        let found = self
+            .run_program(key, Program::new(argv, LOOK), "look for sonde-rank")
+            .map_err(|error| error.to_string())
+            .and_then(|ran| match ran.output.lines().next() {
+                Some(file) if went_well(&ran) => Ok(file.trim().to_string()),
+                _ => Err(NO_RANK.into()),
+            });
+        self.tools.ranks.insert(key.0, found.clone());
+        found
+    }
+
+    /// Where it would be as this command sees it, which hosts of this machine do too.
+    fn tools_beside(&self) -> Vec<String> {
+        let own = std::env::var("SONDE_RANK").ok();
+        let beside = std::env::current_exe().ok().and_then(|exe| {
+            let file = exe.parent()?.join("sonde-rank");
+            Some(file.to_str()?.to_string())
+        });
+        own.into_iter().chain(beside).collect()
+    }
+
+    /// The program that starts ranks of an MPI: of the two under its own name, or under the common one.
+    pub(super) fn launcher(
+        &mut self,
+        key: (usize, Placement),
+        library: Library,
+    ) -> Result<String, String> {
+        if let Some(known) = self.tools.launchers.get(&(key.0, library)) {
+            return known.clone();
+        }
+        let (names, sign, package): (&[&str], _, _) = match library {
+            Library::OpenMpi => (
+                &["mpirun.openmpi", "mpirun"],
+                "Open MPI",
+                "install Open MPI (openmpi-bin)",
+            ),
+            _ => (
+                &["mpiexec.mpich", "mpiexec.hydra", "mpiexec"],
+                "HYDRA",
+                "install MPICH (mpich)",
+            ),
+        };
+        let says = |fleet: &mut Self, name: &str| {
+            let program = Program::new([name, "--version"], LOOK);
+            let ran = fleet.run_program(key, program, "look for a launcher");
+            ran.is_ok_and(|ran| (ran.output + &ran.errors).contains(sign))
+        };
+        let found = names.iter().find(|name| says(self, name));
+        let found = found.map(|name| (*name).to_string()).ok_or_else(|| {
+            format!(
+                "there is no launcher of {} here ({}): {package}",
+                library.name(),
+                names.join(", ")
+            )
+        });
+        self.tools.launchers.insert((key.0, library), found.clone());
+        found
+    }
+}

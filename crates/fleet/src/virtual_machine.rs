@@ -1,0 +1,283 @@
+//! PVM's virtual machine over hosts of a fleet: its daemons, as long as this is held.
+//!
+//! Model:   an agent of its own on the first host runs the first daemon (`keeper.sh`), which starts the others: in a lab by
+//!          the lab's remote shell, behind ssh by the first host's own ssh. Another agent there runs PVM's console, by which
+//!          hosts come and go. Hosts are named by their addresses on the network that is measured. The machine has an id
+//!          and a folder of its own on each host, so that it meets no other of the same user. When the first agent ends,
+//!          however it does, a guard on the first host ends the daemons and takes the folders away.
+//! Source:  pvmd3(1PVM), pvm(1PVM), pvm_intro(1PVM) of PVM 3.4.6.
+//! Checked: `what_the_console_says_is_read`; `tests/lab_virtual_machine.rs` adds, deletes and kills.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sonde_probe::{Answer, EndOf, Program, Ran, Request};
+
+use crate::agent::Agent;
+use crate::error::{FleetError, Result};
+use crate::fleet::Fleet;
+
+const KEEPER: &str = include_str!("virtual_machine/keeper.sh");
+/// The first daemon is there within this.
+const UP: Duration = Duration::from_secs(10);
+/// The console has done what it was told within this: for a host that is not reached PVM takes some seconds.
+const CONSOLE: Duration = Duration::from_secs(60);
+/// Daemons and folders are gone within this.
+const DOWN: Duration = Duration::from_secs(25);
+/// An answer comes so long after a program's limit at most.
+const MARGIN: Duration = Duration::from_secs(10);
+const DAY: Duration = Duration::from_secs(86_400);
+const INSTALL: &str =
+    "install PVM there (Debian: pvm), and see whether `pvm` starts; PVM_ROOT may name another";
+
+/// A virtual machine that runs. Dropping it ends it without waiting for that.
+pub struct VirtualMachine {
+    /// Holds the first daemon. Dropped first.
+    keeper: Agent,
+    console: Agent,
+    environment: BTreeMap<String, String>,
+    /// What PVM calls each host of the fleet.
+    names: Vec<String>,
+    /// The hosts of the machine, the first daemon's first.
+    hosts: Vec<usize>,
+}
+
+impl Fleet {
+    /// Starts PVM's daemons on these hosts; the first is where programs that enrol may be started.
+    ///
+    /// # Errors
+    /// PVM is missing on a host, or a host is not reached from the first one: each is named.
+    ///
+    /// # Panics
+    /// No host is named, or one that is not of this fleet.
+    pub fn virtual_machine(&mut self, hosts: &[usize]) -> Result<VirtualMachine> {
+        let first = *hosts.first().expect("a virtual machine has a first host");
+        let count = self.hosts().len();
+        assert!(
+            hosts.iter().all(|host| *host < count),
+            "{hosts:?} of {count}"
+        );
+        let names: Vec<String> = (0..count)
+            .map(|host| self.address_of(host).to_string())
+            .collect();
+        let routes: Vec<String> = names
+            .iter()
+            .enumerate()
+            .filter_map(|(host, name)| Some(format!("{name} {}", self.bed.route(host)?)))
+            .collect();
+        let placement = self.bed.pattern_placement();
+        let console = self.bed.start(first, placement)?;
+        let keeper = self.bed.start(first, placement)?;
+        let environment = environment(&self.hosts()[first].name)?;
+        let mut machine = VirtualMachine {
+            keeper,
+            console,
+            environment,
+            names,
+            hosts: vec![first],
+        };
+        machine.bring_up(&routes.join("\n"))?;
+        for host in &hosts[1..] {
+            machine.add(*host)?;
+        }
+        Ok(machine)
+    }
+}
+
+/// The variables of a fresh machine. What is set where sonde runs is taken for right on its hosts too.
+fn environment(host: &str) -> Result<BTreeMap<String, String>> {
+    let id = sonde_probe::token()
+        .map_err(|error| FleetError::at(host, "name a virtual machine", error, ""))?;
+    let id = format!("sonde-{}", &id[..8]);
+    let usual = |name: &str, value: &str| std::env::var(name).unwrap_or_else(|_| value.into());
+    let root = usual("PVM_ROOT", "/usr/lib/pvm3");
+    let all = [
+        ("PVM_DPATH", usual("PVM_DPATH", &format!("{root}/lib/pvmd"))),
+        ("PVM_ARCH", usual("PVM_ARCH", "LINUX64")),
+        ("PVM_ROOT", root),
+        ("PVM_TMP", format!("/tmp/{id}")),
+        ("PVM_VMID", id),
+        ("PVM_ALLOW_ROOT", "1".into()),
+    ];
+    Ok(all.map(|(name, value)| (name.into(), value)).into())
+}
+
+impl VirtualMachine {
+    /// What a program on any of its hosts needs in its environment to enrol: `PVM_VMID`, `PVM_TMP` and so on.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// What PVM calls a host of the fleet: its address.
+    pub fn name(&self, host: usize) -> &str {
+        &self.names[host]
+    }
+
+    /// The hosts that it has, in the order in which they came.
+    pub fn hosts(&self) -> &[usize] {
+        &self.hosts
+    }
+
+    /// Adds a host.
+    ///
+    /// # Errors
+    /// The host is not reached from the first one, or has no PVM; the machine stays as it was.
+    pub fn add(&mut self, host: usize) -> Result<()> {
+        let name = self.names[host].clone();
+        let said = self.console(&format!("add {name}\nconf\n"))?;
+        if !configuration(&said).contains(&name) {
+            let remedy = format!(
+                "{INSTALL}; behind ssh let `ssh {name} true` work on {} without a password",
+                self.names[self.hosts[0]]
+            );
+            let attempt = "add it to PVM's virtual machine";
+            return Err(FleetError::at(&name, attempt, one_line(&said), remedy));
+        }
+        self.hosts.push(host);
+        Ok(())
+    }
+
+    /// Deletes a host, and with it the tasks that run there.
+    ///
+    /// # Errors
+    /// It is the first one, which cannot go, or PVM refuses.
+    pub fn delete(&mut self, host: usize) -> Result<()> {
+        let name = self.names[host].clone();
+        let failed = |happened: String, remedy: &str| {
+            FleetError::at(
+                &name,
+                "delete it from PVM's virtual machine",
+                happened,
+                remedy,
+            )
+        };
+        if host == self.hosts[0] {
+            return Err(failed("it has the first daemon".into(), "end the machine"));
+        }
+        let said = self.console(&format!("delete {name}\nconf\n"))?;
+        let left = configuration(&said);
+        if left.is_empty() || left.contains(&name) {
+            return Err(failed(one_line(&said), "look at what PVM says there"));
+        }
+        self.hosts.retain(|one| *one != host);
+        Ok(())
+    }
+
+    /// The names that PVM itself gives for its hosts now: one that was lost is missing.
+    ///
+    /// # Errors
+    /// The console does not answer.
+    pub fn configuration(&mut self) -> Result<Vec<String>> {
+        Ok(configuration(&self.console("conf\n")?))
+    }
+
+    /// Ends it: when this returns no daemon, socket or folder of it is left on any host.
+    ///
+    /// # Errors
+    /// They are still there after some seconds.
+    pub fn end(mut self) -> Result<()> {
+        // It ends with the daemons, without an answer.
+        drop(self.console("halt\n"));
+        self.keeper.hang_up();
+        let gone = "while [ -e \"$PVM_TMP\" ]; do sleep 0.02; done";
+        let ran = self.shell(gone, DOWN)?;
+        if ran.end == EndOf::Itself {
+            return Ok(());
+        }
+        let folder = &self.environment["PVM_TMP"];
+        Err(FleetError::at(
+            &self.names[self.hosts[0]],
+            "end PVM's virtual machine",
+            format!("{folder} is still there"),
+            "end the processes pvmd3 of that folder, and remove it",
+        ))
+    }
+
+    fn bring_up(&mut self, routes: &str) -> Result<()> {
+        let mut keeper = Program::new(["sh", "-c", KEEPER], DAY);
+        keeper.environment = self.environment.clone();
+        let own = self.names[self.hosts[0]].clone();
+        keeper.environment.insert("NAME".into(), own.clone());
+        keeper.environment.insert("ROUTES".into(), routes.into());
+        let failed = |happened: &dyn std::fmt::Display| {
+            FleetError::at(&own, "start PVM's daemon", happened, INSTALL)
+        };
+        let sent = self.keeper.link().send(&Request::Run(keeper));
+        sent.map_err(|error| failed(&error))?;
+        let up = "until [ -e \"$PVM_TMP/pvmd.$(id -u).$PVM_VMID\" ]; do sleep 0.02; done";
+        if self.shell(up, UP)?.end == EndOf::Itself {
+            return Ok(());
+        }
+        let said = self.shell("cat \"$PVM_TMP/said\" \"$PVM_TMP\"/pvml.*", UP)?;
+        let link = self.keeper.link();
+        let ended = link
+            .send(&Request::Stop {})
+            .and_then(|()| link.answer("the end of PVM's daemon", MARGIN));
+        let errors = match ended {
+            Ok(Answer::Ran(ran)) => ran.errors,
+            Ok(other) => format!("{other:?}"),
+            Err(error) => error.to_string(),
+        };
+        Err(failed(&format!(
+            "it is not there after {} s: {} {}",
+            UP.as_secs(),
+            one_line(&said.output),
+            one_line(&errors)
+        )))
+    }
+
+    /// Has PVM's console do what the lines say; what it says.
+    fn console(&mut self, lines: &str) -> Result<String> {
+        let mut program = Program::new(["pvm"], CONSOLE);
+        program.input = Some(format!("{lines}quit\n"));
+        let ran = self.run(program)?;
+        Ok([ran.output, ran.errors].concat())
+    }
+
+    fn shell(&mut self, script: &str, limit: Duration) -> Result<Ran> {
+        self.run(Program::new(["sh", "-c", script], limit))
+    }
+
+    /// Runs a program on the first host.
+    fn run(&mut self, mut program: Program) -> Result<Ran> {
+        program.environment.extend(self.environment.clone());
+        let attempt = format!("run `{}` for PVM", program.argv[0]);
+        let patience = Duration::from_nanos(program.limit_ns) + MARGIN;
+        let link = self.console.link();
+        let answer = link
+            .send(&Request::Run(program))
+            .and_then(|()| link.answer("the end of a program", patience));
+        let host = &self.names[self.hosts[0]];
+        match answer {
+            Ok(Answer::Ran(ran)) => Ok(ran),
+            Ok(other) => Err(FleetError::at(host, attempt, format!("{other:?}"), INSTALL)),
+            Err(error) => Err(FleetError::at(host, attempt, &error, error.remedy())),
+        }
+    }
+}
+
+/// The names in the last table of hosts that the console printed.
+fn configuration(said: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut in_table = false;
+    for line in said.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.starts_with(&["HOST", "DTID", "ARCH"]) {
+            (in_table, names) = (true, Vec::new());
+        } else if in_table && words.len() >= 5 && u32::from_str_radix(words[1], 16).is_ok() {
+            names.push(words[0].to_owned());
+        } else {
+            in_table = false;
+        }
+    }
+    names
+}
+
+fn one_line(text: &str) -> String {
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| line.trim().trim_start_matches("pvm> ").trim())
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join(" / ")
+}

@@ -1,0 +1,46 @@
+# Keeps PVM's first daemon on this host. However this ends, the daemons of all hosts and their folders are gone soon after.
+#
+# Model: daemon and guard are in sessions of their own and bear no mark of who started them. The guard waits for the end of
+#        a pipe that this shell alone holds; then it has the daemon end, which tells the others, and takes the folders away,
+#        on every host where one was made.
+# In the environment, beside PVM's own variables: NAME, what other hosts call this one; ROUTES, for each host a line of its
+# name and of what starts a command there.
+set -u
+umask 077
+unset SONDE_PROGRAM PVMHOSTFILE
+mkdir "$PVM_TMP" && cd "$PVM_TMP" || exit 71
+printf '%s\n' "$ROUTES" >routes
+cat >rsh <<END
+#!/bin/sh
+name=\$1
+shift
+while :; do
+    case \$1 in
+    -l) shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+    esac
+done
+route=\$(sed -n "s/^\$name //p" '$PVM_TMP/routes')
+echo "\$route" >>'$PVM_TMP/started'
+exec \$route "umask 077; mkdir -p '$PVM_TMP'; export PVM_TMP='$PVM_TMP' PVM_VMID='$PVM_VMID' PVM_ROOT='$PVM_ROOT' PVM_ARCH='$PVM_ARCH' PVM_DPATH='$PVM_DPATH' ${PVM_ALLOW_ROOT:+PVM_ALLOW_ROOT=1}; \$*"
+END
+chmod 700 rsh
+export PVM_RSH="$PVM_TMP/rsh"
+mkfifo alive
+setsid sh -c '
+    trap "" HUP INT TERM
+    read -r line <alive
+    sleep 0.1
+    daemon=$(cat daemon)
+    kill -TERM "$daemon"
+    tries=0
+    while kill -0 "$daemon" && [ $tries -lt 40 ]; do tries=$((tries + 1)); sleep 0.05; done
+    kill -KILL "$daemon"
+    sort -u started | while read -r route; do timeout 20 $route "rm -rf $PVM_TMP" </dev/null & done
+    wait
+    cd / && rm -rf "$PVM_TMP"
+' </dev/null >/dev/null 2>&1 &
+exec 9>alive
+setsid sh -c 'echo $$ >daemon; exec "$PVM_DPATH" "-n$NAME"' </dev/null >said 2>&1 9>&- &
+wait

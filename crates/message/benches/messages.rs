@@ -1,0 +1,234 @@
+//! What counting costs, and each collective by each of its algorithms.
+//!
+//! Model:   `decorator`: a message of 8 B there and back between two threads, as it is and counted; and a send into a messenger
+//!          that does nothing, counted and not, whose difference is what counting a call costs. `collectives`: eight
+//!          ranks that are threads; a time is that of all of them for one call.
+//! Units:   nanoseconds a round trip, a send, a call. Memory that outnumber the CPUs say little of a network: compare
+//!          algorithms of one run only.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use sonde_message::collectives::{Algorithm, Choice, Communicator, Maker};
+use sonde_message::counted::Counted;
+use sonde_message::native::Memory;
+use sonde_message::{
+    Call, Capabilities, Comm, Completion, Element, Kind, Messenger, Op, Operation, Parts, Request,
+    Result, Source, Status, Tag, Tagged,
+};
+
+const WORLD: Comm = Comm::WORLD;
+const RANKS: usize = 8;
+
+/// A messenger that takes sends and does nothing.
+struct Nothing;
+
+const NOBODY: Status = Status {
+    from: 0,
+    tag: 0,
+    bytes: 0,
+};
+
+impl Messenger for Nothing {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+    fn rank(&self, _: Comm) -> usize {
+        0
+    }
+    fn size(&self, _: Comm) -> usize {
+        2
+    }
+    #[inline(never)]
+    fn send(&mut self, _: Comm, to: usize, _: Tag, payload: &[u8]) -> Result<()> {
+        black_box((to, payload));
+        Ok(())
+    }
+    fn recv(&mut self, _: Comm, _: Source, _: Tagged, _: &mut [u8]) -> Result<Status> {
+        Ok(NOBODY)
+    }
+    fn exchange(&mut self, _: Comm, _: &mut [Op<'_>], _: &mut [Status]) -> Result<()> {
+        Ok(())
+    }
+    fn isend(&mut self, _: Comm, _: usize, _: Tag, _: Vec<u8>) -> Result<Request> {
+        Ok(Request(0))
+    }
+    fn irecv(&mut self, _: Comm, _: Source, _: Tagged, _: Vec<u8>) -> Result<Request> {
+        Ok(Request(0))
+    }
+    fn test(&mut self, request: Request) -> Result<std::result::Result<Completion, Request>> {
+        Ok(Err(request))
+    }
+    fn wait(&mut self, _: Request) -> Result<Completion> {
+        Ok(Completion {
+            status: NOBODY,
+            buffer: Vec::new(),
+        })
+    }
+    fn iprobe(&mut self, _: Comm, _: Source, _: Tagged) -> Result<Option<Status>> {
+        Ok(None)
+    }
+    fn split(&mut self, _: Comm, _: Option<u32>, _: i32) -> Result<Option<Comm>> {
+        Ok(None)
+    }
+    fn collective(&mut self, _: Comm, _: &mut Call<'_>) -> Result<bool> {
+        Ok(false)
+    }
+    fn progress(&mut self) -> Result<()> {
+        Ok(())
+    }
+    fn facts(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+    fn abort(&mut self, why: &str) {
+        panic!("{why}");
+    }
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Round trips with a rank that sends back what comes until it is empty.
+fn there_and_back(messenger: &mut dyn Messenger, rounds: u64) -> Duration {
+    let mut room = [0; 8];
+    if messenger.rank(WORLD) == 1 {
+        while messenger
+            .recv(WORLD, Source::Rank(0), Tagged::With(1), &mut room)
+            .unwrap()
+            .bytes
+            > 0
+        {
+            messenger.send(WORLD, 0, 1, &room).unwrap();
+        }
+        return Duration::ZERO;
+    }
+    let begin = Instant::now();
+    for _ in 0..rounds {
+        messenger.send(WORLD, 1, 1, &[7; 8]).unwrap();
+        messenger
+            .recv(WORLD, Source::Rank(1), Tagged::With(1), &mut room)
+            .unwrap();
+    }
+    let time = begin.elapsed();
+    messenger.send(WORLD, 1, 1, &[]).unwrap();
+    time
+}
+
+fn decorator(bench: &mut Criterion) {
+    let mut group = bench.benchmark_group("decorator");
+    group.bench_function("round-trip/plain", |bencher| {
+        bencher
+            .iter_custom(|rounds| Memory::run(2, |messenger| there_and_back(messenger, rounds))[0]);
+    });
+    group.bench_function("round-trip/counted", |bencher| {
+        bencher.iter_custom(|rounds| {
+            Memory::run(2, |messenger| {
+                there_and_back(&mut Counted::new(messenger), rounds)
+            })[0]
+        });
+    });
+    let mut plain: Box<dyn Messenger> = Box::new(Nothing);
+    group.bench_function("send/plain", |bencher| {
+        bencher.iter(|| plain.send(WORLD, 1, 1, black_box(&[7; 8])));
+    });
+    let mut counted: Box<dyn Messenger> = Box::new(Counted::new(Nothing));
+    group.bench_function("send/counted", |bencher| {
+        bencher.iter(|| counted.send(WORLD, 1, 1, black_box(&[7; 8])));
+    });
+}
+
+/// One call of the kind, of about so many bytes a rank.
+fn call(group: &mut Communicator<'_, dyn Messenger + '_>, kind: Kind, rows: &mut [Vec<u8>; 2]) {
+    let rank = group.rank();
+    let part = Parts::Even(rows[0].len() / RANKS);
+    let [input, output] = rows;
+    let one = input.len() / RANKS;
+    let (element, operation) = (Element::F64, Operation::Sum);
+    let at_root = |bytes: usize| if rank == 0 { bytes } else { 0 };
+    let mut call = match kind {
+        Kind::Barrier => Call::Barrier,
+        Kind::Broadcast => Call::Broadcast {
+            root: 0,
+            data: output,
+        },
+        Kind::Reduce => Call::Reduce {
+            root: 0,
+            output: &mut output[..at_root(input.len())],
+            input,
+            element,
+            operation,
+        },
+        Kind::Allreduce => Call::Allreduce {
+            input,
+            output,
+            element,
+            operation,
+        },
+        Kind::Scan => Call::Scan {
+            input,
+            output,
+            element,
+            operation,
+        },
+        Kind::Gather => Call::Gather {
+            root: 0,
+            output: &mut output[..at_root(one * RANKS)],
+            input: &input[..one],
+            parts: part,
+        },
+        Kind::Scatter => Call::Scatter {
+            root: 0,
+            input: &input[..at_root(one * RANKS)],
+            output: &mut output[..one],
+            parts: part,
+        },
+        Kind::Allgather => Call::Allgather {
+            input: &input[..one],
+            output,
+            parts: part,
+        },
+        Kind::Alltoall => Call::Alltoall {
+            input,
+            sent: part,
+            output,
+            received: part,
+        },
+    };
+    group.call(&mut call).unwrap();
+}
+
+fn collectives(bench: &mut Criterion) {
+    let mut group = bench.benchmark_group("collectives");
+    group
+        .sample_size(10)
+        .measurement_time(Duration::from_secs(2));
+    for kind in Kind::ALL {
+        for algorithm in Algorithm::of(kind) {
+            for bytes in [64, 65_536] {
+                let choice = Choice::default()
+                    .with(kind, Maker::Named(*algorithm))
+                    .unwrap();
+                let name = BenchmarkId::new(format!("{}/{algorithm}", kind.name()), bytes);
+                group.bench_function(name, |bencher| {
+                    bencher.iter_custom(|rounds| {
+                        let times = Memory::run(RANKS, |messenger| {
+                            let messenger: &mut dyn Messenger = messenger;
+                            let mut group = Communicator::new(messenger, WORLD, choice);
+                            let mut rows = [vec![1; bytes], vec![0; bytes]];
+                            group.barrier().unwrap();
+                            let begin = Instant::now();
+                            (0..rounds).for_each(|_| call(&mut group, kind, &mut rows));
+                            group.barrier().unwrap();
+                            begin.elapsed()
+                        });
+                        times.into_iter().max().unwrap()
+                    });
+                });
+            }
+        }
+    }
+}
+
+criterion_group!(messages, decorator, collectives);
+criterion_main!(messages);

@@ -1,0 +1,448 @@
+//! A messenger that counts: what went to whom, how long it was, and how long the calls took.
+//!
+//! Model:   [`Counted`] passes every call on and reads the clock before and after it: time in calls is communicating, time
+//!          between them computing. A send is counted when it is called and a receive when it is done, by rank of the world,
+//!          tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
+//!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens.
+//! Source:  what the tables of message statistics of parallel kernels give: count, mean, median (requirement U26).
+//! Units:   nanoseconds, bytes.
+//! Checked: `a_program_is_counted_as_it_was`, `ranks_are_those_of_the_world`, `phases_part_the_time`; the cost by the
+//!          bench `messages`.
+
+mod lengths;
+mod profile;
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::collectives::{Choice, Communicator, Maker, made_of};
+use crate::{
+    Call, Capabilities, Comm, Completion, Kind, Messenger, Op, Parts, Request, Result, Source,
+    Status, Tag, Tagged,
+};
+
+use lengths::Lengths;
+
+pub use profile::{
+    Calls, Collectives, Flow, LengthsRow, MATRIX_SCHEMA, Matrix, PROFILE_SCHEMA, Phase, Power,
+    Profile, Total,
+};
+
+/// The phase before any is named.
+const FIRST_PHASE: &str = "start";
+
+/// Calls as they are timed.
+#[derive(Debug, Clone, Copy)]
+enum Timed {
+    Send,
+    Recv,
+    Exchange,
+    Isend,
+    Irecv,
+    Test,
+    Wait,
+    Iprobe,
+    Split,
+    Progress,
+    Collective,
+}
+
+const TIMED: [&str; 11] = [
+    "send",
+    "recv",
+    "exchange",
+    "isend",
+    "irecv",
+    "test",
+    "wait",
+    "iprobe",
+    "split",
+    "progress",
+    "collective",
+];
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Clocked {
+    count: u64,
+    time: Duration,
+    longest: Duration,
+}
+
+impl Clocked {
+    fn add(&mut self, time: Duration) {
+        self.count += 1;
+        self.time += time;
+        self.longest = self.longest.max(time);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Sent = 0,
+    Received = 1,
+}
+
+/// A phase as it is counted.
+#[derive(Debug)]
+struct Counts {
+    name: String,
+    computing: Duration,
+    calls: [Clocked; TIMED.len()],
+    collectives: [(Clocked, u64); Kind::ALL.len()],
+    lengths: [Lengths; 2],
+    /// By way and other rank: tags, those of late first.
+    flows: [Vec<Vec<(Tag, Total)>>; 2],
+}
+
+impl Counts {
+    fn new(name: &str, ranks: usize) -> Self {
+        Self {
+            name: name.into(),
+            computing: Duration::ZERO,
+            calls: Default::default(),
+            collectives: Default::default(),
+            lengths: [Lengths::new(), Lengths::new()],
+            flows: [vec![Vec::new(); ranks], vec![Vec::new(); ranks]],
+        }
+    }
+
+    fn add(&mut self, way: Way, rank: usize, tag: Tag, bytes: usize) {
+        let bytes = bytes as u64;
+        self.lengths[way as usize].add(bytes);
+        let tags = &mut self.flows[way as usize][rank];
+        match tags.iter().position(|(of, _)| *of == tag) {
+            Some(0) => {}
+            Some(place) => tags.swap(0, place),
+            None => {
+                tags.push((tag, Total::NONE));
+                let last = tags.len() - 1;
+                tags.swap(0, last);
+            }
+        }
+        tags[0].1.add(bytes);
+    }
+
+    /// Bytes, then messages, to each rank.
+    fn row(&self) -> impl Iterator<Item = u64> {
+        let sent = &self.flows[Way::Sent as usize];
+        let sum = |of: fn(&Total) -> u64| {
+            let to = move |tags: &Vec<(Tag, Total)>| tags.iter().map(|(_, total)| of(total)).sum();
+            sent.iter().map(to)
+        };
+        sum(|total| total.bytes).chain(sum(|total| total.messages))
+    }
+
+    fn phase(&self) -> Phase {
+        let calls = TIMED.iter().zip(&self.calls);
+        let calls: Vec<_> = calls
+            .filter(|(_, clocked)| clocked.count > 0)
+            .map(|(name, clocked)| Calls {
+                call: (*name).into(),
+                count: clocked.count,
+                time_ns: clocked.time.as_nanos() as u64,
+                longest_ns: clocked.longest.as_nanos() as u64,
+            })
+            .collect();
+        let collectives = Kind::ALL.iter().zip(&self.collectives);
+        let collectives = collectives
+            .filter(|(_, (clocked, _))| clocked.count > 0)
+            .map(|(kind, (clocked, bytes))| Collectives {
+                kind: kind.name().into(),
+                count: clocked.count,
+                bytes: *bytes,
+                time_ns: clocked.time.as_nanos() as u64,
+            });
+        let computing_ns = self.computing.as_nanos() as u64;
+        Phase {
+            name: self.name.clone(),
+            wall_ns: computing_ns + calls.iter().map(|calls| calls.time_ns).sum::<u64>(),
+            computing_ns,
+            collectives: collectives.collect(),
+            sent: self.lengths[Way::Sent as usize].row(),
+            received: self.lengths[Way::Received as usize].row(),
+            flows: [Way::Sent, Way::Received]
+                .into_iter()
+                .flat_map(|way| self.flows_of(way))
+                .collect(),
+            calls,
+        }
+    }
+
+    fn flows_of(&self, way: Way) -> impl Iterator<Item = Flow> {
+        let ranks = self.flows[way as usize].iter().enumerate();
+        ranks.flat_map(move |(rank, tags)| {
+            let mut tags = tags.clone();
+            tags.sort_unstable_by_key(|(tag, _)| *tag);
+            tags.into_iter().map(move |(tag, total)| Flow {
+                sent: way == Way::Sent,
+                rank,
+                tag,
+                collective: made_of(tag).map(|kind| kind.name().into()),
+                total,
+            })
+        })
+    }
+}
+
+/// Counts what goes through a messenger.
+pub struct Counted<M> {
+    inner: M,
+    ranks: usize,
+    /// Groups but the world, and their members.
+    groups: Vec<(Comm, Vec<usize>)>,
+    /// Receives that are under way, and their group.
+    receives: HashMap<u64, Comm>,
+    phases: Vec<Counts>,
+    current: usize,
+    /// The end of the last call.
+    last: Instant,
+}
+
+impl<M: Messenger> Counted<M> {
+    /// Counts from now on, in a phase `start`. Groups that were parted before are not known.
+    pub fn new(inner: M) -> Self {
+        let ranks = inner.size(Comm::WORLD);
+        Self {
+            inner,
+            ranks,
+            groups: Vec::new(),
+            receives: HashMap::new(),
+            phases: vec![Counts::new(FIRST_PHASE, ranks)],
+            current: 0,
+            last: Instant::now(),
+        }
+    }
+
+    /// What follows belongs to this phase, until the next call; a phase may be entered again.
+    pub fn phase(&mut self, name: &str) {
+        let now = Instant::now();
+        self.phases[self.current].computing += now - self.last;
+        self.last = now;
+        let known = self.phases.iter().position(|phase| phase.name == name);
+        self.current = known.unwrap_or_else(|| {
+            self.phases.push(Counts::new(name, self.ranks));
+            self.phases.len() - 1
+        });
+    }
+
+    /// What was counted until now. Time since the last call is not in it. The phase `start` is left out if there is nothing in it but
+    /// the time until the first one was named.
+    pub fn profile(&self) -> Profile {
+        let is_empty = |phase: &Counts| phase.calls.iter().all(|calls| calls.count == 0);
+        let phases = self.phases.iter().enumerate();
+        let phases = phases
+            .filter(|(index, phase)| *index > 0 || self.phases.len() == 1 || !is_empty(phase))
+            .map(|(_, phase)| phase.phase());
+        Profile {
+            schema: PROFILE_SCHEMA.into(),
+            rank: self.inner.rank(Comm::WORLD),
+            ranks: self.ranks,
+            phases: phases.collect(),
+        }
+    }
+
+    /// Who sent how much to whom in this phase, or in all; all ranks call it and have it. What it sends itself is not counted.
+    ///
+    /// # Errors
+    /// Those of the messenger.
+    pub fn matrix(&mut self, phase: Option<&str>) -> Result<Matrix> {
+        let mut row = vec![0; 2 * self.ranks];
+        let wanted = |counts: &&Counts| phase.is_none_or(|name| name == counts.name);
+        for counts in self.phases.iter().filter(wanted) {
+            row.iter_mut()
+                .zip(counts.row())
+                .for_each(|(sum, of)| *sum += of);
+        }
+        let mut rows = vec![0_u64; self.ranks * row.len()];
+        let mut group = uncounted(&mut self.inner, Comm::WORLD);
+        group.allgather::<u8>(
+            bytemuck::cast_slice(&row),
+            bytemuck::cast_slice_mut(&mut rows),
+        )?;
+        Ok(Matrix::of_rows(self.ranks, &rows))
+    }
+
+    /// The messenger that does it; what is done to it directly is not counted.
+    pub const fn inner(&mut self) -> &mut M {
+        &mut self.inner
+    }
+
+    /// The messenger that did it.
+    pub fn into_inner(self) -> M {
+        self.inner
+    }
+
+    fn timed<T>(&mut self, what: Timed, call: impl FnOnce(&mut M) -> Result<T>) -> Result<T> {
+        let begin = Instant::now();
+        let result = call(&mut self.inner);
+        let end = Instant::now();
+        let phase = &mut self.phases[self.current];
+        phase.computing += begin - self.last;
+        phase.calls[what as usize].add(end - begin);
+        self.last = end;
+        result
+    }
+
+    fn count(&mut self, way: Way, comm: Comm, rank: usize, tag: Tag, bytes: usize) {
+        let rank = if comm == Comm::WORLD {
+            rank
+        } else {
+            let group = self.groups.iter().find(|(known, _)| *known == comm);
+            group.map_or(rank, |(_, members)| members[rank])
+        };
+        self.phases[self.current].add(way, rank, tag, bytes);
+    }
+
+    fn completed(&mut self, request: u64, status: Status) {
+        if let Some(comm) = self.receives.remove(&request) {
+            self.count(Way::Received, comm, status.from, status.tag, status.bytes);
+        }
+    }
+}
+
+/// A group for the decorator's own messages: of every library the same.
+fn uncounted<M: Messenger>(inner: &mut M, comm: Comm) -> Communicator<'_, M> {
+    let choice = Choice::all(Maker::Sonde).expect("of every kind");
+    Communicator::new(inner, comm, choice)
+}
+
+/// What a rank puts into a collective, or gets of it where it puts in nothing.
+fn bytes_of(call: &Call<'_>, rank: usize) -> usize {
+    match call {
+        Call::Barrier => 0,
+        Call::Broadcast { data, .. } => data.len(),
+        Call::Reduce { input, .. }
+        | Call::Allreduce { input, .. }
+        | Call::Scan { input, .. }
+        | Call::Gather { input, .. }
+        | Call::Allgather { input, .. }
+        | Call::Alltoall { input, .. } => input.len(),
+        Call::Scatter { parts, .. } => Parts::of(parts, rank),
+    }
+}
+
+impl<M: Messenger> Messenger for Counted<M> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn rank(&self, comm: Comm) -> usize {
+        self.inner.rank(comm)
+    }
+
+    fn size(&self, comm: Comm) -> usize {
+        self.inner.size(comm)
+    }
+
+    fn send(&mut self, comm: Comm, to: usize, tag: Tag, payload: &[u8]) -> Result<()> {
+        self.timed(Timed::Send, |inner| inner.send(comm, to, tag, payload))?;
+        self.count(Way::Sent, comm, to, tag, payload.len());
+        Ok(())
+    }
+
+    fn recv(&mut self, comm: Comm, from: Source, tag: Tagged, room: &mut [u8]) -> Result<Status> {
+        let status = self.timed(Timed::Recv, |inner| inner.recv(comm, from, tag, room))?;
+        self.count(Way::Received, comm, status.from, status.tag, status.bytes);
+        Ok(status)
+    }
+
+    fn exchange(&mut self, comm: Comm, ops: &mut [Op<'_>], statuses: &mut [Status]) -> Result<()> {
+        self.timed(Timed::Exchange, |inner| inner.exchange(comm, ops, statuses))?;
+        for (op, status) in ops.iter().zip(statuses) {
+            match op {
+                Op::Send { to, tag, payload } => {
+                    self.count(Way::Sent, comm, *to, *tag, payload.len());
+                }
+                Op::Recv { .. } => {
+                    self.count(Way::Received, comm, status.from, status.tag, status.bytes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn isend(&mut self, comm: Comm, to: usize, tag: Tag, payload: Vec<u8>) -> Result<Request> {
+        let bytes = payload.len();
+        let request = self.timed(Timed::Isend, |inner| inner.isend(comm, to, tag, payload))?;
+        self.count(Way::Sent, comm, to, tag, bytes);
+        Ok(request)
+    }
+
+    fn irecv(&mut self, comm: Comm, from: Source, tag: Tagged, room: Vec<u8>) -> Result<Request> {
+        let request = self.timed(Timed::Irecv, |inner| inner.irecv(comm, from, tag, room))?;
+        self.receives.insert(request.0, comm);
+        Ok(request)
+    }
+
+    fn test(&mut self, request: Request) -> Result<std::result::Result<Completion, Request>> {
+        let name = request.0;
+        let outcome = self.timed(Timed::Test, |inner| inner.test(request))?;
+        if let Ok(completion) = &outcome {
+            self.completed(name, completion.status);
+        }
+        Ok(outcome)
+    }
+
+    fn wait(&mut self, request: Request) -> Result<Completion> {
+        let name = request.0;
+        let completion = self.timed(Timed::Wait, |inner| inner.wait(request))?;
+        self.completed(name, completion.status);
+        Ok(completion)
+    }
+
+    fn iprobe(&mut self, comm: Comm, from: Source, tag: Tagged) -> Result<Option<Status>> {
+        self.timed(Timed::Iprobe, |inner| inner.iprobe(comm, from, tag))
+    }
+
+    fn split(&mut self, comm: Comm, colour: Option<u32>, key: i32) -> Result<Option<Comm>> {
+        let (part, members) = self.timed(Timed::Split, |inner| {
+            let Some(part) = inner.split(comm, colour, key)? else {
+                return Ok((None, Vec::new()));
+            };
+            let own = [inner.rank(Comm::WORLD) as i64];
+            let mut group = uncounted(inner, part);
+            let mut members = vec![0; group.size()];
+            group.allgather(&own, &mut members)?;
+            Ok((Some(part), members))
+        })?;
+        if let Some(part) = part {
+            let members = members.into_iter().map(|rank| rank as usize).collect();
+            self.groups.retain(|(known, _)| *known != part);
+            self.groups.push((part, members));
+        }
+        Ok(part)
+    }
+
+    fn collective(&mut self, comm: Comm, call: &mut Call<'_>) -> Result<bool> {
+        let kind = call.kind();
+        let bytes = bytes_of(call, self.inner.rank(comm)) as u64;
+        let before = self.phases[self.current].calls[Timed::Collective as usize].time;
+        let made = self.timed(Timed::Collective, |inner| inner.collective(comm, call))?;
+        let phase = &mut self.phases[self.current];
+        if made {
+            let (clocked, sum) = &mut phase.collectives[kind as usize];
+            clocked.add(phase.calls[Timed::Collective as usize].time - before);
+            *sum += bytes;
+        }
+        Ok(made)
+    }
+
+    fn progress(&mut self) -> Result<()> {
+        self.timed(Timed::Progress, M::progress)
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        self.inner.facts()
+    }
+
+    fn abort(&mut self, why: &str) {
+        self.inner.abort(why);
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.inner.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

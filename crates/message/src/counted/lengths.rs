@@ -1,0 +1,188 @@
+//! How long messages were: exact count, sum, least and greatest; shares and median by a logarithmic histogram.
+//!
+//! Model:   lengths below 64 have a bucket each; above, each power of two has 32 of equal width, so that a quantile is off by
+//!          at most a 64th of itself.
+//! Source:  the layout is that of HdrHistogram at six bits.
+//! Units:   bytes.
+//! Checked: `a_median_is_near_that_of_the_sorted_lengths`, `every_length_has_a_bucket_around_it`.
+
+use serde::{Deserialize, Serialize};
+
+/// Lengths below this have a bucket each.
+const EXACT: u64 = 64;
+/// Buckets of a power of two.
+const WITHIN: u64 = 32;
+/// The power of two at which they begin.
+const FIRST: u32 = EXACT.ilog2();
+const BUCKETS: usize = (EXACT + WITHIN * (64 - FIRST) as u64) as usize;
+
+/// Lengths as they are counted.
+#[derive(Debug, Clone)]
+pub(super) struct Lengths {
+    pub total: Total,
+    buckets: Vec<u64>,
+}
+
+/// Count, sum, least and greatest of lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Total {
+    /// How many.
+    pub messages: u64,
+    /// Their sum.
+    pub bytes: u64,
+    /// The shortest; 0 where there is none.
+    pub bytes_min: u64,
+    /// The longest; 0 where there is none.
+    pub bytes_max: u64,
+}
+
+/// Lengths as they are written down.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LengthsRow {
+    /// Count, sum, least and greatest: exact.
+    #[serde(flatten)]
+    pub total: Total,
+    /// Sum by count; none of none.
+    pub bytes_mean: Option<f64>,
+    /// The lower median, off by at most a 64th of itself, exact below 64 B; none of none.
+    pub bytes_median: Option<u64>,
+    /// How many there are from each power of two on, below the next; of no bytes from 0. Those without are left out.
+    pub powers: Vec<Power>,
+}
+
+/// Messages of lengths between two powers of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Power {
+    /// The least length of the row: 0, 1, 2, 4, ...
+    pub from_bytes: u64,
+    /// How many.
+    pub messages: u64,
+}
+
+impl Total {
+    pub(crate) const NONE: Self = Self {
+        messages: 0,
+        bytes: 0,
+        bytes_min: 0,
+        bytes_max: 0,
+    };
+
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.bytes_min = if self.messages == 0 {
+            bytes
+        } else {
+            self.bytes_min.min(bytes)
+        };
+        self.bytes_max = self.bytes_max.max(bytes);
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl Lengths {
+    pub(super) fn new() -> Self {
+        Self {
+            total: Total::NONE,
+            buckets: vec![0; BUCKETS],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.total.add(bytes);
+        self.buckets[bucket(bytes)] += 1;
+    }
+
+    fn median(&self) -> Option<u64> {
+        let middle = self.total.messages.div_ceil(2);
+        let mut seen = 0;
+        let index = self.buckets.iter().position(|count| {
+            seen += count;
+            *count > 0 && seen >= middle
+        })?;
+        let (low, high) = (begin(index), begin(index + 1) - 1);
+        let centre = low + (high - low) / 2;
+        Some(centre.clamp(self.total.bytes_min, self.total.bytes_max))
+    }
+
+    pub(super) fn row(&self) -> LengthsRow {
+        let mut powers: Vec<Power> = Vec::new();
+        for (index, messages) in self.buckets.iter().enumerate() {
+            if *messages == 0 {
+                continue;
+            }
+            let low = begin(index);
+            let from_bytes = if low == 0 { 0 } else { 1 << low.ilog2() };
+            match powers.last_mut() {
+                Some(last) if last.from_bytes == from_bytes => last.messages += messages,
+                _ => powers.push(Power {
+                    from_bytes,
+                    messages: *messages,
+                }),
+            }
+        }
+        let total = self.total;
+        LengthsRow {
+            total,
+            bytes_mean: (total.messages > 0).then(|| total.bytes as f64 / total.messages as f64),
+            bytes_median: self.median(),
+            powers,
+        }
+    }
+}
+
+#[inline]
+fn bucket(bytes: u64) -> usize {
+    if bytes < EXACT {
+        return bytes as usize;
+    }
+    let power = bytes.ilog2();
+    let within = (bytes >> (power - WITHIN.ilog2())) - WITHIN;
+    (EXACT + u64::from(power - FIRST) * WITHIN + within) as usize
+}
+
+/// The least length of a bucket. The one after the last ends at the greatest length.
+fn begin(index: usize) -> u64 {
+    let index = index as u64;
+    if index < EXACT {
+        return index;
+    }
+    let (power, within) = ((index - EXACT) / WITHIN, (index - EXACT) % WITHIN);
+    let width = 1_u128 << (power + u64::from(FIRST - WITHIN.ilog2()));
+    u64::try_from((u128::from(WITHIN + within)) * width).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_length_has_a_bucket_around_it(bytes: u64, shift in 0_u32..64) {
+            let bytes = (bytes >> shift).min(u64::MAX - 1);
+            let index = bucket(bytes);
+            prop_assert!(begin(index) <= bytes && bytes < begin(index + 1));
+        }
+
+        #[test]
+        fn a_median_is_near_that_of_the_sorted_lengths(all in prop::collection::vec((0_u64..1 << 40, 0_u32..40), 1..80)) {
+            let mut all: Vec<_> = all.into_iter().map(|(bytes, shift)| bytes >> shift).collect();
+            let mut lengths = Lengths::new();
+            all.iter().for_each(|bytes| lengths.add(*bytes));
+            all.sort_unstable();
+            let (median, row) = (all[(all.len() - 1) / 2], lengths.row());
+            prop_assert!(row.bytes_median.unwrap().abs_diff(median) <= median / 64);
+            prop_assert_eq!(row.total.bytes, all.iter().sum::<u64>());
+            prop_assert_eq!(row.total.bytes_min, all[0]);
+            prop_assert_eq!(row.total.bytes_max, all[all.len() - 1]);
+            for power in &row.powers {
+                let end = (2 * power.from_bytes).max(1);
+                let within = all.iter().filter(|bytes| (power.from_bytes..end).contains(*bytes));
+                prop_assert_eq!(power.messages, within.count() as u64);
+            }
+            prop_assert_eq!(row.powers.iter().map(|power| power.messages).sum::<u64>(), all.len() as u64);
+        }
+    }
+}

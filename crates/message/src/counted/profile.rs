@@ -1,0 +1,135 @@
+//! What was counted, as it is written down: a rank's profile, and the matrix of all ranks.
+//!
+//! Units:   nanoseconds, bytes; ranks of the world.
+//! Checked: `a_matrix_is_read_back`.
+
+use serde::{Deserialize, Serialize};
+
+pub use super::lengths::{LengthsRow, Power, Total};
+
+/// The schema of [`Profile`].
+pub const PROFILE_SCHEMA: &str = "sonde-profile/1";
+/// The schema of [`Matrix`].
+pub const MATRIX_SCHEMA: &str = "sonde-matrix/1";
+
+/// What one rank did, phase by phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// [`PROFILE_SCHEMA`].
+    pub schema: String,
+    /// Which rank.
+    pub rank: usize,
+    /// Of how many.
+    pub ranks: usize,
+    /// In the order in which they were first entered.
+    pub phases: Vec<Phase>,
+}
+
+/// What one rank did in one phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Time in it: in calls and between them.
+    pub wall_ns: u64,
+    /// Time between calls.
+    pub computing_ns: u64,
+    /// Each kind of call that was made.
+    pub calls: Vec<Calls>,
+    /// Collectives that the library made of its own. sonde's are among the messages.
+    pub collectives: Vec<Collectives>,
+    /// Messages sent.
+    pub sent: LengthsRow,
+    /// Messages received.
+    pub received: LengthsRow,
+    /// Messages by other rank and tag.
+    pub flows: Vec<Flow>,
+}
+
+/// Calls of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// `send`, `recv`, `exchange`, `isend`, `irecv`, `test`, `wait`, `iprobe`, `split`, `progress`, `collective`.
+    pub call: String,
+    /// How many.
+    pub count: u64,
+    /// Time in them.
+    pub time_ns: u64,
+    /// Time in the longest.
+    pub longest_ns: u64,
+}
+
+/// Collectives of one kind that the library made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Collectives {
+    /// `allreduce`.
+    pub kind: String,
+    /// How many.
+    pub count: u64,
+    /// What this rank put in, of a broadcast the whole, of a scatter what it got.
+    pub bytes: u64,
+    /// Time in them.
+    pub time_ns: u64,
+}
+
+/// Messages to or from one rank with one tag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Sent to it, else received from it.
+    pub sent: bool,
+    /// The other rank.
+    pub rank: usize,
+    /// The tag.
+    pub tag: u32,
+    /// The collective that the tag is of, made by sonde.
+    pub collective: Option<String>,
+    /// Count, sum, least and greatest.
+    #[serde(flatten)]
+    pub total: Total,
+}
+
+/// Who sent how much to whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// [`MATRIX_SCHEMA`].
+    pub schema: String,
+    /// How many.
+    pub ranks: usize,
+    /// Row: sender; column: receiver.
+    pub bytes: Vec<Vec<u64>>,
+    /// Row: sender; column: receiver.
+    pub messages: Vec<Vec<u64>>,
+}
+
+impl Matrix {
+    /// Of rows, each the bytes and messages of a sender, one after the other.
+    pub(super) fn of_rows(ranks: usize, rows: &[u64]) -> Self {
+        let (mut bytes, mut messages) = (Vec::new(), Vec::new());
+        for row in rows.chunks_exact(2 * ranks) {
+            bytes.push(row[..ranks].to_vec());
+            messages.push(row[ranks..].to_vec());
+        }
+        Self {
+            schema: MATRIX_SCHEMA.into(),
+            ranks,
+            bytes,
+            messages,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_is_read_back() {
+        let matrix = Matrix::of_rows(2, &[0, 10, 0, 1, 20, 0, 2, 0]);
+        let text = serde_json::to_string(&matrix).unwrap();
+        assert_eq!(
+            text,
+            r#"{"schema":"sonde-matrix/1","ranks":2,"bytes":[[0,10],[20,0]],"messages":[[0,1],[2,0]]}"#
+        );
+        assert_eq!(serde_json::from_str::<Matrix>(&text).unwrap(), matrix);
+    }
+}

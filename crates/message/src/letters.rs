@@ -1,0 +1,547 @@
+//! A messenger made of letters: whole messages with a head, brought by whatever brings them.
+//!
+//! Model:   a [`Carrier`] takes letters and gives those that came, between two ranks in the order in which they were sent;
+//!          [`Letters`] adds to it what a messenger is: groups, matching, requests, patience. A send is done when the
+//!          carrier has the letter. Nothing moves but in calls: a rank that computes carries nothing on. Letters that are
+//!          sent and not yet received are kept without bound.
+//! Units:   bytes; ranks of the world in heads.
+//! Checked: by the collectives over [`Routed`](crate::Routed) and [`Best`](crate::Best), and their own tests.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use crate::collectives::{Choice, Communicator, Maker};
+use crate::native::group::Groups;
+use crate::native::matching::{Envelope, Matching, Pattern};
+use crate::{
+    Call, Capabilities, Comm, Completion, Error, Messenger, Op, Request, Result, Source, Status,
+    Tag, Tagged,
+};
+
+/// How long nothing may move, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The tag of letters in the messengers that carry them.
+pub(crate) const LETTER_TAG: Tag = 32_001;
+
+/// What stands on a letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The group, by its agreed number.
+    pub(crate) context: u32,
+    /// The sender.
+    pub(crate) source: u32,
+    /// The receiver.
+    pub(crate) to: u32,
+    /// What it is for.
+    pub(crate) tag: Tag,
+    /// How often it was carried.
+    pub(crate) hops: u32,
+    /// Which it is of those of this sender to this receiver.
+    pub(crate) number: u32,
+}
+
+/// A letter: the head, then the message.
+#[derive(Debug)]
+pub struct Letter {
+    pub(crate) head: Head,
+    /// With room for the head at its begin.
+    bytes: Vec<u8>,
+}
+
+impl Head {
+    /// Bytes of one.
+    pub(crate) const BYTES: usize = 24;
+}
+
+impl Letter {
+    pub(crate) fn new(head: Head, payload: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(Head::BYTES + payload.len());
+        bytes.resize(Head::BYTES, 0);
+        bytes.extend_from_slice(payload);
+        Self { head, bytes }
+    }
+
+    /// The message.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.bytes[Head::BYTES..]
+    }
+
+    /// As it is sent.
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        let head = self.head;
+        let fields = [
+            head.context,
+            head.source,
+            head.to,
+            head.tag,
+            head.hops,
+            head.number,
+        ];
+        for (bytes, field) in self.bytes.chunks_exact_mut(4).zip(fields) {
+            bytes.copy_from_slice(&field.to_le_bytes());
+        }
+        self.bytes
+    }
+
+    /// Of what was sent.
+    ///
+    /// # Errors
+    /// Fewer bytes than a head has, or ranks beyond the world.
+    pub(crate) fn of_bytes(bytes: Vec<u8>, ranks: usize) -> Result<Self> {
+        let mut fields = [0; Head::BYTES / 4];
+        for (field, bytes) in fields.iter_mut().zip(bytes.chunks_exact(4)) {
+            *field = u32::from_le_bytes(bytes.try_into().expect("four"));
+        }
+        let [context, source, to, tag, hops, number] = fields;
+        if bytes.len() < Head::BYTES || source.max(to) as usize >= ranks {
+            return Err(Error::Argument {
+                what: "the head of a carried message",
+                value: format!("{:02x?}", &bytes[..bytes.len().min(Head::BYTES)]),
+                wanted: format!(
+                    "of ranks below {ranks}: no program may use tag {LETTER_TAG} below"
+                ),
+            });
+        }
+        let head = Head {
+            context,
+            source,
+            to,
+            tag,
+            hops,
+            number,
+        };
+        Ok(Self { head, bytes })
+    }
+}
+
+/// What brings letters from rank to rank.
+///
+/// Errors of every call are those of a messenger.
+pub trait Carrier {
+    /// This rank.
+    fn rank(&self) -> usize;
+
+    /// How many there are.
+    fn ranks(&self) -> usize;
+
+    /// Bytes of the longest letter.
+    fn bytes_max(&self) -> u64;
+
+    /// Takes a letter of this rank.
+    ///
+    /// # Errors
+    /// Those of the trait.
+    fn post(&mut self, letter: Letter) -> Result<()>;
+
+    /// Moves what can be moved, and gives the next letter for this rank.
+    ///
+    /// # Errors
+    /// Those of the trait.
+    fn poll(&mut self) -> Result<Option<Letter>>;
+
+    /// Letters taken, given and carried on: it grows as long as anything moves.
+    fn moved(&self) -> u64;
+
+    /// Ends in order, once all ranks do: until then others may need this one.
+    ///
+    /// # Errors
+    /// Those of the trait.
+    fn leave(&mut self, patience: Duration) -> Result<()>;
+
+    /// What is to be known of it.
+    fn facts(&self) -> Vec<(String, String)>;
+
+    /// Ends all ranks as soon as it can.
+    fn abort(&mut self, why: &str);
+}
+
+/// A receive that was posted.
+#[derive(Debug)]
+enum Slot {
+    Free,
+    Awaited,
+    Come(Letter),
+}
+
+#[derive(Debug)]
+enum Pending {
+    Sent(Completion),
+    Recv {
+        comm: Comm,
+        from: Source,
+        token: u32,
+        room: Vec<u8>,
+    },
+}
+
+/// A messenger over a carrier of letters.
+#[derive(Debug)]
+pub struct Letters<C> {
+    pub(crate) carrier: C,
+    groups: Groups,
+    matching: Matching,
+    /// Receives and letters that nobody waits for, by the tokens of `matching`.
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    requests: HashMap<u64, Pending>,
+    next_request: u64,
+    patience: Duration,
+}
+
+impl<C: Carrier> Letters<C> {
+    pub(crate) fn over(carrier: C) -> Self {
+        Self {
+            groups: Groups::new(carrier.rank(), carrier.ranks()),
+            carrier,
+            matching: Matching::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            requests: HashMap::new(),
+            next_request: 0,
+            patience: PATIENCE,
+        }
+    }
+
+    /// With this patience: how long a wait goes on while nothing moves; 20 s unless told.
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    fn keep(&mut self, slot: Slot) -> u32 {
+        if let Some(token) = self.free.pop() {
+            self.slots[token as usize] = slot;
+            return token;
+        }
+        self.slots.push(slot);
+        self.slots.len() as u32 - 1
+    }
+
+    fn let_go(&mut self, token: u32) -> Slot {
+        self.free.push(token);
+        std::mem::replace(&mut self.slots[token as usize], Slot::Free)
+    }
+
+    fn pattern(&self, comm: Comm, from: Source, tag: Tagged) -> Result<Pattern> {
+        let group = self.groups.of(comm)?;
+        Ok(Pattern {
+            context: group.context,
+            source: match from {
+                Source::Rank(rank) => Some(group.world(rank)?),
+                Source::Any => None,
+            },
+            tag: match tag {
+                Tagged::With(tag) => Some(tag),
+                Tagged::Any => None,
+            },
+        })
+    }
+
+    /// Takes in all that has come.
+    fn pump(&mut self) -> Result<()> {
+        while let Some(letter) = self.carrier.poll()? {
+            let envelope = Envelope {
+                context: letter.head.context,
+                source: letter.head.source,
+                tag: letter.head.tag,
+            };
+            match self.matching.claim(envelope) {
+                Some(token) => self.slots[token as usize] = Slot::Come(letter),
+                None => {
+                    let token = self.keep(Slot::Come(letter));
+                    self.matching.arrive(envelope, token);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn post_send(&mut self, comm: Comm, to: usize, tag: Tag, payload: &[u8]) -> Result<()> {
+        let group = self.groups.of(comm)?;
+        let head = Head {
+            context: group.context,
+            source: self.carrier.rank() as u32,
+            to: group.world(to)?,
+            tag,
+            hops: 0,
+            number: 0,
+        };
+        self.carrier.post(Letter::new(head, payload))
+    }
+
+    fn post_recv(&mut self, comm: Comm, from: Source, tag: Tagged) -> Result<u32> {
+        let pattern = self.pattern(comm, from, tag)?;
+        if let Some(token) = self.matching.take(pattern) {
+            return Ok(token);
+        }
+        let token = self.keep(Slot::Awaited);
+        self.matching.post(pattern, token);
+        Ok(token)
+    }
+
+    /// The letter of a receive, when it has come.
+    fn come(&mut self, token: u32) -> Option<Letter> {
+        if !matches!(self.slots[token as usize], Slot::Come(_)) {
+            return None;
+        }
+        match self.let_go(token) {
+            Slot::Come(letter) => Some(letter),
+            Slot::Free | Slot::Awaited => unreachable!("it has come"),
+        }
+    }
+
+    fn wait_for(&mut self, comm: Comm, from: Source, token: u32) -> Result<Letter> {
+        let mut since: Option<(Instant, u64)> = None;
+        loop {
+            self.pump()?;
+            if let Some(letter) = self.come(token) {
+                return Ok(letter);
+            }
+            let moved = self.carrier.moved();
+            match since {
+                Some((begin, then)) if then == moved => {
+                    if begin.elapsed() > self.patience {
+                        let group = self.groups.of(comm)?;
+                        return Err(Error::Silent {
+                            rank: match from {
+                                Source::Rank(rank) => group.world(rank)? as usize,
+                                Source::Any => self.carrier.rank(),
+                            },
+                            during: "receiving a carried message".into(),
+                            patience: self.patience,
+                        });
+                    }
+                }
+                _ => since = Some((Instant::now(), moved)),
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn land(&self, comm: Comm, letter: &Letter, room: &mut [u8]) -> Result<Status> {
+        let status = self.status(comm, letter)?;
+        if status.bytes > room.len() {
+            return Err(Error::Truncated {
+                from: status.from,
+                tag: status.tag,
+                bytes: status.bytes,
+                room: room.len(),
+            });
+        }
+        room[..status.bytes].copy_from_slice(letter.payload());
+        Ok(status)
+    }
+
+    fn status(&self, comm: Comm, letter: &Letter) -> Result<Status> {
+        Ok(Status {
+            from: self.groups.of(comm)?.of_world(letter.head.source),
+            tag: letter.head.tag,
+            bytes: letter.payload().len(),
+        })
+    }
+
+    fn request(&mut self, pending: Pending) -> Request {
+        self.next_request += 1;
+        self.requests.insert(self.next_request, pending);
+        Request(self.next_request)
+    }
+
+    fn pending(&mut self, request: &Request) -> Result<Pending> {
+        let pending = self.requests.remove(&request.0);
+        pending.ok_or_else(|| Error::Argument {
+            what: "a request",
+            value: request.0.to_string(),
+            wanted: "one of this messenger's that is not done".into(),
+        })
+    }
+}
+
+impl<C: Carrier> Messenger for Letters<C> {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            wildcards: true,
+            probe: true,
+            asynchronous: false,
+            collectives: 0,
+            message_bytes_max: self.carrier.bytes_max() - Head::BYTES as u64,
+        }
+    }
+
+    fn rank(&self, comm: Comm) -> usize {
+        self.groups
+            .of(comm)
+            .expect("a group of this messenger")
+            .rank
+    }
+
+    fn size(&self, comm: Comm) -> usize {
+        let group = self.groups.of(comm).expect("a group of this messenger");
+        group.size()
+    }
+
+    fn send(&mut self, comm: Comm, to: usize, tag: Tag, payload: &[u8]) -> Result<()> {
+        self.post_send(comm, to, tag, payload)?;
+        self.pump()
+    }
+
+    fn recv(&mut self, comm: Comm, from: Source, tag: Tagged, room: &mut [u8]) -> Result<Status> {
+        let token = self.post_recv(comm, from, tag)?;
+        let letter = self.wait_for(comm, from, token)?;
+        self.land(comm, &letter, room)
+    }
+
+    fn exchange(&mut self, comm: Comm, ops: &mut [Op<'_>], statuses: &mut [Status]) -> Result<()> {
+        let mut tokens = Vec::with_capacity(ops.len());
+        for op in ops.iter() {
+            match op {
+                Op::Send { to, tag, payload } => self.post_send(comm, *to, *tag, payload)?,
+                Op::Recv { from, tag, .. } => tokens.push(self.post_recv(comm, *from, *tag)?),
+            }
+        }
+        let mut tokens = tokens.into_iter();
+        for (op, status) in ops.iter_mut().zip(statuses) {
+            *status = match op {
+                Op::Send { to, tag, payload } => Status {
+                    from: *to,
+                    tag: *tag,
+                    bytes: payload.len(),
+                },
+                Op::Recv { from, room, .. } => {
+                    let token = tokens.next().expect("one a receive");
+                    let letter = self.wait_for(comm, *from, token)?;
+                    self.land(comm, &letter, room)?
+                }
+            };
+        }
+        self.pump()
+    }
+
+    fn isend(&mut self, comm: Comm, to: usize, tag: Tag, payload: Vec<u8>) -> Result<Request> {
+        self.send(comm, to, tag, &payload)?;
+        let status = Status {
+            from: to,
+            tag,
+            bytes: payload.len(),
+        };
+        let buffer = payload;
+        Ok(self.request(Pending::Sent(Completion { status, buffer })))
+    }
+
+    fn irecv(&mut self, comm: Comm, from: Source, tag: Tagged, room: Vec<u8>) -> Result<Request> {
+        let token = self.post_recv(comm, from, tag)?;
+        self.pump()?;
+        Ok(self.request(Pending::Recv {
+            comm,
+            from,
+            token,
+            room,
+        }))
+    }
+
+    fn test(&mut self, request: Request) -> Result<std::result::Result<Completion, Request>> {
+        self.pump()?;
+        match self.pending(&request)? {
+            Pending::Sent(completion) => Ok(Ok(completion)),
+            Pending::Recv {
+                comm,
+                from,
+                token,
+                room: mut buffer,
+            } => {
+                let Some(letter) = self.come(token) else {
+                    let room = buffer;
+                    let pending = Pending::Recv {
+                        comm,
+                        from,
+                        token,
+                        room,
+                    };
+                    self.requests.insert(request.0, pending);
+                    return Ok(Err(request));
+                };
+                let status = self.land(comm, &letter, &mut buffer)?;
+                Ok(Ok(Completion { status, buffer }))
+            }
+        }
+    }
+
+    fn wait(&mut self, request: Request) -> Result<Completion> {
+        match self.pending(&request)? {
+            Pending::Sent(completion) => Ok(completion),
+            Pending::Recv {
+                comm,
+                from,
+                token,
+                room: mut buffer,
+            } => {
+                let letter = self.wait_for(comm, from, token)?;
+                let status = self.land(comm, &letter, &mut buffer)?;
+                Ok(Completion { status, buffer })
+            }
+        }
+    }
+
+    fn iprobe(&mut self, comm: Comm, from: Source, tag: Tagged) -> Result<Option<Status>> {
+        self.pump()?;
+        let pattern = self.pattern(comm, from, tag)?;
+        let Some(token) = self.matching.find(pattern) else {
+            return Ok(None);
+        };
+        match &self.slots[token as usize] {
+            Slot::Come(letter) => Ok(Some(self.status(comm, letter)?)),
+            Slot::Free | Slot::Awaited => unreachable!("a letter that nobody waits for"),
+        }
+    }
+
+    fn split(&mut self, comm: Comm, colour: Option<u32>, key: i32) -> Result<Option<Comm>> {
+        let colour = colour.map_or(-1, i64::from);
+        let own = self.carrier.rank() as u32;
+        let told = [
+            colour,
+            i64::from(key),
+            i64::from(own),
+            i64::from(self.groups.next_context),
+        ];
+        let choice = Choice::all(Maker::Sonde).expect("of every kind");
+        let mut group = Communicator::new(&mut *self, comm, choice);
+        let mut all = vec![0; told.len() * group.size()];
+        group.allgather(&told, &mut all)?;
+        let rows = all.chunks_exact(told.len());
+        let context = rows
+            .clone()
+            .map(|row| row[3] as u32)
+            .max()
+            .expect("one at least");
+        self.groups.next_context = context + 1;
+        if colour < 0 {
+            return Ok(None);
+        }
+        // They come in the order of the parent's ranks, and a stable sort keeps it.
+        let mut members: Vec<_> = rows.filter(|row| row[0] == colour).collect();
+        members.sort_by_key(|row| row[1]);
+        let world = members.into_iter().map(|row| row[2] as u32).collect();
+        Ok(Some(self.groups.add(context, world, own)))
+    }
+
+    fn collective(&mut self, _: Comm, _: &mut Call<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn progress(&mut self) -> Result<()> {
+        self.pump()
+    }
+
+    fn facts(&self) -> Vec<(String, String)> {
+        self.carrier.facts()
+    }
+
+    fn abort(&mut self, why: &str) {
+        self.carrier.abort(why);
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.carrier.leave(self.patience)
+    }
+}

@@ -1,0 +1,136 @@
+//! Collectives against the oracle over the native transports, straight, counted, over a ring, and by the best of two ways.
+//!
+//! The ranks are threads that join as processes would; what they share is nothing but the transport.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use sonde_channel::Wait;
+use sonde_message::collectives::{Choice, Communicator, Made, Maker};
+use sonde_message::counted::Counted;
+use sonde_message::native::{Bootstrap, Meeting, Transport};
+use sonde_message::topology::Topology;
+use sonde_message::{Best, Comm, Cost, Messenger, Mode, Routed, oracle};
+
+/// Joins ranks by each of the transports, and runs `rank` on each with its messengers in their order.
+fn over(
+    transports: &[Transport],
+    ranks: usize,
+    name: &str,
+    rank: impl Fn(Vec<Box<dyn Messenger>>) + Sync,
+) {
+    let meeting = |transport: &Transport| match transport {
+        Transport::Tcp => {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            Meeting::Address(listener.local_addr().unwrap())
+        }
+        _ => Meeting::Name(format!(
+            "{}.oracle.{name}.{}.{ranks}",
+            std::process::id(),
+            transport.name()
+        )),
+    };
+    let meetings: Vec<_> = transports.iter().map(meeting).collect();
+    std::thread::scope(|scope| {
+        for number in 0..ranks {
+            let (rank, meetings) = (&rank, &meetings);
+            scope.spawn(move || {
+                let join = |(transport, meeting): (&Transport, &Meeting)| {
+                    let boot = Bootstrap {
+                        rank: number,
+                        size: ranks,
+                        transport: *transport,
+                        meeting: meeting.clone(),
+                        own: None,
+                        token: "of this run".into(),
+                        wait: Wait::Block,
+                        patience: Duration::from_secs(60),
+                    };
+                    boot.join().unwrap()
+                };
+                rank(transports.iter().zip(meetings).map(join).collect());
+            });
+        }
+    });
+}
+
+fn check<M: Messenger + ?Sized>(messenger: &mut M, seed: u64) {
+    let mut group = Communicator::new(messenger, Comm::WORLD, Choice::default());
+    for case in oracle::cases(seed, oracle::round()) {
+        let made = oracle::check_in(&mut group, &case).unwrap_or_else(|told| panic!("{told}"));
+        if let Maker::Named(algorithm) = case.maker {
+            assert_eq!(made, Made::Sonde(algorithm));
+        }
+    }
+}
+
+fn straight(transport: Transport, ranks: &[usize]) {
+    for ranks in ranks {
+        over(&[transport], *ranks, "straight", |messengers| {
+            for mut messenger in messengers {
+                check(&mut *messenger, *ranks as u64);
+                messenger.finish().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn every_collective_over_tcp() {
+    straight(Transport::Tcp, &[2, 5, 17]);
+}
+
+#[test]
+fn every_collective_over_unix_sockets() {
+    straight(Transport::Unix, &[3, 8]);
+}
+
+#[test]
+fn every_collective_over_shared_memory() {
+    straight(Transport::Shm, &[2, 7, 16]);
+}
+
+#[test]
+fn every_collective_around_a_ring_of_neighbours() {
+    over(&[Transport::Shm], 5, "ring", |mut messengers| {
+        let mut messenger = messengers.remove(0);
+        let topology = Topology::parse("ring", 5).unwrap();
+        let counted = Counted::new(&mut *messenger);
+        let mut routed = Routed::new(counted, topology, Mode::Forwarding).unwrap();
+        check(&mut routed, 3);
+        routed.finish().unwrap();
+        assert!(routed.traffic().carried.messages > 0);
+        let rank = routed.rank(Comm::WORLD);
+        let profile = routed.inner().profile();
+        for flow in &profile.phases[0].flows {
+            let apart = flow.rank.abs_diff(rank);
+            assert!(apart == 1 || apart == 4, "{rank} and {}", flow.rank);
+        }
+    });
+}
+
+#[test]
+fn every_collective_by_the_best_of_two_ways() {
+    // Two hosts with two ranks each: shared memory within, TCP between.
+    let cost = |latency_ns, bytes_per_s| Cost {
+        latency_ns,
+        bytes_per_s,
+    };
+    let transports = [Transport::Shm, Transport::Tcp];
+    over(&transports, 4, "best", |mut messengers| {
+        let rank = messengers[0].rank(Comm::WORLD);
+        let near = |other: usize| (other / 2 == rank / 2).then(|| cost(500, 4_000_000_000));
+        let costs = [
+            (0..4).map(near).collect(),
+            vec![Some(cost(30_000, 1_000_000_000)); 4],
+        ];
+        let lent = messengers.iter_mut().map(|way| &mut **way).collect();
+        let mut best = Best::new(lent, &costs).unwrap();
+        for other in (0..4).filter(|other| *other != rank) {
+            assert_eq!(best.way(other, 1), Some(usize::from(other / 2 != rank / 2)));
+        }
+        check(&mut best, 4);
+        best.finish().unwrap();
+        assert!(best.chosen().iter().all(|way| way.messages > 0));
+    });
+}

@@ -1,0 +1,93 @@
+//! Round trips between ranks 0 and 1, by the loop of [`crate::trips`].
+//!
+//! Model:   a message without bytes ends a size. Each size has its first round trip, its warm-up and its samples as over a
+//!          channel; only of the first size it is also the first message between the two ranks.
+//! Checked: `tests/library.rs`, `latency_*`, `message_*`.
+
+use sonde_channel::{Aligned, payload};
+use sonde_message::{Comm, Messenger, Source, Tagged};
+
+use super::{DATA, receive, whole};
+use crate::talk::{EndedBy, Measured, Served, SizeServed};
+use crate::trips::{Carrier, Peer, Trips};
+use crate::watch::Watch;
+use crate::{Result, Terms};
+
+/// Messages between this rank and another.
+pub(super) struct Pair<'a> {
+    pub(super) messenger: &'a mut dyn Messenger,
+    pub(super) other: usize,
+}
+
+impl Carrier for Pair<'_> {
+    #[inline]
+    fn carry(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        self.messenger.send(Comm::WORLD, self.other, DATA, ping)?;
+        receive(self.messenger, self.other, DATA, pong)?;
+        Ok(0)
+    }
+}
+
+pub(super) fn measure(
+    messenger: &mut dyn Messenger,
+    terms: &Terms,
+    measured: &mut Measured,
+) -> Result<()> {
+    for &size_bytes in &terms.sizes_bytes {
+        let mut trips = Trips::with(terms, Peer::Rank(1), size_bytes as usize)?;
+        let mut pair = Pair {
+            messenger,
+            other: 1,
+        };
+        let watch = Watch::begin_of(true)?;
+        let times = trips.all(&mut pair, |_, _| Ok(()))?;
+        watch.end(&mut measured.interference, None)?;
+        messenger.send(Comm::WORLD, 1, DATA, &[])?;
+        measured.settings.extend(trips.named());
+        let size = times.measured(terms, size_bytes);
+        let ended_by = size.ended_by.map_or("", EndedBy::name);
+        let name = format!("ended_by.{size_bytes}");
+        measured.settings.insert(name, ended_by.into());
+        measured.sizes.push(size);
+    }
+    Ok(())
+}
+
+pub(super) fn serve(
+    messenger: &mut dyn Messenger,
+    terms: &Terms,
+    served: &mut Served,
+) -> Result<()> {
+    for &size_bytes in &terms.sizes_bytes {
+        let size = size_bytes as usize;
+        let mut message = Aligned::new(payload::message(size), &terms.knobs)?;
+        let answer = terms.answer_bytes(size);
+        let mut one = SizeServed::default();
+        let watch = Watch::begin_of(true)?;
+        loop {
+            let (from, tag) = (Source::Rank(0), Tagged::With(DATA));
+            let status = messenger.recv(Comm::WORLD, from, tag, &mut message)?;
+            if status.bytes == 0 {
+                break;
+            }
+            whole(0, status.bytes, size)?;
+            messenger.send(Comm::WORLD, 0, DATA, &message[..answer])?;
+            check(&message, one.messages as u32, terms)?;
+            one.messages += 1;
+            one.bytes += size_bytes;
+        }
+        watch.end(&mut served.interference, None)?;
+        served.sizes.push(one);
+    }
+    Ok(())
+}
+
+/// Whether this message is the one with this number.
+pub(super) fn check(message: &[u8], number: u32, terms: &Terms) -> Result<()> {
+    let checked = if terms.verify {
+        payload::verify(message, number)
+    } else {
+        payload::check(message, number)
+    };
+    checked.map_err(|mismatch| Peer::Rank(0).differs(mismatch))
+}

@@ -1,0 +1,117 @@
+//! Message rates: many messages posted at once from rank 0 to rank 1, and one answer when all have come.
+//!
+//! Model:   the receives of the next volley are posted before the answer to this one is sent, so that no message of it is
+//!          unexpected. Messages of a volley have one number. A volley of messages without bytes ends a size.
+//! Source:  the OSU micro-benchmarks' osu_mbw_mr for the window; Deviations: receives are posted beforehand.
+//! Units:   a sample is messages a second, in thousandths.
+//! Checked: `tests/library.rs`, `rate_*`.
+
+use sonde_channel::payload::{self, HEADER_BYTES};
+use sonde_message::{Comm, Messenger, Request, Source, Tagged};
+
+use super::pair::check;
+use super::{BESIDE, DATA, receive, whole};
+use crate::talk::{EndedBy, Measured, Served, SizeServed};
+use crate::trips::{Carrier, Peer, Trips};
+use crate::watch::Watch;
+use crate::{Result, Terms};
+
+/// Volleys to rank 1, with the buffers of their messages.
+struct Volleys<'a> {
+    messenger: &'a mut dyn Messenger,
+    buffers: Vec<Vec<u8>>,
+    posted: Vec<Request>,
+}
+
+impl Carrier for Volleys<'_> {
+    fn carry(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
+        let head = ping.len().min(HEADER_BYTES);
+        for mut buffer in self.buffers.drain(..) {
+            buffer[..head].copy_from_slice(&ping[..head]);
+            self.posted
+                .push(self.messenger.isend(Comm::WORLD, 1, DATA, buffer)?);
+        }
+        for request in self.posted.drain(..) {
+            self.buffers.push(self.messenger.wait(request)?.buffer);
+        }
+        receive(self.messenger, 1, BESIDE, pong)?;
+        Ok(0)
+    }
+}
+
+pub(super) fn measure(
+    messenger: &mut dyn Messenger,
+    terms: &Terms,
+    window: u64,
+    measured: &mut Measured,
+) -> Result<()> {
+    for &size_bytes in &terms.sizes_bytes {
+        let mut trips = Trips::with(terms, Peer::Rank(1), size_bytes as usize)?.volleys(window);
+        let message = payload::message(size_bytes as usize);
+        let mut volleys = Volleys {
+            messenger,
+            buffers: vec![message; window as usize],
+            posted: Vec::with_capacity(window as usize),
+        };
+        let watch = Watch::begin_of(true)?;
+        let times = trips.all(&mut volleys, |_, _| Ok(()))?;
+        watch.end(&mut measured.interference, None)?;
+        for _ in 0..window {
+            messenger.send(Comm::WORLD, 1, DATA, &[])?;
+        }
+        measured.settings.extend(trips.named());
+        let size = times.measured(terms, size_bytes);
+        let ended_by = size.ended_by.map_or("", EndedBy::name);
+        let name = format!("ended_by.{size_bytes}");
+        measured.settings.insert(name, ended_by.into());
+        measured.sizes.push(size);
+    }
+    measured
+        .settings
+        .insert("window".into(), window.to_string());
+    Ok(())
+}
+
+pub(super) fn serve(
+    messenger: &mut dyn Messenger,
+    terms: &Terms,
+    window: u64,
+    served: &mut Served,
+) -> Result<()> {
+    for &size_bytes in &terms.sizes_bytes {
+        let size = size_bytes as usize;
+        let mut one = SizeServed::default();
+        let watch = Watch::begin_of(true)?;
+        let mut buffers = vec![vec![0; size]; window as usize];
+        let mut posted = Vec::with_capacity(buffers.len());
+        loop {
+            for buffer in buffers.drain(..) {
+                let (from, tag) = (Source::Rank(0), Tagged::With(DATA));
+                posted.push(messenger.irecv(Comm::WORLD, from, tag, buffer)?);
+            }
+            if one.messages > 0 {
+                // The first byte of every message is that of its number.
+                let number = (one.messages - 1) as u8;
+                messenger.send(Comm::WORLD, 0, BESIDE, &[number])?;
+            }
+            let mut is_over = false;
+            for request in posted.drain(..) {
+                let done = messenger.wait(request)?;
+                is_over |= done.status.bytes == 0;
+                if !is_over {
+                    whole(0, done.status.bytes, size)?;
+                    check(&done.buffer[..size], one.messages as u32, terms)?;
+                    one.bytes += size_bytes;
+                }
+                buffers.push(done.buffer);
+            }
+            if is_over {
+                break;
+            }
+            one.messages += 1;
+        }
+        watch.end(&mut served.interference, None)?;
+        served.sizes.push(one);
+    }
+    Ok(())
+}

@@ -1,0 +1,329 @@
+//! Every job at the library layer among ranks of one process, and what goes wrong.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sonde_channel::Wait;
+use sonde_message::native::{Manner, Memory};
+use sonde_message::{
+    Call, Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, Tag, Tagged,
+};
+use sonde_probe::library::{Job, MARKER, Report, Task, begun};
+use sonde_probe::{Error, Outcome, Probe, Result};
+use sonde_record::{Phase, Quantity, Step};
+
+/// Few samples, soon over.
+fn job(task: Task, probe: Probe, sizes: &[u64]) -> Job {
+    let mut job = Job::new(task, probe, Wait::Block);
+    job.terms.sizes_bytes = sizes.to_vec();
+    job.terms.samples_min = job.terms.samples_min.min(20);
+    job.terms.samples_max = job.terms.samples_max.min(200);
+    job.terms.verify = true;
+    job
+}
+
+/// Runs it among `ranks` ranks, and reads rank 0's report as an orchestrator does.
+fn outcome(job: &Job, ranks: usize) -> Result<Outcome> {
+    let began_ns = begun().main_ns;
+    let mut reports: Vec<Option<Report>> = Memory::run(ranks, |messenger| {
+        let mut marks = begun();
+        marks.open_ns = marks.main_ns + 1;
+        job.run(messenger, marks).unwrap()
+    });
+    assert!(reports[1..].iter().all(Option::is_none));
+    let report = reports[0].take().unwrap();
+    let text = format!("{MARKER}\n{}\n", serde_json::to_string(&report).unwrap());
+    let report = Report::find(&text).unwrap().unwrap();
+    report.outcome(job, began_ns, ["a", "b"])
+}
+
+fn samples(outcome: &Outcome, at: usize, quantity: Quantity, phase: Phase) -> u64 {
+    let of = |one: &&sonde_record::Measurement| one.quantity == quantity && one.phase == phase;
+    let found = outcome.sizes[at].measurements.iter().find(of);
+    found.unwrap().series.count()
+}
+
+#[test]
+fn latency_is_of_round_trips() {
+    let job = job(Task::Trips {}, Probe::Latency, &[1, 8, 100_000]);
+    let outcome = outcome(&job, 3).unwrap();
+    assert_eq!(outcome.sizes.len(), 3);
+    for at in 0..3 {
+        assert_eq!(samples(&outcome, at, Quantity::LatencyNs, Phase::Cold), 1);
+        assert!(samples(&outcome, at, Quantity::LatencyNs, Phase::Warm) >= 20);
+    }
+    assert_eq!(outcome.settings["library"], "native");
+    assert_eq!(outcome.settings["ranks"], "3");
+    assert!(outcome.interference.iter().all(|one| one.span_ns > 0));
+    assert_eq!(outcome.interference[1].host, "b");
+}
+
+#[test]
+fn message_is_rated_with_its_answer() {
+    let job = job(Task::Trips {}, Probe::Message, &[1, 4_096]);
+    let outcome = outcome(&job, 2).unwrap();
+    assert!(samples(&outcome, 1, Quantity::ThroughputBps, Phase::Warm) >= 10);
+}
+
+#[test]
+fn rate_is_of_volleys() {
+    let job = job(Task::Volleys { window: 16 }, Probe::Rate, &[1, 8, 3_000]);
+    let outcome = outcome(&job, 2).unwrap();
+    for at in 0..3 {
+        assert!(samples(&outcome, at, Quantity::RatePerS, Phase::Warm) >= 10);
+    }
+    assert_eq!(outcome.settings["window"], "16");
+}
+
+#[test]
+fn stream_is_rated_by_its_receiver() {
+    let job = job(Task::Stream {}, Probe::Stream, &[1 << 20, 1_000]);
+    let outcome = outcome(&job, 2).unwrap();
+    assert_eq!(outcome.sizes.len(), 2);
+    let rows: BTreeMap<Quantity, u64> = outcome.sizes[0]
+        .measurements
+        .iter()
+        .map(|one| (one.quantity, one.series.min().unwrap()))
+        .collect();
+    assert_eq!(
+        rows.keys().copied().collect::<Vec<_>>(),
+        [
+            Quantity::ThroughputBps,
+            Quantity::CpuSrcNsPerByte,
+            Quantity::CpuDstNsPerByte
+        ]
+    );
+    assert!(rows.values().all(|value| *value > 0), "{rows:?}");
+    assert!(outcome.sizes[0].slots.bytes.len() >= 20);
+}
+
+#[test]
+fn startup_has_steps() {
+    let job = job(Task::Startup {}, Probe::Startup, &[8]);
+    let outcome = outcome(&job, 2).unwrap();
+    let steps: Vec<Option<Step>> = outcome.sizes[0]
+        .measurements
+        .iter()
+        .map(|one| one.step)
+        .collect();
+    for step in [
+        None,
+        Some(Step::Spawn),
+        Some(Step::Init),
+        Some(Step::First),
+        Some(Step::Second),
+    ] {
+        assert!(steps.contains(&step), "{steps:?}");
+    }
+}
+
+#[test]
+fn collective_calls_are_timed_and_checked() {
+    for kind in [
+        "barrier",
+        "broadcast",
+        "reduce",
+        "allreduce",
+        "gather",
+        "scatter",
+        "allgather",
+        "alltoall",
+        "scan",
+    ] {
+        for ranks in [2, 5] {
+            let task = Task::Collective {
+                kind: kind.into(),
+                algorithm: None,
+            };
+            let mut job = job(task, Probe::Latency, &[1, 1_000]);
+            (job.terms.samples_min, job.terms.samples_max) = (5, 5);
+            let outcome = outcome(&job, ranks).unwrap();
+            for size in &outcome.sizes {
+                let warm = &size.measurements[1];
+                assert_eq!(warm.quantity, Quantity::CollectiveNs);
+                // Where a machine holds ranks up all the time there is a reason instead.
+                assert!(
+                    warm.series.count() == 5 || warm.reason.is_some() || size.ended_by.is_some()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let refused = |job: Job, said: &str| {
+        let error = job.check().unwrap_err();
+        assert!(error.to_string().contains(said), "{error}");
+    };
+    refused(job(Task::Trips {}, Probe::Latency, &[]), "0 sizes");
+    refused(job(Task::Trips {}, Probe::Stream, &[1]), "no ping-pong");
+    refused(
+        job(Task::Volleys { window: 0 }, Probe::Rate, &[1]),
+        "volley of 0",
+    );
+    let task = Task::Collective {
+        kind: "gossip".into(),
+        algorithm: None,
+    };
+    refused(job(task, Probe::Latency, &[1]), "`gossip`");
+    let alone = job(Task::Trips {}, Probe::Latency, &[1]);
+    let said = Memory::run(1, |messenger| {
+        alone.run(messenger, begun()).unwrap_err().to_string()
+    });
+    assert!(said[0].contains("1 rank"), "{said:?}");
+}
+
+/// A library that changes a byte of the tenth message that it receives.
+struct Corrupting<'a> {
+    inner: &'a mut Memory,
+    received: u32,
+}
+
+impl Corrupting<'_> {
+    fn corrupt(&mut self, bytes: &mut [u8]) {
+        self.received += 1;
+        if self.received == 10 {
+            if let Some(last) = bytes.last_mut() {
+                *last ^= 1;
+            }
+        }
+    }
+}
+
+impl Messenger for Corrupting<'_> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+    fn rank(&self, comm: Comm) -> usize {
+        self.inner.rank(comm)
+    }
+    fn size(&self, comm: Comm) -> usize {
+        self.inner.size(comm)
+    }
+    fn send(
+        &mut self,
+        comm: Comm,
+        to: usize,
+        tag: Tag,
+        payload: &[u8],
+    ) -> sonde_message::Result<()> {
+        self.inner.send(comm, to, tag, payload)
+    }
+    fn recv(
+        &mut self,
+        comm: Comm,
+        from: Source,
+        tag: Tagged,
+        room: &mut [u8],
+    ) -> sonde_message::Result<Status> {
+        let status = self.inner.recv(comm, from, tag, room)?;
+        self.corrupt(&mut room[..status.bytes]);
+        Ok(status)
+    }
+    fn exchange(
+        &mut self,
+        comm: Comm,
+        ops: &mut [Op<'_>],
+        statuses: &mut [Status],
+    ) -> sonde_message::Result<()> {
+        self.inner.exchange(comm, ops, statuses)
+    }
+    fn isend(
+        &mut self,
+        comm: Comm,
+        to: usize,
+        tag: Tag,
+        payload: Vec<u8>,
+    ) -> sonde_message::Result<Request> {
+        self.inner.isend(comm, to, tag, payload)
+    }
+    fn irecv(
+        &mut self,
+        comm: Comm,
+        from: Source,
+        tag: Tagged,
+        room: Vec<u8>,
+    ) -> sonde_message::Result<Request> {
+        self.inner.irecv(comm, from, tag, room)
+    }
+    fn test(
+        &mut self,
+        request: Request,
+    ) -> sonde_message::Result<std::result::Result<Completion, Request>> {
+        self.inner.test(request)
+    }
+    fn wait(&mut self, request: Request) -> sonde_message::Result<Completion> {
+        let mut done = self.inner.wait(request)?;
+        let bytes = done.status.bytes.min(done.buffer.len());
+        self.corrupt(&mut done.buffer[..bytes]);
+        Ok(done)
+    }
+    fn iprobe(
+        &mut self,
+        comm: Comm,
+        from: Source,
+        tag: Tagged,
+    ) -> sonde_message::Result<Option<Status>> {
+        self.inner.iprobe(comm, from, tag)
+    }
+    fn split(
+        &mut self,
+        comm: Comm,
+        colour: Option<u32>,
+        key: i32,
+    ) -> sonde_message::Result<Option<Comm>> {
+        self.inner.split(comm, colour, key)
+    }
+    fn collective(&mut self, comm: Comm, call: &mut Call<'_>) -> sonde_message::Result<bool> {
+        self.inner.collective(comm, call)
+    }
+    fn progress(&mut self) -> sonde_message::Result<()> {
+        self.inner.progress()
+    }
+    fn facts(&self) -> Vec<(String, String)> {
+        self.inner.facts()
+    }
+    fn abort(&mut self, why: &str) {
+        self.inner.abort(why);
+    }
+    fn finish(&mut self) -> sonde_message::Result<()> {
+        self.inner.finish()
+    }
+}
+
+#[test]
+fn a_changed_byte_is_seen() {
+    for task in [Task::Trips {}, Task::Volleys { window: 4 }, Task::Stream {}] {
+        let mut job = job(task, Probe::Latency, &[64]);
+        job.terms.verify = true;
+        let said = std::sync::Mutex::new(String::new());
+        let all = Memory::with(
+            2,
+            Manner {
+                wait: Wait::Block,
+                patience: Duration::from_millis(500),
+            },
+        );
+        std::thread::scope(|scope| {
+            for (rank, mut inner) in all.into_iter().enumerate() {
+                let (job, said) = (&job, &said);
+                // Rank 0 waits for an answer that never comes; rank 1 says why.
+                let thread = scope.spawn(move || {
+                    let mut messenger = Corrupting {
+                        inner: &mut inner,
+                        received: if rank == 1 { 0 } else { 1_000 },
+                    };
+                    job.run(&mut messenger, begun()).map(drop)
+                });
+                if rank == 1 {
+                    let error = thread.join().unwrap().unwrap_err();
+                    assert!(matches!(error, Error::Integrity(_)), "{error}");
+                    *said.lock().unwrap() = error.to_string();
+                }
+            }
+        });
+        let said = said.into_inner().unwrap();
+        assert!(said.contains("byte 63 of message"), "{said}");
+    }
+}

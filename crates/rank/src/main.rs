@@ -1,0 +1,149 @@
+//! `sonde-rank`: one rank of a message-passing library.
+//!
+//! Model:   it joins the others, by sonde's own engine or by an adapter, runs its job, and rank 0 writes the report behind a
+//!          marker line. Whatever goes wrong is said once on standard error, with the rank and its host, and the others are
+//!          told. Exit codes: 0 done, 1 failed, 64 usage.
+//! Checked: `tests/lab_library.rs` of the command, and `arguments`.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod meeting;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use arguments::{Joins, Order, USAGE};
+use sonde_adapter::{Options, meet};
+use sonde_message::{Comm, Library, Messenger, Path, adapters};
+use sonde_probe::library::{Job, MARKER, Marks, begun};
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::cpu;
+
+const FAILED: u8 = 1;
+const USED_WRONGLY: u8 = 64;
+
+fn main() -> ExitCode {
+    let marks = begun();
+    let order = match arguments::parse(std::env::args().skip(1)) {
+        Ok(order) => order,
+        Err(what) => {
+            eprintln!("sonde-rank: {what}\n\nusage: {USAGE}");
+            return ExitCode::from(USED_WRONGLY);
+        }
+    };
+    let done = match order {
+        Order::Check(path) => check(path),
+        Order::Be { joins, cpus, job } => be(&joins, &cpus, &job, marks),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(what) => {
+            eprintln!("sonde-rank: {what}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Whether ranks can be joined by this path here, as far as that is known without beginning.
+fn check(path: Path) -> Result<(), String> {
+    if path.library == Library::Native {
+        return Ok(());
+    }
+    let found = adapters::find(path.library.name());
+    found
+        .map(drop)
+        .map_err(|absent| format!("{absent}; it is compiled against {}", package(path.library)))
+}
+
+/// What is to be installed for a library, on Debian.
+fn package(library: Library) -> &'static str {
+    match library {
+        Library::Native => "nothing",
+        Library::OpenMpi => "Open MPI (libopenmpi-dev, openmpi-bin)",
+        Library::Mpich => "MPICH (libmpich-dev, mpich)",
+        Library::Pvm => "PVM (pvm-dev, pvm)",
+        Library::Ucx => "UCX (libucx-dev)",
+        Library::Ofi => "libfabric (libfabric-dev)",
+    }
+}
+
+fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result<(), String> {
+    let mut beside = None;
+    let opened: Result<Box<dyn Messenger>, String> = match joins {
+        Joins::Native => native(job, &mut beside),
+        Joins::Adapter {
+            path,
+            settings,
+            ranks,
+        } => adapter(*path, settings, *ranks, job),
+    };
+    let mut messenger = opened.map_err(|what| format!("on {}: {what}", hostname()))?;
+    marks.open_ns = monotonic_ns();
+    let rank = messenger.rank(Comm::WORLD);
+    let named = |what: String| format!("rank {rank} on {}: {what}", hostname());
+    if let Some(own) = cpus.get(rank).filter(|own| !own.is_empty()) {
+        cpu::pin_pid(std::process::id(), own).map_err(|error| named(error.to_string()))?;
+    }
+    let done = job.run(&mut *messenger, marks).map_err(|error| {
+        let what = named(format!("{error}; {}", error.remedy()));
+        messenger.abort(&what);
+        what
+    });
+    if let Some(report) = done? {
+        let text = serde_json::to_string(&report).map_err(|error| named(error.to_string()))?;
+        // Before the end: what was measured is not lost by a library that does not end well.
+        println!("{MARKER}\n{text}");
+    }
+    messenger
+        .finish()
+        .map_err(|error| named(error.to_string()))?;
+    beside.map_or(Ok(()), meeting::Beside::end)
+}
+
+fn native(job: &Job, beside: &mut Option<meeting::Beside>) -> Result<Box<dyn Messenger>, String> {
+    let told = meeting::told()?;
+    *beside = Some(meeting::Beside::start(&told)?);
+    let bootstrap = meeting::bootstrap(&told, job.terms.wait)?;
+    bootstrap
+        .join()
+        .map_err(|error| format!("rank {}: {error}", told.rank))
+}
+
+fn adapter(
+    path: Path,
+    settings: &[(String, String)],
+    ranks: Option<usize>,
+    job: &Job,
+) -> Result<Box<dyn Messenger>, String> {
+    let file = adapters::find(path.library.name()).map_err(|absent| absent.to_string())?;
+    let mut options = Options {
+        patience: Duration::from_nanos(job.terms.patience_ns),
+        settings: settings.to_vec(),
+        ranks,
+        ..Options::default()
+    };
+    match path.library {
+        Library::Pvm => {
+            options
+                .settings
+                .push(("route".into(), path.transport.into()));
+            options.command = std::env::args().collect();
+        }
+        Library::Ucx | Library::Ofi => {
+            let transport = ("transport".into(), path.transport.into());
+            options.settings.push(transport);
+            let boot = meeting::bootstrap(&meeting::told()?, job.terms.wait)?;
+            options.bootstrap = Some(meet(boot).map_err(|error| error.to_string())?);
+        }
+        Library::OpenMpi | Library::Mpich | Library::Native => {}
+    }
+    let loaded = sonde_adapter::open(&file, options);
+    loaded
+        .map(|loaded| Box::new(loaded) as Box<dyn Messenger>)
+        .map_err(|error| error.to_string())
+}
+
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "this host".into(), |name| name.trim().into())
+}

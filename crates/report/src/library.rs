@@ -1,0 +1,378 @@
+//! What a library costs over the transport beneath it: the ladder's rung between the kernel and the program.
+//!
+//! Model:   a library's latency cell is set beside the transport's cell that differs in nothing but path and layer: the same
+//!          network, hosts, profile, load, size and wait. A library that polls is never held against a transport that
+//!          sleeps. The cost of a size is the difference of the medians of the launches' medians, with its bootstrap
+//!          interval. For each message: that of the smallest size. For each byte: the slope between the smallest and the
+//!          largest size, worked out launch by launch, the library's less the transport's. A negative cost is shown as it
+//!          is: the library then is the faster way, for example by memory where the transport goes through the kernel.
+//! Source:  `sonde_stats::difference`; Efron & Tibshirani §13.3 for the interval.
+//! Units:   nanoseconds of half a round trip; picoseconds a byte.
+//! Checked: `a_cost_is_a_difference_at_equal_wait`, `costs_may_be_negative`, `other_cells_are_no_siblings`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_record::{CellRecord, Factors, Layer, Phase, Quantity};
+use sonde_stats::Difference;
+
+use crate::finding::{Finding, Severity};
+use crate::format::{bytes, significant};
+use crate::index::Index;
+
+/// Of the resampling behind an interval: the same run gives the same text.
+const SEED: u64 = 1;
+
+/// A difference with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// The library's median less the transport's.
+    pub value: i64,
+    /// Lower end of the interval at 95 %; null below six launches of either.
+    pub ci95_low: Option<i64>,
+    /// Upper end of the interval at 95 %; null below six launches of either.
+    pub ci95_high: Option<i64>,
+}
+
+/// The cost of one size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SizeCost {
+    /// User bytes in a message.
+    pub size_bytes: u64,
+    /// Half a round trip of the transport.
+    pub transport_ns: u64,
+    /// Half a round trip of the library.
+    pub library_ns: u64,
+    /// The difference, in nanoseconds.
+    pub cost_ns: Cost,
+}
+
+/// What a library costs on one network, by one way of waiting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LibraryRow {
+    /// The network.
+    pub network: String,
+    /// The library's path.
+    pub path: String,
+    /// The transport's that it is held against.
+    pub beneath: String,
+    /// `block` or `poll`, of both.
+    pub wait: Option<String>,
+    /// Traffic of others, of both; null when idle.
+    pub load: Option<String>,
+    /// For each message: at the smallest size; nanoseconds.
+    pub per_message_ns: Cost,
+    /// For each byte between the smallest and the largest size; picoseconds; null where one size was measured.
+    pub per_byte_ps: Option<Cost>,
+    /// Each size, ascending.
+    pub sizes: Vec<SizeCost>,
+}
+
+/// The transport that a library's path is held against: what carries its bytes, as far as it is one that is measured.
+fn beneath(path: &str) -> &'static str {
+    match path.split_once(':').map_or("", |(_, transport)| transport) {
+        "unix" => "unix",
+        "udp" => "udp",
+        "shm" | "sm" | "posix" | "sysv" | "cma" => "shm",
+        _ => "tcp",
+    }
+}
+
+/// All libraries that were measured beside their transport, in the order of the cells.
+pub(crate) fn libraries(index: &Index<'_>) -> Vec<LibraryRow> {
+    let mut groups: Vec<(Factors, Vec<Pair>)> = Vec::new();
+    for cell in &index.run.cells {
+        let Some(pair) = Pair::of(index, cell) else {
+            continue;
+        };
+        let key = Factors {
+            size_bytes: 0,
+            ..cell.factors.clone()
+        };
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => groups.push((key, vec![pair])),
+        }
+    }
+    let rows = groups.into_iter();
+    rows.filter_map(|(factors, pairs)| row(&factors, pairs))
+        .collect()
+}
+
+/// The launches of one size, by number: the library's and the transport's medians.
+struct Pair {
+    size_bytes: u64,
+    library: BTreeMap<u64, u64>,
+    transport: BTreeMap<u64, u64>,
+}
+
+impl Pair {
+    fn of(index: &Index<'_>, cell: &CellRecord) -> Option<Self> {
+        let factors = &cell.factors;
+        if factors.layer != Layer::Library || factors.probe != "latency" {
+            return None;
+        }
+        let sibling = Factors {
+            layer: Layer::Transport,
+            path: beneath(&factors.path).into(),
+            ..factors.clone()
+        };
+        let transport = index.run.cells.iter().find(|one| one.factors == sibling)?;
+        let (library, transport) = (medians(index, cell), medians(index, transport));
+        (!library.is_empty() && !transport.is_empty()).then_some(Self {
+            size_bytes: factors.size_bytes,
+            library,
+            transport,
+        })
+    }
+}
+
+/// The median of each launch of a cell, by its number: warm latency.
+fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64> {
+    let median = |launch: &sonde_record::LaunchRecord| {
+        let is_main = |one: &&sonde_record::Measurement| {
+            one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm && one.step.is_none()
+        };
+        let series = &launch.series.iter().find(is_main)?.series;
+        Some((launch.index, series.median()?))
+    };
+    index.launches(&cell.id).filter_map(median).collect()
+}
+
+fn row(factors: &Factors, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
+    pairs.sort_by_key(|pair| pair.size_bytes);
+    let (first, last) = (pairs.first()?, pairs.last()?);
+    let all = |launches: &BTreeMap<u64, u64>| launches.values().copied().collect::<Vec<_>>();
+    let per_byte_ps = (last.size_bytes > first.size_bytes)
+        .then(|| {
+            let apart = last.size_bytes - first.size_bytes;
+            let slopes = |of: fn(&Pair) -> &BTreeMap<u64, u64>| -> Vec<u64> {
+                let of_launch = |(index, large): (&u64, &u64)| {
+                    let small = of(first).get(index)?;
+                    Some(large.saturating_sub(*small) * 1_000 / apart)
+                };
+                of(last).iter().filter_map(of_launch).collect()
+            };
+            cost(
+                &slopes(|pair| &pair.library),
+                &slopes(|pair| &pair.transport),
+            )
+        })
+        .flatten();
+    let sizes = pairs.iter().filter_map(|pair| {
+        let (library, transport) = (all(&pair.library), all(&pair.transport));
+        Some(SizeCost {
+            size_bytes: pair.size_bytes,
+            transport_ns: middle(&transport)?,
+            library_ns: middle(&library)?,
+            cost_ns: cost(&library, &transport)?,
+        })
+    });
+    let sizes: Vec<SizeCost> = sizes.collect();
+    Some(LibraryRow {
+        network: factors.network.clone(),
+        path: factors.path.clone(),
+        beneath: beneath(&factors.path).into(),
+        wait: factors.wait.clone(),
+        load: factors.load.clone(),
+        per_message_ns: sizes.first()?.cost_ns,
+        per_byte_ps,
+        sizes,
+    })
+}
+
+fn cost(library: &[u64], transport: &[u64]) -> Option<Cost> {
+    let known = sonde_stats::difference(library, transport, SEED);
+    let value = match known {
+        Some(Difference { value, .. }) => value,
+        None => i64::try_from(middle(library)?).ok()? - i64::try_from(middle(transport)?).ok()?,
+    };
+    Some(Cost {
+        value,
+        ci95_low: known.map(|known| known.low),
+        ci95_high: known.map(|known| known.high),
+    })
+}
+
+/// The middle one, or halfway between the two in the middle.
+fn middle(values: &[u64]) -> Option<u64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let half = sorted.len() / 2;
+    let high = *sorted.get(half)?;
+    if sorted.len() % 2 == 1 {
+        return Some(high);
+    }
+    Some(sorted[half - 1].midpoint(high))
+}
+
+impl Cost {
+    /// Whether the interval leaves out zero.
+    pub(crate) fn is_apart(&self) -> bool {
+        matches!((self.ci95_low, self.ci95_high), (Some(low), Some(high)) if low > 0 || high < 0)
+    }
+
+    /// In thousands: `12.3 (11.8 to 13.1)`.
+    fn told(&self, unit: &str) -> String {
+        let shown = |value: i64| significant(value as f64 / 1e3, 3);
+        match (self.ci95_low, self.ci95_high) {
+            (Some(low), Some(high)) => {
+                format!(
+                    "{} {unit} ({} to {})",
+                    shown(self.value),
+                    shown(low),
+                    shown(high)
+                )
+            }
+            _ => format!("{} {unit}", shown(self.value)),
+        }
+    }
+}
+
+/// `library-cost`: a note for each library that was measured beside its transport, idle, whose cost for a message has an
+/// interval without zero.
+pub(crate) fn costs(index: &Index<'_>) -> Vec<Finding> {
+    let rows = libraries(index).into_iter();
+    let rows = rows.filter(|row| row.load.is_none() && row.per_message_ns.is_apart());
+    rows.map(|row| {
+        let wait = row.wait.as_deref().unwrap_or("the same");
+        let verb = match row.per_message_ns.value {
+            ..0 => "saves",
+            _ => "costs",
+        };
+        let of_bytes = row.per_byte_ps.map_or(String::new(), |cost| {
+            format!(", and {} for each byte", cost.told("ns"))
+        });
+        let cost = Cost {
+            value: row.per_message_ns.value.abs(),
+            ..row.per_message_ns
+        };
+        let cost = match verb {
+            "saves" => Cost {
+                ci95_low: cost.ci95_high.map(|high| -high),
+                ci95_high: cost.ci95_low.map(|low| -low),
+                ..cost
+            },
+            _ => cost,
+        };
+        let sentence = format!(
+            "{} {verb} {} a message over {} at equal wait ({wait}) on {}{of_bytes}",
+            row.path,
+            cost.told("µs"),
+            row.beneath,
+            row.network
+        );
+        let sizes = row.sizes.iter().map(|size| {
+            format!(
+                "{} {} µs, {} {} µs",
+                bytes(size.size_bytes),
+                significant(size.library_ns as f64 / 1e3, 3),
+                row.beneath,
+                significant(size.transport_ns as f64 / 1e3, 3)
+            )
+        });
+        let arithmetic = format!("half round trips: {}", sizes.collect::<Vec<_>>().join("; "));
+        let mut finding = Finding::new("library-cost", Severity::Note, sentence).since(arithmetic);
+        finding.network = Some(row.network);
+        finding.path = Some(row.path);
+        finding
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, net};
+
+    fn runs() -> Runs {
+        Runs::new().network(net("wire")).spread(0.01)
+    }
+
+    #[test]
+    fn a_cost_is_a_difference_at_equal_wait() {
+        let run = runs()
+            .latency("wire", "tcp", 8, 20_000)
+            .latency("wire", "tcp", 1_008, 30_000)
+            .latency("wire", "native:tcp", 8, 23_000)
+            .latency("wire", "native:tcp", 1_008, 35_000)
+            .wait("poll")
+            .latency("wire", "openmpi:tcp", 8, 21_000)
+            .done();
+        let rows = libraries(&Index::new(&run));
+        assert_eq!(
+            rows.len(),
+            1,
+            "polling has no transport beside it: {rows:?}"
+        );
+        let row = &rows[0];
+        assert_eq!(
+            (row.path.as_str(), row.beneath.as_str()),
+            ("native:tcp", "tcp")
+        );
+        assert_eq!(row.sizes.len(), 2);
+        let near = |cost: Cost, wanted: i64| (cost.value - wanted).abs() * 50 <= wanted.abs();
+        assert!(near(row.per_message_ns, 3_000), "{row:?}");
+        // 12 less 10 ns a byte.
+        assert!(near(row.per_byte_ps.unwrap(), 2_000), "{row:?}");
+        assert!(row.per_message_ns.is_apart());
+        let finding = costs(&Index::new(&run)).remove(0);
+        assert_eq!(finding.rule, "library-cost");
+        assert!(
+            finding.sentence.contains("native:tcp costs 3"),
+            "{finding:?}"
+        );
+        assert!(
+            finding.sentence.contains("equal wait (block)"),
+            "{finding:?}"
+        );
+    }
+
+    #[test]
+    fn costs_may_be_negative() {
+        let run = runs()
+            .latency("wire", "tcp", 8, 20_000)
+            .latency("wire", "native:tcp", 8, 18_000)
+            .done();
+        let index = Index::new(&run);
+        let row = libraries(&index).remove(0);
+        assert!(row.per_message_ns.value < -1_900 && row.per_byte_ps.is_none());
+        let finding = costs(&index).remove(0);
+        assert!(
+            finding.sentence.contains("native:tcp saves 2"),
+            "{finding:?}"
+        );
+        assert!(!finding.sentence.contains('-'), "{finding:?}");
+    }
+
+    #[test]
+    fn other_cells_are_no_siblings() {
+        for run in [
+            runs()
+                .latency("wire", "tcp", 64, 20_000)
+                .latency("wire", "native:tcp", 8, 18_000),
+            runs()
+                .latency("wire", "udp", 8, 20_000)
+                .latency("wire", "native:tcp", 8, 18_000),
+            runs()
+                .latency("wire", "tcp", 8, 20_000)
+                .load("0.5")
+                .latency("wire", "native:tcp", 8, 18_000),
+        ] {
+            assert_eq!(libraries(&Index::new(&run.done())), []);
+        }
+        // Two launches have a cost without an interval, and no finding.
+        let run = runs()
+            .launches(2)
+            .latency("wire", "tcp", 8, 20_000)
+            .latency("wire", "native:tcp", 8, 30_000)
+            .done();
+        let index = Index::new(&run);
+        assert_eq!(libraries(&index)[0].per_message_ns.ci95_low, None);
+        assert_eq!(costs(&index), []);
+    }
+}

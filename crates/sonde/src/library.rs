@@ -1,0 +1,183 @@
+//! What ranks of a library are asked to do, for one combination of a plan's probe.
+//!
+//! Model:   start-up, latency, throughput and message rates are jobs of two ranks, each on a host of its own; a collective
+//!          call is one of `ranks` ranks, which go round the hosts. Knobs of a library: `volley` (messages posted at once) of
+//!          a rate; `call`, `ranks` and `algorithm` of a collective.
+//! Units:   guesses in nanoseconds.
+//! Checked: `jobs_follow_the_probe`.
+
+use crate::failure::Failure;
+use crate::plan::{ProbeKind, ProbePlan};
+use crate::way::Way;
+use sonde_message::{Library, Path};
+use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
+use sonde_probe::{Probe, Terms};
+use std::collections::BTreeMap;
+
+const MILLI_NS: u64 = 1_000_000;
+
+/// What all ranks do, and how many there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranks {
+    /// What they do.
+    pub job: Job,
+    /// How many.
+    pub count: usize,
+}
+
+/// What the start of the ranks takes, about.
+pub fn start_ns(path: Way) -> u64 {
+    match path.library().map(|path| path.library) {
+        None => 0,
+        Some(Library::Native | Library::Ucx | Library::Ofi) => 15 * MILLI_NS,
+        Some(Library::Mpich) => 90 * MILLI_NS,
+        Some(Library::OpenMpi) => 280 * MILLI_NS,
+        // Its daemons are up.
+        Some(Library::Pvm) => 40 * MILLI_NS,
+    }
+}
+
+/// The job of one combination. `terms` are those of a channel's probe of this kind.
+///
+/// # Errors
+/// A knob that no library has, or a value that it does not take; a kind of measurement that there is none of.
+pub fn job(
+    probe: &ProbePlan,
+    path: Path,
+    terms: Terms,
+    knobs: &BTreeMap<String, String>,
+) -> Result<Ranks, Failure> {
+    let mut left = knobs.clone();
+    let task = match probe.kind {
+        ProbeKind::Startup => Task::Startup {},
+        ProbeKind::Latency => Task::Trips {},
+        ProbeKind::Throughput if terms.probe == Probe::Message => Task::Trips {},
+        ProbeKind::Throughput => Task::Stream {},
+        ProbeKind::Rate => Task::Volleys {
+            window: number(&mut left, "volley")?.unwrap_or(VOLLEY),
+        },
+        ProbeKind::Collective => Task::Collective {
+            kind: left.remove("call").ok_or_else(|| {
+                Failure::usage(
+                    "a probe of kind collective needs `call` in [probe.with], as in call = [\"allreduce\"]",
+                )
+            })?,
+            algorithm: left.remove("algorithm"),
+        },
+        ProbeKind::Anatomy => {
+            return Err(Failure::usage(format!(
+                "the messages of {path} cannot be cut by the kernel's time stamps: measure the anatomy of the transport beneath"
+            )));
+        }
+    };
+    let is_collective = probe.kind == ProbeKind::Collective;
+    let count = match is_collective {
+        true => number(&mut left, "ranks")?.unwrap_or(2),
+        false => 2,
+    };
+    if !(2..=RANKS_MAX as u64).contains(&count) {
+        return Err(Failure::usage(format!(
+            "{count} ranks cannot be started: write 2 to {RANKS_MAX}"
+        )));
+    }
+    if let Some(name) = left.keys().next() {
+        return Err(Failure::usage(format!(
+            "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
+             (collective)",
+            probe.kind.name()
+        )));
+    }
+    let mut job = Job::new(task, terms.probe, terms.wait);
+    match probe.kind {
+        ProbeKind::Rate | ProbeKind::Collective => {
+            job.terms.sizes_bytes = terms.sizes_bytes;
+            job.terms.budget_ns = terms.budget_ns;
+            if let Some(samples) = probe.samples {
+                job.terms.samples_max = samples;
+                job.terms.samples_min = job.terms.samples_min.min(samples);
+            }
+        }
+        _ => job.terms = terms,
+    }
+    if !job.terms.sizes_bytes.is_empty() {
+        job.check()
+            .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
+    }
+    Ok(Ranks {
+        job,
+        count: count as usize,
+    })
+}
+
+fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Failure> {
+    let Some(text) = knobs.remove(name) else {
+        return Ok(None);
+    };
+    let number = text
+        .parse()
+        .map_err(|_| Failure::usage(format!("`{name}={text}` is no number: write {name}=64")))?;
+    Ok(Some(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sonde_channel::Wait;
+
+    fn probe(kind: ProbeKind) -> ProbePlan {
+        let text = format!(
+            "kind = \"{}\"\npath = [\"native:tcp\"]\nsize = [\"8\"]",
+            kind.name()
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn of(kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
+        let terms = Terms::new(Probe::Latency, sonde_channel::Path::Unix, Wait::Block);
+        let knobs = knobs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        let path = "native:tcp".parse().unwrap();
+        job(&probe(kind), path, terms, &knobs.collect()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn jobs_follow_the_probe() {
+        assert_eq!(
+            of(ProbeKind::Latency, &[]).unwrap().job.task,
+            Task::Trips {}
+        );
+        assert_eq!(
+            of(ProbeKind::Startup, &[]).unwrap().job.task,
+            Task::Startup {}
+        );
+        let rate = of(ProbeKind::Rate, &[("volley", "16")]).unwrap();
+        assert_eq!(
+            (rate.job.task, rate.count),
+            (Task::Volleys { window: 16 }, 2)
+        );
+        let knobs = [("call", "allreduce"), ("ranks", "4"), ("algorithm", "ring")];
+        let all = of(ProbeKind::Collective, &knobs).unwrap();
+        assert_eq!(all.count, 4);
+        for (kind, knobs, said) in [
+            (ProbeKind::Collective, &[][..], "needs `call`"),
+            (ProbeKind::Collective, &[("call", "allsum")], "allsum"),
+            (
+                ProbeKind::Collective,
+                &[("call", "barrier"), ("ranks", "1")],
+                "1 ranks",
+            ),
+            (ProbeKind::Rate, &[("volley", "many")], "no number"),
+            (ProbeKind::Rate, &[("volley", "0")], "volley of 0"),
+            (
+                ProbeKind::Latency,
+                &[("sndbuf", "1KiB")],
+                "no knob `sndbuf`",
+            ),
+            (ProbeKind::Anatomy, &[], "anatomy"),
+        ] {
+            let error = of(kind, knobs).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The ways of what is measured, as plans and command lines write them: a channel's path, or a library's.
+//!
+//! Model:   one name, whichever layer it is of: `tcp`, `packet`, `native:tcp`, `openmpi:sm`. What both have is asked here;
+//!          what only a channel has, after [`Way::channel`].
+//! Checked: `names_of_both_layers_are_read_back`.
+
+use serde::{Deserialize, Serialize};
+use sonde_channel::{Method, Path, Wait};
+use sonde_record::Layer;
+use std::fmt;
+use std::str::FromStr;
+
+/// By what something is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Way {
+    /// Sockets, memory, frames.
+    Channel(Path),
+    /// Messages of a library.
+    Library(sonde_message::Path),
+}
+
+impl Way {
+    /// By TCP.
+    pub const TCP: Self = Self::Channel(Path::Tcp);
+    /// By UDP.
+    pub const UDP: Self = Self::Channel(Path::Udp);
+
+    /// The channel's path, where it is one.
+    pub const fn channel(self) -> Option<Path> {
+        match self {
+            Self::Channel(path) => Some(path),
+            Self::Library(_) => None,
+        }
+    }
+
+    /// The library's, where it is one.
+    pub const fn library(self) -> Option<sonde_message::Path> {
+        match self {
+            Self::Channel(_) => None,
+            Self::Library(path) => Some(path),
+        }
+    }
+
+    /// The channel that a library's cost is held against: the kernel's transport beneath it, as far as a channel is that.
+    pub fn beneath(self) -> Path {
+        match self {
+            Self::Channel(path) => path,
+            Self::Library(path) => match path.transport {
+                "unix" => Path::Unix,
+                _ if path.is_within_machine() => Path::Shm,
+                "udp" => Path::Udp,
+                _ => Path::Tcp,
+            },
+        }
+    }
+
+    /// As it is written.
+    pub fn name(self) -> String {
+        match self {
+            Self::Channel(path) => path.name().into(),
+            Self::Library(path) => path.to_string(),
+        }
+    }
+
+    /// The methods that it has, the usual one first.
+    pub const fn methods(self) -> &'static [Method] {
+        match self {
+            Self::Channel(path) => path.methods(),
+            Self::Library(_) => &[Method::Plain],
+        }
+    }
+
+    /// How it waits, where this is asked for: a library may have but one way of it.
+    pub fn waits(self, asked: &[Wait]) -> Vec<Wait> {
+        use sonde_message::Library::{Mpich, Native, Ofi, OpenMpi, Pvm, Ucx};
+        match self.library().map(|path| path.library) {
+            None | Some(Native) => asked.to_vec(),
+            Some(Pvm) => vec![Wait::Block],
+            Some(OpenMpi | Mpich | Ucx | Ofi) => vec![Wait::Poll],
+        }
+    }
+
+    /// Whether it joins processes of one machine only.
+    pub fn is_within_machine(self) -> bool {
+        match self {
+            Self::Channel(path) => path.is_within_machine(),
+            Self::Library(path) => path.is_within_machine(),
+        }
+    }
+
+    /// Whether nothing is lost on it.
+    pub const fn is_lossless(self) -> bool {
+        match self {
+            Self::Channel(path) => path.is_lossless(),
+            Self::Library(_) => true,
+        }
+    }
+
+    /// Where its results stand.
+    pub const fn layer(self) -> Layer {
+        match self {
+            Self::Channel(Path::Packet | Path::Xdp) => Layer::Wire,
+            Self::Channel(_) => Layer::Transport,
+            Self::Library(_) => Layer::Library,
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl From<Path> for Way {
+    fn from(path: Path) -> Self {
+        Self::Channel(path)
+    }
+}
+
+impl From<Way> for String {
+    fn from(way: Way) -> Self {
+        way.name()
+    }
+}
+
+impl TryFrom<String> for Way {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for Way {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let channel = text.parse().map(Self::Channel).ok();
+        let library = || text.parse().map(Self::Library).ok();
+        channel.or_else(library).ok_or_else(|| {
+            let channels = Path::ALL.iter().map(|path| path.name().to_string());
+            let libraries = sonde_message::Path::all().map(|path| path.to_string());
+            let wanted = channels.chain(libraries).collect::<Vec<_>>().join(", ");
+            format!("there is no path `{text}`: write {wanted}")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_both_layers_are_read_back() {
+        let channels = Path::ALL.iter().map(|path| Way::Channel(*path));
+        let all = channels.chain(sonde_message::Path::all().map(Way::Library));
+        for way in all {
+            assert_eq!(way.name().parse(), Ok(way));
+            let json = serde_json::to_string(&way).unwrap();
+            assert_eq!(json, format!("\"{way}\""));
+            assert_eq!(serde_json::from_str::<Way>(&json).unwrap(), way);
+        }
+        let usual: Way = "pvm".parse().unwrap();
+        assert_eq!(
+            (usual.name().as_str(), usual.layer()),
+            ("pvm:default", Layer::Library)
+        );
+        assert_eq!("tcp".parse::<Way>().unwrap().layer(), Layer::Transport);
+        let error = "infiniband".parse::<Way>().unwrap_err();
+        for name in ["xdp", "native:tcp", "openmpi:sm"] {
+            assert!(error.contains(name), "{error}");
+        }
+        for (name, beneath) in [
+            ("native:tcp", Path::Tcp),
+            ("pvm:default", Path::Tcp),
+            ("openmpi:sm", Path::Shm),
+            ("native:unix", Path::Unix),
+            ("ofi:udp", Path::Udp),
+        ] {
+            assert_eq!(name.parse::<Way>().unwrap().beneath(), beneath);
+        }
+    }
+}

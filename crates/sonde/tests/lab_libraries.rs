@@ -1,0 +1,280 @@
+//! Message-passing libraries as they are, by their own commands: Open MPI, MPICH and PVM, and Debian's programs above them.
+
+mod lab;
+
+use lab::{Case, Outcome, Stage, attachments, cases, eventually, has, is_root, marked, path_of};
+use std::path::Path;
+use std::process::Command;
+
+const SIGINT: i32 = 2;
+
+/// An MPI: its compiler, and the commands that start ranks.
+#[derive(Clone, Copy, Debug)]
+struct Make {
+    compiler: &'static str,
+    launchers: &'static [&'static str],
+}
+
+const MAKES: [Make; 2] = [
+    Make {
+        compiler: "mpicc.openmpi",
+        launchers: &["mpirun.openmpi", "orterun"],
+    },
+    Make {
+        compiler: "mpicc.mpich",
+        launchers: &["mpiexec.mpich", "mpirun.mpich", "mpiexec.hydra"],
+    },
+];
+
+/// Those that are installed, each as a skip of its own where it is not.
+fn makes() -> Vec<Make> {
+    let mut makes = MAKES.to_vec();
+    makes.retain(|make| has(make.compiler) && has(make.launchers[0]));
+    makes
+}
+
+/// Compiles a program of this folder for the stage; its path, which all hosts see.
+fn compile(stage: &Stage, compiler: &str, source: &str, more: &[&str]) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/libraries");
+    let program = stage.path(source.trim_end_matches(".c"));
+    let mut command = Command::new(path_of(compiler).unwrap());
+    command
+        .arg(folder.join(source))
+        .args(["-O1", "-o", &program]);
+    let output = command.args(more).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    program
+}
+
+fn sh(stage: &Stage, options: &[&str], script: &str) -> Outcome {
+    let four = ["--hosts", "4"];
+    let call = stage.run(&[&four, options].concat(), &["sh", "-c", script]);
+    call.limit(120).output()
+}
+
+/// The lines of `out` that begin with `word`, in order of their text.
+fn lines<'a>(out: &'a str, word: &str) -> Vec<&'a str> {
+    let mut lines: Vec<_> = out.lines().filter(|line| line.starts_with(word)).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn mpi_runs_as_it_is_on_every_host() {
+    for make in makes() {
+        for case in cases() {
+            let stage = Stage::new(case);
+            let program = compile(&stage, make.compiler, "mpi.c", &[]);
+            for launcher in make.launchers {
+                let script = format!(
+                    "echo cpus $(nproc); {launcher} -n 4 {program}; echo code $?; {launcher} -n 4 {program} fail 2 7; echo code $?"
+                );
+                let outcome = sh(
+                    &stage,
+                    &["--network", "atm-oc3c", "--cpus", "free"],
+                    &script,
+                );
+                let cpus = lines(&outcome.out, "cpus")[0];
+                let ranks: Vec<String> = (0..8)
+                    .map(|line| line / 2)
+                    .map(|rank| {
+                        format!(
+                            "rank {rank} of 4 on h{0}, told h{0}, {cpus}, right 4",
+                            rank + 1
+                        )
+                    })
+                    .collect();
+                assert_eq!(
+                    lines(&outcome.out, "rank"),
+                    ranks,
+                    "{make:?} {case:?} {outcome}"
+                );
+                assert_eq!(
+                    lines(&outcome.out, "code"),
+                    ["code 0", "code 7"],
+                    "{outcome}"
+                );
+                for rank in 0..4 {
+                    let said = outcome.err.matches(&format!("error of {rank}")).count();
+                    assert_eq!(said, 2, "{make:?} {case:?} {outcome}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn ranks_are_spread_and_may_be_more_than_hosts() {
+    for make in makes() {
+        let Some(case) = attachments().first().copied() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let program = compile(&stage, make.compiler, "mpi.c", &[]);
+        let launcher = make.launchers[0];
+        // Two hosts, then one and a half ranks a host, then as many as there are hosts where no number is given.
+        let script = format!(
+            "for ranks in '-n 2' '-n 6' ''; do {launcher} $ranks {program} | sed \"s/,.*//; s/^/of '$ranks': /\" || exit; done; mpirun -n 4 hostname | sort | xargs echo hosts"
+        );
+        let outcome = sh(&stage, &["--cpus", "free"], &script);
+        let placed = |ranks: &str, size: usize| -> Vec<String> {
+            (0..size)
+                .map(|rank| format!("of '{ranks}': rank {rank} of {size} on h{}", rank % 4 + 1))
+                .collect()
+        };
+        for (ranks, size) in [("-n 2", 2), ("-n 6", 6), ("", 4)] {
+            let of = lines(&outcome.out, &format!("of '{ranks}'"));
+            assert_eq!(of, placed(ranks, size), "{make:?} {outcome}");
+        }
+        assert_eq!(
+            lines(&outcome.out, "hosts"),
+            ["hosts h1 h2 h3 h4"],
+            "{outcome}"
+        );
+    }
+}
+
+#[test]
+fn root_runs_them_too() {
+    for make in makes() {
+        let Some(case) = cases().into_iter().next_back() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let program = compile(&stage, make.compiler, "mpi.c", &[]);
+        let launcher = make.launchers[0];
+        let script = format!("{launcher} -n 4 {program} && {launcher} -n 4 id -u | xargs echo ids");
+        let outcome = sh(&stage, &["--root", "--cpus", "free"], &script);
+        assert_eq!(lines(&outcome.out, "rank").len(), 4, "{make:?} {outcome}");
+        assert_eq!(lines(&outcome.out, "ids"), ["ids 0 0 0 0"], "{outcome}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_all_ranks() {
+    for make in makes() {
+        for case in cases() {
+            let stage = Stage::new(case);
+            let program = compile(&stage, make.compiler, "mpi.c", &[]);
+            let launcher = make.launchers[0];
+            let options = ["--hosts", "4", "--cpus", "free"];
+            let call = stage.run(&options, &[launcher, "-n", "4", &program, "wait"]);
+            let mark = call.mark().to_owned();
+            let mut running = call.start();
+            running.wait_for("waiting\nwaiting\nwaiting\nwaiting\n");
+            sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
+            let ended = running.finish();
+            assert_ne!(ended.code, 0, "{make:?} {case:?} {ended}");
+            let left = eventually(|| marked(&mark), Vec::is_empty);
+            assert!(left.is_empty(), "{left:?}");
+        }
+        // In a lab that goes on nothing of it is left on any host.
+        let stage = Stage::new(Case::own("veth"));
+        let program = compile(&stage, make.compiler, "mpi.c", &[]);
+        let script = format!(
+            "{} -n 4 {program} wait > out & until [ \"$(grep -c waiting out)\" = 4 ]; do sleep 0.05; done
+            kill -TERM $!; wait $!; echo code $?
+            for host in h1 h2 h3 h4; do for i in $(seq 100); do
+                left=$(sonde lab exec $host -- ps -eo args | grep -E '[m]pi wait|[o]rted|[h]ydra_pmi'); [ -z \"$left\" ] && break; sleep 0.1; done
+                echo \"left on $host: $left\"; done",
+            make.launchers[0]
+        );
+        let outcome = sh(&stage, &["--cpus", "free"], &script);
+        assert_ne!(lines(&outcome.out, "code"), ["code 0"], "{outcome}");
+        let nothing = ["h1", "h2", "h3", "h4"].map(|host| format!("left on {host}: "));
+        assert_eq!(lines(&outcome.out, "left"), nothing, "{make:?} {outcome}");
+    }
+}
+
+/// The variables that the page lists are those that programs find, and a user's own stay.
+#[test]
+fn the_page_lists_what_is_set() {
+    let page = include_str!("../../../docs/lab.md");
+    let rows = page.lines().filter(|line| {
+        ["| `OMPI_", "| `HYDRA_", "| `UCX_", "| `PVM"]
+            .iter()
+            .any(|begin| line.starts_with(begin))
+    });
+    let mut listed = Vec::new();
+    for row in rows {
+        let mut cells = row.split(" | ");
+        let names = cells.next().unwrap().trim_start_matches("| ");
+        let value = cells.next().unwrap().trim_matches('`');
+        let names = names.split(", ").map(|name| name.trim_matches('`'));
+        listed.extend(names.map(|name| format!("{name}={value}")));
+    }
+    listed.sort();
+    assert!(listed.len() > 20, "{listed:?}");
+    for (case, root) in [(Case::own("veth"), true), (Case::own("veth"), false)] {
+        let stage = Stage::new(case);
+        let mut options = vec!["--hosts", "2"];
+        options.extend(root.then_some("--root"));
+        let mut call = stage.run(&options, &["env"]);
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["OMPI_", "HYDRA_", "UCX_", "PVM"]
+                .iter()
+                .any(|begin| name.starts_with(begin))
+            {
+                call.command.env_remove(&*name);
+            }
+        }
+        let outcome = call.env("UCX_TLS", "").env("PVM_TMP", "/mine").expect(0);
+        let is_ours = |line: &&str| {
+            ["OMPI_", "HYDRA_", "UCX_", "PVM"]
+                .iter()
+                .any(|begin| line.starts_with(begin))
+        };
+        let mut found: Vec<_> = outcome.out.lines().filter(is_ours).collect();
+        found.sort_unstable();
+        let expected: Vec<_> = listed
+            .iter()
+            .filter(|line| root || !line.contains("_ROOT"))
+            .map(|line| match line.split_once('=').unwrap().0 {
+                "UCX_TLS" => "UCX_TLS=",
+                "PVM_TMP" => "PVM_TMP=/mine",
+                _ => line,
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
+
+/// What is left of PVM on each of four hosts, soon after it was told to end.
+const LEFT_OF_PVM: &str = "
+    for host in h1 h2 h3 h4; do for i in $(seq 100); do
+        left=$(sonde lab exec $host -- sh -c 'ps -eo args | grep [p]vmd; ls /run/pvm | grep -v pvml'); [ -z \"$left\" ] && break; sleep 0.1; done
+        echo \"left on $host: $left\"; done";
+
+#[test]
+fn pvm_runs_as_it_is_by_both_routes() {
+    if !has("pvm") || !has_headers_of_pvm() {
+        return;
+    }
+    for case in cases() {
+        let stage = Stage::new(case);
+        let program = compile(&stage, "cc", "pvm.c", &["-lpvm3"]);
+        let script = format!(
+            "echo conf | pvm || exit 1
+            for route in default direct; do {program} $route || exit 2; done
+            echo halt | pvm > halted 2>&1; {LEFT_OF_PVM}"
+        );
+        let outcome = sh(&stage, &["--network", "atm-oc3c"], &script);
+        for host in ["h1", "h2", "h3", "h4"] {
+            for route in ["default", "direct"] {
+                let line = format!("{host}: {route} child on {host}");
+                assert!(outcome.out.contains(&line), "{line}: {case:?} {outcome}");
+            }
+            let nothing = format!("left on {host}: \n");
+            assert!(outcome.out.contains(&nothing), "{case:?} {outcome}");
+        }
+    }
+}
+
+fn has_headers_of_pvm() -> bool {
+    let has = Path::new("/usr/include/pvm3.h").exists();
+    if !has {
+        println!("skipped: the headers of PVM (pvm-dev)");
+    }
+    has
+}
