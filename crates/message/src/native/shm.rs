@@ -3,7 +3,7 @@
 //! Model:   short messages go through rings, two copies; the bytes of long ones are copied once, by the receiver out of the
 //!          sender's memory, where the kernel lets it; else through the rings too, in pieces.
 //! Units:   bytes.
-//! Checked: `processes_are_ranks_over_shm` and what else `join` tests.
+//! Checked: `shm_joins_ranks`, `rings_carry_long_messages_too`; with processes, `tests/join.rs`.
 
 use std::time::Duration;
 
@@ -121,5 +121,56 @@ impl Wires for Rings {
             Some(why) => format!("through rings, in two copies: {why}"),
         };
         vec![("large messages".into(), how)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use sonde_channel::{Wait, inbox_bytes};
+    use sonde_sys::shared::Shared;
+
+    use super::super::messenger::{Manner, Native};
+    use super::super::tests::whole;
+    use super::*;
+    use crate::Messenger;
+
+    /// Where no rank may copy from the memory of another, all goes through rings.
+    #[test]
+    fn rings_carry_long_messages_too() {
+        const RANKS: usize = 3;
+        let bytes = inbox_bytes(RANKS);
+        let inboxes: Vec<_> = (0..RANKS).map(|_| Shared::create(bytes).unwrap()).collect();
+        let pairs: Vec<_> = (0..RANKS).map(|_| UnixStream::pair().unwrap()).collect();
+        let manner = Manner {
+            wait: Wait::Block,
+            patience: Duration::from_secs(30),
+        };
+        let one = |rank: usize| {
+            let opened = inboxes
+                .iter()
+                .map(|(_, fd)| Shared::open(fd, bytes).unwrap());
+            let lives = pairs.iter().enumerate().map(|(of, (own, others))| {
+                let end = if of == rank { own } else { others };
+                OwnedFd::from(end.try_clone().unwrap())
+            });
+            let mesh = Mesh::new(rank, opened.collect(), lives.collect(), manner.wait);
+            let why_not = Some("forbidden here".to_string());
+            let rings = Rings::new(mesh, vec![std::process::id(); RANKS], why_not);
+            Native::new((rank, RANKS), "shm", LIMITS, rings, manner)
+        };
+        let ranks: Vec<_> = (0..RANKS).map(one).collect();
+        std::thread::scope(|scope| {
+            for mut messenger in ranks {
+                scope.spawn(move || {
+                    whole(&mut messenger);
+                    let (_, how) = messenger.facts().pop().unwrap();
+                    assert_eq!(how, "through rings, in two copies: forbidden here");
+                    messenger.finish().unwrap();
+                });
+            }
+        });
     }
 }

@@ -5,7 +5,7 @@
 //!          where it belongs. Who polls asks the socket of the awaited rank every time and all others by epoll now and then;
 //!          who blocks sleeps in epoll.
 //! Units:   bytes.
-//! Checked: `processes_are_ranks_over_tcp_and_unix` and what else `join` tests.
+//! Checked: `tcp_joins_ranks`, `unix_joins_ranks`; with processes, `tests/join.rs`.
 
 use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::os::fd::AsFd;
