@@ -64,6 +64,8 @@ pub struct Native<W: Wires> {
     /// Whose message is waited for.
     pub(super) awaited: Option<u32>,
     pub(super) ready: Vec<u32>,
+    /// Of whom a head was read that the next round goes on with, whether more has come or not.
+    pub(super) begun: Option<u32>,
     pub(super) ended: Option<Ended>,
     posted: Vec<u32>,
     tests: u32,
@@ -129,6 +131,7 @@ impl<W: Wires> Native<W> {
             patience: manner.patience,
             awaited: None,
             ready: Vec::new(),
+            begun: None,
             ended: None,
             posted: Vec::new(),
             tests: 0,
@@ -293,6 +296,7 @@ impl<W: Wires> Native<W> {
                 part.copy_from_slice(&word.to_le_bytes());
             }
             inbound.have = HEAD_BYTES;
+            self.begun = Some(source);
             break;
         }
         Ok(Direct::Not)

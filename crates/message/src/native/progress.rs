@@ -134,6 +134,7 @@ impl<W: Wires> Native<W> {
         }
         let mut ready = std::mem::take(&mut self.ready);
         ready.clear();
+        ready.extend(self.begun.take());
         let looked = self.wires.look(self.awaited, sleeps, &mut ready);
         let mut came = looked.map(|()| moved);
         for from in &ready {

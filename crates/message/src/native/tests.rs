@@ -222,6 +222,37 @@ pub(super) fn nothing_waits_for_credit(messenger: &mut dyn Messenger) {
     }
 }
 
+/// Credit that comes while a receive waits alone is taken at once: what waits for it is what the receive's sender waits for.
+pub(super) fn credit_comes_to_who_waits(messenger: &mut dyn Messenger) {
+    // More than any transport's envelopes of one sender.
+    const MANY: usize = 20_000;
+    let rank = messenger.rank(WORLD);
+    let mut room = [0; 1];
+    for turn in 0..2 {
+        if rank == 0 {
+            let requests: Vec<_> = (0..MANY)
+                .map(|_| messenger.isend(WORLD, 1, 1, vec![7]).unwrap())
+                .collect();
+            let last = messenger.isend(WORLD, 1, 2, vec![8]).unwrap();
+            let from = Source::Rank(1);
+            messenger
+                .recv(WORLD, from, Tagged::With(3), &mut room)
+                .unwrap();
+            assert_eq!(room, [turn]);
+            for request in requests.into_iter().chain([last]) {
+                messenger.wait(request).unwrap();
+            }
+        }
+        if rank == 1 {
+            for tag in std::iter::repeat_n(1, MANY).chain([2]) {
+                let status = messenger.recv(WORLD, Source::Rank(0), Tagged::With(tag), &mut room);
+                assert_eq!((status.unwrap().tag, room), (tag, [6 + tag as u8]));
+            }
+            messenger.send(WORLD, 0, 3, &[turn]).unwrap();
+        }
+    }
+}
+
 /// Arguments that cannot be are named.
 pub(super) fn bad_arguments_are_named(messenger: &mut dyn Messenger) {
     let size = messenger.size(WORLD);
@@ -246,6 +277,7 @@ pub(super) fn whole(messenger: &mut dyn Messenger) {
     requests_end(messenger);
     splits_part_and_order(messenger);
     nothing_waits_for_credit(messenger);
+    credit_comes_to_who_waits(messenger);
     bad_arguments_are_named(messenger);
     all_meet_all(messenger);
 }
