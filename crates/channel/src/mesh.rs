@@ -230,8 +230,7 @@ mod tests {
                     let mut buffer = vec![0; 40_000];
                     while (written, read) != ([BYTES; RANKS], [BYTES; RANKS]) {
                         let mut moved = false;
-                        for to in 0..RANKS {
-                            let at = written[to];
+                        for (to, at) in written.into_iter().enumerate() {
                             let count = (1 + at * 31 % 70_000).min(BYTES - at);
                             let (head, body) = all[at..at + count].split_at(count.min(24));
                             if count > 0 {
