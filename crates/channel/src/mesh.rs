@@ -100,6 +100,34 @@ impl Mesh {
         writer.offer(head, body)
     }
 
+    /// As [`offer`](Self::offer), of a head that is three words, each little-endian; all or nothing where both fit a line.
+    ///
+    /// # Errors
+    /// As of `offer`.
+    ///
+    /// # Panics
+    /// As of `offer`.
+    #[inline]
+    pub fn offer_words(&mut self, to: usize, head: [u64; 3], body: &[u8]) -> Result<usize> {
+        let writer = self.writers[to].as_mut().expect("another rank");
+        writer.offer_words(head, body)
+    }
+
+    /// The first three words of what rank `from` has written next, if that begins a line and was not read in part.
+    ///
+    /// # Errors
+    /// It wrote what cannot be.
+    ///
+    /// # Panics
+    /// As of [`read`](Self::read).
+    #[inline]
+    pub fn take_words(&mut self, from: usize) -> Result<Option<[u64; 3]>> {
+        self.readers[from]
+            .as_mut()
+            .expect("another rank")
+            .take_words()
+    }
+
     /// Reads what rank `from` has written; how many bytes.
     ///
     /// # Errors

@@ -164,6 +164,13 @@ impl Writer {
     #[inline]
     fn put_line(&mut self, bytes: &[u8]) -> Result<Waited> {
         let at = slot(self.begin, self.slots);
+        self.put_words(at + 8, bytes);
+        self.publish(at, bytes.len())
+    }
+
+    /// Stores bytes by whole words.
+    #[inline]
+    fn put_words(&self, at: usize, bytes: &[u8]) {
         for (index, part) in bytes.chunks(8).enumerate() {
             let value = match part.first_chunk::<8>() {
                 Some(whole) => u64::from_le_bytes(*whole),
@@ -172,10 +179,9 @@ impl Writer {
                     .rev()
                     .fold(0, |value, byte| value << 8 | u64::from(*byte)),
             };
-            let place = self.memory.long(at + 8 + 8 * index);
+            let place = self.memory.long(at + 8 * index);
             place.store(value, Ordering::Relaxed);
         }
-        self.publish(at, bytes.len())
     }
 
     /// Writes of two parts, one behind the other, what there is room for without waiting; how many bytes.
@@ -193,6 +199,30 @@ impl Writer {
             return Ok(all);
         }
         self.offer_pieces(head, body)
+    }
+
+    /// As [`offer`](Self::offer), of a head that is three words, each little-endian.
+    #[inline]
+    pub(crate) fn offer_words(&mut self, head: [u64; 3], body: &[u8]) -> Result<usize> {
+        let all = 24 + body.len();
+        if all > INLINE_BYTES {
+            let mut bytes = [0; 24];
+            for (part, word) in bytes.chunks_exact_mut(8).zip(head) {
+                part.copy_from_slice(&word.to_le_bytes());
+            }
+            return self.offer_pieces(&bytes, body);
+        }
+        if !self.has_room(0) {
+            return Ok(0);
+        }
+        let at = slot(self.begin, self.slots);
+        for (index, word) in head.into_iter().enumerate() {
+            let place = self.memory.long(at + 8 + 8 * index);
+            place.store(word.to_le(), Ordering::Relaxed);
+        }
+        self.put_words(at + 32, body);
+        self.publish(at, all)?;
+        Ok(all)
     }
 
     fn offer_pieces(&mut self, mut head: &[u8], mut body: &[u8]) -> Result<usize> {
@@ -378,6 +408,37 @@ impl Reader {
     #[inline]
     pub(crate) fn is_next(&self) -> bool {
         self.piece.is_some() || is_published(&self.memory, self.begin, self.slots)
+    }
+
+    /// The first three words, each little-endian, of the next slot, if it has as many and none was read.
+    #[inline]
+    pub(crate) fn take_words(&mut self) -> Result<Option<[u64; 3]>> {
+        if self.piece.is_some() || !is_published(&self.memory, self.begin, self.slots) {
+            return Ok(None);
+        }
+        let mut piece = self.open_slot()?;
+        if piece.left < 24 {
+            self.piece = Some(piece);
+            return Ok(None);
+        }
+        let words = if piece.taken == 0 {
+            [0, 8, 16].map(|at| {
+                let word = self.memory.long(piece.at + at);
+                u64::from_le(word.load(Ordering::Relaxed))
+            })
+        } else {
+            let mut bytes = [[0; 8]; 3];
+            self.memory.take(piece.at, bytes.as_flattened_mut());
+            bytes.map(u64::from_le_bytes)
+        };
+        piece.left -= 24;
+        piece.at += 24;
+        if piece.left > 0 {
+            self.piece = Some(piece);
+        } else {
+            self.close_slot(piece)?;
+        }
+        Ok(Some(words))
     }
 
     /// Reads what is there; how many bytes.

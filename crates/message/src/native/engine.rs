@@ -288,7 +288,10 @@ impl Engine {
     }
 
     fn tell(&mut self, to: u32, head: Head) {
-        let body = Body::Empty;
+        let body = match head.kind {
+            Kind::Clear => Body::Pair(pair(0, 0)),
+            _ => Body::Empty,
+        };
         self.queue(to, Out::new(head, body));
     }
 
@@ -333,19 +336,7 @@ impl Engine {
         pattern: Pattern,
         room: usize,
     ) -> u32 {
-        let op = self.add(Operation {
-            place,
-            state: State::Posted,
-            comm,
-            context: pattern.context,
-            peer: NONE,
-            tag: 0,
-            bytes: 0,
-            room: room as u64,
-            other: 0,
-            address: 0,
-            is_send: false,
-        });
+        let op = self.add(Operation::receive(place, comm, pattern.context, room));
         match self.matching.take(pattern) {
             Some(kept) => self.deliver(op, kept),
             None => self.matching.post(pattern, op),
@@ -466,6 +457,41 @@ impl Engine {
     }
 
     // Frames in.
+
+    /// Whether nothing waits here but what one receive of this rank may be for: no other receive, no message for it.
+    #[inline]
+    pub(crate) fn is_alone(&mut self, pattern: Pattern) -> bool {
+        self.busy.is_empty()
+            && self.actions.is_empty()
+            && self.matching.posted() == 0
+            && (self.matching.unexpected() == 0 || self.matching.find(pattern).is_none())
+    }
+
+    /// A message has come at once for the receive that waits alone: its head. Its bytes are read to their end then.
+    #[inline]
+    pub(crate) fn on_direct(&mut self, from: u32, head: Head) -> Result<(), Nonsense> {
+        if head.credit != 0 || head.envelopes != 0 {
+            self.on_credit(from, head)?;
+        }
+        if head.bytes > self.limits.eager_bytes as u64 {
+            return Err(format!("{} bytes unasked", head.bytes));
+        }
+        self.hold(from, head.bytes)?;
+        self.give_back(from, head.bytes as u32);
+        Ok(())
+    }
+
+    /// The rest of such a message is still to come, for this receive.
+    pub(crate) fn post_coming(
+        &mut self,
+        (place, comm): (Place, u32),
+        envelope: Envelope,
+        (bytes, room): (u64, usize),
+    ) -> u32 {
+        let mut operation = Operation::receive(place, comm, envelope.context, room);
+        operation.matched(envelope.source, envelope.tag, bytes);
+        self.add(operation)
+    }
 
     /// The head of a frame has come: where to its body goes.
     #[inline]

@@ -113,6 +113,10 @@ impl Wires for Desks {
         Ok(count)
     }
 
+    fn next_head(&mut self, _: u32) -> Wired<Option<[u64; 3]>> {
+        Ok(None)
+    }
+
     fn look(&mut self, _: Option<u32>, list: &mut Vec<u32>) -> Wired<()> {
         let desk = &self.office.desks[self.rank as usize];
         if desk.count.load(Ordering::Acquire) > 0 {

@@ -15,9 +15,9 @@ use super::frame::{HEAD_BYTES, Head, Kind};
 use super::group::Groups;
 use super::matching::{Envelope, Pattern};
 use super::operation::{Operation, Place};
-use super::peer::{Body, Out};
-use super::progress::{Goal, Stop};
-use super::wires::Wires;
+use super::peer::{Body, Landing, Out, Target};
+use super::progress::{Goal, Stop, nonsense};
+use super::wires::{Broken, Wires};
 use crate::{
     Call, Capabilities, Comm, Completion, Error, Messenger, Op, Request, Result, Source, Status,
     Tag, Tagged,
@@ -28,6 +28,8 @@ pub const TAG_ENGINE: Tag = 0xffff_ff00;
 const TAG_SPLIT: Tag = TAG_ENGINE;
 /// An operation that was over before it was posted.
 const AT_ONCE: u32 = u32::MAX;
+/// A body that is sent with its head as words: both fit a line of shared memory.
+const SHORT_BYTES: usize = 32;
 /// Tests in vain between two looks at who is lost.
 const TESTS: u32 = 256;
 
@@ -193,7 +195,12 @@ impl<W: Wires> Native<W> {
             let place = (place, comm.0);
             return Ok(self.engine.post_send(place, to, envelope, where_from));
         };
-        match self.wires.push(to, &head.write(), payload) {
+        let pushed = if payload.len() <= SHORT_BYTES {
+            self.wires.push_short(to, head.words(), payload)
+        } else {
+            self.wires.push(to, &head.write(), payload)
+        };
+        match pushed {
             Ok(sent) if sent == HEAD_BYTES + payload.len() => match place {
                 Place::Call(_) => Ok(AT_ONCE),
                 Place::Own => Ok(self.engine.post_gone(to, head, (place, comm.0))),
@@ -234,14 +241,106 @@ impl<W: Wires> Native<W> {
         from: Source,
         room: &mut [u8],
     ) -> Result<Status> {
-        let op = self
-            .engine
-            .post_recv((Place::Call(0), comm.0), pattern, room.len());
         self.awaited = pattern.source;
+        let op = match self.recv_direct(comm, pattern, room)? {
+            Direct::Done(status) => return Ok(status),
+            Direct::Coming(op) => op,
+            Direct::Not => self
+                .engine
+                .post_recv((Place::Call(0), comm.0), pattern, room.len()),
+        };
         let tag = Tagged::Any;
         self.drive(&mut [Op::Recv { from, tag, room }], Goal::Calls)?;
         let done = self.engine.retire(op);
         self.status(&done)
+    }
+
+    /// Waits a moment for the message of a receive that is the only one, and takes it without posting anything.
+    #[inline]
+    fn recv_direct(&mut self, comm: Comm, pattern: Pattern, room: &mut [u8]) -> Result<Direct> {
+        let (Some(source), Some(tag)) = (pattern.source, pattern.tag) else {
+            return Ok(Direct::Not);
+        };
+        if source == self.rank || !self.engine.is_alone(pattern) {
+            return Ok(Direct::Not);
+        }
+        let inbound = &self.engine.peer(source).inbound;
+        if inbound.have > 0 || inbound.landing.is_some() {
+            return Ok(Direct::Not);
+        }
+        for _ in 0..W::LOOKS {
+            let words = match self.wires.next_head(source) {
+                Ok(None) => continue,
+                Ok(Some(words)) => words,
+                Err(broken) => return Err(self.fail_receiving(broken)),
+            };
+            let head = Head::of_words(words);
+            let envelope = Envelope {
+                context: pattern.context,
+                source,
+                tag,
+            };
+            if let Some(head) = head.filter(|head| is_direct(head, envelope, room.len())) {
+                return self.land_direct(comm, (envelope, head), room);
+            }
+            // It is for somebody else: as if its head had been read there.
+            let inbound = &mut self.engine.peer(source).inbound;
+            for (part, word) in inbound.head.chunks_exact_mut(8).zip(words) {
+                part.copy_from_slice(&word.to_le_bytes());
+            }
+            inbound.have = HEAD_BYTES;
+            break;
+        }
+        Ok(Direct::Not)
+    }
+
+    #[inline]
+    fn land_direct(
+        &mut self,
+        comm: Comm,
+        (envelope, head): (Envelope, Head),
+        room: &mut [u8],
+    ) -> Result<Direct> {
+        let source = envelope.source;
+        if let Err(what) = self.engine.on_direct(source, head) {
+            return Err(self.fail_receiving(nonsense(source, &what)));
+        }
+        let keep = head.bytes as usize;
+        let mut come = 0;
+        while come < keep {
+            match self.wires.pull(source, &mut room[come..keep]) {
+                Ok(0) => {
+                    let place = (Place::Call(0), comm.0);
+                    let op = self
+                        .engine
+                        .post_coming(place, envelope, (head.bytes, room.len()));
+                    self.engine.peer(source).inbound.landing = Some(Landing {
+                        head: Head::new(Kind::Data, 0, op, head.bytes),
+                        target: Target::Of(op),
+                        keep,
+                        come,
+                    });
+                    return Ok(Direct::Coming(op));
+                }
+                Ok(count) => come += count,
+                Err(broken) => return Err(self.fail_receiving(broken)),
+            }
+        }
+        Ok(Direct::Done(Status {
+            from: self.groups.of(comm)?.of_world(source),
+            tag: envelope.tag,
+            bytes: keep,
+        }))
+    }
+
+    #[cold]
+    fn fail_receiving(&mut self, broken: Broken) -> Error {
+        let mut ops = [Op::Recv {
+            from: Source::Rank(broken.rank as usize),
+            tag: Tagged::Any,
+            room: &mut [],
+        }];
+        self.give_up(Stop::Lost(broken), &mut ops, Goal::Calls)
     }
 
     #[inline]
@@ -362,6 +461,23 @@ impl<W: Wires> Native<W> {
             .map(|told| [0, 4, 8, 12].map(|at| word(&told[at..at + 4])));
         Ok(told.collect())
     }
+}
+
+/// How far a receive came that was not posted.
+enum Direct {
+    Done(Status),
+    /// Its message is coming, for this operation.
+    Coming(u32),
+    /// It has to be posted.
+    Not,
+}
+
+/// Whether this is the head of a message that came at once, for this receive, and fits it.
+#[inline]
+fn is_direct(head: &Head, envelope: Envelope, room: usize) -> bool {
+    head.kind == Kind::Eager
+        && (head.context, head.tag) == (envelope.context, envelope.tag)
+        && head.bytes <= room as u64
 }
 
 #[inline]

@@ -103,6 +103,23 @@ impl Operation {
     }
 
     #[inline]
+    pub(super) fn receive(place: Place, comm: u32, context: u32, room: usize) -> Self {
+        Self {
+            place,
+            state: State::Posted,
+            comm,
+            context,
+            peer: u32::MAX,
+            tag: 0,
+            bytes: 0,
+            room: room as u64,
+            other: 0,
+            address: 0,
+            is_send: false,
+        }
+    }
+
+    #[inline]
     pub(super) fn matched(&mut self, source: u32, tag: u32, bytes: u64) {
         self.state = State::Coming;
         (self.peer, self.tag, self.bytes) = (source, tag, bytes);

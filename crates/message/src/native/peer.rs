@@ -55,7 +55,7 @@ pub(crate) struct Landing {
 }
 
 /// What is read from a rank: a head in parts, then its body.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inbound {
     pub(crate) head: [u8; HEAD_BYTES],
     pub(crate) have: usize,
@@ -107,7 +107,13 @@ impl Peer {
             held_envelopes: 0,
             is_credit_queued: false,
             has_left: false,
-            inbound: Inbound::default(),
+            inbound: Inbound {
+                head: [0; HEAD_BYTES],
+                have: 0,
+                landing: None,
+                pair: [0; PAIR_BYTES],
+                text: Vec::new(),
+            },
         }
     }
 

@@ -453,7 +453,7 @@ pub(super) enum Stop {
     Silence,
 }
 
-fn nonsense(rank: u32, what: &str) -> Broken {
+pub(super) fn nonsense(rank: u32, what: &str) -> Broken {
     let why = format!("it sent {what}: are both of the same version?");
     Broken { rank, why }
 }

@@ -56,6 +56,18 @@ impl Wires for Rings {
     }
 
     #[inline]
+    fn push_short(&mut self, to: u32, head: [u64; 3], body: &[u8]) -> Wired<usize> {
+        let offered = self.mesh.offer_words(to as usize, head, body);
+        offered.map_err(|error| broken(to, &error))
+    }
+
+    #[inline]
+    fn next_head(&mut self, from: u32) -> Wired<Option<[u64; 3]>> {
+        let taken = self.mesh.take_words(from as usize);
+        taken.map_err(|error| broken(from, &error))
+    }
+
+    #[inline]
     fn pull(&mut self, from: u32, into: &mut [u8]) -> Wired<usize> {
         let read = self.mesh.read(from as usize, into);
         read.map_err(|error| broken(from, &error))

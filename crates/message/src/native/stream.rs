@@ -14,6 +14,7 @@ use std::time::Duration;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 
 use super::engine::Limits;
+use super::frame::HEAD_BYTES;
 use super::wires::{Broken, Wired, Wires};
 
 /// The bounds of messages over stream sockets.
@@ -26,6 +27,9 @@ pub(super) const LIMITS: Limits = Limits {
 const AHEAD_BYTES: usize = 16 << 10;
 /// Room that is read into directly.
 const DIRECT_BYTES: usize = 4 << 10;
+/// Of a body more than this to come is waited for by epoll: to ask the socket itself keeps it from taking in what comes (its
+/// lock: 29 % of a ping-pong of 16 MiB over loopback).
+const BULK_BYTES: usize = 32 << 10;
 /// Head and body up to this long are one piece.
 const PIECE_BYTES: usize = 512;
 /// Looks at the awaited rank alone, between two at all.
@@ -41,6 +45,10 @@ struct Line<S> {
     end: usize,
     /// There was no more when it was read last.
     is_dry: bool,
+    /// The rest of a long body is coming: epoll tells when there is some of it.
+    is_bulk: bool,
+    /// It took less than it was given: epoll tells when there is room.
+    is_full: bool,
     /// It has said goodbye, and may end.
     has_left: bool,
     is_closed: bool,
@@ -56,6 +64,8 @@ pub struct Lines<S> {
     epoll: Epoll,
     /// Ranks whose sockets were found readable while sleeping.
     woken: Vec<u32>,
+    /// How many sockets are full, or in the middle of a long body.
+    slow: u32,
     looks: u32,
 }
 
@@ -82,6 +92,8 @@ impl<S: Read + Write + AsFd> Lines<S> {
             begin: 0,
             end: 0,
             is_dry: true,
+            is_bulk: false,
+            is_full: false,
             has_left: false,
             is_closed: false,
         };
@@ -92,6 +104,7 @@ impl<S: Read + Write + AsFd> Lines<S> {
             lines: sockets.into_iter().map(|socket| socket.map(line)).collect(),
             epoll,
             woken: Vec::new(),
+            slow: 0,
             looks: 0,
         })
     }
@@ -103,18 +116,45 @@ impl<S: Read + Write + AsFd> Lines<S> {
             rank: self.only.unwrap_or(0),
             why: error.to_string(),
         })?;
-        for event in found.iter().filter(|event| event.readable()) {
+        for event in found {
             let rank = event.token() as u32;
-            if let Some(line) = &mut self.lines[rank as usize] {
+            let Some(line) = &mut self.lines[rank as usize] else {
+                continue;
+            };
+            if event.readable() {
                 line.is_dry = false;
                 self.woken.push(rank);
+            }
+            if line.is_full && event.writable() {
+                line.is_full = false;
+                self.slow -= 1;
+                line.tell_epoll(&self.epoll, rank, Interest::Read)?;
             }
         }
         Ok(())
     }
+
+    #[cold]
+    fn on_full(&mut self, to: u32) -> Wired<()> {
+        let line = self.lines[to as usize].as_mut().expect("another rank");
+        line.is_full = true;
+        self.slow += 1;
+        line.tell_epoll(&self.epoll, to, Interest::Both)
+    }
 }
 
 impl<S: Read + Write + AsFd> Line<S> {
+    fn tell_epoll(&self, epoll: &Epoll, rank: u32, interest: Interest) -> Wired<()> {
+        if self.has_left {
+            return Ok(());
+        }
+        let told = epoll.modify(&self.socket, u64::from(rank), interest);
+        told.map_err(|error| Broken {
+            rank,
+            why: error.to_string(),
+        })
+    }
+
     /// Reads what there is into `into`, or ahead.
     #[inline]
     fn read(&mut self, from: u32, into: Option<&mut [u8]>) -> Wired<usize> {
@@ -162,7 +202,7 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
     fn push(&mut self, to: u32, head: &[u8], body: &[u8]) -> Wired<usize> {
         let line = self.lines[to as usize].as_mut().expect("another rank");
         let all = head.len() + body.len();
-        if all == 0 {
+        if all == 0 || line.is_full {
             return Ok(0);
         }
         loop {
@@ -178,9 +218,16 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
                 line.socket.write_vectored(&parts)
             };
             match written {
-                Ok(count) => return Ok(count),
+                Ok(count) if count == all => return Ok(count),
+                Ok(count) => {
+                    self.on_full(to)?;
+                    return Ok(count);
+                }
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(0),
+                    ErrorKind::WouldBlock => {
+                        self.on_full(to)?;
+                        return Ok(0);
+                    }
                     ErrorKind::Interrupted => {}
                     _ => return Err(broken(to, "its connection broke", &error)),
                 },
@@ -196,7 +243,12 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
                 return Ok(0);
             }
             if into.len() >= DIRECT_BYTES {
-                return line.read(from, Some(into));
+                let room = into.len();
+                let count = line.read(from, Some(into))?;
+                let is_bulk = room - count >= BULK_BYTES;
+                self.slow = self.slow + u32::from(is_bulk) - u32::from(line.is_bulk);
+                line.is_bulk = is_bulk;
+                return Ok(count);
             }
             (line.begin, line.end) = (0, 0);
             line.end = line.read(from, None)?;
@@ -205,6 +257,22 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
         into[..count].copy_from_slice(&line.ahead[line.begin..line.begin + count]);
         line.begin += count;
         Ok(count)
+    }
+
+    #[inline]
+    fn next_head(&mut self, from: u32) -> Wired<Option<[u64; 3]>> {
+        let line = self.lines[from as usize].as_mut().expect("another rank");
+        if line.begin == line.end && self.slow == 0 && !line.is_closed {
+            (line.begin, line.end) = (0, 0);
+            line.end = line.read(from, None)?;
+        }
+        let Some(head) = line.ahead[line.begin..line.end].first_chunk::<HEAD_BYTES>() else {
+            return Ok(None);
+        };
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
+        let words = [word(0), word(8), word(16)];
+        line.begin += HEAD_BYTES;
+        Ok(Some(words))
     }
 
     #[inline]
@@ -217,7 +285,7 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
         self.looks = self.looks.wrapping_add(1);
         let hot = self.only.or(awaited);
         match hot {
-            Some(hot) if self.only.is_some() || self.looks % HOT_LOOKS != 0 => {
+            Some(hot) if self.slow == 0 && (self.only.is_some() || self.looks % HOT_LOOKS != 0) => {
                 if let Some(line) = &mut self.lines[hot as usize] {
                     line.is_dry = false;
                     if line.begin == line.end {
@@ -232,24 +300,17 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
     }
 
     fn sleep(&mut self, nap: Duration, stuck: &[u32]) -> Wired<()> {
-        let change = |lines: &Self, interest| {
-            for to in stuck {
-                let line = lines.lines[*to as usize].as_ref();
-                if let Some(line) = line.filter(|line| !line.has_left) {
-                    let token = u64::from(*to);
-                    let changed = lines.epoll.modify(&line.socket, token, interest);
-                    changed.map_err(|error| Broken {
-                        rank: *to,
-                        why: error.to_string(),
-                    })?;
-                }
-            }
-            Ok(())
+        // A rank that has left is not in the set any more: what it had not taken is tried again soon.
+        let has_left = |rank: &u32| {
+            let line = self.lines[*rank as usize].as_ref();
+            line.is_some_and(|line| line.has_left)
         };
-        change(self, Interest::Both)?;
-        let slept = self.poll(nap);
-        change(self, Interest::Read)?;
-        slept
+        let nap = if stuck.iter().any(has_left) {
+            nap.min(Duration::from_millis(1))
+        } else {
+            nap
+        };
+        self.poll(nap)
     }
 
     fn lost(&mut self) -> Option<Broken> {
@@ -259,6 +320,8 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
     fn on_bye(&mut self, from: u32) {
         let line = self.lines[from as usize].as_mut().expect("another rank");
         line.has_left = true;
+        self.slow -= u32::from(line.is_full) + u32::from(line.is_bulk);
+        (line.is_full, line.is_bulk) = (false, false);
         // Its end would be found readable for ever.
         drop(self.epoll.remove(&line.socket));
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::frame::HEAD_BYTES;
+
 /// A rank that is gone, and what is known of it.
 #[derive(Debug)]
 pub struct Broken {
@@ -23,6 +25,20 @@ pub trait Wires {
 
     /// Takes of head and body what there is room for; how many bytes.
     fn push(&mut self, to: u32, head: &[u8], body: &[u8]) -> Wired<usize>;
+
+    /// As [`push`](Self::push), of a short body whose head is given as words.
+    #[inline]
+    fn push_short(&mut self, to: u32, head: [u64; 3], body: &[u8]) -> Wired<usize> {
+        let mut bytes = [0; HEAD_BYTES];
+        for (part, word) in bytes.chunks_exact_mut(8).zip(head) {
+            part.copy_from_slice(&word.to_le_bytes());
+        }
+        self.push(to, &bytes, body)
+    }
+
+    /// The head of the next frame from that rank, as words, if it is there in one piece and nothing of it was read; to be
+    /// asked again and again, of a rank whose last frame was read to its end.
+    fn next_head(&mut self, from: u32) -> Wired<Option<[u64; 3]>>;
 
     /// Gives what has come, up to what `into` holds; how many bytes, zero when nothing is there.
     fn pull(&mut self, from: u32, into: &mut [u8]) -> Wired<usize>;
