@@ -5,7 +5,7 @@
 //!          carrier has the letter. Nothing moves but in calls: a rank that computes carries nothing on. Letters that are
 //!          sent and not yet received are kept without bound.
 //! Units:   bytes; ranks of the world in heads.
-//! Checked: by the collectives over [`Routed`](crate::Routed) and [`Best`](crate::Best), and their own tests.
+//! Checked: `requests_probes_and_wildcards`, `a_wait_in_vain_ends_and_names_whom`; and by the collectives over `Routed` and `Best`.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -543,5 +543,102 @@ impl<C: Carrier> Messenger for Letters<C> {
 
     fn finish(&mut self) -> Result<()> {
         self.carrier.leave(self.patience)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::Memory;
+    use crate::topology::Topology;
+    use crate::{Mode, Routed};
+
+    const WORLD: Comm = Comm::WORLD;
+
+    fn two(patience: Duration, rank: impl Fn(&mut Routed<&mut Memory>) + Sync) {
+        Memory::run(2, |messenger| {
+            let ring = Topology::parse("ring", 2).unwrap();
+            let routed = Routed::new(messenger, ring, Mode::Forwarding).unwrap();
+            let mut routed = routed.with_patience(patience);
+            rank(&mut routed);
+        });
+    }
+
+    #[test]
+    fn a_wait_in_vain_ends_and_names_whom() {
+        let over = std::sync::Barrier::new(2);
+        two(Duration::from_millis(300), |messenger| {
+            if messenger.rank(WORLD) == 0 {
+                let from = Source::Rank(1);
+                let waited = messenger.recv(WORLD, from, Tagged::Any, &mut []);
+                assert!(
+                    matches!(waited, Err(Error::Silent { rank: 1, .. })),
+                    "{waited:?}"
+                );
+                let ended = messenger.finish();
+                assert!(
+                    matches!(ended, Err(Error::Silent { rank: 1, .. })),
+                    "{ended:?}"
+                );
+            }
+            over.wait();
+        });
+    }
+
+    #[test]
+    fn requests_probes_and_wildcards() {
+        two(PATIENCE, |messenger| {
+            let other = 1 - messenger.rank(WORLD);
+            let first = messenger.irecv(WORLD, Source::Any, Tagged::With(2), vec![0; 4]);
+            let second = messenger.irecv(WORLD, Source::Any, Tagged::Any, vec![0; 4]);
+            for (tag, payload) in [(1, &[1][..]), (2, &[2, 2]), (3, &[3; 9]), (4, &[])] {
+                let sent = messenger
+                    .isend(WORLD, other, tag, payload.to_vec())
+                    .unwrap();
+                assert_eq!(messenger.wait(sent).unwrap().buffer, payload);
+            }
+            let mut request = first.unwrap();
+            let first = loop {
+                match messenger.test(request).unwrap() {
+                    Ok(completion) => break completion,
+                    Err(again) => request = again,
+                }
+            };
+            assert_eq!((first.status.tag, &first.buffer[..2]), (2, &[2, 2][..]));
+            let second = messenger.wait(second.unwrap()).unwrap();
+            assert_eq!((second.status.tag, second.status.bytes), (1, 1));
+            // What is too long for its room is an error, and is gone.
+            let probed = loop {
+                if let Some(status) = messenger.iprobe(WORLD, Source::Any, Tagged::Any).unwrap() {
+                    break status;
+                }
+            };
+            assert_eq!((probed.from, probed.tag, probed.bytes), (other, 3, 9));
+            let short = messenger.recv(WORLD, Source::Any, Tagged::Any, &mut [0; 8]);
+            assert!(
+                matches!(
+                    short,
+                    Err(Error::Truncated {
+                        bytes: 9,
+                        room: 8,
+                        ..
+                    })
+                ),
+                "{short:?}"
+            );
+            let last = messenger.recv(WORLD, Source::Any, Tagged::Any, &mut []);
+            assert_eq!(last.unwrap().tag, 4);
+            assert!(messenger.send(WORLD, 2, 0, &[]).is_err());
+            assert!(messenger.wait(Request(99)).is_err());
+            messenger.finish().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_head_of_nobody_is_refused() {
+        for bytes in [vec![0; Head::BYTES - 1], vec![9; Head::BYTES]] {
+            let error = Letter::of_bytes(bytes, 2).unwrap_err().to_string();
+            assert!(error.contains("ranks below 2"), "{error}");
+        }
     }
 }

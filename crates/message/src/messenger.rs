@@ -199,73 +199,79 @@ pub trait Messenger {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// One that is lent.
-impl<M: Messenger + ?Sized> Messenger for &mut M {
-    fn capabilities(&self) -> Capabilities {
-        (**self).capabilities()
-    }
+macro_rules! passed_on {
+    ($($by:ty),*) => {$(
+        /// What it is of.
+        impl<M: Messenger + ?Sized> Messenger for $by {
+            fn capabilities(&self) -> Capabilities {
+                (**self).capabilities()
+            }
 
-    fn rank(&self, comm: Comm) -> usize {
-        (**self).rank(comm)
-    }
+            fn rank(&self, comm: Comm) -> usize {
+                (**self).rank(comm)
+            }
 
-    fn size(&self, comm: Comm) -> usize {
-        (**self).size(comm)
-    }
+            fn size(&self, comm: Comm) -> usize {
+                (**self).size(comm)
+            }
 
-    fn send(&mut self, comm: Comm, to: usize, tag: Tag, payload: &[u8]) -> Result<()> {
-        (**self).send(comm, to, tag, payload)
-    }
+            fn send(&mut self, comm: Comm, to: usize, tag: Tag, payload: &[u8]) -> Result<()> {
+                (**self).send(comm, to, tag, payload)
+            }
 
-    fn recv(&mut self, comm: Comm, from: Source, tag: Tagged, room: &mut [u8]) -> Result<Status> {
-        (**self).recv(comm, from, tag, room)
-    }
+            fn recv(&mut self, comm: Comm, from: Source, tag: Tagged, room: &mut [u8]) -> Result<Status> {
+                (**self).recv(comm, from, tag, room)
+            }
 
-    fn exchange(&mut self, comm: Comm, ops: &mut [Op<'_>], statuses: &mut [Status]) -> Result<()> {
-        (**self).exchange(comm, ops, statuses)
-    }
+            fn exchange(&mut self, comm: Comm, ops: &mut [Op<'_>], statuses: &mut [Status]) -> Result<()> {
+                (**self).exchange(comm, ops, statuses)
+            }
 
-    fn isend(&mut self, comm: Comm, to: usize, tag: Tag, payload: Vec<u8>) -> Result<Request> {
-        (**self).isend(comm, to, tag, payload)
-    }
+            fn isend(&mut self, comm: Comm, to: usize, tag: Tag, payload: Vec<u8>) -> Result<Request> {
+                (**self).isend(comm, to, tag, payload)
+            }
 
-    fn irecv(&mut self, comm: Comm, from: Source, tag: Tagged, room: Vec<u8>) -> Result<Request> {
-        (**self).irecv(comm, from, tag, room)
-    }
+            fn irecv(&mut self, comm: Comm, from: Source, tag: Tagged, room: Vec<u8>) -> Result<Request> {
+                (**self).irecv(comm, from, tag, room)
+            }
 
-    fn test(&mut self, request: Request) -> Result<std::result::Result<Completion, Request>> {
-        (**self).test(request)
-    }
+            fn test(&mut self, request: Request) -> Result<std::result::Result<Completion, Request>> {
+                (**self).test(request)
+            }
 
-    fn wait(&mut self, request: Request) -> Result<Completion> {
-        (**self).wait(request)
-    }
+            fn wait(&mut self, request: Request) -> Result<Completion> {
+                (**self).wait(request)
+            }
 
-    fn iprobe(&mut self, comm: Comm, from: Source, tag: Tagged) -> Result<Option<Status>> {
-        (**self).iprobe(comm, from, tag)
-    }
+            fn iprobe(&mut self, comm: Comm, from: Source, tag: Tagged) -> Result<Option<Status>> {
+                (**self).iprobe(comm, from, tag)
+            }
 
-    fn split(&mut self, comm: Comm, colour: Option<u32>, key: i32) -> Result<Option<Comm>> {
-        (**self).split(comm, colour, key)
-    }
+            fn split(&mut self, comm: Comm, colour: Option<u32>, key: i32) -> Result<Option<Comm>> {
+                (**self).split(comm, colour, key)
+            }
 
-    fn collective(&mut self, comm: Comm, call: &mut Call<'_>) -> Result<bool> {
-        (**self).collective(comm, call)
-    }
+            fn collective(&mut self, comm: Comm, call: &mut Call<'_>) -> Result<bool> {
+                (**self).collective(comm, call)
+            }
 
-    fn progress(&mut self) -> Result<()> {
-        (**self).progress()
-    }
+            fn progress(&mut self) -> Result<()> {
+                (**self).progress()
+            }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        (**self).facts()
-    }
+            fn facts(&self) -> Vec<(String, String)> {
+                (**self).facts()
+            }
 
-    fn abort(&mut self, why: &str) {
-        (**self).abort(why);
-    }
+            fn abort(&mut self, why: &str) {
+                (**self).abort(why);
+            }
 
-    fn finish(&mut self) -> Result<()> {
-        (**self).finish()
-    }
+            fn finish(&mut self) -> Result<()> {
+                (**self).finish()
+            }
+        }
+    )*};
 }
+
+passed_on!(&mut M, Box<M>);

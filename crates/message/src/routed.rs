@@ -7,7 +7,7 @@
 //!          pairs that communicate.
 //! Source:  the dimension order is that of `topology.rs`.
 //! Units:   bytes, with the head of 24 of each letter.
-//! Checked: `every_pair_arrives_over_neighbours_only`, `collectives_go_over_every_topology`, `pairs_have_ways_of_their_own`.
+//! Checked: `every_pair_arrives_over_neighbours_only`, `collectives_go_over_every_topology`, `both_modes_are_compared`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -298,19 +298,41 @@ mod tests {
         }
     }
 
+    /// The same messages, from each to each: fewer ways and more steps, or more ways and fewer steps.
     #[test]
-    fn pairs_have_ways_of_their_own() {
-        let topology = Topology::parse("ring", 6).unwrap();
-        Memory::run(6, |messenger| {
-            let mut routed = Routed::new(messenger, topology.clone(), Mode::Pairs).unwrap();
-            all_pairs(&mut routed);
-            routed.finish().unwrap();
-            let traffic = routed.traffic();
-            assert_eq!(
-                (traffic.ways, traffic.hops, traffic.carried),
-                (5, 10, Total::NONE)
-            );
-        });
+    fn both_modes_are_compared() {
+        // Neighbours of each rank, and steps from all others to it.
+        for (text, ranks, ways, hops) in [
+            ("ring", 6, 2, 9),
+            ("hypercube", 8, 3, 12),
+            ("torus:4x4", 16, 4, 32),
+        ] {
+            let topology = Topology::parse(text, ranks).unwrap();
+            let traffic = |mode| {
+                Memory::run(ranks, |messenger| {
+                    let mut routed = Routed::new(messenger, topology.clone(), mode).unwrap();
+                    all_pairs(&mut routed);
+                    routed.finish().unwrap();
+                    routed.traffic()
+                })
+            };
+            let others = ranks as u64 - 1;
+            for pairs in traffic(Mode::Pairs) {
+                assert_eq!(
+                    (pairs.ways as u64, pairs.hops),
+                    (others, 2 * others),
+                    "{text}"
+                );
+                assert_eq!(pairs.carried, Total::NONE);
+            }
+            let forwarding = traffic(Mode::Forwarding);
+            for of in &forwarding {
+                assert_eq!((of.ways, of.hops), (ways, 2 * hops), "{text}");
+            }
+            // What is more than one step is carried by somebody.
+            let carried: u64 = forwarding.iter().map(|of| of.carried.messages).sum();
+            assert_eq!(carried, 2 * (hops - others) * ranks as u64, "{text}");
+        }
     }
 
     #[test]

@@ -1,16 +1,17 @@
-//! Collectives against the oracle over the native transports, straight, counted, over a ring, and by the best of two ways.
+//! Collectives against the oracle over the native transports, straight, counted, over a ring, and by the best of two ways;
+//! and a rank that is gone while they go on.
 //!
 //! The ranks are threads that join as processes would; what they share is nothing but the transport.
 
 use std::net::TcpListener;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sonde_channel::Wait;
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
 use sonde_message::counted::Counted;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
 use sonde_message::topology::Topology;
-use sonde_message::{Best, Comm, Cost, Messenger, Mode, Routed, oracle};
+use sonde_message::{Best, Comm, Cost, Error, Messenger, Mode, Operation, Routed, oracle};
 
 /// Joins ranks by each of the transports, and runs `rank` on each with its messengers in their order.
 fn over(
@@ -93,9 +94,8 @@ fn every_collective_over_shared_memory() {
 #[test]
 fn every_collective_around_a_ring_of_neighbours() {
     over(&[Transport::Shm], 5, "ring", |mut messengers| {
-        let mut messenger = messengers.remove(0);
         let topology = Topology::parse("ring", 5).unwrap();
-        let counted = Counted::new(&mut *messenger);
+        let counted = Counted::new(messengers.remove(0));
         let mut routed = Routed::new(counted, topology, Mode::Forwarding).unwrap();
         check(&mut routed, 3);
         routed.finish().unwrap();
@@ -117,15 +117,14 @@ fn every_collective_by_the_best_of_two_ways() {
         bytes_per_s,
     };
     let transports = [Transport::Shm, Transport::Tcp];
-    over(&transports, 4, "best", |mut messengers| {
+    over(&transports, 4, "best", |messengers| {
         let rank = messengers[0].rank(Comm::WORLD);
         let near = |other: usize| (other / 2 == rank / 2).then(|| cost(500, 4_000_000_000));
         let costs = [
             (0..4).map(near).collect(),
             vec![Some(cost(30_000, 1_000_000_000)); 4],
         ];
-        let lent = messengers.iter_mut().map(|way| &mut **way).collect();
-        let mut best = Best::new(lent, &costs).unwrap();
+        let mut best = Best::new(messengers, &costs).unwrap();
         for other in (0..4).filter(|other| *other != rank) {
             assert_eq!(best.way(other, 1), Some(usize::from(other / 2 != rank / 2)));
         }
@@ -133,4 +132,44 @@ fn every_collective_by_the_best_of_two_ways() {
         best.finish().unwrap();
         assert!(best.chosen().iter().all(|way| way.messages > 0));
     });
+}
+
+/// A rank without its messenger is a lost one to the others.
+#[test]
+fn a_lost_rank_ends_a_collective() {
+    for (transport, elements) in Transport::ALL
+        .into_iter()
+        .flat_map(|of| [(of, 10), (of, 50_000)])
+    {
+        over(
+            &[transport],
+            5,
+            &format!("lost.{elements}"),
+            |mut messengers| {
+                let mut messenger = messengers.remove(0);
+                let mut group = Communicator::new(&mut *messenger, Comm::WORLD, Choice::default());
+                let rank = group.rank();
+                if rank == 3 {
+                    return;
+                }
+                let (own, mut sum) = (vec![1_i64; elements], vec![0; elements]);
+                let begin = Instant::now();
+                // Some may have what they need of the first; none of the second.
+                let again = (0..2).try_for_each(|_| {
+                    let made = group.allreduce(&own, &mut sum, Operation::Sum);
+                    made.map(drop)
+                });
+                let Err(Error::Lost { rank: lost, .. }) = again else {
+                    panic!("{transport:?}, {elements} elements, rank {rank}: {again:?}");
+                };
+                assert!(
+                    begin.elapsed() < Duration::from_secs(5),
+                    "{:?}",
+                    begin.elapsed()
+                );
+                // Who ended in the middle of a long message cannot say any more because of whom: then it is named itself.
+                assert!(lost == 3 || elements > 10 && lost != rank, "rank {lost}");
+            },
+        );
+    }
 }
