@@ -96,9 +96,10 @@ fn calls_are_counted_as_stated() {
             }
         }
         let stencil = build(&stage, compiler, "stencil");
-        let counted = record(&stage, mpi, &stencil, &["2", "3", "5000", "4"], 6);
+        let mut counted = record(&stage, mpi, &stencil, &["2", "3", "5000", "4"], 6);
         let drawn = Pattern::Stencil2d.matrix(6, 5_000, 4, 1).unwrap();
-        assert_eq!(Matrix { time_ns: None, ..counted }, drawn, "{mpi}");
+        counted.time_ns = None;
+        assert_eq!(counted, drawn, "{mpi}");
     }
 }
 

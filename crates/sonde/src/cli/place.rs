@@ -168,6 +168,13 @@ impl MapOptions {
                 "say who talks to whom: `--matrix FILE` (`sonde place record` makes one of a program), or `--pattern stencil-2d`",
             ));
         }
+        // The parser forgets what an option requires where another one excludes that.
+        if self.verify && self.network.is_none() {
+            return Err(Failure::usage(
+                "`--verify` emulates a network: name one by `--network`; on hosts of your own write files by `--write` and time \
+                 the program yourself",
+            ));
+        }
         let mut cluster = self.cluster()?;
         let matrix = self.matrix(&cluster)?;
         if self.even {

@@ -3,6 +3,7 @@
 //! Units:   seconds, bytes; ratios without a unit.
 
 use crate::networks::table;
+use comfy_table::{Table, TableComponent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_place::{Circuits, Cluster, Cost, Matrix, Mode, Placement, Traffic};
@@ -150,6 +151,25 @@ fn time(seconds: f64) -> String {
     sonde_report::time(seconds * 1e9)
 }
 
+/// Bytes by thousands, with three digits that count.
+fn size(bytes: u64) -> String {
+    let bytes = bytes as f64;
+    let (unit, scale) = match bytes {
+        _ if bytes < 1e3 => return format!("{bytes} B"),
+        _ if bytes < 1e6 => ("kB", 1e3),
+        _ if bytes < 1e9 => ("MB", 1e6),
+        _ => ("GB", 1e9),
+    };
+    format!("{} {unit}", sonde_report::significant(bytes / scale, 3))
+}
+
+/// A table without lines between its rows, and without what ends them.
+fn lines(mut table: Table) -> String {
+    table.remove_style(TableComponent::HorizontalLines);
+    table.remove_style(TableComponent::MiddleIntersections);
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
 fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}x"))
 }
@@ -162,7 +182,7 @@ impl Outcome {
             writeln!(text, "mapped: {}", runs(&mapped.hosts)).expect("a string takes all");
         }
         if !self.circuits.is_empty() {
-            writeln!(text, "\n{}", self.circuits_text()).expect("a string takes all");
+            write!(text, "\n{}", self.circuits_text()).expect("a string takes all");
         }
         text
     }
@@ -181,8 +201,8 @@ impl Outcome {
                 time(row.rank_s),
                 time(row.line_s),
                 row.line.clone().unwrap_or_else(|| "-".into()),
-                sonde_report::bytes(row.site_bytes + row.far_bytes),
-                sonde_report::bytes(row.far_bytes),
+                size(row.site_bytes + row.far_bytes),
+                size(row.far_bytes),
             ];
             if let Some(measured) = &row.measured {
                 let ends = measured.ratio_low.zip(measured.ratio_high);
@@ -195,7 +215,7 @@ impl Outcome {
             }
             cells
         });
-        format!("{}\n", table(&heads, rows))
+        lines(table(&heads, rows))
     }
 
     fn circuits_text(&self) -> String {
@@ -207,12 +227,12 @@ impl Outcome {
                 row.circuits_host_max.to_string(),
                 format!("{:.2}", row.hops_mean),
                 row.hops_max.to_string(),
-                sonde_report::bytes(row.carried_bytes),
-                sonde_report::bytes(row.busiest_bytes),
+                size(row.carried_bytes),
+                size(row.busiest_bytes),
                 time(row.cost_s),
             ]
         });
-        table(&heads, rows).to_string()
+        lines(table(&heads, rows))
     }
 }
 
