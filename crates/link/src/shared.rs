@@ -65,26 +65,41 @@ pub fn shared_lines(spec: &NetworkSpec, hosts: u16) -> Result<SharedLines, SpecE
     };
     if spec.bus.is_some() || spec.token.is_some() {
         shared.lines = vec![(LineOf::All, spec.frame_time(frame))];
-        shared.ways = pairs().map(|(from, to)| if from == to { Vec::new() } else { vec![0] }).collect();
+        shared.ways = pairs()
+            .map(|(from, to)| if from == to { Vec::new() } else { vec![0] })
+            .collect();
         return Ok(shared);
     }
     let of_lines = spec.switch.is_some() && spec.crossbar.is_none();
     if !of_lines {
         let time = spec.frame_time(frame);
-        shared.lines = (0..hosts).map(|port| (LineOf::From(Port(port)), time)).collect();
-        shared.lines.extend((0..hosts).map(|port| (LineOf::To(Port(port)), time)));
+        shared.lines = (0..hosts)
+            .map(|port| (LineOf::From(Port(port)), time))
+            .collect();
+        shared
+            .lines
+            .extend((0..hosts).map(|port| (LineOf::To(Port(port)), time)));
         let way = |(from, to)| -> Vec<u32> {
-            if from == to { Vec::new() } else { vec![u32::from(from), u32::from(hosts) + u32::from(to)] }
+            if from == to {
+                Vec::new()
+            } else {
+                vec![u32::from(from), u32::from(hosts) + u32::from(to)]
+            }
         };
         shared.ways = pairs().map(way).collect();
         return Ok(shared);
     }
     let graph = Graph::new(spec, hosts)?;
-    shared.lines = (0..hosts).map(|port| (LineOf::From(Port(port)), graph.line(Port(port)).time(frame))).collect();
+    shared.lines = (0..hosts)
+        .map(|port| (LineOf::From(Port(port)), graph.line(Port(port)).time(frame)))
+        .collect();
     shared.lines.extend(graph.links().iter().map(|link| {
         let of = match link.to {
             End::Host(port) => LineOf::To(port),
-            End::Switch(to) => LineOf::Trunk { from: link.from, to },
+            End::Switch(to) => LineOf::Trunk {
+                from: link.from,
+                to,
+            },
         };
         (of, link.line.time(frame))
     }));
@@ -96,7 +111,11 @@ pub fn shared_lines(spec: &NetworkSpec, hosts: u16) -> Result<SharedLines, SpecE
         let mut way = Vec::new();
         if from != to {
             way.push(u32::from(from));
-            way.extend(graph.route(Port(from), Port(to), 0).map(|link| u32::from(hosts) + link.0));
+            way.extend(
+                graph
+                    .route(Port(from), Port(to), 0)
+                    .map(|link| u32::from(hosts) + link.0),
+            );
         }
         shared.ways.push(way);
     }
@@ -116,13 +135,19 @@ mod tests {
             [[site]]\nname = \"a\"\nhosts = 2\n[[site]]\nname = \"b\"\nhosts = 2\n\
             [[trunk]]\nbetween = [0, 1]\nrate = \"10Mbit\"\n";
         let shared = shared_lines(&parse("x", text).unwrap(), 4).unwrap();
-        assert_eq!((&shared.site_of[..], shared.sites.join(" ")), (&[0, 0, 1, 1][..], "a b".into()));
+        assert_eq!(
+            (&shared.site_of[..], shared.sites.join(" ")),
+            (&[0, 0, 1, 1][..], "a b".into())
+        );
         let way = |from, to| -> Vec<LineOf> {
             let way = shared.way(Port(from), Port(to)).iter();
             way.map(|line| shared.lines[*line as usize].0).collect()
         };
         let trunk = LineOf::Trunk { from: 0, to: 1 };
-        assert_eq!(way(0, 3), [LineOf::From(Port(0)), trunk, LineOf::To(Port(3))]);
+        assert_eq!(
+            way(0, 3),
+            [LineOf::From(Port(0)), trunk, LineOf::To(Port(3))]
+        );
         assert_eq!(way(1, 2)[1], trunk);
         assert_eq!(way(2, 1)[1], LineOf::Trunk { from: 1, to: 0 });
         assert_eq!(way(0, 1).len(), 2);
@@ -134,9 +159,20 @@ mod tests {
 
     #[test]
     fn a_segment_is_shared_by_all() {
-        for (name, lines, way) in [("ethernet-10", 1, 1), ("fddi", 1, 1), ("atm-oc3c", 8, 2), ("sci-1g8", 8, 2), ("hippi-800", 8, 2), ("wire", 8, 2)] {
+        for (name, lines, way) in [
+            ("ethernet-10", 1, 1),
+            ("fddi", 1, 1),
+            ("atm-oc3c", 8, 2),
+            ("sci-1g8", 8, 2),
+            ("hippi-800", 8, 2),
+            ("wire", 8, 2),
+        ] {
             let shared = shared_lines(&named(name).unwrap(), 4).unwrap();
-            assert_eq!((shared.lines.len(), shared.way(Port(1), Port(3)).len()), (lines, way), "{name}");
+            assert_eq!(
+                (shared.lines.len(), shared.way(Port(1), Port(3)).len()),
+                (lines, way),
+                "{name}"
+            );
         }
     }
 }

@@ -116,7 +116,10 @@ impl Cluster {
             } else {
                 way(from, to)
             };
-            assert!(lines_of.iter().all(|line| (*line as usize) < lines.len()), "a line that is there");
+            assert!(
+                lines_of.iter().all(|line| (*line as usize) < lines.len()),
+                "a line that is there"
+            );
             legs.push(leg);
             ways.push(lines_of);
         }
@@ -201,10 +204,16 @@ pub(crate) mod testing {
         Cluster::new(all.collect(), names, lines.collect(), |from, to| {
             let (a, b) = (from / hosts, to / hosts);
             if a == b {
-                let leg = Leg { latency_s: 50e-6, bytes_per_s: 12.5e6 };
+                let leg = Leg {
+                    latency_s: 50e-6,
+                    bytes_per_s: 12.5e6,
+                };
                 return (leg, Vec::new());
             }
-            let leg = Leg { latency_s: 5e-3, bytes_per_s: 45e6 / 8.0 };
+            let leg = Leg {
+                latency_s: 5e-3,
+                bytes_per_s: 45e6 / 8.0,
+            };
             (leg, vec![trunk(a, b)])
         })
         .unwrap()

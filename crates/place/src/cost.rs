@@ -48,7 +48,10 @@ impl Traffic {
     pub fn of(matrix: &Matrix, cluster: &Cluster, placement: &Placement) -> Self {
         let mut traffic = Self::default();
         let ranks = 0..matrix.ranks();
-        for (from, to) in ranks.clone().flat_map(|from| ranks.clone().map(move |to| (from, to))) {
+        for (from, to) in ranks
+            .clone()
+            .flat_map(|from| ranks.clone().map(move |to| (from, to)))
+        {
             if from == to {
                 continue;
             }
@@ -167,7 +170,9 @@ impl<'a> State<'a> {
     pub fn cost(&self) -> Cost {
         let times = self.loads.iter().zip(&self.cluster.lines);
         let times = times.map(|(bytes, line)| *bytes as f64 / line.bytes_per_s);
-        let most = times.enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let most = times
+            .enumerate()
+            .max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
         let most = most.filter(|(line, _)| self.loads[*line] > 0);
         Cost {
             rank_s: self.legs_s.max(0.0) / self.links.len() as f64,

@@ -27,7 +27,9 @@ pub enum FileError {
         known: String,
     },
     /// Sites that nothing joins.
-    #[error("nothing joins the sites `{0}` and `{1}`: write a [[trunk]] with `between = [\"{0}\", \"{1}\"]`, a rate and a latency")]
+    #[error(
+        "nothing joins the sites `{0}` and `{1}`: write a [[trunk]] with `between = [\"{0}\", \"{1}\"]`, a rate and a latency"
+    )]
     Apart(String, String),
     /// The hosts are not as they should be.
     #[error(transparent)]
@@ -87,7 +89,8 @@ fn rate(rate: BitRate) -> f64 {
 /// # Errors
 /// [`FileError`].
 pub fn parse(text: &str) -> Result<Cluster, FileError> {
-    let written: Written = toml::from_str(text).map_err(|error| FileError::Form(error.to_string()))?;
+    let written: Written =
+        toml::from_str(text).map_err(|error| FileError::Form(error.to_string()))?;
     let trunks = ends(&written)?;
     let routes = routes(&written, &trunks)?;
     let sites = written.site.iter().enumerate();
@@ -113,7 +116,10 @@ pub fn parse(text: &str) -> Result<Cluster, FileError> {
     for (trunk, [a, b]) in written.trunk.iter().zip(&trunks) {
         for (from, to) in [(a, b), (b, a)] {
             lines.push(SharedLine {
-                name: format!("the trunk {} > {}", written.site[*from].name, written.site[*to].name),
+                name: format!(
+                    "the trunk {} > {}",
+                    written.site[*from].name, written.site[*to].name
+                ),
                 bytes_per_s: rate(trunk.rate),
             });
         }
@@ -122,7 +128,10 @@ pub fn parse(text: &str) -> Result<Cluster, FileError> {
     let way = |from: usize, to: usize| {
         let (a, b) = (site_of[from], site_of[to]);
         let ends = [&written.site[a], &written.site[b]];
-        let mut latency = ends.map(|site| seconds(site.latency) / 2.0).iter().sum::<f64>();
+        let mut latency = ends
+            .map(|site| seconds(site.latency) / 2.0)
+            .iter()
+            .sum::<f64>();
         let mut least = rate(ends[0].rate).min(rate(ends[1].rate));
         let mut way = vec![2 * from as u32];
         for (trunk, backwards) in &routes[a * written.site.len() + b] {
@@ -131,7 +140,13 @@ pub fn parse(text: &str) -> Result<Cluster, FileError> {
             way.push((first_trunk + 2 * trunk + usize::from(*backwards)) as u32);
         }
         way.push(2 * to as u32 + 1);
-        (Leg { latency_s: latency, bytes_per_s: least }, way)
+        (
+            Leg {
+                latency_s: latency,
+                bytes_per_s: least,
+            },
+            way,
+        )
     };
     let names = written.site.iter().map(|site| site.name.clone()).collect();
     let mut cluster = Cluster::new(hosts, names, lines, way)?;
@@ -171,10 +186,16 @@ fn routes(written: &Written, trunks: &[[usize; 2]]) -> Result<Vec<Vec<(usize, bo
         best[from] = Some((Span::ZERO, Vec::new()));
         let mut open: Vec<usize> = (0..count).collect();
         loop {
-            let nearest = open.iter().filter_map(|at| Some((best[*at].as_ref()?.0, *at))).min();
+            let nearest = open
+                .iter()
+                .filter_map(|at| Some((best[*at].as_ref()?.0, *at)))
+                .min();
             let Some((far, at)) = nearest else { break };
             open.retain(|other| *other != at);
-            let path = best[at].as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
+            let path = best[at]
+                .as_ref()
+                .map(|(_, path)| path.clone())
+                .unwrap_or_default();
             for (trunk, [a, b]) in trunks.iter().enumerate() {
                 let (to, backwards) = match at {
                     _ if at == *a => (*b, false),
@@ -226,17 +247,30 @@ mod tests {
     #[test]
     fn a_cluster_is_read() {
         let cluster = parse(TWO).unwrap();
-        assert_eq!((cluster.hosts.len(), cluster.slots(), cluster.sites.len()), (3, 9, 2));
+        assert_eq!(
+            (cluster.hosts.len(), cluster.slots(), cluster.sites.len()),
+            (3, 9, 2)
+        );
         let far = cluster.leg(0, 2);
-        assert!((far.latency_s - 3.15e-3).abs() < 1e-12 && (far.bytes_per_s - 45e6 / 8.0).abs() < 1.0);
+        assert!(
+            (far.latency_s - 3.15e-3).abs() < 1e-12 && (far.bytes_per_s - 45e6 / 8.0).abs() < 1.0
+        );
         let near = cluster.leg(0, 1);
         assert!((near.latency_s - 100e-6).abs() < 1e-12 && (near.bytes_per_s - 125e6).abs() < 1.0);
         assert!((cluster.leg(1, 1).latency_s - 2e-6).abs() < 1e-12);
         let named = |from, to| -> Vec<&str> {
             let way = cluster.way(from, to).iter();
-            way.map(|line| cluster.lines[*line as usize].name.as_str()).collect()
+            way.map(|line| cluster.lines[*line as usize].name.as_str())
+                .collect()
         };
-        assert_eq!(named(2, 1), ["the line from o1", "the trunk oslo > bergen", "the line to b2"]);
+        assert_eq!(
+            named(2, 1),
+            [
+                "the line from o1",
+                "the trunk oslo > bergen",
+                "the line to b2"
+            ]
+        );
         assert_eq!(named(0, 1), ["the line from b1", "the line to b2"]);
         assert!(cluster.way(2, 2).is_empty());
     }
@@ -244,7 +278,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         let wrong = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(wrong(&TWO.replace("between = [\"bergen\"", "between = [\"bodo\"")).contains("the sites are bergen, oslo"));
+        assert!(
+            wrong(&TWO.replace("between = [\"bergen\"", "between = [\"bodo\""))
+                .contains("the sites are bergen, oslo")
+        );
         let apart = &TWO[..TWO.find("[[trunk]]").unwrap()];
         assert!(wrong(apart).contains("nothing joins the sites `bergen` and `oslo`"));
         assert!(wrong(&TWO.replace("\"o1\"", "\"b1\"")).contains("`b1` is there twice"));

@@ -45,7 +45,9 @@ impl FromStr for Launcher {
 
     fn from_str(text: &str) -> Result<Self, Unnamed> {
         let found = ALL.iter().find(|(name, _)| *name == text);
-        found.map(|(_, launcher)| *launcher).ok_or_else(|| Unnamed(text.into()))
+        found
+            .map(|(_, launcher)| *launcher)
+            .ok_or_else(|| Unnamed(text.into()))
     }
 }
 
@@ -54,12 +56,17 @@ impl Launcher {
     pub fn file(self, placement: &Placement, cluster: &Cluster) -> String {
         let name = |host: usize| cluster.hosts[host].name.as_str();
         let mut text = String::new();
-        let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("a string takes all");
+        let mut line =
+            |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("a string takes all");
         match self {
             Self::OpenMpi => {
                 let mut used = vec![0; cluster.hosts.len()];
                 for (rank, host) in placement.hosts().iter().enumerate() {
-                    line(format_args!("rank {rank}={} slot={}", name(*host), used[*host]));
+                    line(format_args!(
+                        "rank {rank}={} slot={}",
+                        name(*host),
+                        used[*host]
+                    ));
                     used[*host] += 1;
                 }
             }
@@ -87,9 +94,13 @@ impl Launcher {
         match self {
             Self::OpenMpi => format!("mpirun -np {ranks} --rankfile {file} PROGRAM"),
             Self::OpenMpiHosts => format!("mpirun -np {ranks} --hostfile {file} PROGRAM"),
-            Self::OpenMpiSeq => format!("mpirun -np {ranks} --map-by seq --bind-to none --hostfile {file} PROGRAM"),
+            Self::OpenMpiSeq => {
+                format!("mpirun -np {ranks} --map-by seq --bind-to none --hostfile {file} PROGRAM")
+            }
             Self::Mpich => format!("mpiexec -n {ranks} -f {file} PROGRAM"),
-            Self::Slurm => format!("SLURM_HOSTFILE={file} srun -n {ranks} --distribution=arbitrary PROGRAM"),
+            Self::Slurm => {
+                format!("SLURM_HOSTFILE={file} srun -n {ranks} --distribution=arbitrary PROGRAM")
+            }
         }
     }
 }
@@ -104,15 +115,30 @@ mod tests {
         let cluster = sites(1, 3, 2);
         let placement = Placement::new(vec![2, 2, 0, 2]);
         let file = |name: &str| name.parse::<Launcher>().unwrap().file(&placement, &cluster);
-        assert_eq!(file("openmpi"), "rank 0=h3 slot=0\nrank 1=h3 slot=1\nrank 2=h1 slot=0\nrank 3=h3 slot=2\n");
-        assert_eq!(file("openmpi-hosts"), "h1 slots=2\nh2 slots=2\nh3 slots=2\n");
+        assert_eq!(
+            file("openmpi"),
+            "rank 0=h3 slot=0\nrank 1=h3 slot=1\nrank 2=h1 slot=0\nrank 3=h3 slot=2\n"
+        );
+        assert_eq!(
+            file("openmpi-hosts"),
+            "h1 slots=2\nh2 slots=2\nh3 slots=2\n"
+        );
         assert_eq!(file("openmpi-seq"), "h3\nh3\nh1\nh3\n");
         assert_eq!(file("mpich"), "h3:2\nh1:1\nh3:1\n");
         assert_eq!(file("slurm"), file("openmpi-seq"));
-        assert!("lam".parse::<Launcher>().unwrap_err().to_string().contains("openmpi-seq"));
+        assert!(
+            "lam"
+                .parse::<Launcher>()
+                .unwrap_err()
+                .to_string()
+                .contains("openmpi-seq")
+        );
         for (name, launcher) in ALL {
             let command = launcher.command("/tmp/f", 4);
-            assert!(command.contains("/tmp/f") && command.contains('4'), "{name}: {command}");
+            assert!(
+                command.contains("/tmp/f") && command.contains('4'),
+                "{name}: {command}"
+            );
         }
     }
 }

@@ -47,18 +47,30 @@ pub fn map(matrix: &Matrix, cluster: &Cluster, seed: u64) -> Result<Mapping, Too
     let mut starts: Vec<Placement> = Vec::new();
     for filling in [Filling::Even, Filling::Dense] {
         let mut of = vec![0; ranks];
-        let descent = Descent { links: &links, cluster, filling, seed };
+        let descent = Descent {
+            links: &links,
+            cluster,
+            filling,
+            seed,
+        };
         descent.place(&tree, &(0..ranks).collect::<Vec<_>>(), &mut of);
         starts.push(Placement::new(of));
     }
     starts.extend([block(ranks, cluster)?, round_robin(ranks, cluster)?]);
     let mut best: Option<Mapping> = None;
     for start in &starts {
-        let Refined { placement, is_complete } = refine(&links, cluster, start);
+        let Refined {
+            placement,
+            is_complete,
+        } = refine(&links, cluster, start);
         let cost = cost(matrix, cluster, &placement);
         let is_better = |best: &Mapping| cost.total_s() < best.cost.total_s() * (1.0 - 1e-9);
         if best.as_ref().is_none_or(is_better) {
-            best = Some(Mapping { placement, cost, is_complete });
+            best = Some(Mapping {
+                placement,
+                cost,
+                is_complete,
+            });
         }
     }
     Ok(best.expect("there were starts"))
@@ -138,7 +150,10 @@ mod tests {
         let far = |placement: &Placement| Traffic::of(&matrix, &cluster, placement).far_bytes;
         assert_eq!(far(&mapping.placement), 8 * 1_000);
         assert!(mapping.is_complete);
-        assert!(far(&block(32, &cluster).unwrap()) == 16 * 1_000, "rows of eight are cut along");
+        assert!(
+            far(&block(32, &cluster).unwrap()) == 16 * 1_000,
+            "rows of eight are cut along"
+        );
         assert!(far(&random(32, &cluster, 1).unwrap()) > 24 * 1_000);
     }
 
@@ -147,12 +162,18 @@ mod tests {
         let cluster = sites(2, 4, 2);
         let matrix = Pattern::Transpose.matrix(16, 50_000, 3, 1).unwrap();
         let mapping = map(&matrix, &cluster, 1).unwrap();
-        assert_eq!(Traffic::of(&matrix, &cluster, &mapping.placement).far_bytes, 0);
+        assert_eq!(
+            Traffic::of(&matrix, &cluster, &mapping.placement).far_bytes,
+            0
+        );
         let mut drawn: Vec<f64> = (0..21)
             .map(|seed| cost(&matrix, &cluster, &random(16, &cluster, seed).unwrap()).total_s())
             .collect();
         drawn.sort_by(f64::total_cmp);
-        assert!(drawn[0] > 3.0 * mapping.cost.total_s(), "{drawn:?} {mapping:?}");
+        assert!(
+            drawn[0] > 3.0 * mapping.cost.total_s(),
+            "{drawn:?} {mapping:?}"
+        );
     }
 
     #[test]
@@ -160,7 +181,10 @@ mod tests {
         let cluster = sites(3, 2, 4);
         let matrix = Pattern::AllToAll.matrix(4, 1_000, 1, 1).unwrap();
         let hosts = map(&matrix, &cluster, 1).unwrap().placement;
-        assert!(hosts.hosts().iter().all(|host| *host == hosts.host(0)), "{hosts:?}");
+        assert!(
+            hosts.hosts().iter().all(|host| *host == hosts.host(0)),
+            "{hosts:?}"
+        );
     }
 
     #[test]

@@ -30,7 +30,9 @@ pub struct Matrix {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MatrixError {
     /// It is not of the form at all.
-    #[error("it is no communication matrix: {0}; write {{\"schema\": \"{SCHEMA}\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}}, or a table of bytes as comma-separated values")]
+    #[error(
+        "it is no communication matrix: {0}; write {{\"schema\": \"{SCHEMA}\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}}, or a table of bytes as comma-separated values"
+    )]
     Form(String),
     /// It is of another form.
     #[error("its schema is `{0}`, not `{SCHEMA}`")]
@@ -49,7 +51,9 @@ pub enum MatrixError {
         ranks: usize,
     },
     /// A row is too short or too long.
-    #[error("row {row} of its table `{table}` has {columns} columns for {ranks} ranks: it must be square")]
+    #[error(
+        "row {row} of its table `{table}` has {columns} columns for {ranks} ranks: it must be square"
+    )]
     Columns {
         /// `bytes` or `messages`.
         table: &'static str,
@@ -61,7 +65,9 @@ pub enum MatrixError {
         ranks: usize,
     },
     /// A cell is no count.
-    #[error("`{table}` from rank {row} to rank {column} is `{value}`, but a count is a whole number from 0 on")]
+    #[error(
+        "`{table}` from rank {row} to rank {column} is `{value}`, but a count is a whole number from 0 on"
+    )]
     Count {
         /// `bytes` or `messages`.
         table: &'static str,
@@ -186,7 +192,10 @@ impl Matrix {
             .collect();
         let mut matrix = Self::new(rows.len())?;
         matrix.bytes = table("bytes", rows.len(), &rows, |word| word.parse().ok())?;
-        let begun = matrix.bytes.iter().map(|bytes| bytes.div_ceil(MESSAGE_BYTES));
+        let begun = matrix
+            .bytes
+            .iter()
+            .map(|bytes| bytes.div_ceil(MESSAGE_BYTES));
         matrix.messages = begun.collect();
         Ok(matrix)
     }
@@ -257,16 +266,32 @@ mod tests {
         matrix.add(2, 2, 7, 1);
         matrix.time_ns = Some(5);
         let text = matrix.to_json();
-        assert!(text.starts_with("{\"schema\":\"sonde-matrix/1\",\"ranks\":3,\"bytes\":[[0,0,1000],"));
+        assert!(
+            text.starts_with("{\"schema\":\"sonde-matrix/1\",\"ranks\":3,\"bytes\":[[0,0,1000],")
+        );
         assert_eq!(Matrix::parse(&text).unwrap(), matrix);
-        assert_eq!(matrix.total(), (1_000, 3), "what stays at a rank is not sent");
+        assert_eq!(
+            matrix.total(),
+            (1_000, 3),
+            "what stays at a rank is not sent"
+        );
     }
 
     #[test]
     fn a_table_of_bytes_is_read() {
         let matrix = Matrix::parse("# bytes\n0, 65537\n\n3,0\n").unwrap();
-        assert_eq!((matrix.ranks(), matrix.bytes(0, 1), matrix.bytes(1, 0)), (2, 65_537, 3));
-        assert_eq!((matrix.messages(0, 1), matrix.messages(1, 0), matrix.messages(0, 0)), (2, 1, 0));
+        assert_eq!(
+            (matrix.ranks(), matrix.bytes(0, 1), matrix.bytes(1, 0)),
+            (2, 65_537, 3)
+        );
+        assert_eq!(
+            (
+                matrix.messages(0, 1),
+                matrix.messages(1, 0),
+                matrix.messages(0, 0)
+            ),
+            (2, 1, 0)
+        );
     }
 
     #[test]
@@ -279,20 +304,37 @@ mod tests {
         };
         let good = "[[0,1],[1,0]]";
         for (found, word) in [
-            (json("2", "[[0,1]]", good), "has 1 rows for 2 ranks: it must be square"),
-            (json("2", good, "[[0,1],[1]]"), "row 1 of its table `messages` has 1 columns"),
-            (json("2", "[[0,-4],[1,0]]", good), "from rank 0 to rank 1 is `-4`, but a count"),
+            (
+                json("2", "[[0,1]]", good),
+                "has 1 rows for 2 ranks: it must be square",
+            ),
+            (
+                json("2", good, "[[0,1],[1]]"),
+                "row 1 of its table `messages` has 1 columns",
+            ),
+            (
+                json("2", "[[0,-4],[1,0]]", good),
+                "from rank 0 to rank 1 is `-4`, but a count",
+            ),
             (json("2", "[[0,1.5],[1,0]]", good), "`1.5`"),
             (json("0", "[]", "[]"), "0 ranks, but 1 to 4096"),
-            (json("2", &format!("[[0,{m}],[{m},0]]", m = u64::MAX), good), "more than 2^63"),
-            (Matrix::parse("{}").unwrap_err().to_string(), "missing field"),
+            (
+                json("2", &format!("[[0,{m}],[{m},0]]", m = u64::MAX), good),
+                "more than 2^63",
+            ),
+            (
+                Matrix::parse("{}").unwrap_err().to_string(),
+                "missing field",
+            ),
             (Matrix::parse("").unwrap_err().to_string(), "0 ranks"),
             (Matrix::parse("1,2\n3").unwrap_err().to_string(), "row 1"),
             (Matrix::parse("1,-2\n3,4").unwrap_err().to_string(), "`-2`"),
             (
-                Matrix::parse("{\"schema\": \"x\", \"ranks\": 1, \"bytes\": [[0]], \"messages\": [[0]]}")
-                    .unwrap_err()
-                    .to_string(),
+                Matrix::parse(
+                    "{\"schema\": \"x\", \"ranks\": 1, \"bytes\": [[0]], \"messages\": [[0]]}",
+                )
+                .unwrap_err()
+                .to_string(),
                 "its schema is `x`",
             ),
         ] {

@@ -72,7 +72,10 @@ impl Task<'_> {
         let mut sum = 0;
         let cut = (1..parts.len())
             .min_by_key(|cut| {
-                sum = parts[..*cut].iter().map(|part| self.sizes[*part] as u64).sum();
+                sum = parts[..*cut]
+                    .iter()
+                    .map(|part| self.sizes[*part] as u64)
+                    .sum();
                 (2 * sum).abs_diff(half)
             })
             .expect("two parts at least");
@@ -81,7 +84,10 @@ impl Task<'_> {
         let is_right = self.bisect(members, size);
         let side = |wanted: bool| -> Vec<usize> {
             let sides = members.iter().zip(&is_right);
-            sides.filter(|(_, right)| **right == wanted).map(|(member, _)| *member).collect()
+            sides
+                .filter(|(_, right)| **right == wanted)
+                .map(|(member, _)| *member)
+                .collect()
         };
         self.divide(&side(false), left, part_of);
         self.divide(&side(true), right, part_of);
@@ -96,7 +102,9 @@ impl Task<'_> {
         let share = size as f32 / members.len() as f32;
         let targets = [share, 1.0 - share];
         let mut part = vec![0; members.len()];
-        let locked = METIS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let locked = METIS
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         metis::Graph::new(1, 2, &graph.first, &graph.neighbours)
             .expect("the arrays are those of a graph")
             .set_adjwgt(&graph.weights)
@@ -121,7 +129,11 @@ impl Task<'_> {
             let there = self.leg.time_s(link.sent.0, link.sent.1);
             let time = there + self.leg.time_s(link.got.0, link.got.1);
             // Where nothing takes time, bytes tell.
-            if time > 0.0 { time } else { (link.sent.0 + link.got.0) as f64 }
+            if time > 0.0 {
+                time
+            } else {
+                (link.sent.0 + link.got.0) as f64
+            }
         };
         let (mut first, mut neighbours, mut times) = (vec![0], Vec::new(), Vec::new());
         for member in members {
@@ -135,7 +147,9 @@ impl Task<'_> {
         }
         let sum: f64 = times.iter().sum();
         let scale = if sum > 0.0 { WEIGHTS / sum } else { 1.0 };
-        let weights = times.iter().map(|time| (time * scale).round().max(1.0) as metis::Idx);
+        let weights = times
+            .iter()
+            .map(|time| (time * scale).round().max(1.0) as metis::Idx);
         Graph {
             weights: weights.collect(),
             first,
@@ -168,11 +182,17 @@ impl Graph {
     /// What the other side is closer than its own.
     fn gain(&self, is_right: &[bool], at: usize) -> i64 {
         let range = self.first[at] as usize..self.first[at + 1] as usize;
-        let edges = self.neighbours[range.clone()].iter().zip(&self.weights[range]);
+        let edges = self.neighbours[range.clone()]
+            .iter()
+            .zip(&self.weights[range]);
         edges
             .map(|(with, weight)| {
                 let weight = i64::from(*weight);
-                if is_right[*with as usize] == is_right[at] { -weight } else { weight }
+                if is_right[*with as usize] == is_right[at] {
+                    -weight
+                } else {
+                    weight
+                }
             })
             .sum()
     }

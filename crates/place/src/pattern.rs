@@ -51,7 +51,9 @@ const ALL: [(&str, Pattern); 8] = [
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PatternError {
     /// Nothing is called so.
-    #[error("`{0}` is no pattern: write stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all or random")]
+    #[error(
+        "`{0}` is no pattern: write stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all or random"
+    )]
     Unknown(String),
     /// The number of ranks does not fit.
     #[error("a hypercube has 2, 4, 8, … ranks, not {0}")]
@@ -84,7 +86,13 @@ impl Pattern {
     ///
     /// # Errors
     /// [`PatternError::NoPower`], [`PatternError::Ranks`].
-    pub fn matrix(self, ranks: usize, bytes: u64, messages: u64, seed: u64) -> Result<Matrix, PatternError> {
+    pub fn matrix(
+        self,
+        ranks: usize,
+        bytes: u64,
+        messages: u64,
+        seed: u64,
+    ) -> Result<Matrix, PatternError> {
         let mut matrix = Matrix::new(ranks)?;
         let mut add = |from: usize, to: usize| {
             if from != to {
@@ -164,8 +172,14 @@ mod tests {
     use super::*;
 
     fn sends(name: &str, ranks: usize, from: usize) -> Vec<usize> {
-        let matrix = name.parse::<Pattern>().unwrap().matrix(ranks, 10, 2, 1).unwrap();
-        (0..ranks).filter(|to| matrix.bytes(from, *to) > 0).collect()
+        let matrix = name
+            .parse::<Pattern>()
+            .unwrap()
+            .matrix(ranks, 10, 2, 1)
+            .unwrap();
+        (0..ranks)
+            .filter(|to| matrix.bytes(from, *to) > 0)
+            .collect()
     }
 
     #[test]
@@ -185,7 +199,11 @@ mod tests {
     #[test]
     fn each_pattern_is_as_large_as_it_should_be() {
         let total = |name: &str, ranks| {
-            name.parse::<Pattern>().unwrap().matrix(ranks, 10, 3, 1).unwrap().total()
+            name.parse::<Pattern>()
+                .unwrap()
+                .matrix(ranks, 10, 3, 1)
+                .unwrap()
+                .total()
         };
         assert_eq!(total("stencil-2d", 16), (48 * 30, 48 * 3));
         assert_eq!(total("transpose", 16), (16 * 3 * 30, 16 * 3 * 3));
@@ -195,7 +213,13 @@ mod tests {
         assert_eq!(total("stencil-2d", 7).1, 12 * 3);
         let refused = Pattern::Hypercube.matrix(6, 1, 1, 1).unwrap_err();
         assert_eq!(refused, PatternError::NoPower(6));
-        assert!("stencil".parse::<Pattern>().unwrap_err().to_string().contains("transpose"));
+        assert!(
+            "stencil"
+                .parse::<Pattern>()
+                .unwrap_err()
+                .to_string()
+                .contains("transpose")
+        );
         assert_eq!(Pattern::Stencil2d.to_string(), "stencil-2d");
         let one = Pattern::Random.matrix(9, 1, 1, 7).unwrap();
         assert_eq!(one, Pattern::Random.matrix(9, 1, 1, 7).unwrap());

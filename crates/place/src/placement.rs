@@ -18,7 +18,9 @@ pub struct Placement {
 
 /// There is not room for all ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{ranks} ranks do not fit on {slots} slots of {hosts} hosts: give hosts more slots (`--slots`), or name more hosts")]
+#[error(
+    "{ranks} ranks do not fit on {slots} slots of {hosts} hosts: give hosts more slots (`--slots`), or name more hosts"
+)]
 pub struct TooMany {
     /// How many ranks.
     pub ranks: usize,
@@ -50,7 +52,11 @@ pub(crate) fn check_room(ranks: usize, cluster: &Cluster) -> Result<(), TooMany>
     let slots = cluster.slots();
     if ranks > slots {
         let hosts = cluster.hosts.len();
-        return Err(TooMany { ranks, slots, hosts });
+        return Err(TooMany {
+            ranks,
+            slots,
+            hosts,
+        });
     }
     Ok(())
 }
@@ -58,7 +64,9 @@ pub(crate) fn check_room(ranks: usize, cluster: &Cluster) -> Result<(), TooMany>
 /// Each host's slots one after the other.
 fn seats(cluster: &Cluster) -> Vec<usize> {
     let hosts = cluster.hosts.iter().enumerate();
-    hosts.flat_map(|(at, host)| std::iter::repeat_n(at, host.slots)).collect()
+    hosts
+        .flat_map(|(at, host)| std::iter::repeat_n(at, host.slots))
+        .collect()
 }
 
 /// A host's slots are filled before the next host's.
@@ -76,10 +84,17 @@ pub fn block(ranks: usize, cluster: &Cluster) -> Result<Placement, TooMany> {
 /// [`TooMany`].
 pub fn round_robin(ranks: usize, cluster: &Cluster) -> Result<Placement, TooMany> {
     check_room(ranks, cluster)?;
-    let most = cluster.hosts.iter().map(|host| host.slots).max().unwrap_or(0);
+    let most = cluster
+        .hosts
+        .iter()
+        .map(|host| host.slots)
+        .max()
+        .unwrap_or(0);
     let rounds = (0..most).flat_map(|round| {
         let hosts = cluster.hosts.iter().enumerate();
-        hosts.filter(move |(_, host)| host.slots > round).map(|(at, _)| at)
+        hosts
+            .filter(move |(_, host)| host.slots > round)
+            .map(|(at, _)| at)
     });
     Ok(Placement::new(rounds.take(ranks).collect()))
 }
@@ -113,7 +128,10 @@ mod tests {
         assert_eq!(block(4, &cluster).unwrap().hosts(), [0, 0, 1, 2]);
         assert_eq!(round_robin(5, &cluster).unwrap().hosts(), [0, 1, 2, 0, 2]);
         let refused = block(6, &cluster).unwrap_err().to_string();
-        assert!(refused.starts_with("6 ranks do not fit on 5 slots of 3 hosts"), "{refused}");
+        assert!(
+            refused.starts_with("6 ranks do not fit on 5 slots of 3 hosts"),
+            "{refused}"
+        );
     }
 
     #[test]

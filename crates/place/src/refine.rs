@@ -99,7 +99,9 @@ mod tests {
         let refined = refine(&links(&matrix), &cluster, &start);
         assert!(refined.is_complete);
         let hosts = refined.placement.hosts();
-        let across = (0..8).filter(|rank| hosts[*rank] != hosts[(rank + 1) % 8]).count();
+        let across = (0..8)
+            .filter(|rank| hosts[*rank] != hosts[(rank + 1) % 8])
+            .count();
         assert_eq!(across, 2, "a ring is cut twice: {hosts:?}");
     }
 

@@ -35,7 +35,9 @@ pub enum TopologyError {
     #[error("`{0}` is no topology: write ring, mesh or hypercube")]
     Unknown(String),
     /// The number of hosts does not fit.
-    #[error("a hypercube has 2, 4, 8, … hosts, not {0}: name so many (`--hosts`), or take ring or mesh")]
+    #[error(
+        "a hypercube has 2, 4, 8, … hosts, not {0}: name so many (`--hosts`), or take ring or mesh"
+    )]
     NoPower(usize),
 }
 
@@ -109,11 +111,30 @@ pub fn circuits(
             }
         }
     }
-    let within: f64 = own.iter().map(|(bytes, messages)| cluster.within.time_s(*bytes, *messages)).sum();
+    let within: f64 = own
+        .iter()
+        .map(|(bytes, messages)| cluster.within.time_s(*bytes, *messages))
+        .sum();
     let ranks = matrix.ranks() as f64;
     Ok([
-        tally(Mode::Direct, cluster, &between, within, ranks, Vec::new(), direct),
-        tally(Mode::Forwarded, cluster, &between, within, ranks, topology.pairs(hosts), forwarded),
+        tally(
+            Mode::Direct,
+            cluster,
+            &between,
+            within,
+            ranks,
+            Vec::new(),
+            direct,
+        ),
+        tally(
+            Mode::Forwarded,
+            cluster,
+            &between,
+            within,
+            ranks,
+            topology.pairs(hosts),
+            forwarded,
+        ),
     ])
 }
 
@@ -145,7 +166,8 @@ fn tally(
     given: Vec<(usize, usize)>,
     way: impl Fn(usize, usize) -> Vec<usize>,
 ) -> Circuits {
-    let mut carried: BTreeMap<(usize, usize), u64> = given.into_iter().map(|pair| (pair, 0)).collect();
+    let mut carried: BTreeMap<(usize, usize), u64> =
+        given.into_iter().map(|pair| (pair, 0)).collect();
     let mut loads = vec![0u64; cluster.lines.len()];
     let (mut legs_s, mut hops, mut messages_all, mut hops_max) = (within_s, 0, 0, 0);
     for (&(from, to), &(bytes, messages)) in between {
@@ -154,7 +176,10 @@ fn tally(
             let (a, b) = (step[0], step[1]);
             *carried.entry((a.min(b), a.max(b))).or_default() += bytes;
             legs_s += cluster.leg(a, b).time_s(bytes, messages);
-            cluster.way(a, b).iter().for_each(|line| loads[*line as usize] += bytes);
+            cluster
+                .way(a, b)
+                .iter()
+                .for_each(|line| loads[*line as usize] += bytes);
         }
         let length = nodes.len() - 1;
         hops += messages * length as u64;
@@ -168,12 +193,18 @@ fn tally(
     }
     let times = loads.iter().zip(&cluster.lines).enumerate();
     let times = times.map(|(at, (bytes, line))| (*bytes as f64 / line.bytes_per_s, at));
-    let most = times.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(_, at)| loads[*at] > 0);
+    let most = times
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(_, at)| loads[*at] > 0);
     Circuits {
         mode,
         circuits: carried.len(),
         circuits_host_max: ends.into_iter().max().unwrap_or(0),
-        hops_mean: if messages_all == 0 { 0.0 } else { hops as f64 / messages_all as f64 },
+        hops_mean: if messages_all == 0 {
+            0.0
+        } else {
+            hops as f64 / messages_all as f64
+        },
         hops_max,
         carried_bytes: carried.values().sum(),
         busiest_bytes: carried.values().copied().max().unwrap_or(0),
@@ -189,7 +220,8 @@ impl Topology {
     /// The pairs of hosts that have a circuit, the lower first.
     fn pairs(self, hosts: usize) -> Vec<(usize, usize)> {
         let all = (0..hosts).flat_map(|a| (a + 1..hosts).map(move |b| (a, b)));
-        all.filter(|(a, b)| self.are_joined(*a, *b, hosts)).collect()
+        all.filter(|(a, b)| self.are_joined(*a, *b, hosts))
+            .collect()
     }
 
     fn are_joined(self, a: usize, b: usize, hosts: usize) -> bool {
@@ -211,7 +243,11 @@ impl Topology {
         match self {
             Self::Ring => {
                 let up = (to + hosts - at) % hosts;
-                if up <= hosts - up { (at + 1) % hosts } else { (at + hosts - 1) % hosts }
+                if up <= hosts - up {
+                    (at + 1) % hosts
+                } else {
+                    (at + hosts - 1) % hosts
+                }
             }
             Self::Mesh => {
                 let [_, columns] = square(hosts);
@@ -264,8 +300,14 @@ mod tests {
         let matrix = Pattern::AllToAll.matrix(16, 1_000, 1, 1).unwrap();
         let placement = block(16, &cluster).unwrap();
         let [direct, ring] = circuits(Topology::Ring, &matrix, &cluster, &placement).unwrap();
-        assert_eq!((direct.circuits, direct.circuits_host_max, direct.hops_max), (28, 7, 1));
-        assert_eq!((ring.circuits, ring.circuits_host_max, ring.hops_max), (8, 2, 4));
+        assert_eq!(
+            (direct.circuits, direct.circuits_host_max, direct.hops_max),
+            (28, 7, 1)
+        );
+        assert_eq!(
+            (ring.circuits, ring.circuits_host_max, ring.hops_max),
+            (8, 2, 4)
+        );
         // Distances round a ring of 8: 1 1 2 2 3 3 4.
         assert!((ring.hops_mean - 16.0 / 7.0).abs() < 1e-9, "{ring:?}");
         assert_eq!(ring.carried_bytes * 7, direct.carried_bytes * 16);
@@ -280,7 +322,10 @@ mod tests {
         let placement = block(16, &cluster).unwrap();
         let [direct, cube] = circuits(Topology::Hypercube, &matrix, &cluster, &placement).unwrap();
         let whole = cost(&matrix, &cluster, &placement);
-        assert!((direct.cost.total_s() - whole.total_s()).abs() < 1e-12, "{direct:?} {whole:?}");
+        assert!(
+            (direct.cost.total_s() - whole.total_s()).abs() < 1e-12,
+            "{direct:?} {whole:?}"
+        );
         assert_eq!((direct.mode, cube.mode), (Mode::Direct, Mode::Forwarded));
         assert_eq!(cube.circuits, 4);
         let refused = circuits(Topology::Hypercube, &matrix, &sites(3, 1, 8), &placement);

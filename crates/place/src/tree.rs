@@ -136,7 +136,9 @@ mod tests {
         let tree = tree(&cluster, 1_000);
         assert_eq!(shape(&tree), "[[0 1] [2 3] [4 5]]");
         assert_eq!(tree.slots(&cluster), 24);
-        let Tree::Group { leg, .. } = tree else { panic!() };
+        let Tree::Group { leg, .. } = tree else {
+            panic!()
+        };
         assert!(leg.latency_s > 1e-3, "the leg between sites");
     }
 

@@ -71,7 +71,9 @@ pub fn train(spec: &NetworkSpec, frames: &[Bytes]) -> Result<OneWay, TimeError> 
     }
     let mut clock = idle(spec, true)?;
     let begin = clock.now();
-    let all = (0..).zip(frames).map(|(id, len)| frame(id, NEAR, FAR, *len));
+    let all = (0..)
+        .zip(frames)
+        .map(|(id, len)| frame(id, NEAR, FAR, *len));
     Ok(OneWay(carried(&mut clock, all)?.since(begin)))
 }
 

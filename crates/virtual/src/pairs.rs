@@ -69,19 +69,35 @@ mod tests {
 
     #[test]
     fn pairs_agree_with_one_way() {
-        for name in ["ethernet-100", "atm-oc3c", "wan-ds3", "fddi", "fc-266", "sci-1g8", "wire", "hippi-800"] {
+        for name in [
+            "ethernet-100",
+            "atm-oc3c",
+            "wan-ds3",
+            "fddi",
+            "fc-266",
+            "sci-1g8",
+            "wire",
+            "hippi-800",
+        ] {
             let spec = named(name).unwrap();
             let times = pair_times(&spec, 3, Bytes(29)).unwrap();
             assert_eq!((times[0], times[4]), (None, None));
             let alone = one_way(&spec, Bytes(29)).unwrap().0.as_picos();
             let here = times[1].unwrap().one_way.as_picos();
             // A token may be anywhere, and a ring of three is longer than one of two.
-            let near = if name == "fddi" || name == "sci-1g8" { 0.5 } else { 0.01 };
+            let near = if name == "fddi" || name == "sci-1g8" {
+                0.5
+            } else {
+                0.01
+            };
             let apart = (here as f64 - alone as f64).abs() / alone.max(1) as f64;
             assert!(apart <= near, "{name}: {here} {alone}");
             let frame = spec.frame_time(Bytes(spec.mtu)).as_picos() as f64;
             let each = times[1].unwrap().each.as_picos() as f64;
-            assert!((each - frame).abs() <= 0.05 * frame, "{name}: {each} {frame}");
+            assert!(
+                (each - frame).abs() <= 0.05 * frame,
+                "{name}: {each} {frame}"
+            );
         }
     }
 
@@ -95,9 +111,15 @@ mod tests {
         let spec = parse("x", text).unwrap();
         let times = pair_times(&spec, 4, Bytes(29)).unwrap();
         let [near, far] = [1, 2].map(|at| times[at].unwrap());
-        assert!(near.one_way < Span::micros(100) && far.one_way > Span::millis(2), "{near:?} {far:?}");
+        assert!(
+            near.one_way < Span::micros(100) && far.one_way > Span::millis(2),
+            "{near:?} {far:?}"
+        );
         // 1538 bytes on the wire.
-        assert_eq!((near.each, far.each), (Span::nanos(123_040), Span::nanos(1_230_400)));
+        assert_eq!(
+            (near.each, far.each),
+            (Span::nanos(123_040), Span::nanos(1_230_400))
+        );
         assert_eq!(times[4 * 3 + 2], times[1]);
     }
 }

@@ -131,7 +131,10 @@ fn slots(text: &str) -> Result<(Option<String>, usize), String> {
         .ok()
         .filter(|slots| *slots <= sonde_place::RANKS_MAX);
     slots.map(|slots| (host, slots)).ok_or_else(|| {
-        format!("`{number}` is no number of slots: write 0 to {}, as in 4 or h1=2", sonde_place::RANKS_MAX)
+        format!(
+            "`{number}` is no number of slots: write 0 to {}, as in 4 or h1=2",
+            sonde_place::RANKS_MAX
+        )
     })
 }
 
@@ -140,7 +143,9 @@ fn file(text: &str) -> Result<(Launcher, PathBuf), String> {
         .split_once(':')
         .filter(|(_, path)| !path.is_empty())
         .ok_or("write KIND:FILE, as in openmpi:rankfile")?;
-    let launcher = kind.parse::<Launcher>().map_err(|error| error.to_string())?;
+    let launcher = kind
+        .parse::<Launcher>()
+        .map_err(|error| error.to_string())?;
     Ok((launcher, path.into()))
 }
 
@@ -235,7 +240,9 @@ impl MapOptions {
         };
         for (host, slots) in &self.slots {
             if let Some(host) = host {
-                cluster.set_slots(host, *slots).map_err(|error| Failure::usage(format!("--slots: {error}")))?;
+                cluster
+                    .set_slots(host, *slots)
+                    .map_err(|error| Failure::usage(format!("--slots: {error}")))?;
             }
         }
         Ok(cluster)
@@ -253,7 +260,9 @@ impl MapOptions {
         const HOSTS_MAX: u16 = 64;
         let hosts = self.hosts.hosts;
         if !(2..=HOSTS_MAX).contains(&hosts) {
-            return Err(Failure::usage(format!("`--hosts {hosts}`: a network has 2 to {HOSTS_MAX} hosts here")));
+            return Err(Failure::usage(format!(
+                "`--hosts {hosts}`: a network has 2 to {HOSTS_MAX} hosts here"
+            )));
         }
         Ok(hosts)
     }
@@ -266,7 +275,10 @@ impl MapOptions {
         let pattern = self.pattern.unwrap_or(Pattern::Stencil2d);
         let ranks = self.ranks.unwrap_or_else(|| cluster.slots());
         if self.size.0 > 1 << 30 {
-            return Err(Failure::usage(format!("--size {}: a message has at most 1GiB", self.size)));
+            return Err(Failure::usage(format!(
+                "--size {}: a message has at most 1GiB",
+                self.size
+            )));
         }
         pattern
             .matrix(ranks, self.size.0, self.messages, self.hosts.seed)

@@ -67,7 +67,8 @@ impl Task {
     /// Does it; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let ranks = self.matrix.ranks();
-        let mapping = sonde_place::map(&self.matrix, &self.cluster, self.seed).map_err(Failure::usage)?;
+        let mapping =
+            sonde_place::map(&self.matrix, &self.cluster, self.seed).map_err(Failure::usage)?;
         let placements = [
             mapping.placement,
             sonde_place::block(ranks, &self.cluster).map_err(Failure::usage)?,
@@ -77,13 +78,22 @@ impl Task {
         let mut outcome = self.outcome(&placements);
         if !mapping.is_complete {
             outcome.warnings.push(
-                "the arithmetic allowed for swaps was used up: a better placement may be near".into(),
+                "the arithmetic allowed for swaps was used up: a better placement may be near"
+                    .into(),
             );
         }
-        let chosen = NAMES.iter().position(|name| *name == self.chosen).unwrap_or(0);
+        let chosen = NAMES
+            .iter()
+            .position(|name| *name == self.chosen)
+            .unwrap_or(0);
         if let Some(topology) = self.topology {
-            let circuits = sonde_place::circuits(topology, &self.matrix, &self.cluster, &placements[chosen]);
-            outcome.circuits = circuits.map_err(Failure::usage)?.iter().map(CircuitsRow::from).collect();
+            let circuits =
+                sonde_place::circuits(topology, &self.matrix, &self.cluster, &placements[chosen]);
+            outcome.circuits = circuits
+                .map_err(Failure::usage)?
+                .iter()
+                .map(CircuitsRow::from)
+                .collect();
         }
         for (launcher, path) in &self.files {
             let shown = path.display().to_string();
@@ -95,10 +105,16 @@ impl Task {
             self.verify(verify, &placements, &mut outcome)?;
         }
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&outcome).map_err(Failure::cannot)?);
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&outcome).map_err(Failure::cannot)?
+            );
         } else {
             print!("{}", outcome.text());
-            outcome.warnings.iter().for_each(|warning| eprintln!("sonde: {warning}"));
+            outcome
+                .warnings
+                .iter()
+                .for_each(|warning| eprintln!("sonde: {warning}"));
         }
         Ok(0)
     }
@@ -108,8 +124,8 @@ impl Task {
         let mut drawn = Vec::new();
         for draw in 0..self.draws {
             let seed = self.seed.wrapping_add(draw);
-            let placement =
-                sonde_place::random(self.matrix.ranks(), &self.cluster, seed).map_err(Failure::usage)?;
+            let placement = sonde_place::random(self.matrix.ranks(), &self.cluster, seed)
+                .map_err(Failure::usage)?;
             let cost = sonde_place::cost(&self.matrix, &self.cluster, &placement).total_s();
             drawn.push((cost, placement));
         }
@@ -145,19 +161,28 @@ impl Task {
         }
     }
 
-    fn verify(&self, verify: &Verify, placements: &[Placement; 4], outcome: &mut Outcome) -> Result<(), Failure> {
+    fn verify(
+        &self,
+        verify: &Verify,
+        placements: &[Placement; 4],
+        outcome: &mut Outcome,
+    ) -> Result<(), Failure> {
         let ranks = self.matrix.ranks();
-        let entrants: Vec<_> = NAMES.iter().zip(placements).map(|(name, placement)| Entrant {
-            name,
-            placement: if *name == "random" {
-                Box::new(|round| {
-                    sonde_place::random(ranks, &self.cluster, self.seed.wrapping_add(round))
-                        .expect("there was room before")
-                })
-            } else {
-                Box::new(|_| placement.clone())
-            },
-        }).collect();
+        let entrants: Vec<_> = NAMES
+            .iter()
+            .zip(placements)
+            .map(|(name, placement)| Entrant {
+                name,
+                placement: if *name == "random" {
+                    Box::new(|round| {
+                        sonde_place::random(ranks, &self.cluster, self.seed.wrapping_add(round))
+                            .expect("there was room before")
+                    })
+                } else {
+                    Box::new(|_| placement.clone())
+                },
+            })
+            .collect();
         let trial = Trial {
             lab: verify.lab.clone(),
             cluster: &self.cluster,

@@ -37,8 +37,9 @@ pub fn cache() -> Result<PathBuf, Failure> {
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     let folder = of_user.unwrap_or_else(|| PathBuf::from(".")).join("sonde");
-    std::fs::create_dir_all(&folder)
-        .map_err(|e| Failure::cannot(format!("cannot make the folder {}: {e}", folder.display())))?;
+    std::fs::create_dir_all(&folder).map_err(|e| {
+        Failure::cannot(format!("cannot make the folder {}: {e}", folder.display()))
+    })?;
     Ok(folder)
 }
 
@@ -105,7 +106,11 @@ fn build(mpi: Mpi, source: &str, to: &Path, options: &[&str]) -> Result<(), Fail
     if !made.status.success() {
         drop(std::fs::remove_file(&part));
         let said = String::from_utf8_lossy(&made.stderr);
-        return Err(Failure::cannot(format!("{shown} cannot build {}: {}", to.display(), said.trim())));
+        return Err(Failure::cannot(format!(
+            "{shown} cannot build {}: {}",
+            to.display(),
+            said.trim()
+        )));
     }
     std::fs::rename(&part, to).map_err(cannot)
 }

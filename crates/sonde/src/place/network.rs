@@ -33,13 +33,22 @@ fn rate(spec: &NetworkSpec, frame: Span) -> f64 {
 pub fn of_network(spec: &NetworkSpec, hosts: u16, slots: usize) -> Result<Cluster, Failure> {
     let shared = sonde_link::shared_lines(spec, hosts).map_err(Failure::usage)?;
     let times = sonde_virtual::pair_times(spec, hosts, UDP_1B).map_err(Failure::cannot)?;
-    let places = shared.site_of.iter().map(|site| usize::from(*site) + 1).max();
+    let places = shared
+        .site_of
+        .iter()
+        .map(|site| usize::from(*site) + 1)
+        .max();
     let sites = match (&shared.sites[..], places) {
         ([], Some(1) | None) => vec![spec.name.clone()],
         ([], Some(places)) => (0..places).map(|at| format!("switch {at}")).collect(),
         (named, _) => named.to_vec(),
     };
-    let switch = |at: u16| sites.get(usize::from(at)).cloned().unwrap_or_else(|| format!("switch {at}"));
+    let switch = |at: u16| {
+        sites
+            .get(usize::from(at))
+            .cloned()
+            .unwrap_or_else(|| format!("switch {at}"))
+    };
     let lines = shared.lines.iter().map(|(of, frame)| SharedLine {
         name: match of {
             LineOf::From(Port(port)) => format!("the line from h{}", port + 1),
@@ -84,14 +93,16 @@ pub fn of_pairs(view: &MatrixView, slots: usize) -> Result<Cluster, Failure> {
         if from != to && leg.is_none() {
             return Err(Failure::cannot(format!(
                 "the run has no latency and stream between {} and {}: measure all pairs of these hosts with \
-                 `sonde probe pattern all-pairs --kind latency,stream`",
+                 `sonde probe pattern all-pairs`",
                 view.hosts[from], view.hosts[to]
             )));
         }
         legs[from * count + to] = leg;
     }
     let best = |of: &dyn Fn(usize) -> usize| {
-        let rates = (0..count).filter_map(|other| legs[of(other)]).map(|leg| leg.bytes_per_s);
+        let rates = (0..count)
+            .filter_map(|other| legs[of(other)])
+            .map(|leg| leg.bytes_per_s);
         rates.fold(0.0, f64::max)
     };
     let mut lines = Vec::new();
@@ -128,23 +139,41 @@ mod tests {
         let text = include_str!("../../../../plans/examples/networks/sites.toml");
         let spec = sonde_link::parse("sites", text).unwrap();
         let cluster = of_network(&spec, 6, 2).unwrap();
-        assert_eq!((cluster.slots(), cluster.sites.join(" ")), (12, "bergen oslo svalbard".into()));
+        assert_eq!(
+            (cluster.slots(), cluster.sites.join(" ")),
+            (12, "bergen oslo svalbard".into())
+        );
         let sites: Vec<_> = cluster.hosts.iter().map(|host| host.site).collect();
         assert_eq!(sites, [0, 0, 1, 1, 2, 2]);
         let far = cluster.leg(0, 3);
         assert!((2.5e-3..2.7e-3).contains(&far.latency_s), "{far:?}");
         // 1460 of 1538 bytes of 45 Mb/s.
-        assert!((far.bytes_per_s * 8.0 / 45e6 - 1_460.0 / 1_538.0).abs() < 0.01, "{far:?}");
+        assert!(
+            (far.bytes_per_s * 8.0 / 45e6 - 1_460.0 / 1_538.0).abs() < 0.01,
+            "{far:?}"
+        );
         assert!(cluster.leg(0, 4).latency_s > 0.25);
-        let names: Vec<_> = cluster.way(0, 4).iter().map(|line| cluster.lines[*line as usize].name.as_str()).collect();
+        let names: Vec<_> = cluster
+            .way(0, 4)
+            .iter()
+            .map(|line| cluster.lines[*line as usize].name.as_str())
+            .collect();
         assert_eq!(
             names,
-            ["the line from h1", "the trunk bergen > oslo", "the trunk oslo > svalbard", "the line to h5"]
+            [
+                "the line from h1",
+                "the trunk bergen > oslo",
+                "the trunk oslo > svalbard",
+                "the line to h5"
+            ]
         );
         let bus = of_network(&sonde_link::named("ethernet-10").unwrap(), 3, 1).unwrap();
         assert_eq!(bus.lines.len(), 1);
         assert!(bus.lines[0].name.contains("ethernet-10"));
-        assert!(of_network(&spec, 40, 1).is_err(), "the sites have twelve places");
+        assert!(
+            of_network(&spec, 40, 1).is_err(),
+            "the sites have twelve places"
+        );
     }
 
     #[test]
@@ -164,10 +193,19 @@ mod tests {
             pairs: vec![pair(0, 1, 8e8), pair(1, 0, 4e8), pair(0, 2, 8e6)],
         };
         let refused = of_pairs(&view, 1).unwrap_err().to_string();
-        assert!(refused.contains("between b and c") && refused.contains("all-pairs"), "{refused}");
+        assert!(
+            refused.contains("between b and c") && refused.contains("all-pairs"),
+            "{refused}"
+        );
         view.pairs.push(pair(2, 1, 8e7));
         let cluster = of_pairs(&view, 2).unwrap();
-        assert!((cluster.leg(1, 2).bytes_per_s - 1e7).abs() < 1.0, "the other way stands for it");
-        assert!((cluster.lines[0].bytes_per_s - 1e8).abs() < 1.0 && cluster.lines[0].name == "the line from a");
+        assert!(
+            (cluster.leg(1, 2).bytes_per_s - 1e7).abs() < 1.0,
+            "the other way stands for it"
+        );
+        assert!(
+            (cluster.lines[0].bytes_per_s - 1e8).abs() < 1.0
+                && cluster.lines[0].name == "the line from a"
+        );
     }
 }

@@ -109,9 +109,18 @@ pub struct CircuitsRow {
 
 impl PlacementRow {
     /// The row of a placement.
-    pub fn new(name: &str, matrix: &Matrix, cluster: &Cluster, placement: &Placement, cost: &Cost) -> Self {
+    pub fn new(
+        name: &str,
+        matrix: &Matrix,
+        cluster: &Cluster,
+        placement: &Placement,
+        cost: &Cost,
+    ) -> Self {
         let traffic = Traffic::of(matrix, cluster, placement);
-        let names = placement.hosts().iter().map(|host| cluster.hosts[*host].name.clone());
+        let names = placement
+            .hosts()
+            .iter()
+            .map(|host| cluster.hosts[*host].name.clone());
         Self {
             name: name.into(),
             hosts: names.collect(),
@@ -167,7 +176,10 @@ fn size(bytes: u64) -> String {
 fn lines(mut table: Table) -> String {
     table.remove_style(TableComponent::HorizontalLines);
     table.remove_style(TableComponent::MiddleIntersections);
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 fn times(ratio: Option<f64>) -> String {
@@ -189,7 +201,16 @@ impl Outcome {
 
     fn placements_text(&self) -> String {
         let is_measured = self.placements.iter().any(|row| row.measured.is_some());
-        let mut heads = vec!["placement", "cost", "to mapped", "a rank", "busiest line", "", "between hosts", "between sites"];
+        let mut heads = vec![
+            "placement",
+            "cost",
+            "to mapped",
+            "a rank",
+            "busiest line",
+            "",
+            "between hosts",
+            "between sites",
+        ];
         if is_measured {
             heads.extend(["measured", "to mapped", "95 %", "apart"]);
         }
@@ -209,8 +230,14 @@ impl Outcome {
                 cells.extend([
                     time(measured.p50_ns as f64 * 1e-9),
                     times(measured.ratio),
-                    ends.map_or_else(|| "-".into(), |(low, high)| format!("{low:.2} to {high:.2}")),
-                    measured.apart.map_or("-", |apart| if apart { "yes" } else { "no" }).into(),
+                    ends.map_or_else(
+                        || "-".into(),
+                        |(low, high)| format!("{low:.2} to {high:.2}"),
+                    ),
+                    measured
+                        .apart
+                        .map_or("-", |apart| if apart { "yes" } else { "no" })
+                        .into(),
                 ]);
             }
             cells
@@ -219,7 +246,16 @@ impl Outcome {
     }
 
     fn circuits_text(&self) -> String {
-        let heads = ["circuits", "number", "most at a host", "hops", "at most", "carried", "busiest", "cost"];
+        let heads = [
+            "circuits",
+            "number",
+            "most at a host",
+            "hops",
+            "at most",
+            "carried",
+            "busiest",
+            "cost",
+        ];
         let rows = self.circuits.iter().map(|row| {
             vec![
                 row.mode.clone(),
@@ -245,7 +281,9 @@ fn runs(hosts: &[String]) -> String {
         }
     }
     let of = |host: &String| {
-        let mine: Vec<usize> = (0..hosts.len()).filter(|rank| hosts[*rank] == *host).collect();
+        let mine: Vec<usize> = (0..hosts.len())
+            .filter(|rank| hosts[*rank] == *host)
+            .collect();
         let parts = mine.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
             [one] => one.to_string(),
             [first, .., last] => format!("{first}-{last}"),

@@ -18,12 +18,20 @@ use std::process::Command;
 /// Where ranks find the name of the file.
 pub const VARIABLE: &str = "SONDE_MATRIX";
 const LAUNCHERS: [&str; 7] = [
-    "mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi", "mpiexec.hydra",
+    "mpirun",
+    "mpiexec",
+    "orterun",
+    "prterun",
+    "mpirun.openmpi",
+    "mpiexec.openmpi",
+    "mpiexec.hydra",
 ];
 
 /// Runs the command; its own exit code.
 pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Failure> {
-    let (program, arguments) = command.split_first().ok_or_else(|| Failure::usage("there is no command"))?;
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| Failure::usage("there is no command"))?;
     let launcher = launcher(program);
     let mpi = match (&launcher, mpi) {
         (_, Some(mpi)) => mpi,
@@ -40,7 +48,10 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
     // What stood there must not be taken for what is counted now.
     match std::fs::remove_file(&to) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Failure::cannot(format!("cannot write {}: {e}", to.display())));
+            return Err(Failure::cannot(format!(
+                "cannot write {}: {e}",
+                to.display()
+            )));
         }
         _ => {}
     }
@@ -50,16 +61,21 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
     } else {
         environment(&mut call, mpi, &library, &to);
     }
-    let status = call.args(arguments).status().map_err(|e| {
-        Failure::cannot(format!("cannot start {}: {e}", program.to_string_lossy()))
-    })?;
+    let status = call
+        .args(arguments)
+        .status()
+        .map_err(|e| Failure::cannot(format!("cannot start {}: {e}", program.to_string_lossy())))?;
     let code = status.code().unwrap_or(PASSING);
     report(&to, code)
 }
 
 /// Whether a command is a launcher, by its name.
 fn launcher(program: &OsString) -> bool {
-    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = Path::new(program)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     LAUNCHERS.contains(&name.as_str()) || name == "mpiexec.mpich" || name == "mpirun.mpich"
 }
 
@@ -83,7 +99,11 @@ pub fn options(mpi: Mpi, library: &Path, to: &Path) -> Vec<OsString> {
 fn environment(call: &mut Command, mpi: Mpi, library: &Path, to: &Path) {
     match mpi {
         Mpi::Open(_) => {
-            let list = format!("LD_PRELOAD={};{VARIABLE}={}", library.display(), to.display());
+            let list = format!(
+                "LD_PRELOAD={};{VARIABLE}={}",
+                library.display(),
+                to.display()
+            );
             call.env("OMPI_MCA_mca_base_env_list", list);
         }
         Mpi::Hydra => {
@@ -106,13 +126,17 @@ fn report(to: &Path, code: i32) -> Result<i32, Failure> {
             .passing());
         }
     };
-    let matrix = Matrix::parse(&text).map_err(|e| Failure::cannot(format!("{shown}: {e}")).passing())?;
+    let matrix =
+        Matrix::parse(&text).map_err(|e| Failure::cannot(format!("{shown}: {e}")).passing())?;
     let (bytes, messages) = matrix.total();
     eprintln!(
         "sonde: {} ranks sent {messages} messages, {} to each other{}: {shown}",
         matrix.ranks(),
         sonde_report::bytes(bytes),
-        matrix.time_ns.map_or_else(String::new, |ns| format!(" in {}", sonde_report::time(ns as f64))),
+        matrix.time_ns.map_or_else(String::new, |ns| format!(
+            " in {}",
+            sonde_report::time(ns as f64)
+        )),
     );
     Ok(code)
 }
@@ -130,10 +154,25 @@ mod tests {
     fn launchers_get_it_by_their_options() {
         let words = |mpi| -> Vec<String> {
             let all = options(mpi, Path::new("/c/l.so"), Path::new("/m.json"));
-            all.into_iter().map(|word| word.into_string().unwrap()).collect()
+            all.into_iter()
+                .map(|word| word.into_string().unwrap())
+                .collect()
         };
-        assert_eq!(words(Mpi::Open(4)), ["-x", "LD_PRELOAD=/c/l.so", "-x", "SONDE_MATRIX=/m.json"]);
-        assert_eq!(words(Mpi::Hydra), ["-genv", "LD_PRELOAD", "/c/l.so", "-genv", "SONDE_MATRIX", "/m.json"]);
+        assert_eq!(
+            words(Mpi::Open(4)),
+            ["-x", "LD_PRELOAD=/c/l.so", "-x", "SONDE_MATRIX=/m.json"]
+        );
+        assert_eq!(
+            words(Mpi::Hydra),
+            [
+                "-genv",
+                "LD_PRELOAD",
+                "/c/l.so",
+                "-genv",
+                "SONDE_MATRIX",
+                "/m.json"
+            ]
+        );
         assert!(launcher(&"/usr/bin/mpirun.openmpi".into()) && launcher(&"mpiexec.mpich".into()));
         assert!(!launcher(&"srun".into()) && !launcher(&"./run.sh".into()));
         let refused = run(Path::new("m"), None, &["./run.sh".into()]).unwrap_err();

@@ -64,9 +64,11 @@ impl Folder {
         // Hosts have a /tmp of their own, but see the current folder.
         let here = std::env::current_dir().map_err(Failure::cannot)?;
         let folder = here.join(format!(".sonde-place-{}", std::process::id()));
-        std::fs::create_dir(&folder)
-            .map_err(|e| Failure::cannot(format!("cannot make the folder {}: {e}", folder.display())))?;
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).map_err(Failure::cannot)?;
+        std::fs::create_dir(&folder).map_err(|e| {
+            Failure::cannot(format!("cannot make the folder {}: {e}", folder.display()))
+        })?;
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755))
+            .map_err(Failure::cannot)?;
         Ok(Self(folder))
     }
 
@@ -91,21 +93,26 @@ impl Drop for Folder {
 impl Trial<'_> {
     /// Launches everything; the times of each entrant, in nanoseconds.
     pub fn run(&self, entrants: &[Entrant<'_>]) -> Result<Vec<Vec<u64>>, Failure> {
-        let launcher = ["mpirun.openmpi", "mpirun"]
-            .into_iter()
-            .find(|name| mpi::on_path(name).is_some() && matches!(sonde_fleet::mpi_of(name), Ok(Mpi::Open(_))));
+        let launcher = ["mpirun.openmpi", "mpirun"].into_iter().find(|name| {
+            mpi::on_path(name).is_some() && matches!(sonde_fleet::mpi_of(name), Ok(Mpi::Open(_)))
+        });
         let launcher = launcher.ok_or_else(|| {
             Failure::cannot("`--verify` starts programs by Open MPI's mpirun, which is not in PATH: install it (Debian: openmpi-bin, libopenmpi-dev)")
         })?;
         let folder = Folder::new()?;
         let sonde = this_program()?;
         let agent = folder.write("rsh", &remote_shell(&sonde))?;
-        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).map_err(Failure::cannot)?;
+        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755))
+            .map_err(Failure::cannot)?;
         let result = folder.file("result.json");
         let (mut words, mut before) = (self.program.to_vec(), Vec::new());
         if self.program.is_empty() {
             let plan = folder.write("plan", &plan(self.matrix))?;
-            words = vec![mpi::replay(Mpi::Open(4), &folder.0)?.into(), plan.into(), result.clone().into()];
+            words = vec![
+                mpi::replay(Mpi::Open(4), &folder.0)?.into(),
+                plan.into(),
+                result.clone().into(),
+            ];
         } else {
             let library = mpi::counting(Mpi::Open(4), &folder.0)?;
             before = record::options(Mpi::Open(4), &library, &result);
@@ -116,7 +123,10 @@ impl Trial<'_> {
         for round in 0..self.launches {
             for at in order(entrants.len(), &mut random) {
                 let placement = (entrants[at].placement)(round);
-                let hosts = folder.write("hosts", &Launcher::OpenMpiSeq.file(&placement, self.cluster))?;
+                let hosts = folder.write(
+                    "hosts",
+                    &Launcher::OpenMpiSeq.file(&placement, self.cluster),
+                )?;
                 let mut argv: Vec<OsString> = vec![launcher.into()];
                 argv.extend(["-np".into(), self.matrix.ranks().to_string().into()]);
                 argv.extend(["--map-by", "seq", "--hostfile"].map(OsString::from));
@@ -142,12 +152,23 @@ impl Trial<'_> {
 
 /// Open MPI in a lab: nothing bound, yielding, TCP over eth0 between hosts and memory within them.
 const QUIET: [&str; 17] = [
-    "--bind-to", "none",
-    "--mca", "mpi_yield_when_idle", "1",
-    "--mca", "pml", "ob1",
-    "--mca", "btl", "tcp,self,vader",
-    "--mca", "btl_tcp_if_include", "eth0",
-    "--mca", "oob_tcp_if_include", "eth0",
+    "--bind-to",
+    "none",
+    "--mca",
+    "mpi_yield_when_idle",
+    "1",
+    "--mca",
+    "pml",
+    "ob1",
+    "--mca",
+    "btl",
+    "tcp,self,vader",
+    "--mca",
+    "btl_tcp_if_include",
+    "eth0",
+    "--mca",
+    "oob_tcp_if_include",
+    "eth0",
 ];
 
 /// What starts a daemon on another host, in place of ssh: its options dropped, the rest a line for the shell there.
@@ -161,7 +182,8 @@ fn remote_shell(sonde: &Path) -> String {
 /// Runs it on h1 to its end.
 fn launch(lab: &Lab, exec: &Exec, folder: &Folder, name: &str) -> Result<(), Failure> {
     let output = folder.file("output");
-    let broken = |e: std::io::Error| Failure::cannot(format!("cannot write {}: {e}", output.display()));
+    let broken =
+        |e: std::io::Error| Failure::cannot(format!("cannot write {}: {e}", output.display()));
     let written = File::create(&output).map_err(broken)?;
     let nothing = File::open("/dev/null").map_err(broken)?;
     let streams = [nothing.as_fd(), written.as_fd(), written.as_fd()];
@@ -190,9 +212,16 @@ fn launch(lab: &Lab, exec: &Exec, folder: &Folder, name: &str) -> Result<(), Fai
 fn said(folder: &Folder) -> String {
     let text = std::fs::read(folder.file("output")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let last = &lines[lines.len().saturating_sub(12)..];
-    if last.is_empty() { String::new() } else { format!(": {}", last.join(" | ")) }
+    if last.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", last.join(" | "))
+    }
 }
 
 fn time_of(result: &Path, folder: &Folder, name: &str) -> Result<u64, Failure> {
@@ -204,7 +233,9 @@ fn time_of(result: &Path, folder: &Folder, name: &str) -> Result<u64, Failure> {
         ))
     })?;
     let value: serde_json::Value = serde_json::from_str(&text).map_err(Failure::cannot)?;
-    value["time_ns"].as_u64().ok_or_else(|| Failure::cannot(format!("there is no time in {text}")))
+    value["time_ns"]
+        .as_u64()
+        .ok_or_else(|| Failure::cannot(format!("there is no time in {text}")))
 }
 
 /// A shuffled order of `count`.
@@ -222,11 +253,19 @@ fn plan(matrix: &Matrix) -> String {
     let ranks = matrix.ranks();
     let all = (0..ranks * ranks).map(|at| (at / ranks, at % ranks));
     let pairs: Vec<_> = all
-        .filter(|(from, to)| from != to && (matrix.bytes(*from, *to), matrix.messages(*from, *to)) != (0, 0))
+        .filter(|(from, to)| {
+            from != to && (matrix.bytes(*from, *to), matrix.messages(*from, *to)) != (0, 0)
+        })
         .collect();
     let (_, messages) = matrix.total();
-    let most = pairs.iter().map(|(from, to)| matrix.bytes(*from, *to)).max().unwrap_or(0);
-    let rounds = (messages / pairs.len().max(1) as u64).clamp(1, ROUNDS_MAX).max(most.div_ceil(MESSAGE_MAX));
+    let most = pairs
+        .iter()
+        .map(|(from, to)| matrix.bytes(*from, *to))
+        .max()
+        .unwrap_or(0);
+    let rounds = (messages / pairs.len().max(1) as u64)
+        .clamp(1, ROUNDS_MAX)
+        .max(most.div_ceil(MESSAGE_MAX));
     let mut text = format!("{ranks} {rounds}\n");
     for (from, to) in pairs {
         text += &format!("{from} {to} {}\n", matrix.bytes(from, to).div_ceil(rounds));
@@ -240,15 +279,22 @@ pub fn compared(times: &[Vec<u64>], seed: u64) -> Vec<Measured> {
     let of = |(at, mine): (usize, &Vec<u64>)| {
         let mut sorted = mine.clone();
         sorted.sort_unstable();
-        let p50_ns = sorted.get((sorted.len().max(1) - 1) / 2).copied().unwrap_or(0);
-        let ratio = (at > 0).then(|| sonde_stats::ratio(mine, first, seed)).flatten();
+        let p50_ns = sorted
+            .get((sorted.len().max(1) - 1) / 2)
+            .copied()
+            .unwrap_or(0);
+        let ratio = (at > 0)
+            .then(|| sonde_stats::ratio(mine, first, seed))
+            .flatten();
         Measured {
             times_ns: mine.clone(),
             p50_ns,
             ratio: ratio.map(|ratio| ratio.value),
             ratio_low: ratio.map(|ratio| ratio.low),
             ratio_high: ratio.map(|ratio| ratio.high),
-            apart: (at > 0).then(|| sonde_stats::is_apart(mine, first, seed)).flatten(),
+            apart: (at > 0)
+                .then(|| sonde_stats::is_apart(mine, first, seed))
+                .flatten(),
         }
     };
     times.iter().enumerate().map(of).collect()
@@ -275,9 +321,14 @@ mod tests {
     fn launches_are_compared_with_the_first() {
         let fast: Vec<u64> = (100..106).collect();
         let slow: Vec<u64> = (200..206).collect();
-        let [own, other] = &compared(&[fast.clone(), slow.clone()], 1)[..] else { panic!() };
+        let [own, other] = &compared(&[fast.clone(), slow.clone()], 1)[..] else {
+            panic!()
+        };
         assert_eq!((own.ratio, own.apart, own.p50_ns), (None, None, 102));
-        assert!(other.apart == Some(true) && other.ratio_low.unwrap() > 1.8, "{other:?}");
+        assert!(
+            other.apart == Some(true) && other.ratio_low.unwrap() > 1.8,
+            "{other:?}"
+        );
         let few = compared(&[fast[..5].to_vec(), slow], 1);
         assert_eq!((few[1].ratio, few[1].apart), (None, None));
     }
@@ -285,7 +336,8 @@ mod tests {
     #[test]
     fn orders_are_whole() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let orders: std::collections::BTreeSet<_> = (0..40).map(|_| order(4, &mut random)).collect();
+        let orders: std::collections::BTreeSet<_> =
+            (0..40).map(|_| order(4, &mut random)).collect();
         assert!(orders.len() > 5);
         for mut one in orders {
             one.sort_unstable();
