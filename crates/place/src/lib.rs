@@ -29,3 +29,4 @@ pub use matrix::{Matrix, MatrixError, RANKS_MAX};
 pub use pattern::{Pattern, PatternError};
 pub use placement::{Placement, TooMany, block, random, round_robin};
 pub use topology::{Circuits, Mode, Topology, TopologyError, circuits};
+pub use tree::groups;

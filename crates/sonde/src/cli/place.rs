@@ -185,6 +185,15 @@ impl MapOptions {
         if self.even {
             cluster.even_out(matrix.ranks());
         }
+        let is_grouped = self.measured.is_some() && cluster.sites.len() > 1;
+        let note = is_grouped.then(|| {
+            format!(
+                "by what was measured the hosts fall into {} groups ({}), taken as sites with one line between each two of them, which \
+                 carries what the best stream did; `--cluster` says it exactly",
+                cluster.sites.len(),
+                cluster.sites.join(", ")
+            )
+        });
         let verify = self.verify.then(|| {
             let mut lab = LabOptions::of_hosts(self.hosts.clone());
             lab.networks = self.network.iter().cloned().collect();
@@ -203,6 +212,7 @@ impl MapOptions {
             chosen: self.placement,
             topology: self.topology,
             verify,
+            notes: note.into_iter().collect(),
             json: self.json,
         }
         .run()

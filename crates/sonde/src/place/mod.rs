@@ -46,6 +46,8 @@ pub struct Task {
     pub topology: Option<Topology>,
     /// The trial, where one is wanted.
     pub verify: Option<Verify>,
+    /// What is to be known of the hosts before the figures are trusted.
+    pub notes: Vec<String>,
     /// Whether a document is printed.
     pub json: bool,
 }
@@ -157,7 +159,7 @@ impl Task {
             hosts: hosts.collect(),
             placements: rows,
             circuits: Vec::new(),
-            warnings: Vec::new(),
+            warnings: self.notes.clone(),
         }
     }
 

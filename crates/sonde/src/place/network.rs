@@ -3,7 +3,8 @@
 //! Model:   of a network the legs are the model's own times: latency is what a frame with one byte takes, the rate what the MTU's user bytes
 //!          (less 40 of TCP/IP) and the time of each further frame say. What hosts' processors and libraries add is not in it: it is
 //!          the same wherever a rank runs. Of a run of `probe pattern all-pairs` they are the medians of each pair, and a host's line
-//!          carries what the best of its streams did.
+//!          carries what the best of its streams did. Hosts that fall into groups far from each other are taken as sites, and the
+//!          best stream from one to another as what a line between the two carries, which all their pairs share.
 //! Checked: `sites_of_a_network`, `a_run_of_all_pairs`.
 
 use crate::failure::Failure;
@@ -13,6 +14,8 @@ use sonde_place::{Cluster, Host, Leg, SharedLine};
 use sonde_report::matrix::MatrixView;
 use sonde_units::Span;
 
+/// For messages of this size groups are looked for.
+const GROUPED_BY: u64 = 65_536;
 /// The headers of TCP and IP.
 const HEADERS: u64 = 40;
 
@@ -116,16 +119,61 @@ pub fn of_pairs(view: &MatrixView, slots: usize) -> Result<Cluster, Failure> {
             bytes_per_s: best(&|other| other * count + host),
         });
     }
-    let hosts = view.hosts.iter().map(|name| Host {
-        name: name.clone(),
-        slots,
-        site: 0,
+    let hosts: Vec<_> = view
+        .hosts
+        .iter()
+        .map(|name| Host {
+            name: name.clone(),
+            slots,
+            site: 0,
+        })
+        .collect();
+    let leg = |from: usize, to: usize| legs[from * count + to].expect("each pair was looked at");
+    let way = |from: usize, to: usize| (leg(from, to), vec![2 * from as u32, 2 * to as u32 + 1]);
+    let whole =
+        Cluster::new(hosts, vec![view.network.clone()], lines, way).map_err(Failure::usage)?;
+    let group = sonde_place::groups(&whole, GROUPED_BY);
+    let groups = group.iter().max().map_or(1, |last| last + 1);
+    if groups == 1 {
+        return Ok(whole);
+    }
+    in_groups(&whole, &group, groups)
+}
+
+/// The same hosts at sites of their own, with a line between each two of them.
+fn in_groups(whole: &Cluster, group: &[usize], groups: usize) -> Result<Cluster, Failure> {
+    let count = whole.hosts.len();
+    let name = |of: usize| {
+        let mine = (0..count).filter(|host| group[*host] == of);
+        mine.map(|host| whole.hosts[host].name.as_str())
+            .collect::<Vec<_>>()
+            .join("+")
+    };
+    let sites: Vec<_> = (0..groups).map(name).collect();
+    let mut lines = whole.lines.clone();
+    let first = lines.len();
+    for (from, to) in (0..groups * groups).map(|at| (at / groups, at % groups)) {
+        let all = (0..count * count).map(|at| (at / count, at % count));
+        let across = all.filter(|(a, b)| from != to && group[*a] == from && group[*b] == to);
+        lines.push(SharedLine {
+            name: format!("what joins {} > {}", sites[from], sites[to]),
+            bytes_per_s: across
+                .map(|(a, b)| whole.leg(a, b).bytes_per_s)
+                .fold(0.0, f64::max),
+        });
+    }
+    let hosts = whole.hosts.iter().zip(group).map(|(host, site)| Host {
+        site: *site,
+        ..host.clone()
     });
     let way = |from: usize, to: usize| {
-        let leg = legs[from * count + to].expect("each pair was looked at");
-        (leg, vec![2 * from as u32, 2 * to as u32 + 1])
+        let mut way = whole.way(from, to).to_vec();
+        if group[from] != group[to] {
+            way.insert(1, (first + group[from] * groups + group[to]) as u32);
+        }
+        (*whole.leg(from, to), way)
     };
-    Cluster::new(hosts.collect(), vec![view.network.clone()], lines, way).map_err(Failure::usage)
+    Cluster::new(hosts.collect(), sites.clone(), lines, way).map_err(Failure::usage)
 }
 
 #[cfg(test)]
@@ -207,5 +255,14 @@ mod tests {
             (cluster.lines[0].bytes_per_s - 1e8).abs() < 1.0
                 && cluster.lines[0].name == "the line from a"
         );
+        assert_eq!(cluster.sites, ["a+b", "c"], "c is far from both");
+        let joins = cluster.way(0, 2)[1] as usize;
+        let line = &cluster.lines[joins];
+        assert!(
+            line.name == "what joins a+b > c" && (line.bytes_per_s - 1e7).abs() < 1.0,
+            "{line:?}"
+        );
+        assert_eq!(cluster.way(1, 2)[1] as usize, joins);
+        assert_eq!(cluster.way(0, 1).len(), 2);
     }
 }
