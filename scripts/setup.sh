@@ -32,6 +32,9 @@ slurmd         has_command slurmd                | the test of a Slurm cluster i
 slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
 munge          has_command munged                | the test of a Slurm cluster inside the lab
 openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
+libopenmpi-dev compiles_mpi mpicc.openmpi        | counting and trying out MPI programs (sonde place record, --verify)
+mpich          has_command mpiexec.mpich         | the test that programs of MPICH are counted and placed
+libmpich-dev   compiles_mpi mpicc.mpich          | counting programs of MPICH (sonde place record)
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind
@@ -49,6 +52,8 @@ has_node() {
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 # Any of them: Open MPI's or MPICH's.
 has_mpirun() { has_command mpirun || has_command mpiexec; }
+# The compiler and the headers are in different packages.
+compiles_mpi() { has_command "$1" && "$1" -E -include mpi.h -x c /dev/null >/dev/null 2>&1; }
 # gcc prints the bare name when it does not find the file.
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }

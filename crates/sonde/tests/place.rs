@@ -234,8 +234,15 @@ fn a_matrix_and_a_cluster_of_ones_own() {
             "no-such-net",
         ),
         (
-            vec!["--pattern", "ring", "--network", SITES, "--hosts", "9"],
-            "places for 4 hosts",
+            vec![
+                "--pattern",
+                "ring",
+                "--network",
+                "./plans/examples/networks/sites.toml",
+                "--hosts",
+                "40",
+            ],
+            "places for 12 hosts",
         ),
         (
             vec![
