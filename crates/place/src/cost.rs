@@ -120,8 +120,8 @@ impl<'a> State<'a> {
             loads: vec![0; cluster.lines.len()],
             steps: 0,
         };
-        for rank in 0..links.len() {
-            for link in &links[rank] {
+        for (rank, all) in links.iter().enumerate() {
+            for link in all {
                 let (from, to) = (state.of[rank], state.of[link.with]);
                 state.carry(from, to, link.sent, true);
             }

@@ -72,6 +72,9 @@ struct Within {
     latency: Span,
 }
 
+/// Trunks from one site to another, and whether each is gone along backwards.
+type Route = Vec<(usize, bool)>;
+
 const fn one() -> usize {
     1
 }
@@ -178,11 +181,11 @@ fn ends(written: &Written) -> Result<Vec<[usize; 2]>, FileError> {
 }
 
 /// By pair of sites: the trunks of least latency in sum, and which of them are gone along backwards (Dijkstra).
-fn routes(written: &Written, trunks: &[[usize; 2]]) -> Result<Vec<Vec<(usize, bool)>>, FileError> {
+fn routes(written: &Written, trunks: &[[usize; 2]]) -> Result<Vec<Route>, FileError> {
     let count = written.site.len();
     let mut all = Vec::with_capacity(count * count);
     for from in 0..count {
-        let mut best: Vec<Option<(Span, Vec<(usize, bool)>)>> = vec![None; count];
+        let mut best: Vec<Option<(Span, Route)>> = vec![None; count];
         best[from] = Some((Span::ZERO, Vec::new()));
         let mut open: Vec<usize> = (0..count).collect();
         loop {
