@@ -229,7 +229,7 @@ impl Topology {
     }
 
     /// The hosts on the way from one to another, both included.
-    fn way(self, from: usize, to: usize, hosts: usize) -> Vec<usize> {
+    pub fn way(self, from: usize, to: usize, hosts: usize) -> Vec<usize> {
         let mut way = vec![from];
         let mut at = from;
         while at != to {

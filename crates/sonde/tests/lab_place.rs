@@ -191,16 +191,24 @@ fn verified(stage: &Stage, options: &[&str], program: &[&str]) -> Value {
         "--verify",
         "--json",
     ];
-    words.extend(["--attachment", stage.case.attachment]);
     words.extend(options);
     if !program.is_empty() {
         words.push("--");
         words.extend(program);
     }
-    let mut call: Call = stage.sonde(&words).limit(600);
+    tried(stage, &words)
+}
+
+/// What a trial said.
+fn tried(stage: &Stage, words: &[&str]) -> Value {
+    let (task, rest) = words.split_first().unwrap();
+    let mut call: Call = stage
+        .sonde(&[*task, "--attachment", stage.case.attachment])
+        .limit(600);
     if let Some(tun) = stage.tun() {
         call.command.arg("--tun").arg(tun);
     }
+    call.command.args(rest);
     let outcome = call.expect(0);
     let said: Value =
         serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {outcome}"));
@@ -303,6 +311,41 @@ fn a_pattern_is_replayed() {
         });
         assert_eq!(left.count(), 0, "the folder of the trial is gone");
     }
+}
+
+/// All to all over eight ATM hosts: 28 circuits, or the 8 of a ring, on which messages go 16/7 hops on average.
+#[test]
+fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
+    let Some(stage) = can_verify() else { return };
+    let mut words = vec![
+        "place",
+        "--network",
+        "atm-oc3c",
+        "--hosts",
+        "8",
+        "--verify",
+        "--json",
+    ];
+    words.extend([
+        "--pattern",
+        "all-to-all",
+        "--messages",
+        "5",
+        "--topology",
+        "ring",
+    ]);
+    let said = tried(&stage, &words);
+    let [direct, forwarded] = [0, 1].map(|at| &said["circuits"][at]);
+    assert_eq!(
+        (&direct["circuits"], &forwarded["circuits"]),
+        (&28.into(), &8.into())
+    );
+    assert!(direct["measured"]["ratio"].is_null(), "{said:#}");
+    let measured = &forwarded["measured"];
+    println!("forwarded to direct: {measured}");
+    assert_eq!(measured["apart"], true, "{said:#}");
+    assert!(measured["ratio_low"].as_f64().unwrap() > 1.2, "{said:#}");
+    assert_eq!(measured["times_ns"].as_array().unwrap().len(), 6);
 }
 
 /// Ranks say where they run; each launcher's file puts them where the placement says.

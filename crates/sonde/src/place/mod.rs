@@ -104,7 +104,7 @@ impl Task {
             eprintln!("sonde: wrote {shown}: {}", launcher.command(&shown, ranks));
         }
         if let Some(verify) = &self.verify {
-            self.verify(verify, &placements, &mut outcome)?;
+            self.verify(verify, &placements, chosen, &mut outcome)?;
         }
         if self.json {
             println!(
@@ -167,24 +167,31 @@ impl Task {
         &self,
         verify: &Verify,
         placements: &[Placement; 4],
+        chosen: usize,
         outcome: &mut Outcome,
     ) -> Result<(), Failure> {
         let ranks = self.matrix.ranks();
-        let entrants: Vec<_> = NAMES
-            .iter()
-            .zip(placements)
-            .map(|(name, placement)| Entrant {
-                name,
-                placement: if *name == "random" {
-                    Box::new(|round| {
-                        sonde_place::random(ranks, &self.cluster, self.seed.wrapping_add(round))
-                            .expect("there was room before")
-                    })
-                } else {
-                    Box::new(|_| placement.clone())
-                },
-            })
-            .collect();
+        let entrant = |at: usize, forwarded: Option<Topology>| Entrant {
+            name: if forwarded.is_some() {
+                "forwarded"
+            } else {
+                NAMES[at]
+            },
+            placement: if NAMES[at] == "random" {
+                Box::new(move |round| {
+                    let seed = self.seed.wrapping_add(round);
+                    sonde_place::random(ranks, &self.cluster, seed).expect("there was room before")
+                })
+            } else {
+                Box::new(move |_| placements[at].clone())
+            },
+            forwarded,
+        };
+        let mut entrants: Vec<_> = (0..NAMES.len()).map(|at| entrant(at, None)).collect();
+        // A program sends by itself; only a replay can forward.
+        if let Some(topology) = self.topology.filter(|_| verify.program.is_empty()) {
+            entrants.push(entrant(chosen, Some(topology)));
+        }
         let trial = Trial {
             lab: verify.lab.clone(),
             cluster: &self.cluster,
@@ -194,9 +201,15 @@ impl Task {
             seed: self.seed,
         };
         let times = trial.run(&entrants)?;
-        let measured = trial::compared(&times, self.seed);
+        let measured = trial::compared(&times[..NAMES.len()], self.seed);
         for (row, measured) in outcome.placements.iter_mut().zip(measured) {
             row.measured = Some(measured);
+        }
+        if let Some(forwarded) = times.get(NAMES.len()) {
+            let both = trial::compared(&[times[chosen].clone(), forwarded.clone()], self.seed);
+            for (row, measured) in outcome.circuits.iter_mut().zip(both) {
+                row.measured = Some(measured);
+            }
         }
         if verify.launches < LAUNCHES_MIN {
             outcome.warnings.push(format!(

@@ -76,13 +76,13 @@ pub struct Measured {
     pub times_ns: Vec<u64>,
     /// Their median.
     pub p50_ns: u64,
-    /// How many times the median of `mapped` that is; null for itself.
+    /// How many times the median of `mapped`, or of `direct`, that is; null for itself.
     pub ratio: Option<f64>,
     /// Lower end of its interval at 95 %; null below six launches.
     pub ratio_low: Option<f64>,
     /// Upper end.
     pub ratio_high: Option<f64>,
-    /// Whether launches and those of `mapped` differ by more than chance; null below six launches.
+    /// Whether launches and those others differ by more than chance; null below six launches.
     pub apart: Option<bool>,
 }
 
@@ -105,6 +105,8 @@ pub struct CircuitsRow {
     pub busiest_bytes: u64,
     /// What it costs.
     pub cost_s: f64,
+    /// What a replay took, beside `direct`; null without `--verify`, and where a program was tried.
+    pub measured: Option<Measured>,
 }
 
 impl PlacementRow {
@@ -151,6 +153,7 @@ impl From<&Circuits> for CircuitsRow {
             carried_bytes: of.carried_bytes,
             busiest_bytes: of.busiest_bytes,
             cost_s: of.cost.total_s(),
+            measured: None,
         }
     }
 }
@@ -225,28 +228,14 @@ impl Outcome {
                 size(row.site_bytes + row.far_bytes),
                 size(row.far_bytes),
             ];
-            if let Some(measured) = &row.measured {
-                let ends = measured.ratio_low.zip(measured.ratio_high);
-                cells.extend([
-                    time(measured.p50_ns as f64 * 1e-9),
-                    times(measured.ratio),
-                    ends.map_or_else(
-                        || "-".into(),
-                        |(low, high)| format!("{low:.2} to {high:.2}"),
-                    ),
-                    measured
-                        .apart
-                        .map_or("-", |apart| if apart { "yes" } else { "no" })
-                        .into(),
-                ]);
-            }
+            cells.extend(row.measured.iter().flat_map(Measured::cells));
             cells
         });
         lines(table(&heads, rows))
     }
 
     fn circuits_text(&self) -> String {
-        let heads = [
+        let mut heads = vec![
             "circuits",
             "number",
             "most at a host",
@@ -256,8 +245,11 @@ impl Outcome {
             "busiest",
             "cost",
         ];
+        if self.circuits.iter().any(|row| row.measured.is_some()) {
+            heads.extend(["measured", "to direct", "95 %", "apart"]);
+        }
         let rows = self.circuits.iter().map(|row| {
-            vec![
+            let mut cells = vec![
                 row.mode.clone(),
                 row.circuits.to_string(),
                 row.circuits_host_max.to_string(),
@@ -266,9 +258,28 @@ impl Outcome {
                 size(row.carried_bytes),
                 size(row.busiest_bytes),
                 time(row.cost_s),
-            ]
+            ];
+            cells.extend(row.measured.iter().flat_map(Measured::cells));
+            cells
         });
         lines(table(&heads, rows))
+    }
+}
+
+impl Measured {
+    /// Its cells in a table: median, ratio, interval, whether it is apart.
+    fn cells(&self) -> [String; 4] {
+        let ends = self.ratio_low.zip(self.ratio_high);
+        let word = |apart| if apart { "yes" } else { "no" };
+        [
+            time(self.p50_ns as f64 * 1e-9),
+            times(self.ratio),
+            ends.map_or_else(
+                || "-".into(),
+                |(low, high)| format!("{low:.2} to {high:.2}"),
+            ),
+            self.apart.map_or("-", word).into(),
+        ]
     }
 }
 

@@ -16,7 +16,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Mpi;
 use sonde_lab::{Exec, Lab};
-use sonde_place::{Cluster, Launcher, Matrix, Placement};
+use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use std::ffi::OsString;
 use std::fs::File;
@@ -38,6 +38,8 @@ pub struct Entrant<'a> {
     pub name: &'a str,
     /// Where the ranks are in a round, from 0.
     pub placement: Box<dyn Fn(u64) -> Placement + 'a>,
+    /// Of a replay: hosts forward along the circuits of this topology.
+    pub forwarded: Option<Topology>,
 }
 
 /// What is tried.
@@ -107,10 +109,9 @@ impl Trial<'_> {
         let result = folder.file("result.json");
         let (mut words, mut before) = (self.program.to_vec(), Vec::new());
         if self.program.is_empty() {
-            let plan = folder.write("plan", &plan(self.matrix))?;
             words = vec![
                 mpi::replay(Mpi::Open(4), &folder.0)?.into(),
-                plan.into(),
+                folder.file("plan").into(),
                 result.clone().into(),
             ];
         } else {
@@ -123,6 +124,10 @@ impl Trial<'_> {
         for round in 0..self.launches {
             for at in order(entrants.len(), &mut random) {
                 let placement = (entrants[at].placement)(round);
+                if self.program.is_empty() {
+                    let route = self.routes(&placement, entrants[at].forwarded)?;
+                    folder.write("plan", &plan(self.matrix, route))?;
+                }
                 let hosts = folder.write(
                     "hosts",
                     &Launcher::OpenMpiSeq.file(&placement, self.cluster),
@@ -147,6 +152,40 @@ impl Trial<'_> {
         }
         lab.stop()?;
         Ok(times)
+    }
+}
+
+impl Trial<'_> {
+    /// By which ranks a message goes: from the one to the other, or by the first rank of each host on the way.
+    fn routes(
+        &self,
+        placement: &Placement,
+        forwarded: Option<Topology>,
+    ) -> Result<impl Fn(usize, usize) -> Vec<usize>, Failure> {
+        let hosts = self.cluster.hosts.len();
+        let first: Vec<Option<usize>> = (0..hosts)
+            .map(|host| placement.hosts().iter().position(|at| *at == host))
+            .collect();
+        if let Some(empty) = first
+            .iter()
+            .position(Option::is_none)
+            .filter(|_| forwarded.is_some())
+        {
+            return Err(Failure::usage(format!(
+                "{} has no rank, so it cannot forward in a trial: use as many ranks as hosts at least, and `--even`",
+                self.cluster.hosts[empty].name
+            )));
+        }
+        let placement = placement.clone();
+        Ok(move |from: usize, to: usize| {
+            let (a, b) = (placement.host(from), placement.host(to));
+            let Some(topology) = forwarded.filter(|_| a != b) else {
+                return vec![from, to];
+            };
+            let way = topology.way(a, b, hosts);
+            let between = way[1..way.len() - 1].iter().filter_map(|host| first[*host]);
+            std::iter::once(from).chain(between).chain([to]).collect()
+        })
     }
 }
 
@@ -248,8 +287,9 @@ fn order(count: usize, random: &mut Pcg64Mcg) -> Vec<usize> {
     order
 }
 
-/// What a replay does: as many rounds as a pair has messages on average, and in each a message of its share from each to each.
-fn plan(matrix: &Matrix) -> String {
+/// What a replay does: as many rounds as a pair has messages on average, and in each a message of its share from each to each, by
+/// the ranks that `route` gives.
+fn plan(matrix: &Matrix, route: impl Fn(usize, usize) -> Vec<usize>) -> String {
     let ranks = matrix.ranks();
     let all = (0..ranks * ranks).map(|at| (at / ranks, at % ranks));
     let pairs: Vec<_> = all
@@ -268,7 +308,10 @@ fn plan(matrix: &Matrix) -> String {
         .max(most.div_ceil(MESSAGE_MAX));
     let mut text = format!("{ranks} {rounds}\n");
     for (from, to) in pairs {
-        text += &format!("{from} {to} {}\n", matrix.bytes(from, to).div_ceil(rounds));
+        let route = route(from, to);
+        let words: Vec<_> = route.iter().map(usize::to_string).collect();
+        let bytes = matrix.bytes(from, to).div_ceil(rounds);
+        text += &format!("{bytes} {} {}\n", route.len() - 1, words.join(" "));
     }
     text
 }
@@ -306,15 +349,18 @@ mod tests {
 
     #[test]
     fn a_plan_is_written() {
+        let straight = |from: usize, to: usize| vec![from, to];
         let mut matrix = Matrix::new(3).unwrap();
         matrix.add(0, 1, 1_000, 4);
         matrix.add(2, 0, 10, 2);
         matrix.add(1, 1, 99, 9);
-        assert_eq!(plan(&matrix), "3 3\n0 1 334\n2 0 4\n");
+        assert_eq!(plan(&matrix, straight), "3 3\n334 1 0 1\n4 1 2 0\n");
+        let round = |from: usize, to: usize| vec![from, 3 - from - to, to];
+        assert_eq!(plan(&matrix, round), "3 3\n334 2 0 2 1\n4 2 2 1 0\n");
         let mut large = Matrix::new(2).unwrap();
         large.add(0, 1, 3 << 30, 1);
-        assert_eq!(plan(&large), format!("2 3\n0 1 {}\n", 1 << 30));
-        assert_eq!(plan(&Matrix::new(2).unwrap()), "2 1\n");
+        assert_eq!(plan(&large, straight), format!("2 3\n{} 1 0 1\n", 1 << 30));
+        assert_eq!(plan(&Matrix::new(2).unwrap(), straight), "2 1\n");
     }
 
     #[test]
