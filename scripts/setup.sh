@@ -32,9 +32,9 @@ slurmd         has_command slurmd                | the test of a Slurm cluster i
 slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
 munge          has_command munged                | the test of a Slurm cluster inside the lab
 openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
-libopenmpi-dev has_file /usr/lib/*/openmpi/include/mpi.h       | the tests of Open MPI inside the lab
-mpich          has_command mpiexec.mpich         | the tests of MPICH inside the lab
-libmpich-dev   has_file /usr/lib/*/mpich/include/mpi.h         | the tests of MPICH inside the lab
+libopenmpi-dev has_file /usr/lib/*/openmpi/include/mpi.h       | programs of Open MPI measured, counted, placed
+mpich          has_command mpiexec.mpich         | programs of MPICH measured and placed
+libmpich-dev   has_file /usr/lib/*/mpich/include/mpi.h         | programs of MPICH measured and counted
 pvm            has_command pvm                   | the tests of PVM, and measurements through it
 pvm-dev        has_file /usr/include/pvm3.h      | the tests of PVM
 netpipe-tcp    has_command NPtcp                 | the comparison with NetPIPE
@@ -59,6 +59,7 @@ has_node() {
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 # Any of them: Open MPI's or MPICH's.
 has_mpirun() { has_command mpirun || has_command mpiexec; }
+# The compiler and the headers are in different packages.
 # gcc prints the bare name when it does not find the file.
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::finding::Finding;
 
 /// Every room, lowest first, and the rooms it may see. `sonde` may see all and is where lab and virtual meet.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("units", &[]),
     ("link", &["units"]),
     ("stats", &["units"]),
@@ -42,6 +42,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("virtual", &["units", "link", "stats"]),
+    ("place", &["units"]),
     ("lab", &["units", "link", "stats", "record", "sys"]),
     (
         "fleet",
@@ -55,14 +56,14 @@ const ROOMS: [(&str, &[&str]); 17] = [
         "sonde",
         &[
             "units", "link", "stats", "record", "sys", "channel", "message", "probe", "workload",
-            "virtual", "lab", "fleet", "report",
+            "virtual", "place", "lab", "fleet", "report",
         ],
     ),
     ("xtask", &["units", "link", "stats", "sys", "virtual"]),
 ];
 
 /// Rooms without a clock, a socket, a file or the machine.
-const PURE: [&str; 4] = ["units", "link", "stats", "virtual"];
+const PURE: [&str; 5] = ["units", "link", "stats", "virtual", "place"];
 
 /// Crates from outside that touch the machine: no pure room names one. A star stands for any ending.
 const OUTSIDE_PURE: [&str; 10] = [

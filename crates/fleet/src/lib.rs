@@ -32,7 +32,7 @@ pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
 pub use fleet::{Fleet, FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
 pub use launch::{Ask, Launched};
-pub use launcher::{Allocation, ConnectOptions, Launcher, Listen, TOKEN_VARIABLE};
+pub use launcher::{Allocation, ConnectOptions, Launcher, Listen, Mpi, TOKEN_VARIABLE, mpi_of};
 pub use load::{Load, flow};
 pub use networks::{Choice, End, Joined, NetworkError, Selector};
 pub use ranks::RanksAsk;

@@ -32,6 +32,7 @@ mod path;
 mod schedule;
 mod script;
 mod several;
+mod shared;
 mod spec;
 mod station;
 
@@ -62,6 +63,7 @@ pub use network::{
 pub use schedule::{FaultSpec, LoadSpec};
 pub use script::{CommandError, Script, ScriptError};
 pub use several::Several;
+pub use shared::{LineOf, SharedLines, shared_lines};
 pub use spec::{
     Circuits, FlowControl, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling,
     SpecError, Station, Switch, Technology, Topology,

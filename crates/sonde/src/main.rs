@@ -23,6 +23,7 @@ mod measure;
 mod model;
 mod networks;
 mod pattern;
+mod place;
 mod plan;
 mod replay;
 mod report;

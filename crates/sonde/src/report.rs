@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use sonde_record::{Run, RunState, Store};
 use sonde_report::{Limits, View};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where runs are.
 #[derive(Debug, Args)]
@@ -107,22 +107,27 @@ pub struct Form {
 
 impl From {
     fn load(&self) -> Result<Run, Failure> {
-        let store = Store::read(&self.out).map_err(Failure::cannot)?;
-        let id = match &self.run {
-            Some(id) => id.clone(),
-            None => store
-                .latest()
-                .map_err(Failure::cannot)?
-                .map(|head| head.id)
-                .ok_or_else(|| {
-                    Failure::cannot(format!(
-                        "there is no run in {}: `sonde assess` makes one",
-                        self.out.display()
-                    ))
-                })?,
-        };
-        store.load(&id).map_err(Failure::cannot)
+        load(&self.out, self.run.as_deref())
     }
+}
+
+/// A run of the store in this folder; the latest one where none is named.
+pub fn load(out: &Path, id: Option<&str>) -> Result<Run, Failure> {
+    let store = Store::read(out).map_err(Failure::cannot)?;
+    let id = match id {
+        Some(id) => id.to_owned(),
+        None => store
+            .latest()
+            .map_err(Failure::cannot)?
+            .map(|head| head.id)
+            .ok_or_else(|| {
+                Failure::cannot(format!(
+                    "there is no run in {}: `sonde assess` makes one",
+                    out.display()
+                ))
+            })?,
+    };
+    store.load(&id).map_err(Failure::cannot)
 }
 
 /// Runs the task; the exit code.

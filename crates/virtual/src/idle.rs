@@ -71,16 +71,29 @@ pub fn train(spec: &NetworkSpec, frames: &[Bytes]) -> Result<OneWay, TimeError> 
     }
     let mut clock = idle(spec, true)?;
     let begin = clock.now();
-    let (mut offered, mut delivered, mut end) = (0, 0, begin);
-    while delivered < frames.len() {
-        while offered < frames.len() && clock.ready(NEAR, Class::default()) {
-            clock.offer(frame(offered as u64, NEAR, FAR, frames[offered]));
-            offered += 1;
+    let all = (0..)
+        .zip(frames)
+        .map(|(id, len)| frame(id, NEAR, FAR, *len));
+    Ok(OneWay(carried(&mut clock, all)?.since(begin)))
+}
+
+/// Offers frames one after the other, each as soon as its station takes it; when the last one arrived.
+pub(crate) fn carried(
+    clock: &mut Clock<Built>,
+    frames: impl Iterator<Item = Frame>,
+) -> Result<Instant, TimeError> {
+    let mut frames = frames.peekable();
+    let (mut left, mut end) = (0u64, clock.now());
+    loop {
+        while let Some(next) = frames.next_if(|next| clock.ready(next.from, Class::default())) {
+            clock.offer(next);
+            left += 1;
+        }
+        if left == 0 && frames.peek().is_none() {
+            return Ok(end);
         }
         match clock.step(NEVER) {
-            Some(Happening::Event(Event::Deliver { at, .. })) => {
-                (delivered, end) = (delivered + 1, at)
-            }
+            Some(Happening::Event(Event::Deliver { at, .. })) => (left, end) = (left - 1, at),
             Some(Happening::Event(Event::Lost { place, cause, .. })) => {
                 return Err(TimeError::Lost { place, cause });
             }
@@ -88,7 +101,6 @@ pub fn train(spec: &NetworkSpec, frames: &[Bytes]) -> Result<OneWay, TimeError> 
             None => unreachable!("a taken frame is delivered or lost"),
         }
     }
-    Ok(OneWay(end.since(begin)))
 }
 
 /// The same for the first frame between two stations: with the set-up of a switched circuit, where there is one.
@@ -159,11 +171,16 @@ pub(crate) fn idle_clock(spec: &NetworkSpec) -> Result<Clock<Built>, TimeError> 
     idle(spec, true)
 }
 
-fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Built>, TimeError> {
+/// The network with so many stations and nothing on it: no load of its own, no faults, neither loss nor reordering.
+pub(crate) fn quiet(spec: &NetworkSpec, ports: u16) -> Result<Clock<Built>, TimeError> {
     let mut quiet = spec.clone();
     (quiet.load, quiet.fault) = (Vec::new(), Vec::new());
     (quiet.path.loss, quiet.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
-    let mut clock = Clock::new(built(&quiet, 2)?);
+    Ok(Clock::new(built(&quiet, ports)?))
+}
+
+fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Built>, TimeError> {
+    let mut clock = quiet(spec, 2)?;
     if warm {
         raise_circuit(&mut clock, spec);
     }

@@ -20,6 +20,7 @@ use sonde_sys::process;
 use crate::agent::Said;
 use crate::connect::{Expected, Token};
 use crate::error::{FleetError, Result};
+pub use mpirun::{Make as Mpi, mpi_of};
 pub use slurm::Allocation;
 
 /// The variable that holds the token.

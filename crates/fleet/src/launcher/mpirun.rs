@@ -15,7 +15,7 @@ const ATTEMPT: &str = "start agents by mpirun";
 
 /// Which MPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Make {
+pub enum Make {
     /// Open MPI of this major version.
     Open(u32),
     /// MPICH, MVAPICH or Intel MPI.
@@ -68,6 +68,23 @@ impl Make {
     }
 }
 
+/// Which MPI a launcher is of, by what it says of its version.
+///
+/// # Errors
+/// It cannot be started, or says neither.
+pub fn mpi_of(launcher: &str) -> std::result::Result<Make, String> {
+    let version = Command::new(launcher)
+        .arg("--version")
+        .output()
+        .map_err(|error| format!("cannot start {launcher}: {error}"))?;
+    let text = [version.stdout, version.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    Make::of(&text).ok_or_else(|| {
+        let first = text.lines().next().unwrap_or("nothing").to_owned();
+        format!("`{launcher} --version` says `{first}`, which is neither Open MPI nor MPICH")
+    })
+}
+
 /// What is to be started.
 pub(crate) struct Ready {
     make: Make,
@@ -79,23 +96,13 @@ pub(crate) struct Ready {
 impl Ready {
     pub(super) fn find(program: &Path, arguments: &[String]) -> Result<Self> {
         let (launcher, arguments) = named(arguments);
-        let version = Command::new(&launcher)
-            .arg("--version")
-            .output()
-            .map_err(|error| {
-                FleetError::of_all(ATTEMPT, format!("{launcher}: {error}"), REMEDY("not found"))
-            })?;
-        let text = [version.stdout, version.stderr].concat();
-        let text = String::from_utf8_lossy(&text);
-        let make = Make::of(&text).ok_or_else(|| {
-            let first = text.lines().next().unwrap_or("nothing").to_owned();
-            FleetError::of_all(
-                ATTEMPT,
-                format!(
-                    "`{launcher} --version` says `{first}`, which is neither Open MPI nor MPICH"
-                ),
-                "start the agents yourself: `--testbed listen:N`",
-            )
+        let make = mpi_of(&launcher).map_err(|problem| {
+            let remedy = if problem.contains("--version") {
+                "start the agents yourself: `--testbed listen:N`"
+            } else {
+                REMEDY("not found")
+            };
+            FleetError::of_all(ATTEMPT, problem, remedy)
         })?;
         Ok(Self {
             make,

@@ -5,6 +5,7 @@ mod lab;
 mod load;
 mod options;
 mod pattern;
+mod place;
 mod probe;
 mod sweep;
 mod tune;
@@ -72,6 +73,9 @@ enum Task {
     /// Why a stream between two hosts is not faster, and what to set: with the arithmetic, applied and verified on request.
     #[command(after_help = tune::EXAMPLES)]
     Tune(Box<TuneOptions>),
+    /// Where the ranks of a parallel program should run, what that brings, and the files by which launchers follow it.
+    #[command(after_help = place::EXAMPLES)]
+    Place(Box<place::PlaceOptions>),
     /// An emulated cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
@@ -139,6 +143,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),
         Task::Tune(options) => options.run(),
+        Task::Place(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor {
             build_adapters: true,

@@ -1,0 +1,238 @@
+//! The hosts that ranks can run on, and what is between them.
+//!
+//! Model:   a host has slots and stands at a site. Between two hosts a message takes a latency and its bytes a rate (a
+//!          [`Leg`]); some lines are shared by the ways of several pairs: the line of a host in either direction, a trunk
+//!          between sites in either direction, a segment or ring of all. Within a host messages cost the leg `within`.
+//! Units:   seconds; bytes a second, infinite where nothing limits them. Hosts, sites and lines count from 0.
+//! Checked: `slots_are_set_by_name`, and the tests of `cost`, `tree` and `file`.
+
+use thiserror::Error;
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its name, as launchers call it.
+    pub name: String,
+    /// How many ranks it takes at most.
+    pub slots: usize,
+    /// Its site, by place in [`Cluster::sites`].
+    pub site: usize,
+}
+
+/// What a message meets between two ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leg {
+    /// For each message.
+    pub latency_s: f64,
+    /// For its bytes; infinite where they take no time.
+    pub bytes_per_s: f64,
+}
+
+impl Leg {
+    /// Within a host, where nothing else is known: likely, about what shared memory gives (1 us, 2 GB/s).
+    pub const WITHIN: Self = Self {
+        latency_s: 1e-6,
+        bytes_per_s: 2e9,
+    };
+
+    /// The time that so many bytes in so many messages take after each other.
+    pub fn time_s(&self, bytes: u64, messages: u64) -> f64 {
+        messages as f64 * self.latency_s + bytes as f64 / self.bytes_per_s
+    }
+}
+
+/// A line that the ways of several pairs share, in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedLine {
+    /// What it is called.
+    pub name: String,
+    /// How much it carries.
+    pub bytes_per_s: f64,
+}
+
+/// Hosts, and what is between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cluster {
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// The names of the sites.
+    pub sites: Vec<String>,
+    /// Between two ranks of one host.
+    pub within: Leg,
+    /// The lines that are shared.
+    pub lines: Vec<SharedLine>,
+    legs: Vec<Leg>,
+    ways: Vec<Vec<u32>>,
+}
+
+/// Why hosts are not as asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ClusterError {
+    /// There is none.
+    #[error("there is no host: name at least one")]
+    Empty,
+    /// Two have one name.
+    #[error("the host `{0}` is there twice: give each a name of its own")]
+    Twice(String),
+    /// Nothing is called so.
+    #[error("there is no host `{name}`: there are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Those that are there.
+        known: String,
+    },
+}
+
+impl Cluster {
+    /// Of these hosts at these sites. `way` gives for each ordered pair of different hosts the leg between them and the lines on
+    /// the way.
+    ///
+    /// # Errors
+    /// [`ClusterError::Empty`], [`ClusterError::Twice`].
+    ///
+    /// # Panics
+    /// A site or a line is not there.
+    pub fn new(
+        hosts: Vec<Host>,
+        sites: Vec<String>,
+        lines: Vec<SharedLine>,
+        mut way: impl FnMut(usize, usize) -> (Leg, Vec<u32>),
+    ) -> Result<Self, ClusterError> {
+        if hosts.is_empty() {
+            return Err(ClusterError::Empty);
+        }
+        for (at, host) in hosts.iter().enumerate() {
+            assert!(host.site < sites.len(), "a site that is there");
+            if hosts[..at].iter().any(|other| other.name == host.name) {
+                return Err(ClusterError::Twice(host.name.clone()));
+            }
+        }
+        let count = hosts.len();
+        let (mut legs, mut ways) = (Vec::new(), Vec::new());
+        for (from, to) in (0..count * count).map(|pair| (pair / count, pair % count)) {
+            let (leg, lines_of) = if from == to {
+                (Leg::WITHIN, Vec::new())
+            } else {
+                way(from, to)
+            };
+            assert!(
+                lines_of.iter().all(|line| (*line as usize) < lines.len()),
+                "a line that is there"
+            );
+            legs.push(leg);
+            ways.push(lines_of);
+        }
+        Ok(Self {
+            hosts,
+            sites,
+            within: Leg::WITHIN,
+            lines,
+            legs,
+            ways,
+        })
+    }
+
+    /// What a message meets between two hosts, or within one.
+    pub fn leg(&self, from: usize, to: usize) -> &Leg {
+        if from == to {
+            &self.within
+        } else {
+            &self.legs[from * self.hosts.len() + to]
+        }
+    }
+
+    /// The shared lines on the way, in order; none within a host.
+    pub fn way(&self, from: usize, to: usize) -> &[u32] {
+        &self.ways[from * self.hosts.len() + to]
+    }
+
+    /// How many ranks there is room for.
+    pub fn slots(&self) -> usize {
+        self.hosts.iter().map(|host| host.slots).sum()
+    }
+
+    /// Gives one host so many slots.
+    ///
+    /// # Errors
+    /// [`ClusterError::Unknown`].
+    pub fn set_slots(&mut self, name: &str, slots: usize) -> Result<(), ClusterError> {
+        match self.hosts.iter_mut().find(|host| host.name == name) {
+            Some(host) => host.slots = slots,
+            None => {
+                const SHOWN: usize = 8;
+                let names: Vec<_> = self.hosts.iter().map(|host| host.name.as_str()).collect();
+                let shown = names[..names.len().min(SHOWN)].join(", ");
+                let more = if names.len() > SHOWN { ", …" } else { "" };
+                return Err(ClusterError::Unknown {
+                    name: name.into(),
+                    known: format!("{shown}{more}"),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes room away until no host has more ranks than an even share of `ranks`: its slots as a share of all, rounded up.
+    pub fn even_out(&mut self, ranks: usize) {
+        let all = self.slots().max(1);
+        for host in &mut self.hosts {
+            host.slots = host.slots.min((host.slots * ranks).div_ceil(all));
+        }
+    }
+}
+
+/// Clusters for the tests of this crate.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// `sites` sites of `hosts` hosts with `slots` slots each; 100 Mb/s and 50 us at a site, trunks of 45 Mb/s and 5 ms between
+    /// each two of them.
+    pub fn sites(sites: usize, hosts: usize, slots: usize) -> Cluster {
+        let all = (0..sites * hosts).map(|at| Host {
+            name: format!("h{}", at + 1),
+            slots,
+            site: at / hosts,
+        });
+        let trunk = |a: usize, b: usize| (a * sites + b) as u32;
+        let lines = (0..sites * sites).map(|at| SharedLine {
+            name: format!("{}>{}", at / sites, at % sites),
+            bytes_per_s: 45e6 / 8.0,
+        });
+        let names = (0..sites).map(|at| format!("site {at}")).collect();
+        Cluster::new(all.collect(), names, lines.collect(), |from, to| {
+            let (a, b) = (from / hosts, to / hosts);
+            if a == b {
+                let leg = Leg {
+                    latency_s: 50e-6,
+                    bytes_per_s: 12.5e6,
+                };
+                return (leg, Vec::new());
+            }
+            let leg = Leg {
+                latency_s: 5e-3,
+                bytes_per_s: 45e6 / 8.0,
+            };
+            (leg, vec![trunk(a, b)])
+        })
+        .unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::sites;
+
+    #[test]
+    fn slots_are_set_by_name() {
+        let mut cluster = sites(2, 2, 2);
+        cluster.set_slots("h3", 7).unwrap();
+        assert_eq!((cluster.slots(), cluster.hosts[2].slots), (13, 7));
+        let unknown = cluster.set_slots("b", 1).unwrap_err().to_string();
+        assert_eq!(unknown, "there is no host `b`: there are h1, h2, h3, h4");
+        cluster.even_out(7);
+        let slots: Vec<_> = cluster.hosts.iter().map(|host| host.slots).collect();
+        assert_eq!(slots, [2, 2, 4, 2]);
+    }
+}

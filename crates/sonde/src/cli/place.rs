@@ -1,0 +1,297 @@
+//! `sonde place`: its options, lowered to a task.
+
+use crate::failure::Failure;
+use crate::place::{self, NAMES, Task, Verify};
+use crate::report;
+use crate::testbed::{self, HostOptions, LabOptions};
+use clap::{Args, Subcommand};
+use sonde_fleet::Mpi;
+use sonde_place::{Cluster, Launcher, Matrix, Pattern, Topology};
+use sonde_units::Bytes;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Examples below the help.
+pub const EXAMPLES: &str = "Examples:
+  sonde place --pattern stencil-2d --network ./plans/examples/networks/two-sites.toml --hosts 4 --slots 2
+  sonde place record -- mpirun -np 8 ./prog          counts what an unmodified MPI program sends, into matrix.json
+  sonde place --matrix matrix.json --cluster cluster.toml --write openmpi:rankfile --write mpich:hosts
+  sonde place --matrix matrix.json --measured latest --slots 4      hosts of the latest `sonde probe pattern all-pairs`
+  sonde place --pattern transpose --network ./plans/examples/networks/two-sites.toml --slots 2 --verify
+  sonde place --matrix matrix.json --network wan-ds3 --slots 2 --verify -- ./prog
+  sonde place --pattern all-to-all --network atm-oc3c --hosts 8 --topology hypercube
+
+A matrix is JSON ({\"schema\": \"sonde-matrix/1\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}: row sends to
+column), or comma-separated bytes. A cluster is TOML: [[site]] name, hosts, slots, rate, latency; [[trunk]] between, rate,
+latency.";
+
+/// What `sonde place` takes.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct PlaceOptions {
+    #[command(subcommand)]
+    task: Option<PlaceTask>,
+    #[command(flatten)]
+    map: MapOptions,
+}
+
+/// What else `sonde place` does.
+#[derive(Debug, Subcommand)]
+enum PlaceTask {
+    /// Run an unmodified MPI program and count who sends how much to whom.
+    #[command(after_help = "Examples:
+  sonde place record -- mpirun -np 8 ./prog
+  sonde place record --to fft.json -- mpiexec.mpich -n 16 ./fft
+  sonde place record --mpi openmpi -- ./job.sh      a script that calls mpirun")]
+    Record {
+        /// The file for the matrix.
+        #[arg(long, value_name = "FILE", default_value_os_t = place::usual_matrix())]
+        to: PathBuf,
+        /// Which MPI the program is of, where its launcher does not say so: openmpi or mpich.
+        #[arg(long, value_parser = place::mpi_named)]
+        mpi: Option<Mpi>,
+        /// The launcher, its arguments, the program.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
+}
+
+/// What is mapped, onto what.
+#[derive(Debug, Args)]
+struct MapOptions {
+    /// Who sends how much to whom: a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "pattern")]
+    matrix: Option<PathBuf>,
+    /// Or a pattern: stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all, random.
+    #[arg(long)]
+    pattern: Option<Pattern>,
+    /// Of a pattern: how many ranks; without it as many as slots.
+    #[arg(long, conflicts_with = "matrix")]
+    ranks: Option<usize>,
+    /// Of a pattern: bytes in a message.
+    #[arg(long, default_value = "64KiB", conflicts_with = "matrix")]
+    size: Bytes,
+    /// Of a pattern: messages along each pair.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with = "matrix")]
+    messages: u64,
+    /// The hosts h1 to hN (`--hosts`) of this network: a name of `sonde lab list` or a file of your own, with knobs.
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", conflicts_with_all = ["cluster", "measured"])]
+    network: Option<String>,
+    /// Or hosts in sites, from a file.
+    #[arg(long, value_name = "FILE", conflicts_with = "measured")]
+    cluster: Option<PathBuf>,
+    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id, or latest.
+    #[arg(long, value_name = "RUN")]
+    measured: Option<String>,
+    /// The folder of the store with that run.
+    #[arg(long, value_name = "DIR", default_value = super::OUT)]
+    out: PathBuf,
+    /// How many ranks a host takes: a number for all, or some by name, as in 4,h1=2.
+    #[arg(long, value_name = "N|HOST=N,...", value_delimiter = ',', value_parser = slots)]
+    slots: Vec<(Option<String>, usize)>,
+    /// Spread ranks over all hosts in proportion to their slots, instead of as many as a host takes.
+    #[arg(long)]
+    even: bool,
+    /// Random placements to compare with; that of median cost is shown.
+    #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    draws: u64,
+    /// Write the placement for a launcher: openmpi (a rankfile), openmpi-hosts, openmpi-seq, mpich, slurm.
+    #[arg(long = "write", value_name = "KIND:FILE", value_parser = file)]
+    files: Vec<(Launcher, PathBuf)>,
+    /// Which placement is written, and whose circuits are worked out: mapped, block, round-robin, random.
+    #[arg(long, default_value = NAMES[0], value_parser = NAMES)]
+    placement: String,
+    /// Also: how many virtual circuits, one for each pair of hosts or those of this topology alone with hosts forwarding: ring,
+    /// mesh, hypercube.
+    #[arg(long)]
+    topology: Option<Topology>,
+    /// Try each placement on the network, emulated: the program behind `--`, one of Open MPI, or a replay of the matrix.
+    #[arg(long, requires = "network")]
+    verify: bool,
+    /// Of a trial: how often each placement is launched; below six nothing is said of chance.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1_000), requires = "verify")]
+    launches: u64,
+    #[command(flatten)]
+    hosts: HostOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Of a trial: the program and its arguments, without a launcher.
+    #[arg(last = true, requires = "verify")]
+    program: Vec<OsString>,
+}
+
+fn slots(text: &str) -> Result<(Option<String>, usize), String> {
+    let (host, number) = match text.split_once('=') {
+        Some((host, number)) => (Some(host.to_owned()), number),
+        None => (None, text),
+    };
+    let slots = number
+        .parse::<usize>()
+        .ok()
+        .filter(|slots| *slots <= sonde_place::RANKS_MAX);
+    slots.map(|slots| (host, slots)).ok_or_else(|| {
+        format!(
+            "`{number}` is no number of slots: write 0 to {}, as in 4 or h1=2",
+            sonde_place::RANKS_MAX
+        )
+    })
+}
+
+fn file(text: &str) -> Result<(Launcher, PathBuf), String> {
+    let (kind, path) = text
+        .split_once(':')
+        .filter(|(_, path)| !path.is_empty())
+        .ok_or("write KIND:FILE, as in openmpi:rankfile")?;
+    let launcher = kind
+        .parse::<Launcher>()
+        .map_err(|error| error.to_string())?;
+    Ok((launcher, path.into()))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))
+}
+
+impl PlaceOptions {
+    /// Runs it; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        match self.task {
+            Some(PlaceTask::Record { to, mpi, command }) => {
+                place::record(&to, mpi, &command).map_err(Failure::passing)
+            }
+            None => self.map.run(),
+        }
+    }
+}
+
+impl MapOptions {
+    fn run(self) -> Result<i32, Failure> {
+        if self.matrix.is_none() && self.pattern.is_none() {
+            return Err(Failure::usage(
+                "say who talks to whom: `--matrix FILE` (`sonde place record` makes one of a program), or `--pattern stencil-2d`",
+            ));
+        }
+        // The parser forgets what an option requires where another one excludes that.
+        if self.verify && self.network.is_none() {
+            return Err(Failure::usage(
+                "`--verify` emulates a network: name one by `--network`; on hosts of your own write files by `--write` and time \
+                 the program yourself",
+            ));
+        }
+        let mut cluster = self.cluster()?;
+        let matrix = self.matrix(&cluster)?;
+        if self.even {
+            cluster.even_out(matrix.ranks());
+        }
+        let is_grouped = self.measured.is_some() && cluster.sites.len() > 1;
+        let note = is_grouped.then(|| {
+            format!(
+                "by what was measured the hosts fall into {} groups ({}), taken as sites with one line between each two of them, which \
+                 carries what the best stream did; `--cluster` says it exactly",
+                cluster.sites.len(),
+                cluster.sites.join(", ")
+            )
+        });
+        let verify = self.verify.then(|| {
+            let mut lab = LabOptions::of_hosts(self.hosts.clone());
+            lab.networks = self.network.iter().cloned().collect();
+            Verify {
+                lab,
+                launches: self.launches,
+                program: self.program.clone(),
+            }
+        });
+        Task {
+            matrix,
+            cluster,
+            seed: self.hosts.seed,
+            draws: self.draws,
+            files: self.files,
+            chosen: self.placement,
+            topology: self.topology,
+            verify,
+            notes: note.into_iter().collect(),
+            json: self.json,
+        }
+        .run()
+    }
+
+    fn cluster(&self) -> Result<Cluster, Failure> {
+        let all = self.slots.iter().rev().find(|(host, _)| host.is_none());
+        let usual = all.map_or(1, |(_, slots)| *slots);
+        let mut cluster = match (&self.network, &self.cluster, &self.measured) {
+            (Some(selector), ..) => {
+                let spec = testbed::network(selector)?;
+                place::of_network(&spec, self.lab_hosts()?, usual)?
+            }
+            (None, Some(path), _) => {
+                let cluster = sonde_place::parse_cluster(&read(path)?)
+                    .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+                self.of_file(cluster, all.map(|(_, slots)| *slots))
+            }
+            (None, None, Some(run)) => {
+                let id = (run != "latest").then_some(run.as_str());
+                let run = report::load(&self.out, id)?;
+                let view = sonde_report::matrix::matrix(&run).ok_or_else(|| {
+                    Failure::usage(format!(
+                        "the run {} is not of all pairs of hosts: `sonde probe pattern all-pairs` makes one",
+                        run.head.id
+                    ))
+                })?;
+                place::of_pairs(&view, usual)?
+            }
+            (None, None, None) => {
+                return Err(Failure::usage(
+                    "say what the hosts are: `--network NAME`, `--cluster FILE`, or `--measured latest`",
+                ));
+            }
+        };
+        for (host, slots) in &self.slots {
+            if let Some(host) = host {
+                cluster
+                    .set_slots(host, *slots)
+                    .map_err(|error| Failure::usage(format!("--slots: {error}")))?;
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// A file says slots itself; a number on the command line takes their place.
+    fn of_file(&self, mut cluster: Cluster, slots: Option<usize>) -> Cluster {
+        if let Some(slots) = slots {
+            cluster.hosts.iter_mut().for_each(|host| host.slots = slots);
+        }
+        cluster
+    }
+
+    fn lab_hosts(&self) -> Result<u16, Failure> {
+        const HOSTS_MAX: u16 = 64;
+        let hosts = self.hosts.hosts;
+        if !(2..=HOSTS_MAX).contains(&hosts) {
+            return Err(Failure::usage(format!(
+                "`--hosts {hosts}`: a network has 2 to {HOSTS_MAX} hosts here"
+            )));
+        }
+        Ok(hosts)
+    }
+
+    fn matrix(&self, cluster: &Cluster) -> Result<Matrix, Failure> {
+        if let Some(path) = &self.matrix {
+            return Matrix::parse(&read(path)?)
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
+        }
+        let pattern = self.pattern.unwrap_or(Pattern::Stencil2d);
+        let ranks = self.ranks.unwrap_or_else(|| cluster.slots());
+        if self.size.0 > 1 << 30 {
+            return Err(Failure::usage(format!(
+                "--size {}: a message has at most 1GiB",
+                self.size
+            )));
+        }
+        pattern
+            .matrix(ranks, self.size.0, self.messages, self.hosts.seed)
+            .map_err(|error| Failure::usage(format!("--pattern {pattern}: {error}")))
+    }
+}

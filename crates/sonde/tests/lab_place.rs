@@ -1,0 +1,413 @@
+//! Placements measured: what unmodified MPI programs send, counted; and programs under each placement on two sites.
+
+mod lab;
+
+use lab::{Call, Stage, attachments, cases, has, is_root};
+use serde_json::Value;
+use sonde_place::{Launcher, Matrix, Pattern, Placement};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds one of the programs of tests/mpi.
+fn build(stage: &Stage, compiler: &str, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/mpi/{name}.c"));
+    let program = stage.folder.join(format!("{name}.{compiler}"));
+    let built = Command::new(compiler)
+        .arg("-O2")
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .output()
+        .unwrap();
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    program
+}
+
+/// `sonde place record` of a program started by one of the MPIs on this machine.
+fn record(stage: &Stage, mpi: &str, program: &Path, arguments: &[&str], ranks: usize) -> Matrix {
+    let to = stage.path(&format!("{mpi}.json"));
+    let count = ranks.to_string();
+    let mut words = vec!["place", "record", "--to", &to, "--"];
+    match mpi {
+        "openmpi" => {
+            words.extend([
+                "mpirun.openmpi",
+                "-np",
+                &count,
+                "--oversubscribe",
+                "--bind-to",
+                "none",
+                "--mca",
+                "mpi_yield_when_idle",
+                "1",
+            ]);
+            if is_root() {
+                words.push("--allow-run-as-root");
+            }
+        }
+        _ => words.extend(["mpiexec.mpich", "-n", &count]),
+    }
+    words.push(program.to_str().unwrap());
+    words.extend(arguments);
+    let outcome = stage
+        .sonde(&words)
+        .env("XDG_CACHE_HOME", &stage.folder)
+        .limit(120)
+        .expect(0);
+    outcome.tells(&["ranks sent"]);
+    Matrix::parse(&std::fs::read_to_string(&to).unwrap()).unwrap()
+}
+
+/// The MPIs that are installed.
+fn installed() -> Vec<(&'static str, &'static str)> {
+    let all = [
+        ("openmpi", "mpicc.openmpi", "mpirun.openmpi"),
+        ("mpich", "mpicc.mpich", "mpiexec.mpich"),
+    ];
+    let there = all
+        .into_iter()
+        .filter(|(_, compiler, launcher)| has(compiler) && has(launcher));
+    there.map(|(mpi, compiler, _)| (mpi, compiler)).collect()
+}
+
+#[test]
+fn calls_are_counted_as_stated() {
+    for (mpi, compiler) in installed() {
+        let Some(case) = attachments().into_iter().next() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let program = build(&stage, compiler, "calls");
+        let mut wanted = Matrix::new(4).unwrap();
+        let others = |rank: usize| (0..4).filter(move |other| *other != rank);
+        // Eight from 0 to 1.
+        wanted.add(0, 1, 800, 8);
+        for rank in 0..4 {
+            // Round, twice.
+            wanted.add(rank, (rank + 1) % 4, 20, 2);
+            // Reduce to 3 and gather to 0.
+            if rank != 3 {
+                wanted.add(rank, 3, 40, 1);
+            }
+            if rank != 0 {
+                wanted.add(rank, 0, 5, 1);
+            }
+            for to in others(rank) {
+                // Two allreduces of 80 bytes; allgather, alltoall, alltoallv.
+                wanted.add(rank, to, 2 * 40, 2 * 2);
+                wanted.add(rank, to, 7 + 3 + to as u64 + 1, 3);
+            }
+            // Scan; barrier; neighbours.
+            if rank < 3 {
+                wanted.add(rank, rank + 1, 8, 1);
+                wanted.add(rank, rank + 1, 13, 1);
+                wanted.add(rank + 1, rank, 13, 1);
+            }
+            wanted.add(rank, (rank + 1) % 4, 0, 1);
+            wanted.add(rank, (rank + 2) % 4, 0, 1);
+        }
+        for to in others(2) {
+            wanted.add(2, to, 1_000, 1);
+        }
+        for to in others(0) {
+            wanted.add(0, to, to as u64 + 1, 1);
+        }
+        wanted.add(0, 2, 11, 1);
+        wanted.add(2, 0, 11, 1);
+        for arguments in [&[][..], &["threads"]] {
+            let counted = record(&stage, mpi, &program, arguments, 4);
+            assert!(counted.time_ns.is_some_and(|ns| ns > 0));
+            for (from, to) in (0..16).map(|at| (at / 4, at % 4)) {
+                let of = |matrix: &Matrix| (matrix.bytes(from, to), matrix.messages(from, to));
+                assert_eq!(of(&counted), of(&wanted), "{mpi}: {from} to {to}");
+            }
+        }
+        let stencil = build(&stage, compiler, "stencil");
+        let mut counted = record(&stage, mpi, &stencil, &["2", "3", "5000", "4"], 6);
+        let drawn = Pattern::Stencil2d.matrix(6, 5_000, 4, 1).unwrap();
+        counted.time_ns = None;
+        assert_eq!(counted, drawn, "{mpi}");
+    }
+}
+
+#[test]
+fn a_program_without_mpi_is_told() {
+    let [(_, _), ..] = installed()[..] else {
+        return;
+    };
+    if !has("mpirun.openmpi") || !has("mpicc.openmpi") {
+        return;
+    }
+    let Some(case) = attachments().into_iter().next() else {
+        return;
+    };
+    let stage = Stage::new(case);
+    let to = stage.path("m.json");
+    let root: &[&str] = if is_root() {
+        &["--allow-run-as-root"]
+    } else {
+        &[]
+    };
+    let words = [
+        &[
+            "place",
+            "record",
+            "--to",
+            &to,
+            "--",
+            "mpirun.openmpi",
+            "-np",
+            "1",
+        ],
+        root,
+    ]
+    .concat();
+    let call = |program: &[&str]| {
+        stage
+            .sonde(&[&words[..], program].concat())
+            .env("XDG_CACHE_HOME", &stage.folder)
+    };
+    call(&["true"])
+        .expect(125)
+        .tells(&["left no matrix", "MPI_Init"]);
+    call(&["sh", "-c", "exit 3"]).expect(3);
+}
+
+/// `sonde place --verify` on two sites with 8 ranks.
+fn verified(stage: &Stage, options: &[&str], program: &[&str]) -> Value {
+    let network =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/examples/networks/two-sites.toml");
+    let network = stage.copy_in(&network);
+    let mut words = vec![
+        "place",
+        "--network",
+        network.to_str().unwrap(),
+        "--slots",
+        "2",
+        "--verify",
+        "--json",
+    ];
+    words.extend(options);
+    if !program.is_empty() {
+        words.push("--");
+        words.extend(program);
+    }
+    tried(stage, &words)
+}
+
+/// What a trial said.
+fn tried(stage: &Stage, words: &[&str]) -> Value {
+    let (task, rest) = words.split_first().unwrap();
+    let mut call: Call = stage
+        .sonde(&[*task, "--attachment", stage.case.attachment])
+        .limit(600);
+    if let Some(tun) = stage.tun() {
+        call.command.arg("--tun").arg(tun);
+    }
+    call.command.args(rest);
+    let outcome = call.expect(0);
+    let said: Value =
+        serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {outcome}"));
+    for row in said["placements"].as_array().unwrap() {
+        println!(
+            "{}: predicted {}, measured {}",
+            row["name"], row["cost_ratio"], row["measured"]
+        );
+    }
+    said
+}
+
+/// The one with this name.
+fn row<'a>(said: &'a Value, name: &str) -> &'a Value {
+    said["placements"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == name)
+        .unwrap()
+}
+
+fn beats_random(said: &Value, least: f64) {
+    let random = row(said, "random");
+    let measured = &random["measured"];
+    assert_eq!(measured["apart"], true, "{said:#}");
+    assert!(measured["ratio_low"].as_f64().unwrap() > least, "{said:#}");
+    assert!(
+        random["cost_ratio"].as_f64().unwrap() > least,
+        "predicted too: {said:#}"
+    );
+    for row in said["placements"].as_array().unwrap() {
+        assert_eq!(row["measured"]["times_ns"].as_array().unwrap().len(), 6);
+    }
+}
+
+fn can_verify() -> Option<Stage> {
+    if !has("mpirun.openmpi") || !has("mpicc.openmpi") {
+        return None;
+    }
+    attachments().into_iter().next().map(Stage::new)
+}
+
+#[test]
+fn a_placed_stencil_beats_random_on_two_sites() {
+    let Some(stage) = can_verify() else { return };
+    let program = build(&stage, "mpicc.openmpi", "stencil");
+    let arguments = ["2", "4", "65536", "10"];
+    record(&stage, "openmpi", &program, &arguments, 8);
+    let matrix = stage.path("openmpi.json");
+    let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
+    beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.1);
+}
+
+#[test]
+fn a_placed_transpose_beats_random_on_two_sites() {
+    let Some(stage) = can_verify() else { return };
+    let program = build(&stage, "mpicc.openmpi", "transpose");
+    let arguments = ["4", "65536", "10"];
+    record(&stage, "openmpi", &program, &arguments, 8);
+    let matrix = stage.path("openmpi.json");
+    let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
+    beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.3);
+}
+
+#[test]
+fn a_pattern_is_replayed() {
+    if !has("mpirun.openmpi") || !has("mpicc.openmpi") {
+        return;
+    }
+    // The first of root's own and the first of an ordinary user's.
+    let mut users = Vec::new();
+    for case in cases() {
+        if users.contains(&case.is_user) {
+            continue;
+        }
+        users.push(case.is_user);
+        let stage = Stage::new(case);
+        let said = verified(
+            &stage,
+            &[
+                "--pattern",
+                "transpose",
+                "--size",
+                "32KiB",
+                "--messages",
+                "5",
+            ],
+            &[],
+        );
+        beats_random(&said, 1.3);
+        let ends = std::fs::read_dir(&stage.folder)
+            .unwrap()
+            .filter_map(Result::ok);
+        let left = ends.filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(".sonde-place")
+        });
+        assert_eq!(left.count(), 0, "the folder of the trial is gone");
+    }
+}
+
+/// All to all over eight ATM hosts: 28 circuits, or the 8 of a ring, on which messages go 16/7 hops on average.
+#[test]
+fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
+    let Some(stage) = can_verify() else { return };
+    let mut words = vec![
+        "place",
+        "--network",
+        "atm-oc3c",
+        "--hosts",
+        "8",
+        "--verify",
+        "--json",
+    ];
+    words.extend([
+        "--pattern",
+        "all-to-all",
+        "--messages",
+        "5",
+        "--topology",
+        "ring",
+    ]);
+    let said = tried(&stage, &words);
+    let [direct, forwarded] = [0, 1].map(|at| &said["circuits"][at]);
+    assert_eq!(
+        (&direct["circuits"], &forwarded["circuits"]),
+        (&28.into(), &8.into())
+    );
+    assert!(direct["measured"]["ratio"].is_null(), "{said:#}");
+    let measured = &forwarded["measured"];
+    println!("forwarded to direct: {measured}");
+    assert_eq!(measured["apart"], true, "{said:#}");
+    assert!(measured["ratio_low"].as_f64().unwrap() > 1.2, "{said:#}");
+    assert_eq!(measured["times_ns"].as_array().unwrap().len(), 6);
+}
+
+/// Ranks say where they run; each launcher's file puts them where the placement says.
+#[test]
+fn launchers_follow_their_files() {
+    if !has("mpirun.openmpi") || !has("mpiexec.mpich") {
+        return;
+    }
+    let Some(case) = attachments().into_iter().next() else {
+        return;
+    };
+    let stage = Stage::new(case);
+    let text = "[[site]]\nname = \"a\"\nhosts = [\"h1\", \"h2\", \"h3\"]\nslots = 2\nrate = \"1Gbit\"\nlatency = \"9us\"\n";
+    let cluster = sonde_place::parse_cluster(text).unwrap();
+    let placement = Placement::new(vec![2, 0, 1, 2, 0]);
+    let write = |launcher: Launcher, name: &str| {
+        std::fs::write(stage.folder.join(name), launcher.file(&placement, &cluster)).unwrap();
+        stage.path(name)
+    };
+    let agent = stage.path("rsh");
+    std::fs::write(&agent, "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nhost=$1; shift\nexec sonde lab exec $host -- sh -c \"$*\"\n").unwrap();
+    Command::new("chmod")
+        .args(["755", &agent])
+        .status()
+        .unwrap();
+    let open =
+        format!("mpirun.openmpi --mca plm_rsh_agent {agent} --mca oob_tcp_if_include eth0 -np 5");
+    let hydra = format!("mpiexec.mpich -launcher ssh -launcher-exec {agent} -iface eth0 -n 5");
+    let (seq, mpich) = (
+        write(Launcher::OpenMpiSeq, "seq"),
+        write(Launcher::Mpich, "mpich"),
+    );
+    let open_say = "sh -c 'echo $OMPI_COMM_WORLD_RANK $(hostname)'";
+    let hydra_say = "sh -c 'echo $PMI_RANK $(hostname)'";
+    // A rankfile binds, and hosts of a lab have few CPUs: one slot is the first one of each.
+    let single = Placement::new(vec![2, 0, 1]);
+    std::fs::write(
+        stage.folder.join("rankfile"),
+        Launcher::OpenMpi.file(&single, &cluster),
+    )
+    .unwrap();
+    let rankfile = stage.path("rankfile");
+    for (line, wanted) in [
+        (
+            format!("{open} --map-by seq --bind-to none --hostfile {seq} {open_say}"),
+            "0 h3 1 h1 2 h2 3 h3 4 h1",
+        ),
+        (
+            format!("{hydra} -bind-to none -f {mpich} {hydra_say}"),
+            "0 h3 1 h1 2 h2 3 h3 4 h1",
+        ),
+        (
+            format!(
+                "{} --rankfile {rankfile} {open_say}",
+                open.replace("-np 5", "-np 3")
+            ),
+            "0 h3 1 h1 2 h2",
+        ),
+    ] {
+        let outcome = stage.run(&["--hosts", "3"], &["sh", "-c", &line]).expect(0);
+        let mut lines: Vec<&str> = outcome.out.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines.join(" "), wanted, "{line}: {outcome}");
+    }
+}
