@@ -6,6 +6,8 @@
  * Source: MPI 3.1 §3.7 (requests), §6.4 (groups). Options: idle.
  * Found:  with more ranks than CPUs a test that never yields costs a scheduler's slice a message; neither library yields by
  *         itself in MPI_Test (MPICH has no switch for it at all), so the loop here does: option idle=auto|spin|yield.
+ *         MPICH 4.0.2 compares MPI_UINT8_T and MPI_UNSIGNED_CHAR as signed in MPI_MIN and MPI_MAX: tried at the begin by
+ *         MPI_Reduce_local; then there is no such reduction of the library's own.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -37,6 +39,7 @@ struct sonde_rank {
     uint32_t tag_max;
     uint32_t level; /* of threads, as in the header */
     int ranks, local; /* of the world; of them on this machine, 0: unknown */
+    int bytes_compare; /* MIN and MAX of bytes are right */
     uint32_t comm_count;
     MPI_Comm *comms;
     int *numbers; /* counts and displacements of a collective: 4 x the world */
@@ -270,6 +273,9 @@ static void parts(int *counts, int *begins, const uint64_t *each, uint64_t even,
 static int32_t mpi_collective(struct sonde_rank *r, uint32_t comm, struct sonde_collective *c)
 {
     MPI_Comm on = r->comms[comm];
+    int reduces = c->kind == SONDE_REDUCE || c->kind == SONDE_ALLREDUCE || c->kind == SONDE_SCAN;
+    if (reduces && c->element == SONDE_U8 && (c->operation == SONDE_MIN || c->operation == SONDE_MAX) && !r->bytes_compare)
+        return SONDE_NOT;
     const MPI_Datatype types[SONDE_ELEMENTS] = {MPI_UINT8_T, MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE};
     const MPI_Op ops[SONDE_OPERATIONS] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR};
     static const int bytes_of[SONDE_ELEMENTS] = {1, 4, 8, 4, 8};
@@ -494,6 +500,8 @@ static int32_t mpi_open(const struct sonde_start *start, struct sonde_rank **ran
     MPI_Comm_size(MPI_COMM_WORLD, &r->ranks);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &there);
     r->tag_max = there ? (uint32_t)*bound : 32767;
+    uint8_t low = 94, high = 177;
+    r->bytes_compare = MPI_Reduce_local(&low, &high, 1, MPI_UINT8_T, MPI_MAX) == MPI_SUCCESS && high == 177;
     if (!(r->numbers = calloc((size_t)r->ranks * 4, sizeof *r->numbers)))
         return fail(r->error, SONDE_REFUSED, "open", "no memory");
     *rank = r;

@@ -66,6 +66,28 @@ pub fn text(field: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).trim().to_owned()
 }
 
+/// Where an empty slice lies, as a library is told it. Rust's own address of it is 1 for bytes, and that is MPI_IN_PLACE of
+/// Open MPI; null is MPI_BOTTOM.
+static NOWHERE: [u64; 1] = [0];
+
+/// The address of `bytes`.
+pub fn address(bytes: &[u8]) -> *const c_void {
+    if bytes.is_empty() {
+        NOWHERE.as_ptr().cast()
+    } else {
+        bytes.as_ptr().cast()
+    }
+}
+
+/// The address of `bytes`, to write as many as there are.
+pub fn room(bytes: &mut [u8]) -> *mut c_void {
+    if bytes.is_empty() {
+        NOWHERE.as_ptr().cast_mut().cast()
+    } else {
+        bytes.as_mut_ptr().cast()
+    }
+}
+
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Envelope {

@@ -3,11 +3,9 @@
 //! Model:   a library reads and writes as many bytes as the counts say: each length is checked against them before.
 //! Checked: `lengths_are_held_to_the_counts`.
 
-use std::ffi::c_void;
-
 use sonde_message::{Call, Element, Error, Operation, Parts, Result};
 
-use crate::abi::Collective;
+use crate::abi::{Collective, address, room};
 
 /// Lists of counts that live as long as the call.
 #[derive(Debug, Default)]
@@ -44,7 +42,7 @@ pub fn lowered(
         Call::Broadcast { root, data } => {
             raw.root = rooted(*root, ranks)?;
             raw.bytes = data.len() as u64;
-            raw.output = data.as_mut_ptr().cast();
+            raw.output = room(data);
         }
         Call::Reduce {
             root,
@@ -175,8 +173,8 @@ fn between(
     if output.len() < out_bytes {
         return Err(wrong("the output in bytes", output.len(), out_bytes));
     }
-    raw.input = input.as_ptr().cast::<c_void>();
-    raw.output = output.as_mut_ptr().cast();
+    raw.input = address(input);
+    raw.output = room(output);
     Ok(())
 }
 
