@@ -78,7 +78,7 @@ static int32_t finished(struct sonde_rank *r, MPI_Request *request, MPI_Status *
         if (rc != MPI_SUCCESS) {
             int class = 0, count = 0;
             MPI_Error_class(rc, &class);
-            if (class != MPI_ERR_TRUNCATE)
+            if (class != MPI_ERR_TRUNCATE || status == MPI_STATUS_IGNORE)
                 return refused(r, rc, what);
             MPI_Get_count(status, MPI_BYTE, &count);
             *r->error = (struct sonde_error){.rank = status->MPI_SOURCE, .tag = (uint32_t)status->MPI_TAG, .room = bytes,
@@ -109,21 +109,28 @@ static int32_t finished(struct sonde_rank *r, MPI_Request *request, MPI_Status *
 static inline int source(int32_t from) { return from == SONDE_ANY ? MPI_ANY_SOURCE : from; }
 static inline int tagged(int32_t tag) { return tag == SONDE_ANY ? MPI_ANY_TAG : tag; }
 
-static void envelope(const MPI_Status *s, struct sonde_status *status)
+/* Bytes of a message: what MPI_Get_count reads, without the 5 to 10 ns of its checks. */
+static inline uint64_t bytes_of(const MPI_Status *s)
 {
-    int count = 0;
-    MPI_Get_count(s, MPI_BYTE, &count);
-    *status = (struct sonde_status){.from = s->MPI_SOURCE, .tag = (uint32_t)s->MPI_TAG, .bytes = (uint64_t)count};
+#ifdef OMPI_MAJOR_VERSION
+    return (uint64_t)s->_ucount;
+#else
+    return (uint64_t)(uint32_t)s->count_lo | (uint64_t)((uint32_t)s->count_hi_and_cancelled >> 1) << 32;
+#endif
+}
+
+static inline void envelope(const MPI_Status *s, struct sonde_status *status)
+{
+    *status = (struct sonde_status){.from = s->MPI_SOURCE, .tag = (uint32_t)s->MPI_TAG, .bytes = bytes_of(s)};
 }
 
 static int32_t mpi_send(struct sonde_rank *r, uint32_t comm, int32_t to, int32_t tag, const void *data, uint64_t bytes)
 {
     MPI_Request request;
-    MPI_Status status;
     int rc = MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, r->comms[comm], &request);
     if (rc != MPI_SUCCESS)
         return refused(r, rc, "MPI_Isend");
-    return finished(r, &request, &status, to, bytes, "sending");
+    return finished(r, &request, MPI_STATUS_IGNORE, to, bytes, "sending");
 }
 
 static int32_t mpi_recv(struct sonde_rank *r, uint32_t comm, int32_t from, int32_t tag, void *data, uint64_t room,
@@ -278,10 +285,10 @@ static int32_t mpi_collective(struct sonde_rank *r, uint32_t comm, struct sonde_
         return SONDE_NOT;
     const MPI_Datatype types[SONDE_ELEMENTS] = {MPI_UINT8_T, MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE};
     const MPI_Op ops[SONDE_OPERATIONS] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BAND, MPI_BOR};
-    static const int bytes_of[SONDE_ELEMENTS] = {1, 4, 8, 4, 8};
+    static const int element_bytes[SONDE_ELEMENTS] = {1, 4, 8, 4, 8};
     MPI_Datatype type = types[c->element];
     MPI_Op op = ops[c->operation];
-    int elements = (int)(c->bytes / (uint64_t)bytes_of[c->element]), ranks = 0, own = 0, rc = MPI_SUCCESS;
+    int elements = (int)(c->bytes / (uint64_t)element_bytes[c->element]), ranks = 0, own = 0, rc = MPI_SUCCESS;
     MPI_Comm_size(on, &ranks);
     MPI_Comm_rank(on, &own);
     int *sent = r->numbers, *sent_at = sent + ranks, *got = sent_at + ranks, *got_at = got + ranks;

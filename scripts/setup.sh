@@ -32,6 +32,13 @@ slurmd         has_command slurmd                | the test of a Slurm cluster i
 slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
 munge          has_command munged                | the test of a Slurm cluster inside the lab
 openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
+libopenmpi-dev has_command mpicc.openmpi         | the adapter of Open MPI
+mpich          has_command mpiexec.mpich         | the adapter of MPICH
+libmpich-dev   has_mpich_headers                 | the adapter of MPICH
+pvm            has_file /usr/lib/pvm3/lib/pvmd   | the adapter of PVM
+pvm-dev        has_file /usr/include/pvm3.h      | the adapter of PVM
+libucx-dev     has_file /usr/include/ucp/api/ucp.h | the adapter of UCX
+libfabric-dev  has_file /usr/include/rdma/fabric.h | the adapter of libfabric
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind
@@ -49,6 +56,8 @@ has_node() {
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 # Any of them: Open MPI's or MPICH's.
 has_mpirun() { has_command mpirun || has_command mpiexec; }
+# The package mpich has its compiler, and libmpich-dev what that compiles.
+has_mpich_headers() { has_command mpicc.mpich && echo '#include <mpi.h>' | mpicc.mpich -E -x c - >/dev/null 2>&1; }
 # gcc prints the bare name when it does not find the file.
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }
