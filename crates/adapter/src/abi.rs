@@ -16,6 +16,7 @@ pub const SILENT: i32 = -2;
 pub const TRUNCATED: i32 = -3;
 pub const ARGUMENT: i32 = -4;
 pub const MISSING: i32 = -5;
+pub const REFUSED: i32 = -6;
 
 pub const WILDCARDS: u64 = 1;
 pub const PROBE: u64 = 2;

@@ -156,21 +156,7 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
     if code != abi::OK || handle.is_null() {
         return Err(failed(code, &details, meeting.as_deref_mut()));
     }
-    let mut about = About {
-        size: size_of::<About>() as u32,
-        ..About::default()
-    };
-    // SAFETY: the rank was opened just now; `about` is one.
-    let code = unsafe { (calls.about)(handle, &raw mut about) };
-    let sound = about.ranks >= 1 && (0..about.ranks).contains(&about.rank);
-    if code != abi::OK || !sound {
-        return Err(failed(code.min(-6), &details, None));
-    }
-    // SAFETY: as above.
-    let code = unsafe { (calls.memory)(handle, abi::HOST) };
-    if code != abi::OK {
-        return Err(failed(code, &details, None));
-    }
+    let about = ask(calls, handle).map_err(|code| failed(code, &details, None))?;
     Ok(Loaded::new(
         file,
         library,
@@ -183,6 +169,28 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
         meeting,
         options.patience,
     ))
+}
+
+/// What a rank that was opened is; its buffers lie in the host's memory.
+///
+/// # Errors
+/// The adapter's negative result.
+fn ask(calls: Calls, handle: *mut abi::Rank) -> std::result::Result<About, i32> {
+    let mut about = About {
+        size: size_of::<About>() as u32,
+        ..About::default()
+    };
+    // SAFETY: the rank was opened just now; `about` is one.
+    let code = unsafe { (calls.about)(handle, &raw mut about) };
+    let sound = about.ranks >= 1 && (0..about.ranks).contains(&about.rank);
+    if code != abi::OK || !sound {
+        return Err(code.min(abi::REFUSED));
+    }
+    // SAFETY: as above.
+    match unsafe { (calls.memory)(handle, abi::HOST) } {
+        abi::OK => Ok(about),
+        code => Err(code),
+    }
 }
 
 /// What an adapter calls to give each rank's bytes to all.

@@ -185,7 +185,16 @@ fn messages(messenger: &mut Loaded) {
             messenger.send(WORLD, other, tag, &payload).unwrap();
         }
     }
-    // Another tag does not overtake, and is not taken for it.
+    tags_are_told_apart(messenger);
+    both_ways_at_once(messenger);
+    if messenger.capabilities().probe {
+        looked_at_before(messenger);
+    }
+}
+
+/// Another tag does not overtake, and is not taken for it.
+fn tags_are_told_apart(messenger: &mut Loaded) {
+    let (rank, other) = (messenger.rank(WORLD), 1 - messenger.rank(WORLD));
     if rank == 0 {
         for (tag, byte) in [(1, 10), (2, 20), (1, 11)] {
             messenger.send(WORLD, other, tag, &[byte]).unwrap();
@@ -199,7 +208,11 @@ fn messages(messenger: &mut Loaded) {
             assert_eq!(room, [byte]);
         }
     }
-    // Larger than any eager limit, both ways at once, with one to itself.
+}
+
+/// Larger than any eager limit, both ways at once, with one to itself.
+fn both_ways_at_once(messenger: &mut Loaded) {
+    let (rank, other) = (messenger.rank(WORLD), 1 - messenger.rank(WORLD));
     let (out, own) = (bytes(300_000, rank), [rank as u8; 3]);
     let (mut back, mut again) = (vec![0; 300_000], [0; 3]);
     let mut ops = [
@@ -234,32 +247,33 @@ fn messages(messenger: &mut Loaded) {
     ];
     assert_eq!(statuses.map(|s| (s.from, s.tag, s.bytes)), come);
     assert!(back == bytes(300_000, other) && again == own);
-    // Looked at before it is received.
-    if messenger.capabilities().probe {
-        if rank == 0 {
-            messenger.send(WORLD, other, 77, &[1, 2, 3]).unwrap();
-        } else {
-            let begin = Instant::now();
-            let seen = loop {
-                if let Some(seen) = messenger
-                    .iprobe(WORLD, Source::Any, Tagged::With(77))
-                    .unwrap()
-                {
-                    break seen;
-                }
-                assert!(begin.elapsed() < PATIENCE, "nothing to be seen");
-            };
-            assert_eq!((seen.from, seen.tag, seen.bytes), (0, 77, 3));
-            assert_eq!(
-                messenger
-                    .iprobe(WORLD, Source::Any, Tagged::With(78))
-                    .unwrap(),
-                None
-            );
+}
+
+fn looked_at_before(messenger: &mut Loaded) {
+    let (rank, other) = (messenger.rank(WORLD), 1 - messenger.rank(WORLD));
+    if rank == 0 {
+        messenger.send(WORLD, other, 77, &[1, 2, 3]).unwrap();
+    } else {
+        let begin = Instant::now();
+        let seen = loop {
+            if let Some(seen) = messenger
+                .iprobe(WORLD, Source::Any, Tagged::With(77))
+                .unwrap()
+            {
+                break seen;
+            }
+            assert!(begin.elapsed() < PATIENCE, "nothing to be seen");
+        };
+        assert_eq!((seen.from, seen.tag, seen.bytes), (0, 77, 3));
+        assert_eq!(
             messenger
-                .recv(WORLD, Source::Rank(0), Tagged::Any, &mut [0; 3])
-                .unwrap();
-        }
+                .iprobe(WORLD, Source::Any, Tagged::With(78))
+                .unwrap(),
+            None
+        );
+        messenger
+            .recv(WORLD, Source::Rank(0), Tagged::Any, &mut [0; 3])
+            .unwrap();
     }
 }
 
@@ -524,8 +538,14 @@ fn lost(messenger: &mut Loaded) {
     assert_eq!(sum[0] as usize, ranks);
     if rank == 0 {
         println!("\nlosing rank 1");
+        messenger.send(WORLD, 1, 2, &[1]).unwrap();
     }
     if rank == 1 {
+        messenger
+            .recv(WORLD, Source::Rank(0), Tagged::With(2), &mut [0])
+            .unwrap();
+        // What rank 0 said is to reach whoever started it before all are ended.
+        std::thread::sleep(Duration::from_millis(300));
         let own = std::process::id().to_string();
         drop(Command::new("kill").args(["-9", &own]).status());
     }
