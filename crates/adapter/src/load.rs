@@ -36,14 +36,17 @@ pub enum ThreadLevel {
     Multiple = 3,
 }
 
+/// Gives the bytes of all ranks, in order of rank, to each.
+pub type Allgather = Box<dyn FnMut(&[u8]) -> sonde_message::Result<Vec<u8>>>;
+
 /// How ranks that no library starts find each other.
 pub struct Bootstrap {
     /// This rank.
     pub rank: usize,
     /// Of so many.
     pub ranks: usize,
-    /// Gives the bytes of all ranks, in order of rank, to each: all call it with equally many.
-    pub exchange: Box<dyn FnMut(&[u8]) -> sonde_message::Result<Vec<u8>>>,
+    /// All call it with equally many bytes.
+    pub exchange: Allgather,
     /// -1, or the rank that is known to be gone; looked at in every wait.
     pub lost: Arc<AtomicI32>,
 }
@@ -90,7 +93,7 @@ pub fn open(file: &Path, options: Options) -> Result<Loaded> {
 /// The bootstrap as the adapter is given it: its address is that of the whole box.
 pub struct Meeting {
     ranks: usize,
-    exchange: Box<dyn FnMut(&[u8]) -> sonde_message::Result<Vec<u8>>>,
+    exchange: Allgather,
     /// What went wrong in it.
     pub failed: Option<sonde_message::Error>,
 }
