@@ -5,7 +5,10 @@
  *         that its completion names; the completion queue is read until a transfer is done.
  * Source: libfabric 1.17 fi_endpoint(3), fi_tagged(3), fi_cq(3). Options: transport=tcp|shm|udp, provider (instead of it, as
  *         libfabric names it: tcp;ofi_rxm), address (of this rank's interface), idle=auto|spin|yield.
- * Found:  shm tells nothing of a peer that ended: `lost` does. Its provider takes FI_PEEK for a receive, so it has no probe.
+ * Found:  shm tells nothing of a peer that ended: `lost` does. Its provider takes FI_PEEK for a receive, so it has no probe;
+ *         in 1.17.0 about every second run of a receive with an ignore mask never completes (exact ones always do), so it
+ *         has no wildcards either. tcp;ofi_rxm tells the first message that does not fit its room, and of the next nothing:
+ *         the wait for it ends with the patience.
  */
 #define _GNU_SOURCE
 #include <rdma/fabric.h>
@@ -108,7 +111,7 @@ static int32_t turn(struct sonde_rank *r)
         struct posted *p = entry.op_context;
         p->tag = entry.tag;
         p->bytes = entry.len + entry.olen;
-        p->error = entry.err ? entry.err : FI_EIO;
+        p->error = entry.err ? abs(entry.err) : FI_EIO; /* shm tells FI_ETRUNC negative */
         p->done = 1;
         return SONDE_OK;
     }
@@ -366,7 +369,7 @@ static int32_t ofi_about(struct sonde_rank *r, struct sonde_about *about)
     about->rank = r->rank;
     about->ranks = r->ranks;
     about->thread_level = SONDE_SERIALIZED;
-    about->capabilities = SONDE_WILDCARDS | SONDE_BOUNDED | (has_probe(r) ? SONDE_PROBE : 0);
+    about->capabilities = SONDE_BOUNDED | (has_probe(r) ? SONDE_PROBE | SONDE_WILDCARDS : 0);
     about->collectives = 0;
     about->mem_kinds = 1u << SONDE_HOST;
     about->message_bytes_max = r->info->ep_attr->max_msg_size;
@@ -482,6 +485,9 @@ static int32_t meet(struct sonde_rank *r)
     for (int i = 0; i < r->ranks && code == SONDE_OK; i++)
         if ((rc = fi_av_insert(r->av, all + (size_t)i * sizeof own, 1, &r->addresses[i], 0, NULL)) != 1)
             code = refused(r, rc < 0 ? rc : FI_EIO, "fi_av_insert");
+    /* None sends to one that does not know it yet. */
+    if (code == SONDE_OK)
+        code = r->exchange(r->exchange_to, own, 1, all);
     free(all);
     return code;
 }

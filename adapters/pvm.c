@@ -395,10 +395,11 @@ static int32_t pvm_adapter_facts(struct sonde_rank *r, void (*tell)(void *, cons
     return SONDE_OK;
 }
 
+/* Rank 0 is left to learn it from pvm_notify: what it says is what whoever started it hears. */
 static void pvm_adapter_abort(struct sonde_rank *r, const char *why)
 {
     fprintf(stderr, "pvm: %s\n", why);
-    for (int i = 0; i < r->ranks; i++)
+    for (int i = 1; i < r->ranks; i++)
         if (i != r->rank)
             pvm_kill(r->tids[i]);
 }
@@ -459,8 +460,11 @@ static int32_t spawn(struct sonde_rank *r, const char *const *command, char *hos
     for (int i = 1; i < r->ranks; i++) {
         char *where = count ? names[i % count] : "";
         rc = pvm_spawn((char *)command[0], (char **)command + 1, count ? PvmTaskHost : PvmTaskDefault, where, 1, &r->tids[i]);
-        if (rc != 1)
+        if (rc != 1) {
+            for (int begun = 1; begun < i; begun++)
+                pvm_kill(r->tids[begun]);
             return refused(r->error, rc < 0 ? rc : r->tids[i], "pvm_spawn");
+        }
     }
     if ((rc = pvm_initsend(PvmDataDefault)) < 0 || (rc = pvm_pkint(&r->context, 1, 1)) < 0 || (rc = pvm_pkint(&r->ranks, 1, 1)) < 0 ||
         (rc = pvm_pkint(r->tids, r->ranks, 1)) < 0)

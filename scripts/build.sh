@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the report page, then everything in release, then the command `sonde` as a static program.
+# Builds the report page, then everything in release, then the command `sonde` as a static program, then the adapters.
 # With `static` as its argument the last step alone, with `page` the first.
 #
 # The page needs node and npm; cargo embeds web/dist/page.html where it is. Without them sonde is built without it, and says
@@ -52,3 +52,7 @@ if ! cmp -s target/release/sonde target/static/sonde; then
     mv target/static/sonde.new target/static/sonde
 fi
 echo "target/release/sonde: static, $(($(wc -c <target/release/sonde) / 1024)) KiB"
+
+# The adapters of the libraries whose compiler and headers are here, for the tests and for sonde-rank beside them; the rest
+# is named with its package. What is up to date is not built again.
+target/release/sonde doctor --build-adapters --adapters target/release/adapters >&2

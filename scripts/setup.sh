@@ -32,11 +32,13 @@ slurmd         has_command slurmd                | the test of a Slurm cluster i
 slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
 munge          has_command munged                | the test of a Slurm cluster inside the lab
 openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
-libopenmpi-dev has_file /usr/lib/*/openmpi/include/mpi.h       | programs of Open MPI measured, counted, placed
-mpich          has_command mpiexec.mpich         | programs of MPICH measured and placed
-libmpich-dev   has_file /usr/lib/*/mpich/include/mpi.h         | programs of MPICH measured and counted
-pvm            has_command pvm                   | the tests of PVM, and measurements through it
-pvm-dev        has_file /usr/include/pvm3.h      | the tests of PVM
+libopenmpi-dev has_command mpicc.openmpi         | paths of Open MPI; its programs counted and placed
+mpich          has_command mpiexec.mpich         | paths of MPICH; its programs in the lab
+libmpich-dev   has_mpich_headers                 | paths of MPICH; its programs counted and placed
+pvm            has_file /usr/lib/pvm3/lib/pvmd   | paths of PVM; its programs in the lab
+pvm-dev        has_file /usr/include/pvm3.h      | paths of PVM
+libucx-dev     has_file /usr/include/ucp/api/ucp.h | paths of UCX
+libfabric-dev  has_file /usr/include/rdma/fabric.h | paths of libfabric
 netpipe-tcp    has_command NPtcp                 | the comparison with NetPIPE
 netpipe-openmpi has_command NPopenmpi            | the comparison with NetPIPE above Open MPI
 netpipe-mpich2 has_command NPmpich2              | the comparison with NetPIPE above MPICH
@@ -59,7 +61,8 @@ has_node() {
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
 # Any of them: Open MPI's or MPICH's.
 has_mpirun() { has_command mpirun || has_command mpiexec; }
-# The compiler and the headers are in different packages.
+# The package mpich has its compiler, and libmpich-dev what that compiles.
+has_mpich_headers() { has_command mpicc.mpich && echo '#include <mpi.h>' | mpicc.mpich -E -x c - >/dev/null 2>&1; }
 # gcc prints the bare name when it does not find the file.
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }

@@ -16,6 +16,7 @@ pub const SILENT: i32 = -2;
 pub const TRUNCATED: i32 = -3;
 pub const ARGUMENT: i32 = -4;
 pub const MISSING: i32 = -5;
+pub const REFUSED: i32 = -6;
 
 pub const WILDCARDS: u64 = 1;
 pub const PROBE: u64 = 2;
@@ -64,6 +65,28 @@ pub fn text(field: &[c_char]) -> String {
         .map(|byte| byte.to_ne_bytes()[0])
         .collect();
     String::from_utf8_lossy(&bytes).trim().to_owned()
+}
+
+/// Where an empty slice lies, as a library is told it. Rust's own address of it is 1 for bytes, and that is MPI_IN_PLACE of
+/// Open MPI; null is MPI_BOTTOM.
+static NOWHERE: [u64; 1] = [0];
+
+/// The address of `bytes`.
+pub fn address(bytes: &[u8]) -> *const c_void {
+    if bytes.is_empty() {
+        NOWHERE.as_ptr().cast()
+    } else {
+        bytes.as_ptr().cast()
+    }
+}
+
+/// The address of `bytes`, to write as many as there are.
+pub fn room(bytes: &mut [u8]) -> *mut c_void {
+    if bytes.is_empty() {
+        NOWHERE.as_ptr().cast_mut().cast()
+    } else {
+        bytes.as_mut_ptr().cast()
+    }
 }
 
 #[repr(C)]

@@ -3,11 +3,9 @@
 //! Model:   a library reads and writes as many bytes as the counts say: each length is checked against them before.
 //! Checked: `lengths_are_held_to_the_counts`.
 
-use std::ffi::c_void;
-
 use sonde_message::{Call, Element, Error, Operation, Parts, Result};
 
-use crate::abi::Collective;
+use crate::abi::{Collective, address, room};
 
 /// Lists of counts that live as long as the call.
 #[derive(Debug, Default)]
@@ -44,7 +42,7 @@ pub fn lowered(
         Call::Broadcast { root, data } => {
             raw.root = rooted(*root, ranks)?;
             raw.bytes = data.len() as u64;
-            raw.output = data.as_mut_ptr().cast();
+            raw.output = room(data);
         }
         Call::Reduce {
             root,
@@ -69,6 +67,27 @@ pub fn lowered(
             element,
             operation,
         } => combining(&mut raw, input, output, input.len(), *element, *operation)?,
+        parted_call => parted(&mut raw, parted_call, (own, ranks), counts)?,
+    }
+    let each = raw.sent_each.max(raw.received_each);
+    let most = counts.sent.iter().chain(&counts.received).copied().max();
+    let listed = if raw.sent.is_null() && raw.received.is_null() {
+        0
+    } else {
+        most.unwrap_or(0)
+    };
+    let moved = raw.bytes.max(each).max(listed).saturating_mul(ranks as u64);
+    Ok((raw, moved))
+}
+
+/// The calls in which each rank has a part.
+fn parted(
+    raw: &mut Collective,
+    call: &mut Call<'_>,
+    (own, ranks): (usize, usize),
+    counts: &mut Counts,
+) -> Result<()> {
+    match call {
         Call::Gather {
             root,
             input,
@@ -78,7 +97,7 @@ pub fn lowered(
             raw.root = rooted(*root, ranks)?;
             let whole = whole(parts, ranks)?;
             let needed = if *root == own { whole } else { 0 };
-            between(&mut raw, (input, parts.of(own)), (output, needed))?;
+            between(raw, (input, parts.of(own)), (output, needed))?;
             (raw.received, raw.received_each) = told(parts, &mut counts.received);
         }
         Call::Scatter {
@@ -90,7 +109,7 @@ pub fn lowered(
             raw.root = rooted(*root, ranks)?;
             let whole = whole(parts, ranks)?;
             let needed = if *root == own { whole } else { 0 };
-            between(&mut raw, (input, needed), (output, parts.of(own)))?;
+            between(raw, (input, needed), (output, parts.of(own)))?;
             (raw.sent, raw.sent_each) = told(parts, &mut counts.sent);
         }
         Call::Allgather {
@@ -99,7 +118,7 @@ pub fn lowered(
             parts,
         } => {
             let whole = whole(parts, ranks)?;
-            between(&mut raw, (input, parts.of(own)), (output, whole))?;
+            between(raw, (input, parts.of(own)), (output, whole))?;
             (raw.received, raw.received_each) = told(parts, &mut counts.received);
         }
         Call::Alltoall {
@@ -109,20 +128,13 @@ pub fn lowered(
             received,
         } => {
             let (out, back) = (whole(sent, ranks)?, whole(received, ranks)?);
-            between(&mut raw, (input, out), (output, back))?;
+            between(raw, (input, out), (output, back))?;
             (raw.sent, raw.sent_each) = told(sent, &mut counts.sent);
             (raw.received, raw.received_each) = told(received, &mut counts.received);
         }
+        _ => unreachable!("the caller has taken all others"),
     }
-    let each = raw.sent_each.max(raw.received_each);
-    let most = counts.sent.iter().chain(&counts.received).copied().max();
-    let listed = if raw.sent.is_null() && raw.received.is_null() {
-        0
-    } else {
-        most.unwrap_or(0)
-    };
-    let moved = raw.bytes.max(each).max(listed).saturating_mul(ranks as u64);
-    Ok((raw, moved))
+    Ok(())
 }
 
 fn wrong(what: &'static str, value: impl ToString, wanted: impl ToString) -> Error {
@@ -175,8 +187,8 @@ fn between(
     if output.len() < out_bytes {
         return Err(wrong("the output in bytes", output.len(), out_bytes));
     }
-    raw.input = input.as_ptr().cast::<c_void>();
-    raw.output = output.as_mut_ptr().cast();
+    raw.input = address(input);
+    raw.output = room(output);
     Ok(())
 }
 

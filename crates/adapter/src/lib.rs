@@ -19,6 +19,6 @@ mod slots;
 mod watch;
 
 pub use error::{LoadError, Result};
-pub use load::{Bootstrap, Options, ThreadLevel, open};
+pub use load::{Allgather, Bootstrap, Options, ThreadLevel, open};
 pub use loaded::Loaded;
 pub use meeting::meet;

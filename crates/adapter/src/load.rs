@@ -36,14 +36,17 @@ pub enum ThreadLevel {
     Multiple = 3,
 }
 
+/// Gives the bytes of all ranks, in order of rank, to each.
+pub type Allgather = Box<dyn FnMut(&[u8]) -> sonde_message::Result<Vec<u8>>>;
+
 /// How ranks that no library starts find each other.
 pub struct Bootstrap {
     /// This rank.
     pub rank: usize,
     /// Of so many.
     pub ranks: usize,
-    /// Gives the bytes of all ranks, in order of rank, to each: all call it with equally many.
-    pub exchange: Box<dyn FnMut(&[u8]) -> sonde_message::Result<Vec<u8>>>,
+    /// All call it with equally many bytes.
+    pub exchange: Allgather,
     /// -1, or the rank that is known to be gone; looked at in every wait.
     pub lost: Arc<AtomicI32>,
 }
@@ -90,7 +93,7 @@ pub fn open(file: &Path, options: Options) -> Result<Loaded> {
 /// The bootstrap as the adapter is given it: its address is that of the whole box.
 pub struct Meeting {
     ranks: usize,
-    exchange: Box<dyn FnMut(&[u8]) -> sonde_message::Result<Vec<u8>>>,
+    exchange: Allgather,
     /// What went wrong in it.
     pub failed: Option<sonde_message::Error>,
 }
@@ -156,21 +159,7 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
     if code != abi::OK || handle.is_null() {
         return Err(failed(code, &details, meeting.as_deref_mut()));
     }
-    let mut about = About {
-        size: size_of::<About>() as u32,
-        ..About::default()
-    };
-    // SAFETY: the rank was opened just now; `about` is one.
-    let code = unsafe { (calls.about)(handle, &raw mut about) };
-    let sound = about.ranks >= 1 && (0..about.ranks).contains(&about.rank);
-    if code != abi::OK || !sound {
-        return Err(failed(code.min(-6), &details, None));
-    }
-    // SAFETY: as above.
-    let code = unsafe { (calls.memory)(handle, abi::HOST) };
-    if code != abi::OK {
-        return Err(failed(code, &details, None));
-    }
+    let about = ask(calls, handle).map_err(|code| failed(code, &details, None))?;
     Ok(Loaded::new(
         file,
         library,
@@ -183,6 +172,28 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
         meeting,
         options.patience,
     ))
+}
+
+/// What a rank that was opened is; its buffers lie in the host's memory.
+///
+/// # Errors
+/// The adapter's negative result.
+fn ask(calls: Calls, handle: *mut abi::Rank) -> std::result::Result<About, i32> {
+    let mut about = About {
+        size: size_of::<About>() as u32,
+        ..About::default()
+    };
+    // SAFETY: the rank was opened just now; `about` is one.
+    let code = unsafe { (calls.about)(handle, &raw mut about) };
+    let sound = about.ranks >= 1 && (0..about.ranks).contains(&about.rank);
+    if code != abi::OK || !sound {
+        return Err(code.min(abi::REFUSED));
+    }
+    // SAFETY: as above.
+    match unsafe { (calls.memory)(handle, abi::HOST) } {
+        abi::OK => Ok(about),
+        code => Err(code),
+    }
 }
 
 /// What an adapter calls to give each rank's bytes to all.

@@ -118,6 +118,14 @@ impl Loaded {
         self.refused("a call", why)
     }
 
+    #[cold]
+    fn missing(&self, what: &str) -> Error {
+        Error::Missing {
+            library: self.library.clone(),
+            what: what.into(),
+        }
+    }
+
     fn refused(&self, what: &str, why: String) -> Error {
         Error::Refused {
             library: self.library.clone(),
@@ -152,6 +160,10 @@ impl Loaded {
         bytes: usize,
     ) -> Result<(u32, i32, i32)> {
         let group = self.group(comm)?;
+        let wild = from == Source::Any || tag == Tagged::Any;
+        if wild && self.about.capabilities & abi::WILDCARDS == 0 {
+            return Err(self.missing("receives from any rank, or of any tag, here"));
+        }
         let from = match from {
             Source::Any => abi::ANY,
             Source::Rank(rank) if rank < group.ranks => group.outside(rank) as i32,
@@ -414,7 +426,7 @@ impl Messenger for Loaded {
         // SAFETY: the rank is ready; the payload lives over the call, after which the library does not read it (a failed
         // call breaks the rank, and nothing moves it on).
         let code = self.waiting(Doing::Send, payload.len(), || unsafe {
-            let data = payload.as_ptr().cast();
+            let data = abi::address(payload);
             (self.calls.send)(self.rank, comm, to, tag, data, payload.len() as u64)
         });
         if code == abi::OK {
@@ -429,7 +441,7 @@ impl Messenger for Loaded {
         let mut envelope = Envelope::default();
         // SAFETY: the rank is ready; room and envelope live over the call, after which the library does not write them.
         let code = self.waiting(Doing::Recv, room.len(), || unsafe {
-            let data = room.as_mut_ptr().cast();
+            let data = abi::room(room);
             let bytes = room.len() as u64;
             (self.calls.recv)(self.rank, comm, from, tag, data, bytes, &raw mut envelope)
         });
@@ -454,11 +466,11 @@ impl Messenger for Loaded {
             let (kind, (_, peer, tag), data, length) = match op {
                 Op::Send { to, tag, payload } => {
                     let numbers = self.sending(comm, *to, *tag, payload.len())?;
-                    (0, numbers, payload.as_ptr().cast_mut(), payload.len())
+                    (0, numbers, abi::address(payload).cast_mut(), payload.len())
                 }
                 Op::Recv { from, tag, room } => {
                     let numbers = self.receiving(comm, *from, *tag, room.len())?;
-                    (1, numbers, room.as_mut_ptr(), room.len())
+                    (1, numbers, abi::room(room), room.len())
                 }
             };
             bytes += length;
@@ -467,7 +479,7 @@ impl Messenger for Loaded {
                 peer,
                 tag,
                 reserved: 0,
-                data: data.cast(),
+                data,
                 bytes: length as u64,
                 envelope: Envelope::default(),
             });
@@ -505,7 +517,7 @@ impl Messenger for Loaded {
         let mut handle = 0;
         // SAFETY: the rank is ready; the payload's bytes stay where they are in `slots` until the transfer is done.
         let code = self.waiting(Doing::Send, payload.len(), || unsafe {
-            let data = payload.as_ptr().cast();
+            let data = abi::address(&payload);
             let bytes = payload.len() as u64;
             (self.calls.isend)(self.rank, number, to, tag, data, bytes, &raw mut handle)
         });
@@ -531,7 +543,7 @@ impl Messenger for Loaded {
         let mut handle = 0;
         // SAFETY: the rank is ready; the room's bytes stay where they are in `slots` until the transfer is done.
         let code = unsafe {
-            let data = room.as_mut_ptr().cast();
+            let data = abi::room(&mut room);
             let bytes = room.len() as u64;
             (self.calls.irecv)(self.rank, number, from, tag, data, bytes, &raw mut handle)
         };
@@ -580,10 +592,7 @@ impl Messenger for Loaded {
         let group = comm;
         let (comm, from, tag) = self.receiving(comm, from, tag, 0)?;
         if self.about.capabilities & abi::PROBE == 0 {
-            return Err(Error::Missing {
-                library: self.library.clone(),
-                what: "way to find out what comes without receiving it".into(),
-            });
+            return Err(self.missing("way to find out what comes without receiving it"));
         }
         let mut envelope = Envelope::default();
         // SAFETY: the rank is ready; the envelope lives over the call.

@@ -141,7 +141,10 @@ mod tests {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
+        // So many have been told all.
+        let done = AtomicI32::new(0);
         let rank = |rank| {
+            let begin = Instant::now();
             let boot = native::Bootstrap {
                 rank,
                 size: 3,
@@ -152,16 +155,23 @@ mod tests {
                 wait: Wait::Block,
                 patience: Duration::from_secs(60),
             };
+            if rank == 2 {
+                // A rank without this thread, which ends without a word.
+                let mut messenger = boot.join().unwrap();
+                let told = all_of(&mut *messenger, &[2, 7]).unwrap();
+                assert_eq!(told, [0, 7, 1, 7, 2, 7]);
+                assert_eq!(all_of(&mut *messenger, &[]).unwrap(), []);
+                while done.load(Ordering::Relaxed) < 2 && begin.elapsed().as_secs() < 60 {
+                    std::thread::sleep(LOOK);
+                }
+                return 2;
+            }
             let mut met = meet(boot).unwrap();
             assert_eq!((met.rank, met.ranks), (rank, 3));
             let told = (met.exchange)(&[rank as u8, 7]).unwrap();
             assert_eq!(told, [0, 7, 1, 7, 2, 7]);
             assert_eq!((met.exchange)(&[]).unwrap(), []);
-            if rank == 2 {
-                // Ends without the others.
-                return 2;
-            }
-            let begin = Instant::now();
+            done.fetch_add(1, Ordering::Relaxed);
             while met.lost.load(Ordering::Relaxed) == NOBODY {
                 assert!(begin.elapsed() < Duration::from_secs(60));
                 std::thread::sleep(LOOK);
@@ -170,6 +180,7 @@ mod tests {
             met.lost.load(Ordering::Relaxed)
         };
         let gone: Vec<i32> = std::thread::scope(|scope| {
+            let rank = &rank;
             let ranks = [0, 1, 2].map(|number| scope.spawn(move || rank(number)));
             ranks.map(|rank| rank.join().unwrap()).to_vec()
         });

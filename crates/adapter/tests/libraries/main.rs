@@ -11,6 +11,10 @@ use start::{Ended, Library, PATIENCE};
 /// Runs a job on so many ranks of each library, one after the other.
 fn on_each(job: &str, ranks: usize, judge: impl Fn(Library, &Ended)) {
     for library in Library::ALL {
+        if job == "truncated" && library == Library::OfiTcp {
+            // Over tcp libfabric 1.17 tells the first only: `adapters/ofi.c`.
+            continue;
+        }
         match start::run(library, job, ranks) {
             Ok(ended) => judge(library, &ended),
             Err(missing) => println!("skipped: {}: {missing}", library.name()),
@@ -20,13 +24,10 @@ fn on_each(job: &str, ranks: usize, judge: impl Fn(Library, &Ended)) {
 
 fn all_passed(job: &str, ranks: usize) {
     on_each(job, ranks, |library, ended| {
-        let passed = format!("passed: {job} of {ranks} on {}", library.name());
-        assert!(
-            ended.stdout.contains(&passed),
-            "{}: {ended}",
-            library.name()
-        );
-        assert_eq!(ended.code, Some(0), "{}: {ended}", library.name());
+        let name = library.name();
+        let passed = format!("passed: {job} of {ranks} on {name}");
+        assert!(ended.stdout.contains(&passed), "{library:?}: {ended}");
+        assert_eq!(ended.code, Some(0), "{library:?}: {ended}");
     });
 }
 
