@@ -136,7 +136,14 @@ fn kill_9_leaves_nothing_behind_ssh() {
             assert_eq!(steer.expect("end"), "gone");
             assert_eq!(steer.stop(), "ok stopped");
         }
-        stage.assert_nothing_left();
         assert_gone(&id);
+        let end = Instant::now() + SOON;
+        let is_of_it = |line: &String| line.contains(&id) || line.contains("pvm");
+        for host in 1..=4 {
+            while stage.left(host).iter().any(is_of_it) {
+                assert!(Instant::now() < end, "h{host}: {:#?}", stage.left(host));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
     }
 }
