@@ -346,12 +346,12 @@ fn netpipe_runs_as_it_is() {
                 (
                     "NPopenmpi",
                     "mpirun.openmpi",
-                    "mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
+                    "patient mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
                 ),
                 (
                     "NPmpich2",
                     "mpiexec.mpich",
-                    "mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
+                    "patient mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
                 ),
                 (
                     "NPpvm",
