@@ -9,7 +9,7 @@
 //! Checked: `what_the_console_says_is_read`; `tests/lab_virtual_machine.rs` adds, deletes and kills.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sonde_probe::{Answer, EndOf, Program, Ran, Request};
 
@@ -24,6 +24,8 @@ const UP: Duration = Duration::from_secs(10);
 const CONSOLE: Duration = Duration::from_secs(60);
 /// Daemons and folders are gone within this.
 const DOWN: Duration = Duration::from_secs(25);
+/// PVM is asked again after this.
+const PAUSE: Duration = Duration::from_millis(50);
 /// An answer comes so long after a program's limit at most.
 const MARGIN: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -125,7 +127,7 @@ impl VirtualMachine {
     pub fn add(&mut self, host: usize) -> Result<()> {
         let name = self.names[host].clone();
         let said = self.console(&format!("add {name}\nconf\n"))?;
-        if !configuration(&said).contains(&name) {
+        if self.hosts.contains(&host) || !configuration(&said).contains(&name) {
             let remedy = format!(
                 "{INSTALL}; behind ssh let `ssh {name} true` work on {} without a password",
                 self.names[self.hosts[0]]
@@ -154,10 +156,14 @@ impl VirtualMachine {
         if host == self.hosts[0] {
             return Err(failed("it has the first daemon".into(), "end the machine"));
         }
-        let said = self.console(&format!("delete {name}\nconf\n"))?;
-        let left = configuration(&said);
-        if left.is_empty() || left.contains(&name) {
-            return Err(failed(one_line(&said), "look at what PVM says there"));
+        let said = self.console(&format!("delete {name}\n"))?;
+        // PVM agrees at once, and has it in its table a while longer.
+        let until = Instant::now() + UP;
+        while self.configuration()?.contains(&name) {
+            if Instant::now() > until {
+                return Err(failed(one_line(&said), "look at what PVM says there"));
+            }
+            std::thread::sleep(PAUSE);
         }
         self.hosts.retain(|one| *one != host);
         Ok(())
@@ -166,9 +172,17 @@ impl VirtualMachine {
     /// The names that PVM itself gives for its hosts now: one that was lost is missing.
     ///
     /// # Errors
-    /// The console does not answer.
+    /// The first daemon is gone.
     pub fn configuration(&mut self) -> Result<Vec<String>> {
-        Ok(configuration(&self.console("conf\n")?))
+        let said = self.console("conf\n")?;
+        let names = configuration(&said);
+        if names.is_empty() {
+            let own = &self.names[self.hosts[0]];
+            let attempt = "ask PVM's virtual machine for its hosts";
+            let remedy = "its first daemon is gone: start the machine anew";
+            return Err(FleetError::at(own, attempt, one_line(&said), remedy));
+        }
+        Ok(names)
     }
 
     /// Ends it: when this returns no daemon, socket or folder of it is left on any host.
@@ -280,4 +294,21 @@ fn one_line(text: &str) -> String {
         .filter(|line| !line.is_empty())
         .collect();
     lines.join(" / ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "pvm> add 10.9.0.2\n1 successful\n                    HOST     DTID\n                10.9.0.2    80000\npvm> conf\n2 hosts, 1 data format\n                    HOST     DTID     ARCH   SPEED       DSIG\n                10.9.0.1    40000  LINUX64    1000 0x00408c41\n                10.9.0.2    80000  LINUX64    1000 0x00408c41\npvm> quit\n\nConsole: exit handler called\npvmd still running.\n";
+
+    #[test]
+    fn what_the_console_says_is_read() {
+        assert_eq!(configuration(SAID), ["10.9.0.1", "10.9.0.2"]);
+        assert!(configuration("pvm> conf\nlibpvm [pid 7]: no pvmd\n").is_empty());
+        assert_eq!(
+            one_line("pvm> add x\n0 successful\n\npvm> "),
+            "add x / 0 successful"
+        );
+    }
 }

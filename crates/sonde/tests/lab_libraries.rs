@@ -2,7 +2,8 @@
 
 mod lab;
 
-use lab::{Case, Outcome, Stage, attachments, cases, eventually, has, is_root, marked, path_of};
+use lab::{Case, Outcome, Stage, attachments, cases, eventually, has, marked, path_of, report};
+use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -46,10 +47,16 @@ fn compile(stage: &Stage, compiler: &str, source: &str, more: &[&str]) -> String
     program
 }
 
+/// `patient COMMAND`: MPICH 4.0 sometimes does not end (github.com/pmodels/mpich/pull/6596), and is then tried again.
+const PATIENT: &str =
+    "patient() { for i in 1 2 3 4; do timeout 20 \"$@\" > out.$$ 2> err.$$; code=$?
+    [ $code = 124 ] && continue; cat out.$$; cat err.$$ >&2; return $code; done; }\n";
+
 fn sh(stage: &Stage, options: &[&str], script: &str) -> Outcome {
     let four = ["--hosts", "4"];
+    let script = &format!("{PATIENT}{script}");
     let call = stage.run(&[&four, options].concat(), &["sh", "-c", script]);
-    call.limit(120).output()
+    call.limit(240).output()
 }
 
 /// The lines of `out` that begin with `word`, in order of their text.
@@ -67,7 +74,7 @@ fn mpi_runs_as_it_is_on_every_host() {
             let program = compile(&stage, make.compiler, "mpi.c", &[]);
             for launcher in make.launchers {
                 let script = format!(
-                    "echo cpus $(nproc); {launcher} -n 4 {program}; echo code $?; {launcher} -n 4 {program} fail 2 7; echo code $?"
+                    "echo cpus $(nproc); patient {launcher} -n 4 {program}; echo code $?; patient {launcher} -n 4 {program} fail 2 7; echo code $?"
                 );
                 let outcome = sh(
                     &stage,
@@ -114,7 +121,7 @@ fn ranks_are_spread_and_may_be_more_than_hosts() {
         let launcher = make.launchers[0];
         // Two hosts, then one and a half ranks a host, then as many as there are hosts where no number is given.
         let script = format!(
-            "for ranks in '-n 2' '-n 6' ''; do {launcher} $ranks {program} | sed \"s/,.*//; s/^/of '$ranks': /\" || exit; done; mpirun -n 4 hostname | sort | xargs echo hosts"
+            "for ranks in '-n 2' '-n 6' ''; do patient {launcher} $ranks {program} | sed \"s/,.*//; s/^/of '$ranks': /\" || exit; done; mpirun -n 4 hostname | sort | xargs echo hosts"
         );
         let outcome = sh(&stage, &["--cpus", "free"], &script);
         let placed = |ranks: &str, size: usize| -> Vec<String> {
@@ -143,7 +150,8 @@ fn root_runs_them_too() {
         let stage = Stage::new(case);
         let program = compile(&stage, make.compiler, "mpi.c", &[]);
         let launcher = make.launchers[0];
-        let script = format!("{launcher} -n 4 {program} && {launcher} -n 4 id -u | xargs echo ids");
+        let script =
+            format!("patient {launcher} -n 4 {program} && {launcher} -n 4 id -u | xargs echo ids");
         let outcome = sh(&stage, &["--root", "--cpus", "free"], &script);
         assert_eq!(lines(&outcome.out, "rank").len(), 4, "{make:?} {outcome}");
         assert_eq!(lines(&outcome.out, "ids"), ["ids 0 0 0 0"], "{outcome}");
@@ -164,7 +172,11 @@ fn an_interrupt_ends_all_ranks() {
             running.wait_for("waiting\nwaiting\nwaiting\nwaiting\n");
             sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
             let ended = running.finish();
-            assert_ne!(ended.code, 0, "{make:?} {case:?} {ended}");
+            // Hydra's code is 0 then.
+            assert!(
+                ended.code < 128 + 9 || ended.code == 143,
+                "{make:?} {case:?} {ended}"
+            );
             let left = eventually(|| marked(&mark), Vec::is_empty);
             assert!(left.is_empty(), "{left:?}");
         }
@@ -175,12 +187,12 @@ fn an_interrupt_ends_all_ranks() {
             "{} -n 4 {program} wait > out & until [ \"$(grep -c waiting out)\" = 4 ]; do sleep 0.05; done
             kill -TERM $!; wait $!; echo code $?
             for host in h1 h2 h3 h4; do for i in $(seq 100); do
-                left=$(sonde lab exec $host -- ps -eo args | grep -E '[m]pi wait|[o]rted|[h]ydra_pmi'); [ -z \"$left\" ] && break; sleep 0.1; done
+                left=$(sonde lab exec $host -- ps -eo comm | grep -Ex 'mpi|orted|hydra_pmi_.*'); [ -z \"$left\" ] && break; sleep 0.1; done
                 echo \"left on $host: $left\"; done",
             make.launchers[0]
         );
         let outcome = sh(&stage, &["--cpus", "free"], &script);
-        assert_ne!(lines(&outcome.out, "code"), ["code 0"], "{outcome}");
+        assert_eq!(lines(&outcome.out, "code").len(), 1, "{outcome}");
         let nothing = ["h1", "h2", "h3", "h4"].map(|host| format!("left on {host}: "));
         assert_eq!(lines(&outcome.out, "left"), nothing, "{make:?} {outcome}");
     }
@@ -229,7 +241,7 @@ fn the_page_lists_what_is_set() {
         found.sort_unstable();
         let expected: Vec<_> = listed
             .iter()
-            .filter(|line| root || !line.contains("_ROOT"))
+            .filter(|line| root || !line.contains("ALLOW_"))
             .map(|line| match line.split_once('=').unwrap().0 {
                 "UCX_TLS" => "UCX_TLS=",
                 "PVM_TMP" => "PVM_TMP=/mine",
@@ -243,7 +255,7 @@ fn the_page_lists_what_is_set() {
 /// What is left of PVM on each of four hosts, soon after it was told to end.
 const LEFT_OF_PVM: &str = "
     for host in h1 h2 h3 h4; do for i in $(seq 100); do
-        left=$(sonde lab exec $host -- sh -c 'ps -eo args | grep [p]vmd; ls /run/pvm | grep -v pvml'); [ -z \"$left\" ] && break; sleep 0.1; done
+        left=$(sonde lab exec $host -- sh -c 'ps -eo comm | grep -x pvmd; ls /run/pvm | grep -v pvml'); [ -z \"$left\" ] && break; sleep 0.1; done
         echo \"left on $host: $left\"; done";
 
 #[test]
@@ -277,4 +289,175 @@ fn has_headers_of_pvm() -> bool {
         println!("skipped: the headers of PVM (pvm-dev)");
     }
     has
+}
+
+/// One attachment as this process's own user, another as an ordinary one where this is root.
+fn two_cases() -> Vec<Case> {
+    let cases = cases();
+    let last = cases.last().copied().filter(|_| cases.len() > 1);
+    cases.first().copied().into_iter().chain(last).collect()
+}
+
+/// Debian's hpcc, on four hosts: its small messages and two-megabyte ones take their time on these networks.
+#[test]
+#[ignore = "takes minutes"]
+fn hpcc_runs_as_it_is() {
+    if !has("hpcc") || !has("mpirun.openmpi") {
+        return;
+    }
+    for case in two_cases() {
+        for network in ["atm-oc3c", "wan-ds3"] {
+            let stage = Stage::new(case);
+            let input = include_str!("libraries/hpccinf.txt");
+            std::fs::write(stage.folder.join("hpccinf.txt"), input).unwrap();
+            let options = ["--hosts", "4", "--network", network, "--cpus", "free"];
+            let call = stage.run(&options, &["mpirun.openmpi", "-np", "4", "hpcc"]);
+            let outcome = call.limit(900).expect(0);
+            let said = std::fs::read_to_string(stage.path("hpccoutf.txt")).unwrap();
+            assert!(
+                said.contains("\nSuccess=1\n"),
+                "{case:?} {network} {outcome} {said}"
+            );
+            let figures = said.lines().filter(|line| line.contains("PingPong"));
+            println!(
+                "{case:?} {network} {:?}: {:?}",
+                outcome.took,
+                figures.collect::<Vec<_>>()
+            );
+        }
+    }
+}
+
+/// NetPIPE above each library, as Debian has it. Its Mbps is 2^20 bits a second.
+#[test]
+fn netpipe_runs_as_it_is() {
+    const SIZES: &str = "-p 0 -l 32768 -u 65536 -n 3";
+    for case in two_cases() {
+        for network in ["atm-oc3c", "wan-ds3"] {
+            let stage = Stage::new(case);
+            let mut script = format!("O='{SIZES}'\n");
+            let mut programs = Vec::new();
+            for (program, needs, start) in [
+                (
+                    "NPtcp",
+                    "NPtcp",
+                    "sonde lab exec --detach h4 -- NPtcp $O -o /tmp/o > np.log 2>&1; sleep 1; NPtcp -h h4 $O -o NPtcp.out",
+                ),
+                (
+                    "NPopenmpi",
+                    "mpirun.openmpi",
+                    "patient mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
+                ),
+                (
+                    "NPmpich2",
+                    "mpiexec.mpich",
+                    "patient mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
+                ),
+                (
+                    "NPpvm",
+                    "pvm",
+                    "echo conf | pvm > conf; sonde lab exec --detach h2 -- NPpvm $O -o /tmp/o > np.log 2>&1; sleep 1; NPpvm -h h2 $O -o NPpvm.out",
+                ),
+            ] {
+                if has(program) && has(needs) {
+                    writeln!(script, "( {start} ) >> np.log 2>&1 < /dev/null || exit 3").unwrap();
+                    programs.push(program);
+                }
+            }
+            let outcome = sh(&stage, &["--network", network, "--cpus", "free"], &script);
+            let log = std::fs::read_to_string(stage.path("np.log")).unwrap_or_default();
+            assert_eq!(outcome.code, 0, "{network} {case:?} {outcome} {log}");
+            let spec = sonde_link::named(network).unwrap();
+            let ceiling = sonde_link::tcp_max(&spec, sonde_link::Headers::Timestamps).unwrap();
+            for program in programs {
+                let text = std::fs::read_to_string(stage.path(&format!("{program}.out"))).unwrap();
+                let last: Vec<f64> = text
+                    .lines()
+                    .last()
+                    .unwrap()
+                    .split_whitespace()
+                    .map(|word| word.parse().unwrap())
+                    .collect();
+                println!(
+                    "{network} {case:?} {program}: {} MiB/s x 8 at {} bytes, {} s",
+                    last[1], last[0], last[2]
+                );
+                assert_eq!(last[0], 65_536.0, "{text}");
+                let rate = last[1] * 1_048_576.0;
+                assert!(
+                    rate > 0.0 && rate <= ceiling as f64,
+                    "{program}: {rate} of {ceiling}"
+                );
+            }
+        }
+    }
+}
+
+/// Load and faults come beside a program that mpirun started: frames are lost, and it ends well all the same.
+#[test]
+fn load_and_script_work_beside_mpirun() {
+    for make in makes() {
+        let Some(case) = attachments().first().copied() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let program = compile(&stage, make.compiler, "mpi.c", &[]);
+        std::fs::write(stage.folder.join("script"), "10ms loss all 2%\n").unwrap();
+        let report_path = stage.path("report");
+        let options = [
+            "--network",
+            "ethernet-100",
+            "--load",
+            "0.3",
+            "--script",
+            "script",
+            "--report",
+            &report_path,
+            "--cpus",
+            "free",
+        ];
+        let launcher = make.launchers[0];
+        let outcome = sh(
+            &stage,
+            &options,
+            &format!("patient {launcher} -n 4 {program}"),
+        );
+        assert_eq!(outcome.code, 0, "{make:?} {outcome}");
+        assert_eq!(lines(&outcome.out, "rank").len(), 4, "{outcome}");
+        let report = report(&report_path);
+        let lost = report["lost"].as_array().unwrap();
+        assert!(!lost.is_empty(), "{report:#}");
+        assert_eq!(report["flows"].as_array().unwrap().len(), 4, "{report:#}");
+    }
+}
+
+/// An allocation outside is none of the lab's.
+#[test]
+fn an_allocation_outside_stays_outside() {
+    for make in makes() {
+        let Some(case) = attachments().first().copied() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let mut call = stage.run(
+            &["--hosts", "4"],
+            &[make.launchers[0], "-n", "4", "hostname"],
+        );
+        for (name, value) in [
+            ("SLURM_JOB_ID", "7"),
+            ("SLURM_JOBID", "7"),
+            ("SLURM_NODELIST", "n[1-2]"),
+            ("SLURM_NNODES", "2"),
+            ("SLURM_TASKS_PER_NODE", "1(x2)"),
+            ("PMI_RANK", "3"),
+        ] {
+            call = call.env(name, value);
+        }
+        let outcome = call.expect(0);
+        assert_eq!(
+            lines(&outcome.out, "h"),
+            ["h1", "h2", "h3", "h4"],
+            "{make:?} {outcome}"
+        );
+    }
 }

@@ -60,6 +60,13 @@ fn main() -> ExitCode {
             let _ = std::io::stdin().lock().lines().count();
             ExitCode::SUCCESS
         }
+        ["machine"] => {
+            let mut fleet = Fleet::local(&std::env::current_exe().unwrap()).unwrap();
+            let machine = fleet.virtual_machine(&[0]).unwrap();
+            println!("ok {}", machine.environment()["PVM_VMID"]);
+            let _ = std::io::stdin().lock().lines().count();
+            ExitCode::SUCCESS
+        }
         ["steer", folder, hosts] => {
             steer(folder, hosts);
             ExitCode::SUCCESS
@@ -93,6 +100,7 @@ fn steer(folder: &str, hosts: &str) {
         .map(|host| host.address.clone())
         .collect();
     println!("ok started {}", addresses.join(" "));
+    let mut machine = None;
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |at: usize| words[at].parse::<usize>().unwrap();
@@ -118,6 +126,28 @@ fn steer(folder: &str, hosts: &str) {
                 });
                 println!("ok {}", clocks.collect::<Vec<String>>().join(" "));
             }
+            "machine" => match fleet.virtual_machine(&[number(1), number(2)]) {
+                Ok(made) => {
+                    println!("ok {}", made.environment()["PVM_VMID"]);
+                    machine = Some(made);
+                }
+                Err(error) => fail(&error),
+            },
+            "add" | "delete" => {
+                let machine = machine.as_mut().expect("a machine was started");
+                let done = match words[0] {
+                    "add" => machine.add(number(1)),
+                    _ => machine.delete(number(1)),
+                };
+                match done.and_then(|()| machine.configuration()) {
+                    Ok(names) => println!("ok {}", names.join(" ")),
+                    Err(error) => fail(&error),
+                }
+            }
+            "end" => match machine.take().expect("a machine was started").end() {
+                Ok(()) => println!("ok gone"),
+                Err(error) => fail(&error),
+            },
             "notes" => println!("ok {}", fleet.notes().join(" / ")),
             "facts" => {
                 let facts = fleet.hosts().iter().map(|host| {
