@@ -54,7 +54,10 @@ fn built(stage: &Stage, library: &str) -> bool {
     let build = build.env("SONDE_ADAPTERS", stage.path("adapters"));
     drop(build.limit(120).output());
     let file = format!("adapters/sonde-{library}.so");
-    stage.folder.join(file).is_file() || skip(&format!("the adapter for {library}, which could not be built"))
+    stage.folder.join(file).is_file()
+        || skip(&format!(
+            "the adapter for {library}, which could not be built"
+        ))
 }
 
 fn rows(text: &str) -> Vec<Value> {
@@ -260,7 +263,10 @@ fn pvm_is_measured_by_both_routes() {
     for path in ["pvm:default", "pvm:direct"] {
         let warm = of(&rows, &[("path", path), ("phase", "warm")]);
         assert_eq!(warm.len(), 2, "{path}: {outcome}");
-        assert!(warm.iter().all(|row| row["status"] == "measured"), "{outcome}");
+        assert!(
+            warm.iter().all(|row| row["status"] == "measured"),
+            "{outcome}"
+        );
         assert!(warm.iter().all(|row| row["wait"] == "block"), "{outcome}");
     }
     gone(&stage, &mark);
