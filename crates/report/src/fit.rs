@@ -138,7 +138,7 @@ pub(crate) fn half_size(index: &Index<'_>, line: &Line) -> Option<HalfSize> {
         .filter_map(|row| Some((row.size_bytes?, p50(row).round() as u64)))
         .collect();
     let (first, last) = (points.first()?, points.last()?);
-    if points.len() < 2 {
+    if points.len() < 2 && index.ceiling(line).is_none() {
         // One size is its own best.
         return None;
     }
