@@ -138,6 +138,10 @@ pub(crate) fn half_size(index: &Index<'_>, line: &Line) -> Option<HalfSize> {
         .filter_map(|row| Some((row.size_bytes?, p50(row).round() as u64)))
         .collect();
     let (first, last) = (points.first()?, points.last()?);
+    if points.len() < 2 && index.ceiling(line).is_none() {
+        // One size is its own best.
+        return None;
+    }
     let own = points.iter().map(|(_, bps)| *bps).max()?;
     let peak = index.ceiling(line).map_or(own, |bps| bps as u64);
     if let Some(size) = sonde_stats::half_size(&points, peak) {

@@ -7,12 +7,16 @@
 //! Checked: `jobs_follow_the_probe`.
 
 use crate::failure::Failure;
-use crate::plan::{ProbeKind, ProbePlan};
+use crate::layout::Block;
+use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
 use crate::way::Way;
+use sonde_channel::Wait;
 use sonde_message::{Library, Path};
 use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
 use sonde_probe::{Probe, Terms};
-use std::collections::BTreeMap;
+use sonde_record::Ceiling;
+use sonde_units::Span;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MILLI_NS: u64 = 1_000_000;
 
@@ -119,10 +123,63 @@ fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64
     Ok(Some(number))
 }
 
+/// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they
+/// cost is a sum for a message and a slope for a byte.
+pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
+    const SIZES: [&str; 3] = ["8", "4KiB", "60KiB"];
+    let named = |names: &[&str]| -> Vec<Way> {
+        let ways = names.iter().map(|name| name.parse());
+        ways.filter_map(Result::ok).collect()
+    };
+    let mut own = ProbePlan::new(ProbeKind::Latency, &named(&["native:tcp"]), &SIZES);
+    (own.budget, own.samples) = (budget, Some(3_000));
+    if effort == Effort::Quick {
+        return vec![own];
+    }
+    let all = named(&["openmpi:tcp", "mpich:tcp", "pvm:default", "pvm:direct"]);
+    let mut polled = ProbePlan {
+        wait: vec![Wait::Poll],
+        ..ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &SIZES)
+    };
+    (polled.budget, polled.samples) = (budget, Some(3_000));
+    let theirs = ProbePlan {
+        path: all.clone(),
+        ..own.clone()
+    };
+    let mut messages = ProbePlan::new(
+        ProbeKind::Throughput,
+        &[own.path.clone(), all].concat(),
+        &["64KiB"],
+    );
+    (messages.mode, messages.budget) = (Some(Mode::Message), budget);
+    if effort == Effort::Usual {
+        // Beside latencies, by which libraries are told apart: no interval.
+        messages.launches = Some(2);
+    }
+    vec![own, polled, theirs, messages]
+}
+
+/// What bounds a transport bounds the libraries that stand on it: the same ceilings under their paths.
+pub fn ceilings<'b>(blocks: impl Iterator<Item = &'b Block>, known: &[Ceiling]) -> Vec<Ceiling> {
+    let paths = blocks
+        .filter(|block| block.is_bounded())
+        .map(|block| block.path);
+    let libraries: BTreeSet<Way> = paths.filter(|path| path.library().is_some()).collect();
+    let of = |path: Way| {
+        let beneath = known
+            .iter()
+            .filter(move |one| one.path == path.beneath().name());
+        beneath.map(move |ceiling| Ceiling {
+            path: path.name(),
+            ..ceiling.clone()
+        })
+    };
+    libraries.into_iter().flat_map(of).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_channel::Wait;
 
     fn probe(kind: ProbeKind) -> ProbePlan {
         let text = format!(

@@ -9,6 +9,7 @@ use crate::campaign::{Bed, Campaign, End, unix_ns};
 use crate::events::Event;
 use crate::failure::{self, Failure};
 use crate::layout::{self, Block, Site};
+use crate::library;
 use crate::limit::Search;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan};
@@ -19,8 +20,8 @@ use sonde_channel::{Path as Route, Wait};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_record::{
-    Ceiling, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState,
-    Status, Store, Testbed, VerdictStatus,
+    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
+    Store, Testbed, VerdictStatus,
 };
 use sonde_report::{Severity, View};
 use std::cell::RefCell;
@@ -623,24 +624,8 @@ impl Bed {
         }
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
         let mut network = model::network(spec, profile, points, warnings)?;
-        // What bounds a transport bounds a library that stands on it.
-        let bounded = blocks
-            .iter()
-            .filter(here)
-            .filter(|block| block.is_bounded());
-        let libraries: BTreeSet<Way> = bounded
-            .map(|block| block.path)
-            .filter(|path| path.library().is_some())
-            .collect();
-        for path in libraries {
-            let of = |ceiling: &&Ceiling| ceiling.path == path.beneath().name();
-            let named = |ceiling: &Ceiling| Ceiling {
-                path: path.name(),
-                ..ceiling.clone()
-            };
-            let more: Vec<Ceiling> = network.ceilings.iter().filter(of).map(named).collect();
-            network.ceilings.extend(more);
-        }
+        let more = library::ceilings(blocks.iter().filter(here), &network.ceilings);
+        network.ceilings.extend(more);
         network.attachment = self.site.attachment.clone();
         network.backpressure = self.fleet.borrow().backpressure();
         self.one_way_ns = network.row.one_way_1b_ns;

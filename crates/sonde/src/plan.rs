@@ -381,7 +381,8 @@ impl Plan {
 }
 
 impl ProbePlan {
-    fn new(kind: ProbeKind, path: &[Way], size: &[&str]) -> Self {
+    /// Waiting asleep.
+    pub fn new(kind: ProbeKind, path: &[Way], size: &[&str]) -> Self {
         Self {
             kind,
             mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
@@ -571,42 +572,6 @@ fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     probes.into_iter().map(floor).collect()
 }
 
-/// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they
-/// cost is a sum for a message and a slope for a byte.
-fn libraries(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
-    const SIZES: [&str; 3] = ["8", "4KiB", "60KiB"];
-    let named = |names: &[&str]| -> Vec<Way> {
-        let ways = names.iter().map(|name| name.parse());
-        ways.filter_map(Result::ok).collect()
-    };
-    let mut own = ProbePlan::new(ProbeKind::Latency, &named(&["native:tcp"]), &SIZES);
-    (own.budget, own.samples) = (budget, Some(3_000));
-    if effort == Effort::Quick {
-        return vec![own];
-    }
-    let all = named(&["openmpi:tcp", "mpich:tcp", "pvm:default", "pvm:direct"]);
-    let mut polled = ProbePlan {
-        wait: vec![Wait::Poll],
-        ..ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &SIZES)
-    };
-    (polled.budget, polled.samples) = (budget, Some(3_000));
-    let theirs = ProbePlan {
-        path: all.clone(),
-        ..own.clone()
-    };
-    let mut messages = ProbePlan::new(
-        ProbeKind::Throughput,
-        &[own.path.clone(), all].concat(),
-        &["64KiB"],
-    );
-    (messages.mode, messages.budget) = (Some(Mode::Message), budget);
-    if effort == Effort::Usual {
-        // Beside latencies, by which libraries are told apart: no interval.
-        messages.launches = Some(2);
-    }
-    vec![own, polled, theirs, messages]
-}
-
 impl Plan {
     /// The main job on a testbed: cold, warm, single messages and streams, by TCP and UDP.
     ///
@@ -649,7 +614,7 @@ impl Plan {
         }
         let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
-        probes.extend(libraries(budget, effort));
+        probes.extend(crate::library::assessed(budget, effort));
         if !quick {
             probes.push(udp);
         }
@@ -779,10 +744,8 @@ impl Plan {
                     ));
                 }
             }
-            let of_channel = |path: &&Way| path.channel().is_some();
-            if let (ProbeKind::Collective, Some(path)) =
-                (probe.kind, probe.path.iter().find(of_channel))
-            {
+            let mut channels = probe.path.iter().filter(|path| path.channel().is_some());
+            if let (ProbeKind::Collective, Some(path)) = (probe.kind, channels.next()) {
                 return refuse(format!(
                     "{path} has no collective calls: write a library's path, as native:tcp or openmpi:tcp"
                 ));

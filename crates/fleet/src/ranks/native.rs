@@ -121,7 +121,7 @@ impl Fleet {
     ) -> Result<Program> {
         let program = self
             .tool(seat, ask.path)
-            .map_err(|why| FleetError::at(&self.name(seat.0).to_owned(), attempt(ask), why, ""))?;
+            .map_err(|why| FleetError::at(self.name(seat.0), attempt(ask), why, ""))?;
         let is_tcp = meeting.transport == "tcp";
         let told = Native {
             rank: ranks[0],
