@@ -382,7 +382,7 @@ fn netpipe_runs_as_it_is() {
                     "{network} {case:?} {program}: {} MiB/s x 8 at {} bytes, {} s",
                     last[1], last[0], last[2]
                 );
-                assert_eq!(last[0], 65_536.0, "{text}");
+                assert_eq!(last[0] as u64, 65_536, "{text}");
                 let rate = last[1] * 1_048_576.0;
                 assert!(
                     rate > 0.0 && rate <= ceiling as f64,

@@ -10,7 +10,6 @@
 use super::outcome::Measured;
 use super::{mpi, record};
 use crate::failure::Failure;
-use crate::lab::exec_here;
 use crate::testbed::{LabOptions, this_program};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -143,7 +142,7 @@ impl Trial<'_> {
                 argv.extend(words.iter().cloned());
                 let exec = Exec {
                     cpus: config.cpus.hosts.clone(),
-                    ..exec_here(&argv, false)
+                    ..Exec::here(&argv, false)
                 };
                 drop(std::fs::remove_file(&result));
                 launch(&lab, &exec, &folder, entrants[at].name)?;

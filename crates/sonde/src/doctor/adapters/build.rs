@@ -151,7 +151,7 @@ fn version(compiler: &Path, include: &[String], recipe: &Recipe) -> Option<Strin
         .map(|word| word.trim_matches(['"', 'u', '(', ')']))
         .collect();
     let known = |word: &&str| word.starts_with(|letter: char| letter.is_ascii_digit());
-    (success && !words.is_empty() && words.iter().all(|word| known(word))).then(|| words.join("."))
+    (success && !words.is_empty() && words.iter().all(known)).then(|| words.join("."))
 }
 
 fn stamp_file(object: &Path) -> PathBuf {
