@@ -290,7 +290,7 @@ fn configuration(said: &str) -> Vec<String> {
 fn one_line(text: &str) -> String {
     let lines: Vec<_> = text
         .lines()
-        .map(|line| line.trim().trim_start_matches("pvm> ").trim())
+        .map(|line| line.trim().trim_start_matches("pvm>").trim())
         .filter(|line| !line.is_empty())
         .collect();
     lines.join(" / ")
