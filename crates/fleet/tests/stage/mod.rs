@@ -224,9 +224,12 @@ impl Stage {
                 "ls -A /tmp /dev/shm; ls -A $HOME | grep '^.sonde' || true",
             ],
         );
-        let names = files
-            .lines()
-            .filter(|line| !line.is_empty() && !line.ends_with(':'));
+        // The lab shows a host the folder of its program, also where that lies below /tmp.
+        let program = std::env::current_exe().unwrap();
+        let names = files.lines().filter(|line| {
+            let is_way = program.starts_with(Path::new("/tmp").join(line));
+            !(line.is_empty() || line.ends_with(':') || is_way)
+        });
         left.extend(names.map(|name| format!("file {name}")));
         left
     }
