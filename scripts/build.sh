@@ -46,6 +46,9 @@ if LC_ALL=C readelf -lW target/release/sonde | grep -q INTERP; then
     exit 1
 fi
 mkdir -p target/static
+# What it looks for beside itself.
+ln -sfn ../release/sonde-rank target/static/sonde-rank
+ln -sfn ../release/adapters target/static/adapters
 if ! cmp -s target/release/sonde target/static/sonde; then
     # By rename: a running copy keeps its file.
     cp target/release/sonde target/static/sonde.new
