@@ -124,14 +124,20 @@ fn ranks_are_spread_and_may_be_more_than_hosts() {
             "for ranks in '-n 2' '-n 6' ''; do patient {launcher} $ranks {program} | sed \"s/,.*//; s/^/of '$ranks': /\" || exit; done; mpirun -n 4 hostname | sort | xargs echo hosts"
         );
         let outcome = sh(&stage, &["--cpus", "free"], &script);
-        let placed = |ranks: &str, size: usize| -> Vec<String> {
-            (0..size)
-                .map(|rank| format!("of '{ranks}': rank {rank} of {size} on h{}", rank % 4 + 1))
-                .collect()
+        // Of six Open MPI puts neighbours together, Hydra goes round.
+        let six = if make.compiler == "mpicc.openmpi" {
+            [1, 1, 2, 2, 3, 4]
+        } else {
+            [1, 2, 3, 4, 1, 2]
         };
-        for (ranks, size) in [("-n 2", 2), ("-n 6", 6), ("", 4)] {
+        for (ranks, hosts) in [("-n 2", &[1, 2][..]), ("-n 6", &six), ("", &[1, 2, 3, 4])] {
             let of = lines(&outcome.out, &format!("of '{ranks}'"));
-            assert_eq!(of, placed(ranks, size), "{make:?} {outcome}");
+            let size = hosts.len();
+            let placed = hosts.iter().enumerate();
+            let placed: Vec<_> = placed
+                .map(|(rank, host)| format!("of '{ranks}': rank {rank} of {size} on h{host}"))
+                .collect();
+            assert_eq!(of, placed, "{make:?} {outcome}");
         }
         assert_eq!(
             lines(&outcome.out, "hosts"),
@@ -169,7 +175,8 @@ fn an_interrupt_ends_all_ranks() {
             let call = stage.run(&options, &[launcher, "-n", "4", &program, "wait"]);
             let mark = call.mark().to_owned();
             let mut running = call.start();
-            running.wait_for("waiting\nwaiting\nwaiting\nwaiting\n");
+            // Hydra may put a line of one rank into that of another.
+            running.wait_for_all("waiting", 4);
             sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
             let ended = running.finish();
             // Hydra's code is 0 then.
@@ -184,7 +191,7 @@ fn an_interrupt_ends_all_ranks() {
         let stage = Stage::new(Case::own("veth"));
         let program = compile(&stage, make.compiler, "mpi.c", &[]);
         let script = format!(
-            "{} -n 4 {program} wait > out & until [ \"$(grep -c waiting out)\" = 4 ]; do sleep 0.05; done
+            "{} -n 4 {program} wait > out & until [ \"$(grep -o waiting out | wc -l)\" = 4 ]; do sleep 0.05; done
             kill -TERM $!; wait $!; echo code $?
             for host in h1 h2 h3 h4; do for i in $(seq 100); do
                 left=$(sonde lab exec $host -- ps -eo comm | grep -Ex 'mpi|orted|hydra_pmi_.*'); [ -z \"$left\" ] && break; sleep 0.1; done
@@ -401,8 +408,10 @@ fn load_and_script_work_beside_mpirun() {
             return;
         };
         let stage = Stage::new(case);
+        // A host that cannot be reached while the ranks are being started.
+        const SCRIPT: &str = "10ms loss all 2%\n20ms link h3 down\n1500ms link h3 up\n";
         let program = compile(&stage, make.compiler, "mpi.c", &[]);
-        std::fs::write(stage.folder.join("script"), "10ms loss all 2%\n").unwrap();
+        std::fs::write(stage.folder.join("script"), SCRIPT).unwrap();
         let report_path = stage.path("report");
         let options = [
             "--network",
@@ -425,8 +434,10 @@ fn load_and_script_work_beside_mpirun() {
         assert_eq!(outcome.code, 0, "{make:?} {outcome}");
         assert_eq!(lines(&outcome.out, "rank").len(), 4, "{outcome}");
         let report = report(&report_path);
-        let lost = report["lost"].as_array().unwrap();
-        assert!(!lost.is_empty(), "{report:#}");
+        let lost = report["lost"].to_string();
+        for cause in ["LinkDown", "Random"] {
+            assert!(lost.contains(cause), "{cause}: {report:#}");
+        }
         assert_eq!(report["flows"].as_array().unwrap().len(), 4, "{report:#}");
     }
 }
