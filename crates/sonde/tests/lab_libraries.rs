@@ -49,8 +49,8 @@ fn compile(stage: &Stage, compiler: &str, source: &str, more: &[&str]) -> String
 
 /// `patient COMMAND`: MPICH 4.0 sometimes does not end (github.com/pmodels/mpich/pull/6596), and is then tried again.
 const PATIENT: &str =
-    "patient() { for i in 1 2 3 4; do timeout 20 \"$@\" > out.$$ 2> err.$$; code=$?
-    [ $code = 124 ] && continue; cat out.$$; cat err.$$ >&2; return $code; done; }\n";
+    "patient() { for i in 1 2 3 4 5; do timeout 15 \"$@\" > out.$$ 2> err.$$; code=$?
+    [ $code = 124 ] && continue; cat out.$$; cat err.$$ >&2; return $code; done; return 124; }\n";
 
 fn sh(stage: &Stage, options: &[&str], script: &str) -> Outcome {
     let four = ["--hosts", "4"];
@@ -69,12 +69,15 @@ fn lines<'a>(out: &'a str, word: &str) -> Vec<&'a str> {
 #[test]
 fn mpi_runs_as_it_is_on_every_host() {
     for make in makes() {
-        for case in cases() {
+        for (case, launchers) in two_cases()
+            .into_iter()
+            .zip([make.launchers, &make.launchers[..1]])
+        {
             let stage = Stage::new(case);
             let program = compile(&stage, make.compiler, "mpi.c", &[]);
-            for launcher in make.launchers {
+            for launcher in launchers {
                 let script = format!(
-                    "echo cpus $(nproc); patient {launcher} -n 4 {program}; echo code $?; patient {launcher} -n 4 {program} fail 2 7; echo code $?"
+                    "echo cpus $(nproc); patient {launcher} -n 4 {program} fail 2 7; echo code $?"
                 );
                 let outcome = sh(
                     &stage,
@@ -82,8 +85,7 @@ fn mpi_runs_as_it_is_on_every_host() {
                     &script,
                 );
                 let cpus = lines(&outcome.out, "cpus")[0];
-                let ranks: Vec<String> = (0..8)
-                    .map(|line| line / 2)
+                let ranks: Vec<String> = (0..4)
                     .map(|rank| {
                         format!(
                             "rank {rank} of 4 on h{0}, told h{0}, {cpus}, right 4",
@@ -96,14 +98,10 @@ fn mpi_runs_as_it_is_on_every_host() {
                     ranks,
                     "{make:?} {case:?} {outcome}"
                 );
-                assert_eq!(
-                    lines(&outcome.out, "code"),
-                    ["code 0", "code 7"],
-                    "{outcome}"
-                );
+                assert_eq!(lines(&outcome.out, "code"), ["code 7"], "{outcome}");
                 for rank in 0..4 {
                     let said = outcome.err.matches(&format!("error of {rank}")).count();
-                    assert_eq!(said, 2, "{make:?} {case:?} {outcome}");
+                    assert_eq!(said, 1, "{make:?} {case:?} {outcome}");
                 }
             }
         }
@@ -167,7 +165,7 @@ fn root_runs_them_too() {
 #[test]
 fn an_interrupt_ends_all_ranks() {
     for make in makes() {
-        for case in cases() {
+        for case in two_cases() {
             let stage = Stage::new(case);
             let program = compile(&stage, make.compiler, "mpi.c", &[]);
             let launcher = make.launchers[0];
@@ -270,7 +268,7 @@ fn pvm_runs_as_it_is_by_both_routes() {
     if !has("pvm") || !has_headers_of_pvm() {
         return;
     }
-    for case in cases() {
+    for case in two_cases() {
         let stage = Stage::new(case);
         let program = compile(&stage, "cc", "pvm.c", &["-lpvm3"]);
         let script = format!(
@@ -305,9 +303,10 @@ fn two_cases() -> Vec<Case> {
     cases.first().copied().into_iter().chain(last).collect()
 }
 
-/// Debian's hpcc, on four hosts: its small messages and two-megabyte ones take their time on these networks.
+/// Debian's hpcc, on four hosts. Of its time all but a second is its messages of 2 MB, whose number no setting changes.
+/// cargo test --release -p sonde-cli --test lab_libraries hpcc -- --ignored --nocapture
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: 2 MB messages over ATM and DS-3"]
 fn hpcc_runs_as_it_is() {
     if !has("hpcc") || !has("mpirun.openmpi") {
         return;
@@ -335,69 +334,153 @@ fn hpcc_runs_as_it_is() {
     }
 }
 
-/// NetPIPE above each library, as Debian has it. Its Mbps is 2^20 bits a second.
+/// A program of NetPIPE, what else it needs, sonde's path by the same library, and how it is started between h1 and another
+/// host; its options stand for `$O`.
+type NetPipe = (&'static str, &'static str, &'static str, &'static str);
+
+/// The last one waits by asking without pause, so that where CPUs are few its times are the kernel's.
+const NETPIPES: [NetPipe; 4] = [
+    (
+        "NPtcp",
+        "NPtcp",
+        "tcp",
+        "sonde lab exec --detach h4 -- NPtcp $O -o /tmp/o; sleep 1; NPtcp -h h4 $O -o NPtcp.out",
+    ),
+    (
+        "NPopenmpi",
+        "mpirun.openmpi",
+        "openmpi:tcp",
+        "patient mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
+    ),
+    (
+        "NPpvm",
+        "pvm",
+        "pvm:direct",
+        "echo conf | pvm; sonde lab exec --detach h2 -- NPpvm $O -o /tmp/o; sleep 1; NPpvm -h h2 $O -o NPpvm.out",
+    ),
+    (
+        "NPmpich2",
+        "mpiexec.mpich",
+        "mpich:tcp",
+        "patient mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
+    ),
+];
+
+/// Runs those that are installed; the last line of each: bytes, rate in 2^20 bits a second, seconds one way.
+fn netpipe(
+    stage: &Stage,
+    network: &str,
+    options: &str,
+    programs: &[NetPipe],
+) -> Vec<(&'static str, [f64; 3])> {
+    let mut script = format!("O='{options}'\n");
+    let mut there = programs.to_vec();
+    there.retain(|(program, needs, ..)| has(program) && has(needs));
+    for (.., start) in &there {
+        writeln!(script, "( {start} ) >> np.log 2>&1 < /dev/null || exit 3").unwrap();
+    }
+    let outcome = sh(stage, &["--network", network, "--cpus", "free"], &script);
+    let log = std::fs::read_to_string(stage.path("np.log")).unwrap_or_default();
+    assert_eq!(outcome.code, 0, "{network} {outcome} {log}");
+    let last = |program: &str| {
+        let text = std::fs::read_to_string(stage.path(&format!("{program}.out"))).unwrap();
+        let line = text.lines().last().unwrap_or_default().split_whitespace();
+        let words: Vec<f64> = line.map(|word| word.parse().unwrap()).collect();
+        <[f64; 3]>::try_from(words).unwrap_or_else(|_| panic!("{program}: {text}"))
+    };
+    there
+        .iter()
+        .map(|(program, _, path, _)| (*path, last(program)))
+        .collect()
+}
+
+/// NetPIPE above each library, as Debian has it, as an ordinary user where there is a choice; the test below runs it as this
+/// process's own. Its Mbps is 2^20 bits a second.
 #[test]
 fn netpipe_runs_as_it_is() {
-    const SIZES: &str = "-p 0 -l 32768 -u 65536 -n 3";
-    for case in two_cases() {
-        for network in ["atm-oc3c", "wan-ds3"] {
-            let stage = Stage::new(case);
-            let mut script = format!("O='{SIZES}'\n");
-            let mut programs = Vec::new();
-            for (program, needs, start) in [
-                (
-                    "NPtcp",
-                    "NPtcp",
-                    "sonde lab exec --detach h4 -- NPtcp $O -o /tmp/o > np.log 2>&1; sleep 1; NPtcp -h h4 $O -o NPtcp.out",
-                ),
-                (
-                    "NPopenmpi",
-                    "mpirun.openmpi",
-                    "patient mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
-                ),
-                (
-                    "NPmpich2",
-                    "mpiexec.mpich",
-                    "patient mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
-                ),
-                (
-                    "NPpvm",
-                    "pvm",
-                    "echo conf | pvm > conf; sonde lab exec --detach h2 -- NPpvm $O -o /tmp/o > np.log 2>&1; sleep 1; NPpvm -h h2 $O -o NPpvm.out",
-                ),
-            ] {
-                if has(program) && has(needs) {
-                    writeln!(script, "( {start} ) >> np.log 2>&1 < /dev/null || exit 3").unwrap();
-                    programs.push(program);
-                }
-            }
-            let outcome = sh(&stage, &["--network", network, "--cpus", "free"], &script);
-            let log = std::fs::read_to_string(stage.path("np.log")).unwrap_or_default();
-            assert_eq!(outcome.code, 0, "{network} {case:?} {outcome} {log}");
-            let spec = sonde_link::named(network).unwrap();
-            let ceiling = sonde_link::tcp_max(&spec, sonde_link::Headers::Timestamps).unwrap();
-            for program in programs {
-                let text = std::fs::read_to_string(stage.path(&format!("{program}.out"))).unwrap();
-                let last: Vec<f64> = text
-                    .lines()
-                    .last()
-                    .unwrap()
-                    .split_whitespace()
-                    .map(|word| word.parse().unwrap())
-                    .collect();
-                println!(
-                    "{network} {case:?} {program}: {} MiB/s x 8 at {} bytes, {} s",
-                    last[1], last[0], last[2]
-                );
-                assert_eq!(last[0] as u64, 65_536, "{text}");
-                let rate = last[1] * 1_048_576.0;
-                assert!(
-                    rate > 0.0 && rate <= ceiling as f64,
-                    "{program}: {rate} of {ceiling}"
-                );
+    let Some(case) = two_cases().pop() else {
+        return;
+    };
+    let spec = sonde_link::named("atm-oc3c").unwrap();
+    let ceiling = sonde_link::tcp_max(&spec, sonde_link::Headers::Timestamps).unwrap();
+    let options = "-p 0 -l 65536 -u 65536 -n 2";
+    for (path, [bytes, rate, seconds]) in netpipe(&Stage::new(case), "atm-oc3c", options, &NETPIPES)
+    {
+        println!("{case:?} {path}: {rate} Mbps at {bytes} bytes, {seconds} s");
+        assert_eq!(bytes as u64, 65_536);
+        let rate = rate * 1_048_576.0;
+        assert!(
+            rate > 0.0 && rate <= ceiling as f64,
+            "{path}: {rate} of {ceiling}"
+        );
+        let by_time = bytes * 8.0 / seconds / rate;
+        assert!((0.99..1.01).contains(&by_time), "{path}: {by_time}");
+    }
+}
+
+/// NetPIPE's best half round trip and sonde's least are the same, by each library but MPICH.
+#[test]
+fn netpipe_and_sonde_agree() {
+    const ATTEMPTS: usize = 4;
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(case);
+    let mut least: Vec<(&str, f64, f64)> = Vec::new();
+    for attempt in 1..=ATTEMPTS {
+        let theirs = netpipe(
+            &stage,
+            "wan-ds3",
+            "-p 0 -l 65536 -u 65536 -n 1",
+            &NETPIPES[..3],
+        );
+        let paths: Vec<&str> = theirs.iter().map(|(path, _)| *path).collect();
+        if paths.is_empty() {
+            return;
+        }
+        let words = [
+            "probe",
+            "latency",
+            "--network",
+            "wan-ds3",
+            "--hosts",
+            "2",
+            "--size",
+            "64KiB",
+            "--launches",
+            "1",
+            "--json",
+            "--attachment",
+            case.attachment,
+            "--path",
+        ];
+        let call = stage.sonde(&[&words[..], &[&paths.join(",")]].concat());
+        let outcome = call.limit(120).output();
+        let said: serde_json::Value =
+            serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {outcome}"));
+        let rows = said["results"].as_array().unwrap();
+        for (path, [_, _, seconds]) in theirs {
+            let row = rows.iter().find(|row| {
+                row["path"] == path && row["quantity"] == "latency_ns" && row["phase"] == "warm"
+            });
+            let Some(ours) = row.and_then(|row| row["min"].as_f64()) else {
+                let why = row.map(|row| row["reason"].to_string());
+                println!("left out: {path}: {}", why.unwrap_or_default());
+                continue;
+            };
+            match least.iter_mut().find(|(known, ..)| *known == path) {
+                Some((_, peer, own)) => (*peer, *own) = (peer.min(seconds), own.min(ours / 1e9)),
+                None => least.push((path, seconds, ours / 1e9)),
             }
         }
+        println!("{attempt}: {least:?}");
+        let agree = |(_, peer, own): &(&str, f64, f64)| (0.9..1.1).contains(&(own / peer));
+        if least.iter().all(agree) {
+            assert!(!least.is_empty(), "sonde measured none of {paths:?}");
+            return;
+        }
     }
+    panic!("apart after {ATTEMPTS} attempts: {least:?}");
 }
 
 /// Load and faults come beside a program that mpirun started: frames are lost, and it ends well all the same.

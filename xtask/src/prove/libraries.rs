@@ -22,7 +22,7 @@ const ALIKE: f64 = 0.05;
 const NETWORKS: [&str; 2] = ["atm-oc3c", "./plans/examples/networks/two-sites.toml"];
 /// Bytes, the same for sonde, and round trips of one trial.
 const SIZES: [(usize, &str, usize); 3] =
-    [(1, "1B", 50), (65_536, "64KiB", 10), (1_048_576, "1MiB", 2)];
+    [(1, "1B", 20), (65_536, "64KiB", 10), (262_144, "256KiB", 4)];
 /// MPICH 4.0 may not end (github.com/pmodels/mpich/pull/6596); NetPIPE is then started again.
 const STARTS: usize = 4;
 const HEADS: [&str; 8] = [
