@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 
 use crate::collectives::{Choice, Communicator, Maker, made_of};
 use crate::{
-    Call, Capabilities, Comm, Completion, Kind, Messenger, Op, Parts, Request, Result, Source,
-    Status, Tag, Tagged,
+    Call, Capabilities, Comm, Completion, Error, Kind, Messenger, Op, Parts, Request, Result,
+    Source, Status, Tag, Tagged,
 };
 
 use lengths::Lengths;
+use sonde_units::Matrix;
 
 pub use profile::{
-    Calls, Collectives, Flow, LengthsRow, MATRIX_SCHEMA, Matrix, PROFILE_SCHEMA, Phase, Power,
-    Profile, Total,
+    Calls, Collectives, Flow, LengthsRow, PROFILE_SCHEMA, Phase, Power, Profile, Total,
 };
 
 /// The phase before any is named.
@@ -244,7 +244,7 @@ impl<M: Messenger> Counted<M> {
     /// Who sent how much to whom in this phase, or in all; all ranks call it and have it. What it sends itself is not counted.
     ///
     /// # Errors
-    /// Those of the messenger.
+    /// Those of the messenger; there are more ranks than a matrix takes.
     pub fn matrix(&mut self, phase: Option<&str>) -> Result<Matrix> {
         let mut row = vec![0; 2 * self.ranks];
         let wanted = |counts: &&Counts| phase.is_none_or(|name| name == counts.name);
@@ -259,7 +259,18 @@ impl<M: Messenger> Counted<M> {
             bytemuck::cast_slice(&row),
             bytemuck::cast_slice_mut(&mut rows),
         )?;
-        Ok(Matrix::of_rows(self.ranks, &rows))
+        let mut matrix = Matrix::new(self.ranks).map_err(|error| Error::Argument {
+            what: "the number of ranks",
+            value: self.ranks.to_string(),
+            wanted: error.to_string(),
+        })?;
+        for (from, sent) in rows.chunks_exact(2 * self.ranks).enumerate() {
+            let (bytes, messages) = sent.split_at(self.ranks);
+            for (to, (bytes, messages)) in bytes.iter().zip(messages).enumerate() {
+                matrix.add(from, to, *bytes, *messages);
+            }
+        }
+        Ok(matrix)
     }
 
     /// The messenger that does it; what is done to it directly is not counted.

@@ -6,7 +6,7 @@
 //!          when it is told to stop, when its time is up, or when it ends itself. What rank 0 writes behind its marker is the
 //!          report; whoever else failed is named with what it said.
 //! Units:   nanoseconds; ranks and hosts are counted from 0.
-//! Checked: `first_words_are_the_cause`; `lab_library` of the command.
+//! Checked: `first_words_are_the_cause`; `lab_library` and `lab_hosts` of the command.
 
 mod mpi;
 mod native;
@@ -78,9 +78,13 @@ impl Fleet {
     /// A host is lost.
     pub fn lacks(&mut self, path: Path, hosts: &[usize]) -> Result<Option<String>> {
         let placement = self.first_placement();
-        for &host in hosts {
+        for (at, &host) in hosts.iter().enumerate() {
             self.ensure(host, placement)?;
-            if let Err(why) = self.tool((host, placement), path) {
+            // Each tries the next one: all pairs would be too many.
+            let next = hosts[(at + 1) % hosts.len()];
+            let key = (host, placement);
+            let found = self.tool(key, path);
+            if let Err(why) = found.and_then(|_| self.goes_on(key, next, path.library)) {
                 return Ok(Some(format!("{}: {why}", self.name(host))));
             }
         }

@@ -27,12 +27,7 @@ impl Fleet {
         keys: [(usize, Placement); 2],
     ) -> Result<Ran> {
         let seats = self.seats(ask, keys);
-        let mut rank = String::new();
-        for seat in &seats {
-            rank = self
-                .tool(*seat, ask.path)
-                .map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))?;
-        }
+        let rank = self.one_tool(ask, &seats)?;
         let machine = self.machine_with(&seats)?;
         let names = seats.iter().map(|seat| machine.name(seat.0).to_owned());
         let names: Vec<String> = names.collect();

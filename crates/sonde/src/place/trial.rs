@@ -121,7 +121,7 @@ impl Trial<'_> {
             for at in order(entrants.len(), &mut random) {
                 let placement = (entrants[at].placement)(round);
                 if self.program.is_empty() {
-                    let route = self.routes(&placement, entrants[at].forwarded)?;
+                    let route = self.routes(&placement, entrants[at].forwarded.as_ref())?;
                     folder.write("plan", &plan(self.matrix, route))?;
                 }
                 let hosts = folder.write(
@@ -153,7 +153,7 @@ impl Trial<'_> {
     fn routes(
         &self,
         placement: &Placement,
-        forwarded: Option<Topology>,
+        forwarded: Option<&Topology>,
     ) -> Result<impl Fn(usize, usize) -> Vec<usize>, Failure> {
         let hosts = self.cluster.hosts.len();
         let first: Vec<Option<usize>> = (0..hosts)
@@ -169,13 +169,13 @@ impl Trial<'_> {
                 self.cluster.hosts[empty].name
             )));
         }
-        let placement = placement.clone();
+        let (placement, forwarded) = (placement.clone(), forwarded.cloned());
         Ok(move |from: usize, to: usize| {
             let (a, b) = (placement.host(from), placement.host(to));
-            let Some(topology) = forwarded.filter(|_| a != b) else {
+            let Some(topology) = forwarded.as_ref().filter(|_| a != b) else {
                 return vec![from, to];
             };
-            let way = topology.way(a, b, hosts);
+            let way = topology.way(a, b);
             let between = way[1..way.len() - 1].iter().filter_map(|host| first[*host]);
             std::iter::once(from).chain(between).chain([to]).collect()
         })

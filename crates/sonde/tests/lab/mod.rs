@@ -104,6 +104,14 @@ pub fn cases() -> Vec<Case> {
     ])
 }
 
+/// Each attachment once, and where this process is root each user once: for what depends on one of them at most.
+pub fn crossed() -> Vec<Case> {
+    if !is_root() {
+        return attachments();
+    }
+    possible(&[Case::own("tap"), Case::user("veth")])
+}
+
 /// Whether this process is root.
 pub fn is_root() -> bool {
     sonde_sys::process::ids().0 == 0
