@@ -75,7 +75,7 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
             path,
             settings,
             ranks,
-        } => adapter(*path, settings, *ranks, job),
+        } => adapter(*path, settings, *ranks, job, &mut beside),
     };
     let mut messenger = opened.map_err(|what| format!("on {}: {what}", hostname()))?;
     marks.open_ns = monotonic_ns();
@@ -114,6 +114,7 @@ fn adapter(
     settings: &[(String, String)],
     ranks: Option<usize>,
     job: &Job,
+    beside: &mut Option<meeting::Beside>,
 ) -> Result<Box<dyn Messenger>, String> {
     let file = adapters::find(path.library.name()).map_err(|absent| absent.to_string())?;
     let mut options = Options {
@@ -132,7 +133,9 @@ fn adapter(
         Library::Ucx | Library::Ofi => {
             let transport = ("transport".into(), path.transport.into());
             options.settings.push(transport);
-            let boot = meeting::bootstrap(&meeting::told()?, job.terms.wait)?;
+            let told = meeting::told()?;
+            *beside = Some(meeting::Beside::start(&told)?);
+            let boot = meeting::bootstrap(&told, job.terms.wait)?;
             options.bootstrap = Some(meet(boot).map_err(|error| error.to_string())?);
         }
         Library::OpenMpi | Library::Mpich | Library::Native => {}

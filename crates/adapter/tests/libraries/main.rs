@@ -11,7 +11,7 @@ use start::{Ended, Library, PATIENCE};
 /// Runs a job on so many ranks of each library, one after the other.
 fn on_each(job: &str, ranks: usize, judge: impl Fn(Library, &Ended)) {
     for library in Library::ALL {
-        if job == "truncated" && library == Library::OfiTcp {
+        if false {
             // Over tcp libfabric 1.17 tells the first only: `adapters/ofi.c`.
             continue;
         }

@@ -61,7 +61,7 @@ impl Library {
     fn settings(self) -> &'static str {
         match self {
             Self::OpenMpi | Self::Mpich => "",
-            Self::PvmDefault => "route=default,encoding=raw",
+            Self::PvmDefault => "route=default,encoding=default",
             Self::PvmDirect => "route=direct,encoding=inplace",
             Self::UcxTcp | Self::OfiTcp => "transport=tcp",
             Self::UcxPosix => "transport=posix",

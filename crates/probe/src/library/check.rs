@@ -57,17 +57,24 @@ pub(super) fn all(
     let sizes = oracle::cases(seed ^ 0x5152, 1 + cases as usize / 8);
     let sizes = sizes.map(|case| case.elements * case.element.bytes());
     for size in sizes.chain([LARGE]) {
-        ring.round(size, &mut tally)?;
+        let made = ring.round(size, &mut tally);
+        made.map_err(|error| during(&format!("messages of {size} bytes"), error))?;
     }
-    ring.tags_are_told_apart(&mut tally)?;
-    ring.both_ways_at_once(&mut tally)?;
+    let tally_of = &mut tally;
+    let made = ring.tags_are_told_apart(tally_of);
+    made.map_err(|error| during("messages of two tags", error))?;
+    let made = ring.both_ways_at_once(tally_of);
+    made.map_err(|error| during("exchanges", error))?;
     if capabilities.wildcards {
-        ring.from_whoever(&mut tally)?;
+        let made = ring.from_whoever(tally_of);
+        made.map_err(|error| during("receives from any rank, of any tag", error))?;
     }
     if capabilities.probe {
-        ring.looked_for(&mut tally)?;
+        let made = ring.looked_for(tally_of);
+        made.map_err(|error| during("looking for messages", error))?;
     }
-    parted(messenger, terms.patience(), seed, &mut tally)?;
+    let made = parted(messenger, terms.patience(), seed, tally_of);
+    made.map_err(|error| during("groups", error))?;
     let mut tell = |name: &str, value: String| {
         measured.settings.insert(format!("check.{name}"), value);
     };
@@ -87,6 +94,11 @@ fn left_out(capabilities: Capabilities) -> String {
     lacking.collect::<Vec<_>>().join(",")
 }
 
+/// What was checked when it failed.
+fn during(what: &str, error: Error) -> Error {
+    Error::Integrity(format!("checking {what}: {error}"))
+}
+
 fn wrong(messenger: &(impl Messenger + ?Sized), what: impl std::fmt::Display) -> Error {
     let (rank, ranks) = (messenger.rank(Comm::WORLD), messenger.size(Comm::WORLD));
     Error::Integrity(format!("rank {rank} of {ranks}: {what}"))
@@ -94,7 +106,9 @@ fn wrong(messenger: &(impl Messenger + ?Sized), what: impl std::fmt::Display) ->
 
 /// One case of each kind that the library may make itself, then so many of all.
 fn drawn(seed: u64, cases: usize) -> Vec<Case> {
-    let own = Kind::ALL.into_iter().zip(oracle::cases(seed, Kind::ALL.len()));
+    let own = Kind::ALL
+        .into_iter()
+        .zip(oracle::cases(seed, Kind::ALL.len()));
     let own = own.map(|(kind, case)| Case {
         kind,
         maker: Maker::Either,
@@ -164,7 +178,14 @@ impl<'m> Ring<'m> {
         )))
     }
 
-    fn compare(&self, what: &str, found: &[u8], size: usize, from: usize, mark: usize) -> Result<()> {
+    fn compare(
+        &self,
+        what: &str,
+        found: &[u8],
+        size: usize,
+        from: usize,
+        mark: usize,
+    ) -> Result<()> {
         let wanted = payload(size, from, mark);
         match found.iter().zip(&wanted).position(|(a, b)| a != b) {
             None => Ok(()),
@@ -186,7 +207,9 @@ impl<'m> Ring<'m> {
         let (from, comm) = (self.previous(), self.comm);
         let sent = self.post(size, 3, 9)?;
         let mut room = vec![0xee; size + 3];
-        let got = self.messenger.recv(comm, Source::Rank(from), Tagged::With(3), &mut room)?;
+        let got = self
+            .messenger
+            .recv(comm, Source::Rank(from), Tagged::With(3), &mut room)?;
         self.expect("a receive", got, (from, 3, size))?;
         self.compare("a receive", &room[..size], size, from, 9)?;
         if room[size..] != [0xee; 3] {
@@ -196,7 +219,10 @@ impl<'m> Ring<'m> {
         let mut receives = Vec::new();
         for _ in 0..WINDOW {
             let room = vec![0; size];
-            receives.push(self.messenger.irecv(comm, Source::Rank(from), Tagged::With(4), room)?);
+            receives.push(
+                self.messenger
+                    .irecv(comm, Source::Rank(from), Tagged::With(4), room)?,
+            );
         }
         let mut sends = Vec::new();
         for mark in 0..WINDOW {
@@ -243,7 +269,9 @@ impl<'m> Ring<'m> {
         for (tag, mark) in [(2, 20), (1, 10), (1, 11), (2, 21), (1, 12)] {
             let mut room = [0; 40];
             let wanted = Tagged::With(tag);
-            let got = self.messenger.recv(self.comm, Source::Rank(from), wanted, &mut room)?;
+            let got = self
+                .messenger
+                .recv(self.comm, Source::Rank(from), wanted, &mut room)?;
             self.expect("messages of two tags", got, (from, tag, 40))?;
             self.compare("messages of two tags", &room, 40, from, mark)?;
             tally.messages += 1;
@@ -282,7 +310,8 @@ impl<'m> Ring<'m> {
             },
         ];
         let mut statuses = [BLANK; 4];
-        self.messenger.exchange(self.comm, &mut ops, &mut statuses)?;
+        self.messenger
+            .exchange(self.comm, &mut ops, &mut statuses)?;
         self.expect("an exchange", statuses[2], (from, 5, LARGE))?;
         self.expect("an exchange", statuses[3], (to, 6, LARGE))?;
         self.compare("an exchange", &one, LARGE, from, 1)?;
@@ -297,17 +326,21 @@ impl<'m> Ring<'m> {
         let comm = self.comm;
         if self.rank > 0 {
             for mark in 0..EACH {
-                self.messenger.send(comm, 0, 7, &payload(24, self.rank, mark))?;
+                self.messenger
+                    .send(comm, 0, 7, &payload(24, self.rank, mark))?;
             }
             for tag in [12, 11] {
-                self.messenger.send(comm, 0, tag, &payload(8, self.rank, tag as usize))?;
+                self.messenger
+                    .send(comm, 0, tag, &payload(8, self.rank, tag as usize))?;
             }
             return Ok(());
         }
         let mut come = vec![0; self.ranks];
         for _ in 0..EACH * (self.ranks - 1) {
             let mut room = [0; 24];
-            let got = self.messenger.recv(comm, Source::Any, Tagged::With(7), &mut room)?;
+            let got = self
+                .messenger
+                .recv(comm, Source::Any, Tagged::With(7), &mut room)?;
             if got.from == 0 || got.from >= self.ranks || come[got.from] == EACH {
                 return Err(self.wrong(format!("a message of any rank: {got:?} was never sent")));
             }
@@ -317,7 +350,9 @@ impl<'m> Ring<'m> {
         for from in (1..self.ranks).rev() {
             for tag in [12, 11] {
                 let mut room = [0; 8];
-                let got = self.messenger.recv(comm, Source::Rank(from), Tagged::Any, &mut room)?;
+                let got = self
+                    .messenger
+                    .recv(comm, Source::Rank(from), Tagged::Any, &mut room)?;
                 self.expect("messages of any tag", got, (from, tag, 8))?;
                 self.compare("messages of any tag", &room, 8, from, tag as usize)?;
             }
@@ -348,7 +383,8 @@ impl<'m> Ring<'m> {
         }
         let mut room = [0; 33];
         let wanted = Tagged::With(LOOKED_FOR);
-        self.messenger.recv(comm, Source::Rank(from), wanted, &mut room)?;
+        self.messenger
+            .recv(comm, Source::Rank(from), wanted, &mut room)?;
         self.compare("looking for a message", &room, 33, from, 5)?;
         self.messenger.wait(sent)?;
         tally.messages += 1;
@@ -359,7 +395,9 @@ impl<'m> Ring<'m> {
 /// Bytes by which a message is told from all others.
 fn payload(size: usize, from: usize, mark: usize) -> Vec<u8> {
     let first = from * 31 + mark * 101;
-    (0..size).map(|at| (first + at * 7 + at / 251) as u8).collect()
+    (0..size)
+        .map(|at| (first + at * 7 + at / 251) as u8)
+        .collect()
 }
 
 /// The ranks parted by parity, in turned order: who is who, messages and collectives within, beside those of the world.
@@ -378,7 +416,10 @@ fn parted(
     let place = size - 1 - rank / 2;
     let found = (messenger.rank(half), messenger.size(half));
     if found != (place, size) {
-        let what = format!("after a split it is rank {} of {}, not {place} of {size}", found.0, found.1);
+        let what = format!(
+            "after a split it is rank {} of {}, not {place} of {size}",
+            found.0, found.1
+        );
         return Err(wrong(messenger, what));
     }
     // The same tag in the world and in the half; the latter is not taken for the former.
@@ -389,7 +430,13 @@ fn parted(
     let from = Source::Rank(previous);
     messenger.recv(Comm::WORLD, from, Tagged::With(3), &mut room)?;
     messenger.wait(world)?;
-    Ring::new(messenger, Comm::WORLD, patience).compare("beside a group", &room, 500, previous, 40)?;
+    Ring::new(messenger, Comm::WORLD, patience).compare(
+        "beside a group",
+        &room,
+        500,
+        previous,
+        40,
+    )?;
     tally.messages += 1;
     if messenger.split(half, None, 0)?.is_some() {
         return Err(wrong(messenger, "a split without a colour gave a group"));
