@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod leavings;
 mod meeting;
 
 use std::process::ExitCode;
@@ -69,6 +70,10 @@ fn package(library: Library) -> &'static str {
 
 fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result<(), String> {
     let mut beside = None;
+    let _sweeper = match joins {
+        Joins::Adapter { path, .. } if path.to_string() == "ofi:shm" => leavings::Sweeper::begin(),
+        _ => None,
+    };
     let opened: Result<Box<dyn Messenger>, String> = match joins {
         Joins::Native => native(job, &mut beside),
         Joins::Adapter {
