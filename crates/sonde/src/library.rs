@@ -2,7 +2,7 @@
 //!
 //! Model:   start-up, latency, throughput and message rates are jobs of two ranks, each on a host of its own; a collective
 //!          call is one of `ranks` ranks, which go round the hosts. Knobs of a library: `volley` (messages posted at once) of
-//!          a rate; `call`, `ranks` and `algorithm` of a collective.
+//!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM.
 //! Units:   guesses in nanoseconds.
 //! Checked: `jobs_follow_the_probe`.
 
@@ -27,6 +27,8 @@ pub struct Ranks {
     pub job: Job,
     /// How many.
     pub count: usize,
+    /// Options of the library's adapter that were asked for.
+    pub settings: Vec<(String, String)>,
 }
 
 /// What the start of the ranks takes, about.
@@ -84,10 +86,11 @@ pub fn job(
             "{count} ranks cannot be started: write 2 to {RANKS_MAX}"
         )));
     }
+    let settings = settings(path, &mut left)?;
     if let Some(name) = left.keys().next() {
         return Err(Failure::usage(format!(
             "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
-             (collective)",
+             (collective), and of PVM encoding",
             probe.kind.name()
         )));
     }
@@ -110,7 +113,29 @@ pub fn job(
     Ok(Ranks {
         job,
         count: count as usize,
+        settings,
     })
+}
+
+/// How PVM puts bytes into its messages: `default` (XDR), `raw` or `inplace`.
+const ENCODINGS: [&str; 3] = ["default", "raw", "inplace"];
+
+fn settings(
+    path: Path,
+    knobs: &mut BTreeMap<String, String>,
+) -> Result<Vec<(String, String)>, Failure> {
+    if path.library != Library::Pvm {
+        return Ok(Vec::new());
+    }
+    let Some(encoding) = knobs.remove("encoding") else {
+        return Ok(Vec::new());
+    };
+    if !ENCODINGS.contains(&encoding.as_str()) {
+        return Err(Failure::usage(format!(
+            "PVM has no encoding `{encoding}`: write default (XDR), raw (the usual here) or inplace"
+        )));
+    }
+    Ok(vec![("encoding".into(), encoding)])
 }
 
 fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Failure> {
@@ -190,11 +215,15 @@ mod tests {
     }
 
     fn of(kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
+        by("native:tcp", kind, knobs)
+    }
+
+    fn by(path: &str, kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
         let terms = Terms::new(Probe::Latency, sonde_channel::Path::Unix, Wait::Block);
         let knobs = knobs
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()));
-        let path = "native:tcp".parse().unwrap();
+        let path = path.parse().unwrap();
         job(&probe(kind), path, terms, &knobs.collect()).map_err(|failure| failure.to_string())
     }
 
@@ -216,6 +245,14 @@ mod tests {
         let knobs = [("call", "allreduce"), ("ranks", "4"), ("algorithm", "ring")];
         let all = of(ProbeKind::Collective, &knobs).unwrap();
         assert_eq!(all.count, 4);
+        assert!(all.settings.is_empty());
+        let xdr = by("pvm:direct", ProbeKind::Latency, &[("encoding", "default")]).unwrap();
+        assert_eq!(xdr.settings, [("encoding".into(), "default".into())]);
+        let error = by("pvm", ProbeKind::Latency, &[("encoding", "xml")]).unwrap_err();
+        assert!(
+            error.contains("`xml`") && error.contains("inplace"),
+            "{error}"
+        );
         for (kind, knobs, said) in [
             (ProbeKind::Collective, &[][..], "needs `call`"),
             (ProbeKind::Collective, &[("call", "allsum")], "allsum"),
@@ -230,6 +267,11 @@ mod tests {
                 ProbeKind::Latency,
                 &[("sndbuf", "1KiB")],
                 "no knob `sndbuf`",
+            ),
+            (
+                ProbeKind::Latency,
+                &[("encoding", "raw")],
+                "no knob `encoding`",
             ),
             (ProbeKind::Anatomy, &[], "anatomy"),
         ] {

@@ -45,6 +45,8 @@ pub struct RanksAsk {
     pub job: Job,
     /// How many there are: the first two on the hosts of the pair, the others on the hosts after these, and round again.
     pub count: usize,
+    /// Options of the adapter, by name.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Fleet {

@@ -18,6 +18,9 @@ pub struct Profile {
     pub rank: usize,
     /// Of how many.
     pub ranks: usize,
+    /// What told the time: `tsc`, `monotonic`, or that it went astray.
+    #[serde(default)]
+    pub clock: String,
     /// In the order in which they were first entered.
     pub phases: Vec<Phase>,
 }
