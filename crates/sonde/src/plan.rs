@@ -307,6 +307,10 @@ pub struct Repeat {
     pub budget: Option<Span>,
     /// Where random draws begin.
     pub seed: u64,
+    /// Launches of a stream over what has no rate (the loopback, a wire), where that tells of this machine alone and needs no
+    /// interval; without it as many as of all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrated: Option<u64>,
     /// A short ping-pong on the idle network is repeated after so many launches, to see drift; none where it is 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub reference: u64,
@@ -324,6 +328,7 @@ impl Default for Repeat {
             precision_per_mille: 50,
             budget: None,
             seed: 1,
+            unrated: None,
             reference: 0,
         }
     }
@@ -581,7 +586,7 @@ impl Plan {
         let millis = |n| Some(Span::millis(n));
         let (launches, budget) = match effort {
             Effort::Quick => (2, millis(10)),
-            Effort::Usual => (6, millis(20)),
+            Effort::Usual => (6, millis(15)),
             Effort::Thorough => (10, millis(200)),
         };
         let thorough = effort == Effort::Thorough;
@@ -612,6 +617,10 @@ impl Plan {
             message.size = vec!["1..4MiB".into()];
             udp.budget = millis(1_000);
         }
+        if effort == Effort::Usual {
+            // No window, no recovery: what datagrams reach differs little from launch to launch, and needs no interval.
+            udp.launches = Some(2);
+        }
         let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
         probes.extend(crate::library::assessed(budget, effort));
@@ -635,6 +644,7 @@ impl Plan {
                 launches,
                 max: if thorough { 20 } else { launches },
                 budget: thorough.then(|| Span::secs(1_800)),
+                unrated: (floors && effort == Effort::Usual).then_some(2),
                 reference: 4,
                 ..Repeat::default()
             },
@@ -766,6 +776,9 @@ impl Plan {
         }
         self.check_loads()?;
         let repeat = &self.repeat;
+        if repeat.unrated == Some(0) {
+            return refuse("[repeat] wants `unrated` of 1 at least".into());
+        }
         if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {
             return refuse(format!(
                 "[repeat] wants {} to {} launches; write 1 to 1000, `max` not below `launches`",

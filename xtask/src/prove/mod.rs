@@ -16,6 +16,7 @@ mod gate;
 mod hippi;
 mod hosts;
 mod lab;
+mod library;
 mod load;
 mod networks;
 mod own;
@@ -63,7 +64,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 22] = [
+const SECTIONS: [(&str, &str, Measure); 23] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -157,6 +158,11 @@ const SECTIONS: [(&str, &str, Measure); 22] = [
         "rings",
         "Rings of two to ten nodes carry more with each node",
         rings::measure,
+    ),
+    (
+        "library",
+        "Libraries beside sockets, and PVM's direct route below its default one",
+        library::measure,
     ),
 ];
 
