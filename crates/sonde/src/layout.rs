@@ -27,6 +27,8 @@ const MILLI_NS: u64 = 1_000_000;
 const HOST_NS: u64 = 25_000;
 /// What a launch costs beside measuring: two processes, a port, the reports.
 const LAUNCH_NS: u64 = 15 * MILLI_NS;
+/// What TCP sends at once on a fresh connection: ten segments.
+const WINDOW_BYTES: u64 = 14_480;
 /// The pause before the message after idleness.
 pub const IDLE_NS: u64 = 200 * MILLI_NS;
 const STREAM_NS: u64 = 1_000 * MILLI_NS;
@@ -195,7 +197,12 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                             Failure::usage(format!("{error}: {}", error.remedy()))
                         })?;
                     }
-                    let estimate_ns = estimate_ns(site, &terms)? + library::start_ns(*path);
+                    let estimate_ns = estimate_ns(site, &terms)?
+                        + library::beside_ns(
+                            *path,
+                            &terms.sizes_bytes,
+                            round_trip_ns(site, &terms, 1)?,
+                        );
                     let mut block = Block {
                         site: index,
                         kind: probe.kind,
@@ -207,7 +214,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         knobs,
                         host,
                         load,
-                        launches: probe.launches.unwrap_or_else(|| launches(plan, site, mode)),
+                        launches: launches(plan, probe, site),
                         terms,
                         cells: Vec::new(),
                         estimate_ns,
@@ -231,14 +238,17 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     Ok(all)
 }
 
-/// Launches of a probe that says nothing of them.
-fn launches(plan: &Plan, site: &Site, mode: Option<Mode>) -> u64 {
+/// Launches of a probe at a site.
+fn launches(plan: &Plan, probe: &crate::plan::ProbePlan, site: &Site) -> u64 {
+    let wanted = probe.launches.unwrap_or(plan.repeat.launches);
     let rated = match &site.spec {
         Some(spec) => spec.line.rate.is_some(),
         None => site.testbed == Testbed::Hosts,
     };
-    let few = plan.repeat.unrated.filter(|_| mode == Some(Mode::Stream));
-    few.filter(|_| !rated).unwrap_or(plan.repeat.launches)
+    match plan.repeat.unrated {
+        Some(most) if probe.mode() == Some(Mode::Stream) && !rated => wanted.min(most),
+        _ => wanted,
+    }
 }
 
 /// The longest that a reference measures.
@@ -399,25 +409,31 @@ pub fn cells(
     sizes.chain(beyond).map(cell).collect()
 }
 
-/// The time of a launch, by the model where there is one.
-fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
-    let one_way = |size: u64| -> Result<u64, Failure> {
-        let Some(spec) = &site.spec else {
-            return Ok(HOST_NS);
-        };
-        let profile = site.profile.unwrap_or(Profile::MODERN);
-        let bounds = model::Bounds { spec, profile };
-        Ok(bounds.one_way(terms.path, size)?.as_nanos() + HOST_NS)
+/// A round trip of a message, by the model where there is one.
+fn round_trip_ns(site: &Site, terms: &Terms, size: u64) -> Result<u64, Failure> {
+    let Some(spec) = &site.spec else {
+        return Ok(2 * HOST_NS);
     };
-    let mut sum = LAUNCH_NS;
+    let profile = site.profile.unwrap_or(Profile::MODERN);
+    let bounds = model::Bounds { spec, profile };
+    Ok(2 * (bounds.one_way(terms.path, size)?.as_nanos() + HOST_NS))
+}
+
+/// The time of a launch without that of ranks' start.
+fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
+    let least = round_trip_ns(site, terms, 1)?;
+    // The two sides meet, agree, and part.
+    let mut sum = LAUNCH_NS + 8 * least;
     for size in &terms.sizes_bytes {
-        let trip = 2 * one_way(*size)?;
+        let trip = round_trip_ns(site, terms, *size)?;
+        // The window of TCP opens over some round trips.
+        let opens = u64::from((size / WINDOW_BYTES + 1).ilog2()) * least;
         sum += match terms.probe {
             // Whole: three trips. In steps: neighbour, circuit, handshake, and three messages.
-            Probe::Startup => 2 * LAUNCH_NS + 10 * trip + terms.idle_ns,
-            Probe::Latency => trips_ns(terms, trip),
+            Probe::Startup => 2 * LAUNCH_NS + 2 * trip + terms.idle_ns,
+            Probe::Latency => trips_ns(terms, trip) + 2 * opens,
             // There whole, back as one byte.
-            Probe::Message => trips_ns(terms, one_way(*size)? + one_way(1)?),
+            Probe::Message => trips_ns(terms, (trip + least) / 2) + opens,
             Probe::Anatomy => (terms.samples_max * 2 * trip)
                 .min(terms.budget_ns)
                 .max(4 * trip),

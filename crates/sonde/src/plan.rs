@@ -307,8 +307,8 @@ pub struct Repeat {
     pub budget: Option<Span>,
     /// Where random draws begin.
     pub seed: u64,
-    /// Launches of a stream over what has no rate (the loopback, a wire), where that tells of this machine alone and needs no
-    /// interval; without it as many as of all others.
+    /// Launches of a stream over what has no rate (the loopback, a wire), at most: that tells of this machine alone and needs
+    /// no interval. Without it as many as elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrated: Option<u64>,
     /// A short ping-pong on the idle network is repeated after so many launches, to see drift; none where it is 0.
@@ -586,7 +586,7 @@ impl Plan {
         let millis = |n| Some(Span::millis(n));
         let (launches, budget) = match effort {
             Effort::Quick => (2, millis(10)),
-            Effort::Usual => (6, millis(15)),
+            Effort::Usual => (6, millis(10)),
             Effort::Thorough => (10, millis(200)),
         };
         let thorough = effort == Effort::Thorough;
@@ -644,7 +644,7 @@ impl Plan {
                 launches,
                 max: if thorough { 20 } else { launches },
                 budget: thorough.then(|| Span::secs(1_800)),
-                unrated: (floors && effort == Effort::Usual).then_some(2),
+                unrated: (floors && effort == Effort::Usual).then_some(1),
                 reference: 4,
                 ..Repeat::default()
             },
