@@ -1,5 +1,6 @@
 //! Tests of [`super`].
 
+use super::usual::BOTH;
 use super::*;
 
 fn testbed(kind: Kind) -> TestbedPlan {
