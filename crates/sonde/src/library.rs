@@ -19,6 +19,8 @@ use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 const MILLI_NS: u64 = 1_000_000;
+/// What a daemon of PVM sends before it waits for the other's acknowledgement.
+const FRAGMENT_BYTES: u64 = 4_080;
 
 /// What all ranks do, and how many there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +33,26 @@ pub struct Ranks {
     pub settings: Vec<(String, String)>,
 }
 
-/// What the start of the ranks takes, about.
-pub fn start_ns(path: Way) -> u64 {
+/// What the ranks of a library take beside their round trips of `trip_ns`: their start, the ways that a start goes over the
+/// network, and what each size's three messages there and back wait for the acknowledgements of PVM's daemons.
+pub fn beside_ns(path: Way, sizes_bytes: &[u64], trip_ns: u64) -> u64 {
+    let by_daemons = path
+        .library()
+        .is_some_and(|path| path.to_string() == "pvm:default");
+    let fragments = sizes_bytes.iter().map(|size| size / FRAGMENT_BYTES);
+    let waits = match by_daemons {
+        true => 6 * fragments.sum::<u64>(),
+        false => 0,
+    };
+    let starts = match path.library() {
+        None => 0,
+        Some(_) => 8,
+    };
+    start_ns(path) + (starts + waits) * trip_ns
+}
+
+/// What the start of the ranks takes on this machine, about.
+fn start_ns(path: Way) -> u64 {
     match path.library().map(|path| path.library) {
         None => 0,
         Some(Library::Native | Library::Ucx | Library::Ofi) => 15 * MILLI_NS,
@@ -151,7 +171,8 @@ fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64
 /// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they
 /// cost is a sum for a message and a slope for a byte.
 pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
-    const SIZES: [&str; 3] = ["8", "4KiB", "60KiB"];
+    // PVM's daemons acknowledge each 4 KiB: a far larger message takes seconds over a wide area.
+    const SIZES: [&str; 3] = ["8", "4KiB", "16KiB"];
     let named = |names: &[&str]| -> Vec<Way> {
         let ways = names.iter().map(|name| name.parse());
         ways.filter_map(Result::ok).collect()
@@ -179,7 +200,7 @@ pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     (messages.mode, messages.budget) = (Some(Mode::Message), budget);
     if effort == Effort::Usual {
         // Beside latencies, by which libraries are told apart: no interval.
-        messages.launches = Some(2);
+        messages.launches = Some(1);
     }
     vec![own, polled, theirs, messages]
 }

@@ -16,8 +16,9 @@ mod gate;
 mod hippi;
 mod hosts;
 mod lab;
-mod libraries;
+mod library;
 mod load;
+mod netpipe;
 mod networks;
 mod own;
 mod parity;
@@ -160,9 +161,14 @@ const SECTIONS: [(&str, &str, Measure); 23] = [
         rings::measure,
     ),
     (
-        "libraries",
+        "netpipe",
         "sonde measures what NetPIPE measures above each library",
-        libraries::measure,
+        netpipe::measure,
+    ),
+    (
+        "library",
+        "Libraries beside sockets, and PVM's direct route below its default one",
+        library::measure,
     ),
 ];
 

@@ -111,7 +111,7 @@ fn row(
         theirs.push(netpipe(ground, network, peer, size)?);
         let [p50, min] = own(ground, network, peer.path, size.1)?;
         eprintln!(
-            "prove libraries: {turn}/{} {network} {} {}: NetPIPE {:.1}, sonde {p50:.1}",
+            "prove netpipe: {turn}/{} {network} {} {}: NetPIPE {:.1}, sonde {p50:.1}",
             ground.runs,
             peer.path,
             size.1,
