@@ -55,7 +55,7 @@ fn record(stage: &Stage, mpi: &str, program: &Path, arguments: &[&str], ranks: u
     words.extend(arguments);
     let outcome = stage
         .sonde(&words)
-        .env("XDG_CACHE_HOME", &stage.folder)
+        .env("XDG_CACHE_HOME", stage.path("cache"))
         .limit(120)
         .expect(0);
     outcome.tells(&["ranks sent"]);
@@ -169,7 +169,7 @@ fn a_program_without_mpi_is_told() {
     let call = |program: &[&str]| {
         stage
             .sonde(&[&words[..], program].concat())
-            .env("XDG_CACHE_HOME", &stage.folder)
+            .env("XDG_CACHE_HOME", stage.path("cache"))
     };
     call(&["true"])
         .expect(125)
