@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 /// Numbers of ranks, cases, and the limit of a call in seconds.
 const PLAN: [(&str, &str, u64); 3] = [
     ("1,2,3", "40", 120),
-    ("4..9", "10", 180),
-    ("10..17", "3", 240),
+    ("4..9", "6", 180),
+    ("10..17", "1", 240),
 ];
 
 fn check(stage: &Stage, paths: &[&str], (ranks, cases, limit): (&str, &str, u64)) -> (i32, Value) {
