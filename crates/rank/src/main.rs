@@ -102,6 +102,8 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
     messenger
         .finish()
         .map_err(|error| named(error.to_string()))?;
+    // Those beside wait for its end too, in the sockets by which they met.
+    drop(messenger);
     beside.map_or(Ok(()), meeting::Beside::end)
 }
 

@@ -249,6 +249,12 @@ fn words(errors: &str) -> String {
         .filter(|line| line.contains("sonde-rank"))
         .collect();
     if own.is_empty() {
+        // Which rank it was that ended, as launchers say it among much else.
+        let names = ["process rank", "PID ", "(signal "];
+        let is_cause = |line: &&str| names.iter().any(|name| line.contains(name));
+        own = telling.clone().filter(is_cause).collect();
+    }
+    if own.is_empty() {
         own = telling.collect();
     }
     own.truncate(LINES);
@@ -280,6 +286,10 @@ mod tests {
             "; it said: sonde-rank: rank 1 on h2: it broke"
         );
         assert_eq!(words("\n--\nno such file\n"), "; it said: no such file");
+        let noticed =
+            "mpirun noticed that process rank 1 with PID 7 on node h2 exited on signal 9 (Killed).";
+        let errors = format!("Primary job terminated normally\n---\n{noticed}\nmore\n");
+        assert_eq!(words(&errors), format!("; it said: {noticed}"));
         assert_eq!(words("---\n"), "");
     }
 }

@@ -1,5 +1,7 @@
 //! Programs whose counts are known.
 
+use std::time::{Duration, Instant};
+
 use super::*;
 use crate::native::Memory;
 use crate::{Operation, collectives};

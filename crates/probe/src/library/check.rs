@@ -6,7 +6,7 @@
 //!          What the library says that it cannot do (wildcards, finding out what comes) is left out and told.
 //! Source:  MPI 4.0 §3.5: messages of one sender with one tag do not overtake.
 //! Units:   bytes.
-//! Checked: `tests/library.rs::a_check_*`; `crates/sonde/tests/lab_check.rs` over every library that is installed.
+//! Checked: `few_cases_are_spread_over_all_kinds`; `crates/sonde/tests/lab_check.rs` over every library that is installed.
 
 use std::time::{Duration, Instant};
 
