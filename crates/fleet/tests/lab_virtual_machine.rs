@@ -230,7 +230,10 @@ fn kill_9_of_anything_at_any_moment_leaves_nothing() {
             &format!("PVM_ALLOW_ROOT=1 HOME=/tmp; export PVM_ALLOW_ROOT HOME; {ask}"),
         ],
     );
-    assert!(told.contains("already running") && told.contains("40000"), "{told}");
+    assert!(
+        told.contains("already running") && told.contains("40000"),
+        "{told}"
+    );
     let daemons = stage.programs(1);
     let still = daemons.iter().filter(|line| line.contains("pvmd -nh1"));
     assert_eq!(still.count(), strangers.len(), "{daemons:#?}");

@@ -154,14 +154,11 @@ mkdir DIR/bin && cp -r DIR/parts/* DIR/bin/
 probe alone
 for host in h2 h3 h4; do in_host $host cp "$keys/ssh_config" /root/.ssh/config; done
 probe whole
-left() {
-    for host in h2 h3 h4; do
-        in_host $host ps -eo args | grep -E ' agent$|--sonde-worker|sonde-rank|pvm|mpi|hydra|orted' | sed "s/^/left on $host: /" || true
-        in_host $host sh -c 'ls -A /tmp/*sonde* /tmp/*pvm* /dev/shm /run/user' 2>/dev/null | grep -v '^$' | sed "s/^/left on $host: /" || true
-    done
-}
 sleep 0.5
-left
+for host in h2 h3 h4; do
+    in_host $host ps -eo args | grep -E ' agent$|--sonde-worker|sonde-rank|pvm|mpi|hydra|orted' | sed "s/^/left on $host: /" || true
+    in_host $host ls -A /tmp /dev/shm /run/user 2>/dev/null | grep -iE 'sonde|pvm' | sed "s/^/left on $host: /" || true
+done
 "#;
 
 /// The paths whose library is installed, and with them the adapter built; the native engine first.
