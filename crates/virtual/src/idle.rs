@@ -366,7 +366,10 @@ mod tests {
         let site = |selector: &str| resolve(selector, &|_| Ok(SITES.into())).unwrap();
         let (small, large) = (site("./sites"), site("./sites:buffer=64MiB"));
         let frames = vec![Bytes(1_500); 2_000];
-        let (held, free) = (train(&small, &frames).unwrap(), train(&large, &frames).unwrap());
+        let (held, free) = (
+            train(&small, &frames).unwrap(),
+            train(&large, &frames).unwrap(),
+        );
         assert!(held.0 >= free.0, "{held:?} {free:?}");
         // The trunk is never idle for long: its own time decides.
         let ratio = held.0.as_picos() as f64 / free.0.as_picos() as f64;

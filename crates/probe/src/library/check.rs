@@ -66,7 +66,7 @@ pub(super) fn all(
     let made = ring.both_ways_at_once(tally_of);
     made.map_err(|error| during("exchanges", error))?;
     if capabilities.wildcards {
-        let made = ring.from_whoever(tally_of);
+        let made = ring.receive_of_whoever(tally_of);
         made.map_err(|error| during("receives from any rank, of any tag", error))?;
     }
     if capabilities.probe {
@@ -321,7 +321,7 @@ impl<'m> Ring<'m> {
     }
 
     /// Rank 0 takes whoever's comes; those of each come in their order. Then of one rank whatever tag comes.
-    fn from_whoever(&mut self, tally: &mut Tally) -> Result<()> {
+    fn receive_of_whoever(&mut self, tally: &mut Tally) -> Result<()> {
         const EACH: usize = 3;
         let comm = self.comm;
         if self.rank > 0 {
