@@ -11,7 +11,7 @@
  *         bytes with saturation (200 + 100 = 255) in long enough arrays, on CPUs that have it: it never sums them here.
  *         MPICH 4.0.2 over UCX's tcp does not come back from MPI_Finalize now and then, of three ranks one time in ten, of
  *         five every second time: it flushes, which wants the other side to move, and the other side already waits for the
- *         end otherwise. The watch ends such a rank; what was measured has been told before.
+ *         end otherwise. Below 4.1 a rank ends without it, after a barrier.
  */
 #define _GNU_SOURCE
 #include <limits.h>
