@@ -94,7 +94,7 @@ fn open_mpi_is_right_on_1_to_17_ranks() {
 
 #[test]
 fn mpich_is_right_on_1_to_17_ranks() {
-    on_all_ranks(&["mpich:sm", "mpich:tcp"]);
+    on_all_ranks(&["mpich:sm"]);
 }
 
 #[test]
