@@ -1,8 +1,8 @@
 //! A messenger that counts: what went to whom, how long it was, and how long the calls took.
 //!
 //! Model:   [`Counted`] passes every call on and reads the clock before and after it: time in calls is communicating, time
-//!          between them computing. The clock is the CPU's counter where that is one ([`sonde_sys::tsc`]), else the kernel's. A send is counted when it is called and a receive when it is done, by rank of the world,
-//!          tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
+//!          between them computing. The clock is the CPU's counter where that is one ([`sonde_sys::tsc`]), else the kernel's.
+//!          A send is counted when it is called and a receive when it is done, by rank of the world, tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
 //!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens.
 //! Source:  what the tables of message statistics of parallel kernels give: count, mean, median (requirement U26).
 //! Units:   ticks of the clock within, nanoseconds without; bytes.

@@ -158,18 +158,24 @@ impl Task {
             Ok(launched) => (launched.outcome.settings, None),
             Err(error) => (BTreeMap::new(), Some(error.to_string())),
         };
-        // A rank that did not end well was wrong in that.
-        let error = error.or_else(|| facts.get("ranks.end").cloned());
-        let mut take = |name: &str| facts.remove(&format!("check.{name}")).unwrap_or_default();
-        let left_out = take("left_out");
-        let mut number = |name: &str| take(name).parse().unwrap_or(0);
+        let mut take = |name: &str| facts.remove(&format!("check.{name}"));
+        let left_out = take("left_out").unwrap_or_default();
+        let mut number = |name: &str| take(name)?.parse::<u64>().ok();
+        let counts = ["collectives", "collectives.by_library", "messages"].map(&mut number);
+        // A rank that did not end well was wrong in that; and what tells no counts has checked nothing that is known.
+        let uncounted =
+            "rank 0 does not tell what it checked: give all hosts the same version of sonde";
+        let error = error
+            .or_else(|| facts.get("ranks.end").cloned())
+            .or_else(|| counts.contains(&None).then(|| uncounted.into()));
+        let [collectives, by_library, messages] = counts.map(|count| count.unwrap_or(0));
         let check = Check {
             path: path.to_string(),
             ranks,
             sound: error.is_none(),
-            collectives: number("collectives"),
-            by_library: number("collectives.by_library"),
-            messages: number("messages"),
+            collectives,
+            by_library,
+            messages,
             left_out: left_out
                 .split(',')
                 .filter(|name| !name.is_empty())

@@ -53,26 +53,27 @@ impl Fleet {
         found.map(|()| rank)
     }
 
-    /// Where `sonde-rank` is on all these hosts: a launcher starts it everywhere by the same path.
+    /// Where `sonde-rank` is on all these hosts: a launcher starts it everywhere by the same path. There is a seat at least.
     pub(super) fn one_tool(
         &mut self,
         ask: &RanksAsk,
         seats: &[(usize, Placement)],
     ) -> Result<String, FleetError> {
-        let mut first: Option<String> = None;
-        for seat in seats {
-            let found = self
-                .tool(*seat, ask.path)
-                .map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))?;
-            let first = first.get_or_insert_with(|| found.clone());
-            if found != *first {
+        let mut at = |seat: (usize, Placement)| {
+            let found = self.tool(seat, ask.path);
+            found.map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))
+        };
+        let first = at(seats[0])?;
+        for seat in &seats[1..] {
+            let found = at(*seat)?;
+            if found != first {
                 let (here, there) = (self.name(seats[0].0), self.name(seat.0));
                 let what = format!("sonde-rank is {first} on {here} and {found} on {there}");
                 let remedy = "put it to the same place, or set SONDE_RANK";
                 return Err(failed(ask, what, remedy));
             }
         }
-        Ok(first.unwrap_or_default())
+        Ok(first)
     }
 
     /// Whether what a library starts on this host can go on to another one; why not, where ssh is what takes it there.
