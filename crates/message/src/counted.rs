@@ -213,18 +213,6 @@ impl<M: Messenger> Counted<M> {
         }
     }
 
-    /// What follows belongs to this phase, until the next call; a phase may be entered again.
-    pub fn phase(&mut self, name: &str) {
-        let now = Instant::now();
-        self.phases[self.current].computing += now - self.last;
-        self.last = now;
-        let known = self.phases.iter().position(|phase| phase.name == name);
-        self.current = known.unwrap_or_else(|| {
-            self.phases.push(Counts::new(name, self.ranks));
-            self.phases.len() - 1
-        });
-    }
-
     /// What was counted until now. Time since the last call is not in it. The phase `start` is left out if there is nothing in it but
     /// the time until the first one was named.
     pub fn profile(&self) -> Profile {
@@ -429,6 +417,19 @@ impl<M: Messenger> Messenger for Counted<M> {
 
     fn progress(&mut self) -> Result<()> {
         self.timed(Timed::Progress, M::progress)
+    }
+
+    /// Until the next one is named; a phase may be entered again.
+    fn phase(&mut self, name: &str) {
+        let now = Instant::now();
+        self.phases[self.current].computing += now - self.last;
+        self.last = now;
+        let known = self.phases.iter().position(|phase| phase.name == name);
+        self.current = known.unwrap_or_else(|| {
+            self.phases.push(Counts::new(name, self.ranks));
+            self.phases.len() - 1
+        });
+        self.inner.phase(name);
     }
 
     fn facts(&self) -> Vec<(String, String)> {

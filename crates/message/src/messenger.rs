@@ -186,6 +186,9 @@ pub trait Messenger {
     /// Those of the trait.
     fn progress(&mut self) -> Result<()>;
 
+    /// What follows belongs to this phase of the program, for those who watch it, as [`Counted`](crate::counted::Counted) does.
+    fn phase(&mut self, _name: &str) {}
+
     /// What is to be known of it, by name: `library`, `version`, `transport`, `provider` (that which really ran), `thread_level`, `route`, `encoding`.
     fn facts(&self) -> Vec<(String, String)>;
 
@@ -257,6 +260,10 @@ macro_rules! passed_on {
 
             fn progress(&mut self) -> Result<()> {
                 (**self).progress()
+            }
+
+            fn phase(&mut self, name: &str) {
+                (**self).phase(name);
             }
 
             fn facts(&self) -> Vec<(String, String)> {
