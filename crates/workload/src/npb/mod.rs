@@ -7,8 +7,10 @@
 //! Checked: each kernel's tests: the official values of its classes among ranks of one process.
 
 mod cfd;
+mod flow;
 mod random;
 mod reference;
+mod wide;
 
 use std::fmt;
 use std::str::FromStr;
