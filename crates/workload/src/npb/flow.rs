@@ -219,7 +219,10 @@ impl Pass<'_> {
         });
         let kept = [0, 1, 2, 3, 4].map(|variable| self.kept(variable, plane) + offset);
         for place in 0..count {
-            let u = from.map(|from| Wide::new(set, from[place]));
+            let mut u = [Wide::splat(set, 0.0); VARIABLES];
+            for (u, from) in u.iter_mut().zip(from) {
+                *u = Wide::new(set, from[place]);
+            }
             let inverse = u[0].inverse();
             let [x, y, z] = [u[1] * inverse, u[2] * inverse, u[3] * inverse];
             let half_square = x.fused(x, y.fused(y, z * z)) * 0.5;
@@ -300,26 +303,33 @@ impl Pass<'_> {
                 let momenta: [Around<'_, S>; 3] =
                     std::array::from_fn(|d| this.around(set, d + 1, at, count));
                 for c in 0..count {
-                    let flux = |d: usize| momenta[d].side(d, 0, c) - momenta[d].side(d, 1, c);
-                    let flux = flux(0) + flux(1) + flux(2);
+                    let mut flux = momenta[0].side(0, 0, c) - momenta[0].side(0, 1, c);
+                    for d in 1..3 {
+                        flux = flux + momenta[d].side(d, 0, c) - momenta[d].side(d, 1, c);
+                    }
                     let all = flux.fused(slope, sum.at(c) + Wide::new(set, forcing[c]));
                     out[c] = (all * scale).lanes;
                 }
             } else if m < 4 {
                 let own = m - 1;
                 let factor = |d: usize| if d == own { 4.0 / 3.0 } else { 1.0 } * viscous;
-                let factors = [0, 1, 2].map(|d| Wide::splat(set, factor(d)));
-                let middle = Wide::splat(set, -2.0 * (10.0 / 3.0) * viscous);
+                let factors = [
+                    Wide::splat(set, factor(0)),
+                    Wide::splat(set, factor(1)),
+                    Wide::splat(set, factor(2)),
+                ];
+                let minus_two = Wide::splat(set, -2.0);
                 for c in 0..count {
                     let mut flux = pressure.side(own, 0, c) - pressure.side(own, 1, c);
                     let mut all = sum.at(c) + Wide::new(set, forcing[c]);
                     for d in 0..3 {
                         flux = near.side(d, 0, c).fused(velocity[d].side(d, 0, c), flux);
                         flux = flux.less(near.side(d, 1, c), velocity[d].side(d, 1, c));
+                        // Weights of one sum would not cancel to the last bit, the same way at every point.
                         let sides = velocity[own].side(d, 0, c) + velocity[own].side(d, 1, c);
-                        all = sides.fused(factors[d], all);
+                        let second = velocity[own].centre(c).fused(minus_two, sides);
+                        all = second.fused(factors[d], all);
                     }
-                    all = velocity[own].centre(c).fused(middle, all);
                     out[c] = (flux.fused(slope, all) * scale).lanes;
                 }
             } else {
@@ -331,7 +341,8 @@ impl Pass<'_> {
                     let mut shear = flux;
                     let mut warm = heat.centre(c) * -6.0;
                     for d in 0..3 {
-                        let [up, down] = [0, 1].map(|side| velocity[d].side(d, side, c));
+                        let up = velocity[d].side(d, 0, c);
+                        let down = velocity[d].side(d, 1, c);
                         let mid = velocity[d].centre(c);
                         flux = (near.side(d, 0, c) + pressure.side(d, 0, c)).fused(up, flux);
                         flux = flux.less(near.side(d, 1, c) + pressure.side(d, 1, c), down);

@@ -8,8 +8,10 @@
 
 mod cfd;
 mod flow;
+mod multipartition;
 mod random;
 mod reference;
+pub mod sp;
 mod wide;
 
 use std::fmt;

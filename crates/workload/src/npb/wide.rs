@@ -96,8 +96,9 @@ impl<S: Simd> Wide<S> {
     }
 }
 
+/// The lanes as numbers.
 #[inline(always)]
-fn numbers<S: Simd>(lanes: &mut S::f64s) -> &mut [f64] {
+pub fn numbers<S: Simd>(lanes: &mut S::f64s) -> &mut [f64] {
     bytemuck::cast_slice_mut(std::slice::from_mut(lanes))
 }
 
