@@ -85,14 +85,6 @@ impl Site {
     }
 }
 
-/// Rows' weights along a direction: of u at -2 to 2.
-fn weights(direction: usize, index: usize, n: usize) -> [f64; 5] {
-    let squared = ((n - 1) * (n - 1)) as f64;
-    let second = [0.0, 1.0, -2.0, 1.0, 0.0].map(|weight| weight * SECOND[direction] * squared);
-    let fourth = fourth_difference(index, n);
-    std::array::from_fn(|place| second[place] - FOURTH * fourth[place])
-}
-
 /// What is kept of planes: velocities, pressure, and the part of energy's viscous flux that has no direction.
 #[derive(Debug)]
 pub struct Planes {
@@ -153,6 +145,8 @@ impl WithSimd for Pass<'_> {
             self.derive(set, plane as isize + 1);
             for row in rows.0..rows.1 {
                 self.row(set, row, plane);
+                self.side(set, 1, row, plane);
+                self.side(set, 2, row, plane);
                 self.ends(row, plane);
             }
         }
@@ -289,7 +283,7 @@ impl Pass<'_> {
         let heat = this.kept_around(set, 4, (place, plane), count);
         let slope = Wide::splat(set, -0.5 * inverse);
         let viscous = VISCOSITY * inverse * inverse;
-        let linear = Linear::new(set, this, row, plane, at);
+        let linear = Linear::new(set, this, at);
 
         for m in 0..VARIABLES {
             let out = &mut rhs[m * shape.points + at..][..count * S::F64_LANES];
@@ -307,7 +301,8 @@ impl Pass<'_> {
                     for d in 1..3 {
                         flux = flux + momenta[d].side(d, 0, c) - momenta[d].side(d, 1, c);
                     }
-                    let all = flux.fused(slope, sum.at(c) + Wide::new(set, forcing[c]));
+                    let all = sum.at(c, Wide::new(set, forcing[c]));
+                    let all = flux.fused(slope, all);
                     out[c] = (all * scale).lanes;
                 }
             } else if m < 4 {
@@ -321,7 +316,7 @@ impl Pass<'_> {
                 let minus_two = Wide::splat(set, -2.0);
                 for c in 0..count {
                     let mut flux = pressure.side(own, 0, c) - pressure.side(own, 1, c);
-                    let mut all = sum.at(c) + Wide::new(set, forcing[c]);
+                    let mut all = sum.at(c, Wide::new(set, forcing[c]));
                     for d in 0..3 {
                         flux = near.side(d, 0, c).fused(velocity[d].side(d, 0, c), flux);
                         flux = flux.less(near.side(d, 1, c), velocity[d].side(d, 1, c));
@@ -336,7 +331,7 @@ impl Pass<'_> {
                 let whole = Wide::splat(set, viscous);
                 let sixth = Wide::splat(set, viscous / 6.0);
                 for c in 0..count {
-                    let mut all = sum.at(c) + Wide::new(set, forcing[c]);
+                    let mut all = sum.at(c, Wide::new(set, forcing[c]));
                     let mut flux = Wide::splat(set, 0.0);
                     let mut shear = flux;
                     let mut warm = heat.centre(c) * -6.0;
@@ -356,6 +351,35 @@ impl Pass<'_> {
             }
         }
         self.rhs = rhs;
+    }
+
+    /// Sets the fourth differences of a row beside the walls of y or z right.
+    #[inline(always)]
+    fn side<S: Simd>(&mut self, set: S, direction: usize, row: usize, plane: usize) {
+        let site = self.site;
+        let shape = site.shape;
+        let index = site.origin[direction] + if direction == 1 { row } else { plane };
+        let true_weights = fourth_difference(index, site.n);
+        if true_weights == PLAIN {
+            return;
+        }
+        let (from, to) = site.inside[0];
+        let at = shape.at([from as isize, row as isize, plane as isize]);
+        let first = at - 2 * shape.strides[direction];
+        let length = (to - from).div_ceil(S::F64_LANES) * S::F64_LANES;
+        for m in 0..VARIABLES {
+            let out = &mut self.rhs[m * shape.points + at..][..length];
+            let out = S::as_mut_simd_f64s(out).0;
+            for (place, (weight, plain)) in true_weights.into_iter().zip(PLAIN).enumerate() {
+                let factor = (plain - weight) * FOURTH * self.scale;
+                let factor = Wide::splat(set, factor);
+                let at = m * shape.points + first + place * shape.strides[direction];
+                let u = S::as_simd_f64s(&self.u[at..at + length]).0;
+                for (out, u) in out.iter_mut().zip(u) {
+                    *out = Wide::new(set, *u).fused(factor, Wide::new(set, *out)).lanes;
+                }
+            }
+        }
     }
 
     /// Sets the fourth differences beside the walls of x right.
@@ -391,15 +415,16 @@ impl Pass<'_> {
 
 const PLAIN: [f64; 5] = [1.0, -4.0, 6.0, -4.0, 1.0];
 
-/// The 13-point stencil of a row.
+/// The 13-point stencil of a row far from walls.
 struct Linear<'a, S: Simd> {
     set: S,
     u: &'a [f64],
     points: usize,
     at: usize,
     strides: [usize; 3],
-    weights: [[S::f64s; 5]; 3],
-    centre: S::f64s,
+    /// Of the second differences over one point, by direction; over two points.
+    near: [S::f64s; 3],
+    far: S::f64s,
 }
 
 /// One variable's.
@@ -411,23 +436,19 @@ struct Stencil<'a, S: Simd> {
 
 impl<'a, S: Simd> Linear<'a, S> {
     #[inline(always)]
-    fn new(set: S, pass: &'a Pass<'_>, row: usize, plane: usize, at: usize) -> Self {
+    fn new(set: S, pass: &Pass<'a>, at: usize) -> Self {
         let site = pass.site;
-        // Any index far from the walls: the ends of x are set right afterwards.
-        let along = [
-            plain_weights(site.n),
-            weights(1, site.origin[1] + row, site.n),
-            weights(2, site.origin[2] + plane, site.n),
-        ];
-        let splat = |weight: f64| set.splat_f64s(weight);
+        let squared = ((site.n - 1) * (site.n - 1)) as f64;
+        // The fourth difference is the second one over two points less four times that over one.
+        let [x, y, z] = SECOND.map(|factor| factor * squared + 4.0 * FOURTH);
         Self {
             set,
             u: pass.u,
             points: site.shape.points,
             at,
             strides: site.shape.strides,
-            weights: along.map(|weights| weights.map(splat)),
-            centre: splat(along[0][2] + along[1][2] + along[2][2]),
+            near: [set.splat_f64s(x), set.splat_f64s(y), set.splat_f64s(z)],
+            far: set.splat_f64s(-FOURTH),
         }
     }
 
@@ -436,40 +457,38 @@ impl<'a, S: Simd> Linear<'a, S> {
         let u = &self.u[m * self.points..];
         let cut = |at: usize| &S::as_simd_f64s(&u[at..]).0[..count];
         let at = self.at;
+        let four = |stride: usize| {
+            [
+                cut(at - 2 * stride),
+                cut(at - stride),
+                cut(at + stride),
+                cut(at + 2 * stride),
+            ]
+        };
+        let [x, y, z] = self.strides;
         Stencil {
             of: self,
             centre: cut(at),
-            rows: self.strides.map(|stride| {
-                [
-                    cut(at - 2 * stride),
-                    cut(at - stride),
-                    cut(at + stride),
-                    cut(at + 2 * stride),
-                ]
-            }),
+            rows: [four(x), four(y), four(z)],
         }
     }
 }
 
 impl<S: Simd> Stencil<'_, S> {
+    /// Differences first: the products of a sum of weights are so large that their last bits would show.
     #[inline(always)]
-    fn at(&self, place: usize) -> Wide<S> {
+    fn at(&self, place: usize, mut sum: Wide<S>) -> Wide<S> {
         let set = self.of.set;
-        let mut sum = Wide::new(set, self.centre[place]) * Wide::new(set, self.of.centre);
-        for (rows, weights) in self.rows.iter().zip(&self.of.weights) {
-            for (row, weight) in rows.iter().zip([0, 1, 3, 4]) {
-                sum = Wide::new(set, row[place]).fused(Wide::new(set, weights[weight]), sum);
-            }
+        let twice = Wide::new(set, self.centre[place]) * -2.0;
+        let far = Wide::new(set, self.of.far);
+        for (rows, near) in self.rows.iter().zip(self.of.near) {
+            let over_one = Wide::new(set, rows[1][place]) + Wide::new(set, rows[2][place]);
+            let over_two = Wide::new(set, rows[0][place]) + Wide::new(set, rows[3][place]);
+            sum = (over_one + twice).fused(Wide::new(set, near), sum);
+            sum = (over_two + twice).fused(far, sum);
         }
         sum
     }
-}
-
-/// Weights along x far from the walls.
-fn plain_weights(n: usize) -> [f64; 5] {
-    let squared = ((n - 1) * (n - 1)) as f64;
-    let second = [0.0, 1.0, -2.0, 1.0, 0.0];
-    std::array::from_fn(|place| SECOND[0] * squared * second[place] - FOURTH * PLAIN[place])
 }
 
 #[cfg(test)]
