@@ -113,14 +113,19 @@ impl Fields {
         let partition = Partition::new(n, rank, ranks);
         let room = |value: f64| -> Vec<Vec<f64>> {
             let cells = partition.cells.iter();
-            cells.map(|cell| vec![value; cell.shape.numbers()]).collect()
+            cells
+                .map(|cell| vec![value; cell.shape.numbers()])
+                .collect()
         };
         let (u, rhs, mut forcing) = (room(1.0), room(0.0), room(0.0));
         let exact = Exact::new(n);
         for (cell, forcing) in partition.cells.iter().zip(&mut forcing) {
             fill(cell, forcing, |place| exact.forcing(place));
         }
-        let largest = partition.cells.iter().max_by_key(|cell| cell.shape.strides[2]);
+        let largest = partition
+            .cells
+            .iter()
+            .max_by_key(|cell| cell.shape.strides[2]);
         let planes = Planes::new(&largest.expect("q cells").shape);
         Self {
             faces: Faces::new(&partition),
@@ -301,7 +306,12 @@ impl Faces {
 
 /// All runs of numbers that a face's message is made of, in its order: cell, place, length. Face 2 d goes up along d, 2 d + 1
 /// down.
-fn visit(partition: &Partition, face: usize, sends: bool, mut run: impl FnMut(usize, usize, usize)) {
+fn visit(
+    partition: &Partition,
+    face: usize,
+    sends: bool,
+    mut run: impl FnMut(usize, usize, usize),
+) {
     let (direction, up) = (face / 2, face % 2 == 0);
     let ghosts = GHOSTS as isize;
     for (number, (cell, place)) in partition.cells.iter().zip(&partition.places).enumerate() {
@@ -353,6 +363,32 @@ pub struct Tile {
     line: usize,
 }
 
+impl Tile {
+    /// The variables of the lines at `at`.
+    #[inline(always)]
+    pub fn load<S: Simd>(&self, set: S, from: &[f64], at: usize) -> [Wide<S>; VARIABLES] {
+        // Closures of array functions are not sure to be compiled for the register's instruction set.
+        let mut variables = [Wide::splat(set, 0.0); VARIABLES];
+        for (m, variable) in variables.iter_mut().enumerate() {
+            let at = m * self.points + at;
+            *variable = if self.across == 1 {
+                Wide::load(set, from, at)
+            } else {
+                Wide::gather(set, from, at, self.across)
+            };
+        }
+        variables
+    }
+
+    /// Writes the variables of the lines.
+    #[inline(always)]
+    pub fn store<S: Simd>(&self, to: &mut [f64], at: usize, variables: [Wide<S>; VARIABLES]) {
+        for (m, variable) in variables.into_iter().enumerate() {
+            variable.scatter(to, m * self.points + at, self.across, self.lines);
+        }
+    }
+}
+
 /// The tiles of a cell, for lines along a direction.
 fn tiles(cell: &Site, direction: usize, lanes: usize) -> impl Iterator<Item = Tile> + use<> {
     let shape = cell.shape;
@@ -388,7 +424,10 @@ fn tiles(cell: &Site, direction: usize, lanes: usize) -> impl Iterator<Item = Ti
 /// Lines of a cell along a direction.
 fn lines(cell: &Site, direction: usize) -> usize {
     let inside = cell.inside.map(|(from, to)| to - from);
-    (0..3).filter(|d| *d != direction).map(|d| inside[d]).product()
+    (0..3)
+        .filter(|d| *d != direction)
+        .map(|d| inside[d])
+        .product()
 }
 
 /// How the systems along lines are solved: Gauss, forth and back.
@@ -473,7 +512,11 @@ impl Sweeps {
             }
             rows = rows.max(sum);
         }
-        let message = if partition.q == 1 { 0 } else { most * L::KEPT * L::REACH };
+        let message = if partition.q == 1 {
+            0
+        } else {
+            most * L::KEPT * L::REACH
+        };
         Self {
             rows: vec![0.0; rows],
             scratch: vec![0.0; (longest + 2) * L::SCRATCH * lanes],
@@ -718,7 +761,9 @@ mod tests {
     #[test]
     fn neighbours_own_the_cells_beside() {
         let (n, q) = (24, 4);
-        let partitions: Vec<_> = (0..q * q).map(|rank| Partition::new(n, rank, q * q)).collect();
+        let partitions: Vec<_> = (0..q * q)
+            .map(|rank| Partition::new(n, rank, q * q))
+            .collect();
         for (rank, partition) in partitions.iter().enumerate() {
             for place in &partition.places {
                 for direction in 0..3 {

@@ -166,7 +166,7 @@ struct State<S: Simd> {
 impl<S: Simd> State<S> {
     #[inline(always)]
     fn load(set: S, u: &[f64], tile: &Tile, at: usize) -> Self {
-        let u: [Wide<S>; VARIABLES] = load(set, u, tile, at);
+        let u: [Wide<S>; VARIABLES] = tile.load(set, u, at);
         let inverse = u[0].inverse();
         let [x, y, z] = [u[1] * inverse, u[2] * inverse, u[3] * inverse];
         let half_square = x.fused(x, y.fused(y, z * z)) * 0.5;
@@ -181,22 +181,6 @@ impl<S: Simd> State<S> {
             sound_squared,
         }
     }
-}
-
-/// Variables of the tile's lines at `at`.
-#[inline(always)]
-fn load<S: Simd>(set: S, from: &[f64], tile: &Tile, at: usize) -> [Wide<S>; VARIABLES] {
-    // Closures of array functions are not sure to be compiled for the register's instruction set.
-    let mut variables = [Wide::splat(set, 0.0); VARIABLES];
-    for (m, variable) in variables.iter_mut().enumerate() {
-        let at = m * tile.points + at;
-        *variable = if tile.across == 1 {
-            Wide::load(set, from, at)
-        } else {
-            Wide::gather(set, from, at, tile.across)
-        };
-    }
-    variables
 }
 
 const HALF_ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -299,7 +283,7 @@ impl Lines for Systems {
             term[1] = (state.sound * self.first).lanes;
             term[2] = state.inverse.fused(viscous, least).lanes;
             if (1..=tile.count).contains(&place) {
-                let r = load(set, rhs, tile, at);
+                let r = tile.load(set, rhs, at);
                 let r = match D {
                     0 => into_x(&state, r),
                     1 => x_to_y(r),
@@ -357,16 +341,14 @@ impl Lines for Systems {
             }
             let at = tile.at + place * tile.stride;
             if D < 2 {
-                for (m, value) in solution.into_iter().enumerate() {
-                    value.scatter(rhs, m * tile.points + at, tile.across, tile.lines);
-                }
+                tile.store(rhs, at, solution);
             } else {
                 let change = out_of_z(&State::load(set, u, tile, at), solution);
-                let old: [Wide<S>; 5] = load(set, u, tile, at);
-                for (m, (old, change)) in old.into_iter().zip(change).enumerate() {
-                    let at = m * tile.points + at;
-                    (old + change).scatter(u, at, tile.across, tile.lines);
+                let mut sum = tile.load(set, u, at);
+                for (sum, change) in sum.iter_mut().zip(change) {
+                    *sum = *sum + change;
                 }
+                tile.store(u, at, sum);
             }
         }
     }
@@ -403,7 +385,11 @@ fn eliminate_row<S: Simd>(row: Row<S>, sound: [Wide<S>; 2], rows: &mut [S::f64s]
         let inverse = pivot.inverse();
         let next = inner[1].less(before, of(1, two)) * inverse;
         let after = outer[1] * inverse;
-        let sides = if factor == 0 { 0..3 } else { factor + 2..factor + 3 };
+        let sides = if factor == 0 {
+            0..3
+        } else {
+            factor + 2..factor + 3
+        };
         for m in sides {
             let of = |row: usize| Wide::new(set, rows[11 * row + 6 + m]);
             let value = of(2).less(outer[0], of(0)).less(before, of(1));
@@ -430,13 +416,22 @@ mod tests {
 
     #[test]
     fn classes_are_verified() {
-        for (class, ranks) in [(Class::S, 1), (Class::S, 4), (Class::S, 9), (Class::W, 1), (Class::W, 4)] {
+        for (class, ranks) in [
+            (Class::S, 1),
+            (Class::S, 4),
+            (Class::S, 9),
+            (Class::W, 1),
+            (Class::W, 4),
+        ] {
             let size = Size::of(class);
             for outcome in outcomes(size, ranks) {
                 let worst = outcome.checks.iter().filter_map(|check| check.error());
                 let worst = worst.fold(0.0, f64::max);
-                println!("{class} on {ranks}: {worst:e} {} ns, {} Mop/s", outcome.timed_ns,
-                  size.operations() / outcome.timed_ns as f64 * 1e3);
+                println!(
+                    "{class} on {ranks}: {worst:e} {} ns, {} Mop/s",
+                    outcome.timed_ns,
+                    size.operations() / outcome.timed_ns as f64 * 1e3
+                );
                 assert!(worst < 1e-10, "{:?}", outcome.checks);
                 assert_eq!(outcome.passes(), Some(true), "{:?}", outcome.checks);
             }
@@ -456,12 +451,22 @@ mod speed {
         let which = std::env::var("NPB").unwrap();
         let (class, ranks) = which.split_once(':').unwrap();
         let mut size = Size::of(class.parse().unwrap());
-        if let Ok(steps) = std::env::var("STEPS") { size.steps = steps.parse().unwrap(); }
+        if let Ok(steps) = std::env::var("STEPS") {
+            size.steps = steps.parse().unwrap();
+        }
         let o = Memory::run(ranks.parse().unwrap(), |messenger| {
             let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
             run(&mut world, &size).unwrap()
         });
-        let worst = o[0].checks.iter().filter_map(|check| check.error()).fold(0.0, f64::max);
-        println!("sp {which}: {} s, {} Mop/s, {worst:e}", o[0].timed_ns as f64 * 1e-9, size.operations() / o[0].timed_ns as f64 * 1e3);
+        let worst = o[0]
+            .checks
+            .iter()
+            .filter_map(|check| check.error())
+            .fold(0.0, f64::max);
+        println!(
+            "sp {which}: {} s, {} Mop/s, {worst:e}",
+            o[0].timed_ns as f64 * 1e-9,
+            size.operations() / o[0].timed_ns as f64 * 1e3
+        );
     }
 }
