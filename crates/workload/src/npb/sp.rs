@@ -458,6 +458,9 @@ mod speed {
             let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
             run(&mut world, &size).unwrap()
         });
+        for check in &o[0].checks {
+            println!("Mop {} {:e} {:?}", check.name, check.found, check.error());
+        }
         let worst = o[0]
             .checks
             .iter()
