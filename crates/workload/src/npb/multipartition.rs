@@ -738,6 +738,57 @@ fn pack_solution<L: Lines, S: Simd>(
 }
 
 #[cfg(test)]
+pub mod tested {
+    use std::collections::BTreeMap;
+
+    use sonde_message::Comm;
+    use sonde_message::collectives::{Choice, Communicator};
+    use sonde_message::counted::{Counted, Profile};
+    use sonde_message::native::Memory;
+
+    use super::super::Outcome;
+
+    /// A rank's way in tests.
+    pub type World<'a, 'b> = Communicator<'a, Counted<&'b mut Memory>>;
+    /// Messages by tag: how many, the shortest, the longest.
+    pub type Sent = BTreeMap<u32, (u64, u64, u64)>;
+
+    /// Outcomes of all ranks, and what rank 0 sent besides collectives.
+    pub fn run(
+        ranks: usize,
+        one: impl Fn(&mut World<'_, '_>) -> sonde_message::Result<Outcome> + Sync,
+    ) -> (Vec<Outcome>, Sent) {
+        let mut all = Memory::run(ranks, |messenger| {
+            let mut counted = Counted::new(messenger);
+            let mut world = Communicator::new(&mut counted, Comm::WORLD, Choice::default());
+            let outcome = one(&mut world).unwrap();
+            (outcome, counted.profile())
+        });
+        let sent = sent(&all[0].1);
+        (all.drain(..).map(|(outcome, _)| outcome).collect(), sent)
+    }
+
+    fn sent(profile: &Profile) -> Sent {
+        let mut sent = Sent::new();
+        let flows = profile.phases.iter().flat_map(|phase| &phase.flows);
+        for flow in flows.filter(|flow| flow.sent && flow.collective.is_none()) {
+            let total = flow.total;
+            let entry = sent.entry(flow.tag).or_insert((0, u64::MAX, 0));
+            entry.0 += total.messages;
+            entry.1 = entry.1.min(total.bytes_min);
+            entry.2 = entry.2.max(total.bytes_max);
+        }
+        sent
+    }
+
+    /// The worst relative error, all being known.
+    pub fn worst(outcome: &Outcome) -> f64 {
+        let errors = outcome.checks.iter().map(|check| check.error().unwrap());
+        errors.fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
