@@ -308,6 +308,7 @@ impl Lines for Systems {
         rows: &mut [S::f64s],
         _: &mut [S::f64s],
     ) {
+        let (u, rhs) = (tile.split(u), tile.split(rhs));
         let none = [[set.splat_f64s(0.0); 5]; 5];
         let mut ring = [Blocks {
             flux: none,
@@ -315,18 +316,18 @@ impl Lines for Systems {
         }; 3];
         let mut row: Row<S> = [[set.splat_f64s(0.0); 11]; 5];
         let first = tile.at - tile.stride;
-        ring[0].set::<D>(set, self, tile.load(set, u, first));
-        ring[1].set::<D>(set, self, tile.load(set, u, tile.at));
+        ring[0].set::<D>(set, self, tile.load::<S, D>(set, u, first));
+        ring[1].set::<D>(set, self, tile.load::<S, D>(set, u, tile.at));
         for place in 0..tile.count {
             let at = tile.at + place * tile.stride;
-            let after = tile.load(set, u, at + tile.stride);
+            let after = tile.load::<S, D>(set, u, at + tile.stride);
             ring[(place + 2) % 3].set::<D>(set, self, after);
             let of = [
                 &ring[place % 3],
                 &ring[(place + 1) % 3],
                 &ring[(place + 2) % 3],
             ];
-            let r = tile.load(set, rhs, at);
+            let r = tile.load::<S, D>(set, rhs, at);
             let (before, now) = rows[30 * place..30 * place + 60].split_at_mut(30);
             make_line::<S, D, 0>(set, of, before, &mut row[0], r[0]);
             make_line::<S, D, 1>(set, of, before, &mut row[1], r[1]);
@@ -354,6 +355,7 @@ impl Lines for Systems {
         rhs: &mut [f64],
         rows: &mut [S::f64s],
     ) {
+        let (mut u, mut rhs) = (tile.split_mut(u), tile.split_mut(rhs));
         for place in (0..tile.count).rev() {
             let rows = &mut rows[30 * (place + 1)..][..60];
             let mut solution = [Wide::splat(set, 0.0); 5];
@@ -370,13 +372,13 @@ impl Lines for Systems {
             }
             let at = tile.at + place * tile.stride;
             if D < 2 {
-                tile.store(rhs, at, solution);
+                tile.store::<S, D>(&mut rhs, at, solution);
             } else {
-                let mut sum = tile.load(set, u, at);
+                let mut sum = tile.load_mut::<S, D>(set, &u, at);
                 for (sum, change) in sum.iter_mut().zip(solution) {
                     *sum = *sum + change;
                 }
-                tile.store(u, at, sum);
+                tile.store::<S, D>(&mut u, at, sum);
             }
         }
     }

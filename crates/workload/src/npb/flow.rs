@@ -187,11 +187,11 @@ impl Pass<'_> {
             let heat = u[4] * inverse * CONDUCTION + half_square * (1.0 - CONDUCTION);
             let at = kept + place * S::F64_LANES;
             let numbers = &mut self.planes.numbers;
-            x.scatter(numbers, at, 1, S::F64_LANES);
-            y.scatter(numbers, at + apart, 1, S::F64_LANES);
-            z.scatter(numbers, at + 2 * apart, 1, S::F64_LANES);
-            pressure.scatter(numbers, at + 3 * apart, 1, S::F64_LANES);
-            heat.scatter(numbers, at + 4 * apart, 1, S::F64_LANES);
+            x.store(numbers, at);
+            y.store(numbers, at + apart);
+            z.store(numbers, at + 2 * apart);
+            pressure.store(numbers, at + 3 * apart);
+            heat.store(numbers, at + 4 * apart);
         }
     }
 

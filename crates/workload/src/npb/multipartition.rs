@@ -364,27 +364,75 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// The variables of the lines at `at`.
+    /// A cell's numbers by variable, of which it is then seen that they are equally long.
     #[inline(always)]
-    pub fn load<S: Simd>(&self, set: S, from: &[f64], at: usize) -> [Wide<S>; VARIABLES] {
+    pub fn split<'a>(&self, from: &'a [f64]) -> [&'a [f64]; VARIABLES] {
+        let (a, from) = from.split_at(self.points);
+        let (b, from) = from.split_at(self.points);
+        let (c, from) = from.split_at(self.points);
+        let (d, from) = from.split_at(self.points);
+        [a, b, c, d, &from[..self.points]]
+    }
+
+    /// The same, to be written.
+    #[inline(always)]
+    pub fn split_mut<'a>(&self, from: &'a mut [f64]) -> [&'a mut [f64]; VARIABLES] {
+        let (a, from) = from.split_at_mut(self.points);
+        let (b, from) = from.split_at_mut(self.points);
+        let (c, from) = from.split_at_mut(self.points);
+        let (d, from) = from.split_at_mut(self.points);
+        [a, b, c, d, &mut from[..self.points]]
+    }
+
+    /// The variables of the lines along D at `at`.
+    #[inline(always)]
+    pub fn load<S: Simd, const D: usize>(
+        &self,
+        set: S,
+        from: [&[f64]; VARIABLES],
+        at: usize,
+    ) -> [Wide<S>; VARIABLES] {
         // Closures of array functions are not sure to be compiled for the register's instruction set.
         let mut variables = [Wide::splat(set, 0.0); VARIABLES];
-        for (m, variable) in variables.iter_mut().enumerate() {
-            let at = m * self.points + at;
-            *variable = if self.across == 1 {
-                Wide::load(set, from, at)
-            } else {
+        for (variable, from) in variables.iter_mut().zip(from) {
+            *variable = if D == 0 {
                 Wide::gather(set, from, at, self.across)
+            } else {
+                Wide::load(set, from, at)
             };
         }
         variables
     }
 
-    /// Writes the variables of the lines.
+    /// The same of what is to be written.
     #[inline(always)]
-    pub fn store<S: Simd>(&self, to: &mut [f64], at: usize, variables: [Wide<S>; VARIABLES]) {
-        for (m, variable) in variables.into_iter().enumerate() {
-            variable.scatter(to, m * self.points + at, self.across, self.lines);
+    pub fn load_mut<S: Simd, const D: usize>(
+        &self,
+        set: S,
+        from: &[&mut [f64]; VARIABLES],
+        at: usize,
+    ) -> [Wide<S>; VARIABLES] {
+        let [a, b, c, d, e] = from;
+        self.load::<S, D>(set, [a, b, c, d, e], at)
+    }
+
+    /// Writes the variables of the lines along D.
+    #[inline(always)]
+    pub fn store<S: Simd, const D: usize>(
+        &self,
+        to: &mut [&mut [f64]; VARIABLES],
+        at: usize,
+        variables: [Wide<S>; VARIABLES],
+    ) {
+        let is_whole = self.lines == S::F64_LANES;
+        for (to, variable) in to.iter_mut().zip(variables) {
+            if D == 0 {
+                variable.scatter(to, at, self.across, self.lines);
+            } else if is_whole {
+                variable.store(to, at);
+            } else {
+                variable.scatter(to, at, 1, self.lines);
+            }
         }
     }
 }

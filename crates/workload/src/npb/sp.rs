@@ -167,11 +167,6 @@ struct State<S: Simd> {
 
 impl<S: Simd> State<S> {
     #[inline(always)]
-    fn load(set: S, u: &[f64], tile: &Tile, at: usize) -> Self {
-        Self::of(tile.load(set, u, at))
-    }
-
-    #[inline(always)]
     fn of(u: [Wide<S>; VARIABLES]) -> Self {
         let inverse = u[0].inverse();
         let [x, y, z] = [u[1] * inverse, u[2] * inverse, u[3] * inverse];
@@ -276,6 +271,7 @@ impl Lines for Systems {
         rows: &mut [S::f64s],
         scratch: &mut [S::f64s],
     ) {
+        let (u, rhs) = (tile.split(u), tile.split(rhs));
         // Of each point and its two neighbours: convection, sound, diffusion.
         let terms = &mut scratch[..3 * (tile.count + 2)];
         let rows = &mut rows[..11 * (tile.count + 2)];
@@ -283,13 +279,13 @@ impl Lines for Systems {
         let viscous = Wide::splat(set, CONDUCTION * VISCOSITY * self.second);
         for place in 0..tile.count + 2 {
             let at = tile.at + place * tile.stride - tile.stride;
-            let state = State::load(set, u, tile, at);
+            let state = State::of(tile.load::<S, D>(set, u, at));
             let term = &mut terms[3 * place..][..3];
             term[0] = (state.velocity[D] * self.first).lanes;
             term[1] = (state.sound * self.first).lanes;
             term[2] = state.inverse.fused(viscous, least).lanes;
             if (1..=tile.count).contains(&place) {
-                let r = tile.load(set, rhs, at);
+                let r = tile.load::<S, D>(set, rhs, at);
                 let r = match D {
                     0 => into_x(&state, r),
                     1 => x_to_y(r),
@@ -333,6 +329,7 @@ impl Lines for Systems {
         rhs: &mut [f64],
         rows: &mut [S::f64s],
     ) {
+        let (mut u, mut rhs) = (tile.split_mut(u), tile.split_mut(rhs));
         let rows = &mut rows[..11 * (tile.count + 4)];
         for place in (0..tile.count).rev() {
             let rows = &mut rows[11 * (place + 2)..][..33];
@@ -347,14 +344,14 @@ impl Lines for Systems {
             }
             let at = tile.at + place * tile.stride;
             if D < 2 {
-                tile.store(rhs, at, solution);
+                tile.store::<S, D>(&mut rhs, at, solution);
             } else {
-                let change = out_of_z(&State::load(set, u, tile, at), solution);
-                let mut sum = tile.load(set, u, at);
+                let mut sum = tile.load_mut::<S, D>(set, &u, at);
+                let change = out_of_z(&State::of(sum), solution);
                 for (sum, change) in sum.iter_mut().zip(change) {
                     *sum = *sum + change;
                 }
-                tile.store(u, at, sum);
+                tile.store::<S, D>(&mut u, at, sum);
             }
         }
     }
