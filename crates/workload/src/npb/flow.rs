@@ -104,14 +104,15 @@ impl Planes {
     }
 }
 
-/// The right-hand side times `scale` at all points of a cell that are not at a wall; at walls and ghosts it is undefined.
+/// The right-hand side times `scale` at the points of a plane that are not at a wall; at walls and ghosts it is undefined.
+/// Planes come in their order, without gaps, from the first inside on.
 pub fn right_hand_side(
     site: &Site,
-    u: &[f64],
-    forcing: &[f64],
+    [u, forcing]: [&[f64]; 2],
     rhs: &mut [f64],
     scale: f64,
     planes: &mut Planes,
+    plane: usize,
 ) {
     pulp::Arch::new().dispatch(Pass {
         site,
@@ -120,6 +121,7 @@ pub fn right_hand_side(
         rhs,
         scale,
         planes,
+        plane,
     });
 }
 
@@ -130,6 +132,7 @@ struct Pass<'a> {
     rhs: &'a mut [f64],
     scale: f64,
     planes: &'a mut Planes,
+    plane: usize,
 }
 
 impl WithSimd for Pass<'_> {
@@ -138,17 +141,20 @@ impl WithSimd for Pass<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, set: S) {
         let [_, rows, planes] = self.site.inside;
-        for plane in [planes.0 as isize - 1, planes.0 as isize] {
+        let at = self.plane as isize;
+        let first = if self.plane == planes.0 {
+            at - 1
+        } else {
+            at + 1
+        };
+        for plane in first..=at + 1 {
             self.derive(set, plane);
         }
-        for plane in planes.0..planes.1 {
-            self.derive(set, plane as isize + 1);
-            for row in rows.0..rows.1 {
-                self.row(set, row, plane);
-                self.side(set, 1, row, plane);
-                self.side(set, 2, row, plane);
-                self.ends(row, plane);
-            }
+        for row in rows.0..rows.1 {
+            self.row(set, row, self.plane);
+            self.side(set, 1, row, self.plane);
+            self.side(set, 2, row, self.plane);
+            self.ends(row, self.plane);
         }
     }
 }
@@ -559,8 +565,10 @@ mod tests {
                 }
             }
             let mut planes = Planes::new(&shape);
-            right_hand_side(&site, &u, &forcing, &mut rhs, 0.5, &mut planes);
             let [x, y, z] = site.inside;
+            for plane in z.0..z.1 {
+                right_hand_side(&site, [&u, &forcing], &mut rhs, 0.5, &mut planes, plane);
+            }
             let all = (z.0..z.1).flat_map(|k| (y.0..y.1).map(move |j| (j, k)));
             for (i, (j, k)) in all.flat_map(|jk| (x.0..x.1).map(move |i| (i, jk))) {
                 let global = [origin[0] + i, origin[1] + j, origin[2] + k];

@@ -158,8 +158,11 @@ impl Fields {
     ) -> sonde_message::Result<()> {
         self.faces.exchange(world, &self.partition, &mut self.u)?;
         for (c, cell) in self.partition.cells.iter().enumerate() {
-            let (u, forcing, rhs) = (&self.u[c], &self.forcing[c], &mut self.rhs[c]);
-            right_hand_side(cell, u, forcing, rhs, scale, &mut self.planes);
+            for plane in cell.inside[2].0..cell.inside[2].1 {
+                let from = [&self.u[c][..], &self.forcing[c]];
+                let rhs = &mut self.rhs[c];
+                right_hand_side(cell, from, rhs, scale, &mut self.planes, plane);
+            }
         }
         Ok(())
     }
@@ -437,10 +440,18 @@ impl Tile {
     }
 }
 
-/// The tiles of a cell, for lines along a direction.
-fn tiles(cell: &Site, direction: usize, lanes: usize) -> impl Iterator<Item = Tile> + use<> {
+/// The tiles of a cell, for lines along a direction; for those of x and y it may be one plane alone.
+fn tiles(
+    cell: &Site,
+    direction: usize,
+    lanes: usize,
+    plane: Option<usize>,
+) -> impl Iterator<Item = Tile> + use<> {
     let shape = cell.shape;
-    let inside = cell.inside;
+    let mut inside = cell.inside;
+    if let Some(plane) = plane {
+        inside[2] = (plane, plane + 1);
+    }
     // Lanes lie along x, those of x along y.
     let (lane, outer) = match direction {
         0 => (1, 2),
@@ -551,7 +562,7 @@ impl Sweeps {
             for stage in 0..partition.q {
                 let cell = &partition.cells[partition.at_stage(direction, stage)];
                 let length = cell.inside[direction].1 - cell.inside[direction].0;
-                let tiles = tiles(cell, direction, lanes).count();
+                let tiles = tiles(cell, direction, lanes, None).count();
                 let tile = (length + 2 * L::REACH) * L::KEPT * lanes;
                 let last = stage + 1 == partition.q;
                 sum += if last { tile } else { tile * tiles };
@@ -574,11 +585,72 @@ impl Sweeps {
         }
     }
 
+    /// A time step: ghosts, right-hand side times `dt`, and the sweeps along x, y and z.
+    ///
+    /// # Errors
+    /// Those of the messenger.
+    pub fn step<L: Lines, M: Messenger + ?Sized>(
+        &mut self,
+        world: &mut Communicator<'_, M>,
+        systems: &L,
+        fields: &mut Fields,
+        dt: f64,
+    ) -> sonde_message::Result<()> {
+        if fields.partition.q == 1 {
+            world.messenger().phase("right-hand side, x and y sweeps");
+            self.planes(systems, fields, dt);
+        } else {
+            world.messenger().phase("right-hand side");
+            fields.right_hand_side(world, dt)?;
+            world.messenger().phase("x sweep");
+            self.sweep::<_, _, 0>(world, systems, fields)?;
+            world.messenger().phase("y sweep");
+            self.sweep::<_, _, 1>(world, systems, fields)?;
+        }
+        world.messenger().phase("z sweep");
+        self.sweep::<_, _, 2>(world, systems, fields)
+    }
+
+    /// Of one rank all but the sweep along z, plane by plane while it is in the cache.
+    fn planes<L: Lines>(&mut self, systems: &L, fields: &mut Fields, dt: f64) {
+        let arch = pulp::Arch::new();
+        let cell = &fields.partition.cells[0];
+        let (u, rhs) = (&mut fields.u[0][..], &mut fields.rhs[0][..]);
+        for plane in cell.inside[2].0..cell.inside[2].1 {
+            let from = [&*u, &fields.forcing[0]];
+            right_hand_side(cell, from, rhs, dt, &mut fields.planes, plane);
+            arch.dispatch(Forth::<L, 0> {
+                systems,
+                cell,
+                u: &mut *u,
+                rhs: &mut *rhs,
+                rows: &mut self.rows,
+                scratch: &mut self.scratch,
+                received: None,
+                sent: None,
+                is_last: true,
+                plane: Some(plane),
+            });
+            arch.dispatch(Forth::<L, 1> {
+                systems,
+                cell,
+                u: &mut *u,
+                rhs: &mut *rhs,
+                rows: &mut self.rows,
+                scratch: &mut self.scratch,
+                received: None,
+                sent: None,
+                is_last: true,
+                plane: Some(plane),
+            });
+        }
+    }
+
     /// Solves along all lines of a direction.
     ///
     /// # Errors
     /// Those of the messenger.
-    pub fn sweep<L: Lines, M: Messenger + ?Sized, const D: usize>(
+    fn sweep<L: Lines, M: Messenger + ?Sized, const D: usize>(
         &mut self,
         world: &mut Communicator<'_, M>,
         systems: &L,
@@ -601,6 +673,7 @@ impl Sweeps {
                 received: (stage > 0).then_some(&self.received[..]),
                 sent: (q > 1).then_some(&mut self.sent[..]),
                 is_last: stage + 1 == q,
+                plane: None,
             });
             if stage + 1 < q {
                 begin += self.stage_rows::<L>(cell, D);
@@ -633,7 +706,7 @@ impl Sweeps {
     /// Numbers of the rows of a stage.
     fn stage_rows<L: Lines>(&self, cell: &Site, direction: usize) -> usize {
         let length = cell.inside[direction].1 - cell.inside[direction].0;
-        let tiles = tiles(cell, direction, self.lanes).count();
+        let tiles = tiles(cell, direction, self.lanes, None).count();
         tiles * (length + 2 * L::REACH) * L::KEPT * self.lanes
     }
 
@@ -675,6 +748,8 @@ struct Forth<'a, L, const D: usize> {
     received: Option<&'a [f64]>,
     sent: Option<&'a mut [f64]>,
     is_last: bool,
+    /// Of x and y: only this plane.
+    plane: Option<usize>,
 }
 
 impl<L: Lines, const D: usize> WithSimd for Forth<'_, L, D> {
@@ -686,7 +761,7 @@ impl<L: Lines, const D: usize> WithSimd for Forth<'_, L, D> {
         let rows = S::as_mut_simd_f64s(self.rows).0;
         let scratch = S::as_mut_simd_f64s(self.scratch).0;
         let mut begin = 0;
-        for tile in tiles(self.cell, D, S::F64_LANES) {
+        for tile in tiles(self.cell, D, S::F64_LANES, self.plane) {
             let length = (tile.count + 2 * L::REACH) * L::KEPT;
             let rows = &mut rows[begin..begin + length];
             let (before, _) = rows.split_at_mut(L::REACH * L::KEPT);
@@ -733,7 +808,7 @@ impl<L: Lines, const D: usize> WithSimd for Back<'_, L, D> {
         let all = lines(self.cell, D);
         let rows = S::as_mut_simd_f64s(self.rows).0;
         let mut begin = 0;
-        for tile in tiles(self.cell, D, S::F64_LANES) {
+        for tile in tiles(self.cell, D, S::F64_LANES, None) {
             let length = (tile.count + 2 * L::REACH) * L::KEPT;
             let rows = &mut rows[begin..begin + length];
             begin += length;

@@ -98,12 +98,12 @@ fn run_with<M: Messenger + ?Sized>(
     let mut fields = Fields::new(size.n, world.rank(), world.size());
     let mut sweeps = Sweeps::new::<Systems>(&fields.partition);
     fields.start();
-    step(world, size, systems, &mut fields, &mut sweeps)?;
+    sweeps.step(world, systems, &mut fields, size.dt)?;
     fields.start();
     world.barrier()?;
     let begin_ns = monotonic_ns();
     for _ in 0..size.steps {
-        step(world, size, systems, &mut fields, &mut sweeps)?;
+        sweeps.step(world, systems, &mut fields, size.dt)?;
     }
     let timed_ns = monotonic_ns() - begin_ns;
     world.messenger().phase("check");
@@ -112,23 +112,6 @@ fn run_with<M: Messenger + ?Sized>(
         timed_ns,
         checks: checks(&residual, &error, size.reference().as_ref()),
     })
-}
-
-fn step<M: Messenger + ?Sized>(
-    world: &mut Communicator<'_, M>,
-    size: &Size,
-    systems: &Systems,
-    fields: &mut Fields,
-    sweeps: &mut Sweeps,
-) -> sonde_message::Result<()> {
-    world.messenger().phase("right-hand side");
-    fields.right_hand_side(world, size.dt)?;
-    world.messenger().phase("x sweep");
-    sweeps.sweep::<_, _, 0>(world, systems, fields)?;
-    world.messenger().phase("y sweep");
-    sweeps.sweep::<_, _, 1>(world, systems, fields)?;
-    world.messenger().phase("z sweep");
-    sweeps.sweep::<_, _, 2>(world, systems, fields)
 }
 
 /// The scalar pentadiagonal systems.
