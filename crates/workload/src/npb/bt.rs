@@ -3,7 +3,7 @@
 //! Model:   a time step is du = B_z^-1 B_y^-1 B_x^-1 of dt times the right-hand side, u + du. B_d is I + dt times the differences
 //!          along d of the Jacobians of flux (central) and viscous flux (second), with the artificial second differences:
 //!          blocks of 5x5 on three diagonals, solved by Gauss along each line without pivoting.
-//! Source:  RNR-94-007 §3.5; npb.md §8. Deviations: blocks are eliminated as they are made; messages at `multipartition.rs`.
+//! Source:  RNR-94-007 §3.5; npb.md §8. Deviations: blocks are eliminated as they are made; messages at `sweeps.rs`.
 //! Units:   none.
 //! Checked: `classes_are_verified`, `a_wrong_coefficient_fails`, `messages_are_those_of_the_benchmark`,
 //!          `blocks_are_the_jacobians`.
@@ -16,7 +16,8 @@ use sonde_sys::clock::monotonic_ns;
 use super::cfd::{
     CONDUCTION, GAMMA, GAMMA_LESS_ONE, Official, SECOND, VISCOSITY, checks, official,
 };
-use super::multipartition::{Fields, Lines, Sweeps, Tile, admits};
+use super::multipartition::{Fields, admits};
+use super::sweeps::{Lines, Sweeps, Tile, memory_bytes};
 use super::wide::Wide;
 use super::{Class, Outcome};
 
@@ -54,7 +55,7 @@ impl Size {
 
     /// Bytes of the arrays of the rank that has most.
     pub fn memory_bytes(&self, ranks: usize) -> u64 {
-        super::multipartition::memory_bytes::<Systems>(self.n, ranks)
+        memory_bytes::<Systems>(self.n, ranks)
     }
 
     /// Whether so many ranks can share it.
@@ -511,41 +512,5 @@ mod tests {
         blocks_along::<0>();
         blocks_along::<1>();
         blocks_along::<2>();
-    }
-}
-
-#[cfg(test)]
-mod speed {
-    use super::*;
-    use sonde_message::Comm;
-    use sonde_message::collectives::Choice;
-    use sonde_message::native::Memory;
-
-    #[test]
-    #[ignore = "speed"]
-    fn speed() {
-        let which = std::env::var("NPB").unwrap();
-        let (class, ranks) = which.split_once(':').unwrap();
-        let mut size = Size::of(class.parse().unwrap());
-        if let Ok(steps) = std::env::var("STEPS") {
-            size.steps = steps.parse().unwrap();
-        }
-        let o = Memory::run(ranks.parse().unwrap(), |messenger| {
-            let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
-            run(&mut world, &size).unwrap()
-        });
-        for check in &o[0].checks {
-            println!("Mop {} {:e} {:?}", check.name, check.found, check.error());
-        }
-        let worst = o[0]
-            .checks
-            .iter()
-            .filter_map(|check| check.error())
-            .fold(0.0, f64::max);
-        println!(
-            "bt {which}: {} s, {} Mop/s, {worst:e}",
-            o[0].timed_ns as f64 * 1e-9,
-            size.operations() / o[0].timed_ns as f64 * 1e3
-        );
     }
 }

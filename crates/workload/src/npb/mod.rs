@@ -13,6 +13,7 @@ mod multipartition;
 mod random;
 mod reference;
 pub mod sp;
+mod sweeps;
 mod wide;
 
 use std::fmt;

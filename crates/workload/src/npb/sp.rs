@@ -5,7 +5,7 @@
 //!          eigenvalues v_d (three times), v_d + c and v_d - c, with the greatest of the viscous coefficients and the fourth
 //!          differences. Each T is multiplied into the sweep that follows it, the last into the sum.
 //! Source:  RNR-94-007 §3.7; Pulliam and Chaussee 1981 for the eigenvectors; npb.md §9. Deviations: messages at
-//!          `multipartition.rs`.
+//!          `sweeps.rs`.
 //! Units:   none.
 //! Checked: `classes_are_verified`, `a_wrong_coefficient_fails`, `messages_are_those_of_the_benchmark`,
 //!          `the_vectors_diagonalise_the_jacobian`.
@@ -19,7 +19,8 @@ use super::cfd::{
     CONDUCTION, FOURTH, GAMMA, GAMMA_LESS_ONE, Official, SECOND, VARIABLES, VISCOSITY, checks,
     fourth_difference, official,
 };
-use super::multipartition::{Fields, Lines, Sweeps, Tile, admits};
+use super::multipartition::{Fields, admits};
+use super::sweeps::{Lines, Sweeps, Tile, memory_bytes};
 use super::wide::Wide;
 use super::{Class, Outcome};
 
@@ -57,7 +58,7 @@ impl Size {
 
     /// Bytes of the arrays of the rank that has most.
     pub fn memory_bytes(&self, ranks: usize) -> u64 {
-        super::multipartition::memory_bytes::<Systems>(self.n, ranks)
+        memory_bytes::<Systems>(self.n, ranks)
     }
 
     /// Whether so many ranks can share it.
@@ -511,41 +512,5 @@ mod tests {
             let wanted = std::array::from_fn(|m| values[m] * wanted[m]);
             is_close(into(jacobian), wanted, 1e-8);
         }
-    }
-}
-
-#[cfg(test)]
-mod speed {
-    use super::*;
-    use sonde_message::Comm;
-    use sonde_message::collectives::Choice;
-    use sonde_message::native::Memory;
-
-    #[test]
-    #[ignore = "speed"]
-    fn speed() {
-        let which = std::env::var("NPB").unwrap();
-        let (class, ranks) = which.split_once(':').unwrap();
-        let mut size = Size::of(class.parse().unwrap());
-        if let Ok(steps) = std::env::var("STEPS") {
-            size.steps = steps.parse().unwrap();
-        }
-        let o = Memory::run(ranks.parse().unwrap(), |messenger| {
-            let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
-            run(&mut world, &size).unwrap()
-        });
-        for check in &o[0].checks {
-            println!("Mop {} {:e} {:?}", check.name, check.found, check.error());
-        }
-        let worst = o[0]
-            .checks
-            .iter()
-            .filter_map(|check| check.error())
-            .fold(0.0, f64::max);
-        println!(
-            "sp {which}: {} s, {} Mop/s, {worst:e}",
-            o[0].timed_ns as f64 * 1e-9,
-            size.operations() / o[0].timed_ns as f64 * 1e3
-        );
     }
 }
