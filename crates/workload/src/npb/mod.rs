@@ -6,8 +6,10 @@
 //! Units:   nanoseconds of CLOCK_MONOTONIC; operations as the benchmark counts them (nominal ones).
 //! Checked: each kernel's tests: the official values of its classes among ranks of one process.
 
+pub mod mg;
 mod random;
 mod reference;
+mod widest;
 
 use std::fmt;
 use std::str::FromStr;
