@@ -104,15 +104,22 @@ impl Size {
         let points = self.points;
         if !points.is_power_of_two() || points < 4 {
             let near = points.next_power_of_two().max(4);
-            return Err(format!("mg takes a power of two points along each axis, at least 4, not {points}: {near} is near"));
+            return Err(format!(
+                "mg takes a power of two points along each axis, at least 4, not {points}: {near} is near"
+            ));
         }
         if !ranks.is_power_of_two() {
             let near = 1 << ranks.max(1).ilog2();
-            return Err(format!("mg runs on a power of two ranks, not on {ranks}: {near} is near"));
+            return Err(format!(
+                "mg runs on a power of two ranks, not on {ranks}: {near} is near"
+            ));
         }
         let Place { ranks: along, .. } = Place::of(0, ranks);
         if along.iter().any(|along| *along > points) {
-            return Err(format!("mg with {points} points along each axis runs on at most as many ranks along each: {} is near, {ranks} are too many", points * points * points));
+            return Err(format!(
+                "mg with {points} points along each axis runs on at most as many ranks along each: {} is near, {ranks} are too many",
+                points * points * points
+            ));
         }
         Ok(())
     }
@@ -130,7 +137,10 @@ impl Size {
             rnm2_smoother_a: f64,
             rnm2_smoother_b: f64,
         }
-        if let Some(class) = Class::ALL.into_iter().find(|class| Self::of(*class) == *self) {
+        if let Some(class) = Class::ALL
+            .into_iter()
+            .find(|class| Self::of(*class) == *self)
+        {
             return reference::of::<Official>("mg", class).map(|official| official.rnm2);
         }
         let known: Unofficial = reference::unofficial("mg_64_4")?;
@@ -148,10 +158,7 @@ impl Size {
 ///
 /// # Panics
 /// The size does not admit so many ranks.
-pub fn run<M: Messenger + ?Sized>(
-    world: &mut Communicator<'_, M>,
-    size: &Size,
-) -> Result<Outcome> {
+pub fn run<M: Messenger + ?Sized>(world: &mut Communicator<'_, M>, size: &Size) -> Result<Outcome> {
     let (outcome, _) = run_with(world, size, size.smoother.coefficients())?;
     Ok(outcome)
 }

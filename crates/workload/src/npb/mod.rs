@@ -6,6 +6,7 @@
 //! Units:   nanoseconds of CLOCK_MONOTONIC; operations as the benchmark counts them (nominal ones).
 //! Checked: each kernel's tests: the official values of its classes among ranks of one process.
 
+pub mod ft;
 pub mod mg;
 mod random;
 mod reference;

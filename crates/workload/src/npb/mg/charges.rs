@@ -66,7 +66,11 @@ pub fn charges<M: Messenger + ?Sized>(
                 point / (points * points),
             ];
             let here = [0, 1, 2].map(|axis| at[axis].wrapping_sub(first[axis]));
-            if here.iter().zip(top.cells).all(|(here, cells)| *here < cells) {
+            if here
+                .iter()
+                .zip(top.cells)
+                .all(|(here, cells)| *here < cells)
+            {
                 v[here[0] + 1 + lie.row * (here[1] + 1) + lie.plane() * (here[2] + 1)] = sign;
             }
         }

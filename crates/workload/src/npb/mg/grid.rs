@@ -272,7 +272,13 @@ impl Level {
             let count = pack(array, (lie, planes), axis, 1, low);
             pack(array, (lie, planes), axis, cells, high);
             let room = [&mut below[..count], &mut above[..count]];
-            swap(world, neighbours, axis, [&low[..count], &high[..count]], room)?;
+            swap(
+                world,
+                neighbours,
+                axis,
+                [&low[..count], &high[..count]],
+                room,
+            )?;
             unpack(array, (lie, planes), axis, 0, &below[..count]);
             unpack(array, (lie, planes), axis, cells + 1, &above[..count]);
         }
