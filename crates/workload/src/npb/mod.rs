@@ -6,10 +6,13 @@
 //! Units:   nanoseconds of CLOCK_MONOTONIC; operations as the benchmark counts them (nominal ones).
 //! Checked: each kernel's tests: the official values of its classes among ranks of one process.
 
+mod cfd;
+mod flow;
 pub mod ft;
 pub mod mg;
 mod random;
 mod reference;
+mod wide;
 mod widest;
 
 use std::fmt;
