@@ -9,6 +9,7 @@
 mod cfd;
 mod flow;
 pub mod ft;
+pub mod lu;
 pub mod mg;
 mod random;
 mod reference;
