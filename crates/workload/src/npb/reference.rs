@@ -26,5 +26,9 @@ pub fn unofficial<T: DeserializeOwned>(name: &str) -> Option<T> {
 fn table<T: DeserializeOwned>(part: &str, name: &str) -> Option<T> {
     let values: toml::Table = VALUES.parse().expect("the file of values is TOML");
     let found = values.get(part)?.get(name)?.clone();
-    Some(found.try_into().expect("a table of values is as its kernel reads it"))
+    Some(
+        found
+            .try_into()
+            .expect("a table of values is as its kernel reads it"),
+    )
 }
