@@ -42,12 +42,12 @@ fn run(words: &[String]) -> Result<bool, Box<dyn std::error::Error>> {
     let (mut best, mut passes) = (f64::INFINITY, true);
     for _ in 0..runs {
         let ended = Memory::run(ranks, |messenger| -> sonde_message::Result<_> {
-            let mut counted = counts.then(|| Counted::new(&mut *messenger));
-            let outcome = match &mut counted {
-                Some(counted) => once(&problem, counted),
-                None => once(&problem, messenger),
-            };
-            Ok((outcome?, counted.map(|counted| counted.profile())))
+            if !counts {
+                return Ok((once(&problem, messenger)?, None));
+            }
+            let mut counted = Counted::new(messenger);
+            let outcome = once(&problem, &mut counted)?;
+            Ok((outcome, Some(counted.profile())))
         });
         let ended: Vec<(Outcome, Option<Profile>)> = ended.into_iter().collect::<Result<_, _>>()?;
         let longest = ended.iter().map(|(outcome, _)| outcome.timed_ns).max();
