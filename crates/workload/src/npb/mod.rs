@@ -6,6 +6,7 @@
 //! Units:   nanoseconds of CLOCK_MONOTONIC; operations as the benchmark counts them (nominal ones).
 //! Checked: each kernel's tests: the official values of its classes among ranks of one process.
 
+pub mod cg;
 pub mod ep;
 mod random;
 mod reference;
@@ -218,6 +219,7 @@ macro_rules! problems {
 
 problems! {
     Ep: ep,
+    Cg: cg,
 }
 
 /// One result against its official value.
