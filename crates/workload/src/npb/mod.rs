@@ -8,6 +8,7 @@
 
 pub mod cg;
 pub mod ep;
+pub mod is;
 mod random;
 mod reference;
 
@@ -220,6 +221,7 @@ macro_rules! problems {
 problems! {
     Ep: ep,
     Cg: cg,
+    Is: is,
 }
 
 /// One result against its official value.
