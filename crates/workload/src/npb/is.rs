@@ -9,6 +9,8 @@
 //! Units:   operations are keys ranked.
 //! Checked: `official_ranks_on_any_ranks`, `sorted_keys_are_the_known_ones`, `a_wrong_key_fails`, `messages_are_those_counted`.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use sonde_message::collectives::Communicator;
 use sonde_message::{Comm, Messenger, Op, Operation, Result, Source, Status, Tag, Tagged};
@@ -20,6 +22,8 @@ use super::{Check, Class, Outcome, reference};
 const SEED: u64 = 314_159_265;
 const ITERATIONS: usize = 10;
 const BORDER_TAG: Tag = 1;
+/// Keys are taken from so many stretches in turns, each with counts of its own: a count need not wait for the one before.
+const LANES: usize = 4;
 /// A rank has at least so many keys; those that iterations change are on rank 0.
 const KEYS_MIN: usize = 32;
 
@@ -91,10 +95,10 @@ impl Size {
         (ITERATIONS as u64 * self.keys() as u64) as f64
     }
 
-    /// Keys, those to be sent and those received with room for half as many more, and the count of each.
+    /// Keys, in the order of the ranks they go to, those received, and the count of each; on one rank in order.
     pub const fn memory_bytes(&self, ranks: usize) -> u64 {
         let own = self.keys() as u64 / if ranks == 0 { 1 } else { ranks as u64 };
-        let moved = if ranks > 1 { own + own / 2 + own } else { own };
+        let moved = if ranks > 1 { 2 * own } else { own };
         4 * (own + moved + (1 << self.range_log2))
     }
 
@@ -228,6 +232,8 @@ struct Ranking {
     places: Vec<usize>,
     /// By iteration and such key: how many keys are less, where this rank knows.
     found: Vec<i64>,
+    /// By stretch of the keys, then bucket.
+    stretches: [Vec<i32>; LANES],
     /// By bucket: own keys, and after them the keys that are looked at; then those of all ranks.
     counts: Vec<i32>,
     sums: Vec<i32>,
@@ -238,12 +244,14 @@ struct Ranking {
     received: Vec<usize>,
     sent_words: Vec<i32>,
     received_words: Vec<i32>,
-    /// Where the next key to each rank goes.
-    next: Vec<usize>,
+    /// By stretch, then rank: where the next key goes.
+    next: [Vec<usize>; LANES],
     parted: Vec<i32>,
+    /// Of `parted` those that stay.
+    stay: Range<usize>,
     came: Vec<i32>,
-    /// Keys here, the least that could be, and how many could be.
-    here: usize,
+    /// How many came, the least key that could be here, and how many could be.
+    come: usize,
     least: usize,
     width: usize,
     /// Keys of all ranks before.
@@ -264,6 +272,7 @@ impl Ranking {
             keys: keys(size, seed, rank * count, count),
             found: vec![0; ITERATIONS * places.len()],
             places,
+            stretches: std::array::from_fn(|_| vec![0; size.buckets()]),
             counts: vec![0; words],
             sums: vec![0; words],
             owners: vec![0; size.buckets()],
@@ -271,10 +280,11 @@ impl Ranking {
             received: vec![0; ranks],
             sent_words: vec![0; ranks],
             received_words: vec![0; ranks],
-            next: vec![0; ranks],
+            next: std::array::from_fn(|_| vec![0; ranks]),
             parted: vec![0; moved],
-            came: vec![0; moved + moved / 2],
-            here: count,
+            stay: 0..0,
+            came: vec![0; moved],
+            come: 0,
             least: 0,
             width: 1 << size.range_log2,
             before: 0,
@@ -295,11 +305,13 @@ impl Ranking {
             self.keys[iteration] = iteration as i32;
             self.keys[iteration + ITERATIONS] = (1 << self.size.range_log2) - iteration as i32;
         }
-        let tested: Vec<i32>;
+        let tested = self.size.buckets();
         if self.ranks == 1 {
             world.messenger().phase("count");
-            count(&self.keys, 0, &mut self.less);
-            tested = self.places.iter().map(|place| self.keys[*place]).collect();
+            count([&self.keys, &[]], 0, &mut self.less);
+            for (word, place) in self.sums[tested..].iter_mut().zip(&self.places) {
+                *word = self.keys[*place];
+            }
         } else {
             world.messenger().phase("buckets");
             self.count_buckets();
@@ -309,14 +321,13 @@ impl Ranking {
             world.messenger().phase("keys");
             self.send(world)?;
             world.messenger().phase("count");
-            let less = &mut self.less[..self.width];
-            count(&self.came[..self.here], self.least, less);
-            tested = self.sums[self.size.buckets()..].to_vec();
+            let keys = [&self.parted[self.stay.clone()], &self.came[..self.come]];
+            count(keys, self.least, &mut self.less[..self.width]);
         }
-        let tests = tested.len();
+        let tests = self.places.len();
         let found = &mut self.found[(iteration - 1) * tests..iteration * tests];
-        for (found, key) in found.iter_mut().zip(tested) {
-            let place = (key as usize).wrapping_sub(self.least);
+        for (found, key) in found.iter_mut().zip(&self.sums[tested..]) {
+            let place = (*key as usize).wrapping_sub(self.least);
             if place < self.width {
                 *found = self.before + i64::from(self.less[place]);
             }
@@ -326,16 +337,22 @@ impl Ranking {
 
     fn count_buckets(&mut self) {
         let (shift, buckets) = (self.shift(), self.size.buckets());
-        self.counts.fill(0);
+        self.stretches.iter_mut().for_each(|counts| counts.fill(0));
+        let [a, b, c, d] = self.stretches.each_mut().map(Vec::as_mut_slice);
+        for [w, x, y, z] in in_turns(&self.keys) {
+            a[(w >> shift) as usize] += 1;
+            b[(x >> shift) as usize] += 1;
+            c[(y >> shift) as usize] += 1;
+            d[(z >> shift) as usize] += 1;
+        }
         let (counts, tested) = self.counts.split_at_mut(buckets);
-        for key in &self.keys {
-            counts[(key >> shift) as usize] += 1;
+        for (bucket, sum) in counts.iter_mut().enumerate() {
+            *sum = self.stretches.iter().map(|counts| counts[bucket]).sum();
         }
         let first = self.rank * self.keys.len();
         for (word, place) in tested.iter_mut().zip(&self.places) {
-            if let Some(key) = self.keys.get(place.wrapping_sub(first)) {
-                *word = *key;
-            }
+            let own = self.keys.get(place.wrapping_sub(first));
+            *word = own.copied().unwrap_or(0);
         }
     }
 
@@ -345,10 +362,14 @@ impl Ranking {
         let (mut owner, mut sum) = (0, 0);
         (self.before, self.least, self.width) = (0, 0, 0);
         self.sent.fill(0);
+        self.next.iter_mut().for_each(|next| next.fill(0));
         let counts = self.counts.iter().zip(&self.sums).zip(&mut self.owners);
         for (bucket, ((own, all), to)) in counts.enumerate() {
             *to = owner as u16;
             self.sent[owner] += *own as usize;
+            for (next, counts) in self.next.iter_mut().zip(&self.stretches) {
+                next[owner] += counts[bucket] as usize;
+            }
             if owner < self.rank {
                 self.before += i64::from(*all);
             } else if owner == self.rank {
@@ -368,15 +389,31 @@ impl Ranking {
     fn part(&mut self) {
         let shift = self.shift();
         let mut sum = 0;
-        for (next, count) in self.next.iter_mut().zip(&self.sent) {
-            *next = sum;
-            sum += count;
+        let mut begin = |rank: usize| {
+            let first = sum;
+            for next in &mut self.next {
+                sum += std::mem::replace(&mut next[rank], sum);
+            }
+            first..sum
+        };
+        for rank in (0..self.ranks).filter(|rank| *rank != self.rank) {
+            begin(rank);
         }
-        let (next, owners) = (&mut self.next[..], &self.owners[..]);
-        for key in &self.keys {
+        // What stays is counted where it is, behind all that goes.
+        self.stay = begin(self.rank);
+        self.sent[self.rank] = 0;
+        let (parted, owners) = (&mut self.parted[..], &self.owners[..]);
+        let [a, b, c, d] = self.next.each_mut().map(Vec::as_mut_slice);
+        let mut put = |next: &mut [usize], key: i32| {
             let next = &mut next[usize::from(owners[(key >> shift) as usize])];
-            self.parted[*next] = *key;
+            parted[*next] = key;
             *next += 1;
+        };
+        for [w, x, y, z] in in_turns(&self.keys) {
+            put(a, w);
+            put(b, x);
+            put(c, y);
+            put(d, z);
         }
     }
 
@@ -388,13 +425,13 @@ impl Ranking {
         for (count, word) in self.received.iter_mut().zip(&self.received_words) {
             *count = *word as usize;
         }
-        self.here = self.received.iter().sum();
-        if self.came.len() < self.here {
-            // Only where buckets hold more than half a rank's share.
-            self.came.resize(self.here, 0);
+        self.come = self.received.iter().sum();
+        if self.came.len() < self.come {
+            // Only where a bucket is as much as a rank's share.
+            self.came.resize(self.come, 0);
         }
-        let came = &mut self.came[..self.here];
-        world.alltoallv(&self.parted, &self.sent, came, &self.received)?;
+        let (go, came) = (&self.parted[..self.stay.start], &mut self.came[..self.come]);
+        world.alltoallv(go, &self.sent, came, &self.received)?;
         Ok(())
     }
 
@@ -404,12 +441,12 @@ impl Ranking {
         world: &mut Communicator<'_, M>,
     ) -> Result<(Vec<i32>, bool)> {
         let keys = if self.ranks == 1 {
-            &self.keys
+            [&self.keys[..], &[]]
         } else {
-            &self.came
+            [&self.parted[self.stay.clone()], &self.came[..self.come]]
         };
-        let mut sorted = vec![-1; self.here];
-        for key in &keys[..self.here] {
+        let mut sorted = vec![-1; keys[0].len() + keys[1].len()];
+        for key in keys.into_iter().flatten() {
             let next = &mut self.less[*key as usize - self.least];
             sorted[*next as usize] = *key;
             *next += 1;
@@ -473,11 +510,23 @@ fn keys(size: &Size, seed: u64, first: usize, count: usize) -> Vec<i32> {
     (0..count).map(key).collect()
 }
 
+/// A key of each stretch at a time.
+#[inline(always)]
+fn in_turns(keys: &[i32]) -> impl Iterator<Item = [i32; LANES]> + '_ {
+    let (front, back) = keys.split_at(keys.len() / 2);
+    let (a, b) = front.split_at(front.len() / 2);
+    let (c, d) = back.split_at(back.len() / 2);
+    let pairs = a.iter().zip(b).zip(c.iter().zip(d));
+    pairs.map(|((a, b), (c, d))| [*a, *b, *c, *d])
+}
+
 /// How many of the keys are less than each from `least` on.
-fn count(keys: &[i32], least: usize, less: &mut [i32]) {
+fn count(keys: [&[i32]; 2], least: usize, less: &mut [i32]) {
     less.fill(0);
-    for key in keys {
-        less[*key as usize - least] += 1;
+    for keys in keys {
+        for key in keys {
+            less[*key as usize - least] += 1;
+        }
     }
     let mut sum = 0;
     for count in less {
