@@ -599,7 +599,7 @@ mod tests {
         for ranks in [1, 4] {
             let (outcome, sorted) = all(UPC, SEED, ranks);
             assert_eq!(outcome.passes(), Some(true), "{outcome:?}");
-            assert_eq!(outcome.checks[0].found, 100.0);
+            assert_eq!(outcome.checks[0].found as usize, 100);
             assert_eq!(hash(&sorted), upc.sorted_keys_sha256_le_i32);
             let sum: i64 = sorted.iter().map(|key| i64::from(*key)).sum();
             assert_eq!(sum, upc.key_sum_after_iteration_10);

@@ -11,6 +11,7 @@ pub mod ep;
 pub mod is;
 mod random;
 mod reference;
+pub mod result;
 
 use std::fmt;
 use std::str::FromStr;
