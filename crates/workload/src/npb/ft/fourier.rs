@@ -21,10 +21,30 @@ impl Lanes {
     const ZERO: Self = Self([0.0; LANES]);
 
     #[inline(always)]
-    fn with(self, other: Self, operation: impl Fn(f64, f64) -> f64) -> Self {
-        Self(std::array::from_fn(|lane| {
-            operation(self.0[lane], other.0[lane])
-        }))
+    fn plus(self, other: Self) -> Self {
+        let mut sum = self;
+        for lane in 0..LANES {
+            sum.0[lane] += other.0[lane];
+        }
+        sum
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        let mut difference = self;
+        for lane in 0..LANES {
+            difference.0[lane] -= other.0[lane];
+        }
+        difference
+    }
+
+    #[inline(always)]
+    fn negative(self) -> Self {
+        let mut negative = self;
+        for lane in 0..LANES {
+            negative.0[lane] = -self.0[lane];
+        }
+        negative
     }
 }
 
@@ -39,16 +59,16 @@ impl Complex {
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
         Self {
-            re: self.re.with(other.re, |a, b| a + b),
-            im: self.im.with(other.im, |a, b| a + b),
+            re: self.re.plus(other.re),
+            im: self.im.plus(other.im),
         }
     }
 
     #[inline(always)]
     fn minus(self, other: Self) -> Self {
         Self {
-            re: self.re.with(other.re, |a, b| a - b),
-            im: self.im.with(other.im, |a, b| a - b),
+            re: self.re.minus(other.re),
+            im: self.im.minus(other.im),
         }
     }
 
@@ -56,19 +76,20 @@ impl Complex {
     #[inline(always)]
     fn turned(self) -> Self {
         Self {
-            re: Lanes(self.im.0.map(|im| -im)),
+            re: self.im.negative(),
             im: self.re,
         }
     }
 
     #[inline(always)]
     fn times<const FUSED: bool>(self, (re, im): (f64, f64)) -> Self {
-        let real = |a: f64, b: f64| fused::<FUSED>(a, re, -(b * im));
-        let imaginary = |a: f64, b: f64| fused::<FUSED>(a, im, b * re);
-        Self {
-            re: self.re.with(self.im, real),
-            im: self.re.with(self.im, imaginary),
+        let mut product = self;
+        for lane in 0..LANES {
+            let (a, b) = (self.re.0[lane], self.im.0[lane]);
+            product.re.0[lane] = fused::<FUSED>(a, re, -(b * im));
+            product.im.0[lane] = fused::<FUSED>(a, im, b * re);
         }
+        product
     }
 }
 
@@ -169,10 +190,11 @@ impl Roots {
             let at = p * stride..(p + 1) * stride;
             let from = from.map(|(re, im)| (&re[at.clone()], &im[at.clone()]));
             for q in 0..stride {
-                let [a, b, c, d] = from.map(|(re, im)| Complex {
-                    re: re[q],
-                    im: im[q],
-                });
+                let at = |part: usize| Complex {
+                    re: from[part].0[q],
+                    im: from[part].1[q],
+                };
+                let (a, b, c, d) = (at(0), at(1), at(2), at(3));
                 let (even, odd) = (a.plus(c), b.plus(d));
                 let (left, right) = (a.minus(c), b.minus(d).turned());
                 let out = even.plus(odd);
@@ -196,8 +218,8 @@ fn two(from: &Parts<'_>, to: &mut Parts<'_>) {
         let (sum, difference) = to.split_at_mut(from.len() / 2);
         let outs = sum.iter_mut().zip(difference);
         for ((a, b), (sum, difference)) in a.iter().zip(b).zip(outs) {
-            *sum = a.with(*b, |a, b| a + b);
-            *difference = a.with(*b, |a, b| a - b);
+            *sum = a.plus(*b);
+            *difference = a.minus(*b);
         }
     }
 }

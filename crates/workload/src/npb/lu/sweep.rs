@@ -23,6 +23,19 @@ const KEPT: usize = 6;
 /// So many numbers past a row are read and written.
 const SLACK: usize = 8;
 
+/// An array, one after the other. A closure would be compiled apart, without the instructions of the registers.
+macro_rules! array {
+    ($set:expr, $index:ident in $count:expr => $value:expr) => {{
+        let mut array = [Wide::splat($set, 0.0); $count];
+        let mut $index = 0;
+        while $index < $count {
+            array[$index] = $value;
+            $index += 1;
+        }
+        array
+    }};
+}
+
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
@@ -145,7 +158,7 @@ impl WithSimd for Derive<'_> {
             &S::as_simd_f64s(&self.u[m * shape.points + first..]).0[..=count]
         });
         for place in 0..=count {
-            let u = from.map(|from| Wide::new(set, from[place]));
+            let u = array!(set, m in VARIABLES => Wide::new(set, from[m][place]));
             let inverse = u[0].inverse();
             let [x, y, z] = [u[1] * inverse, u[2] * inverse, u[3] * inverse];
             let half_square = x.fused(x, y.fused(y, z * z)) * 0.5;
@@ -192,20 +205,20 @@ struct Spread<S: Simd> {
 impl<S: Simd> Spread<S> {
     #[inline(always)]
     fn new(set: S, weights: &Weights, way: Way) -> Self {
-        let splat = |value| Wide::splat(set, value);
+        
         Self {
-            flux: splat(if way == Way::Up {
+            flux: Wide::splat(set, if way == Way::Up {
                 weights.flux
             } else {
                 -weights.flux
             }),
-            viscous: splat(weights.viscous),
-            second: weights.second.map(splat),
-            diagonal: splat(weights.diagonal),
-            inverse_diagonal: splat(1.0 / weights.diagonal),
-            momentum: splat(weights.momentum),
-            work: splat(weights.work),
-            heat: splat(weights.heat),
+            viscous: Wide::splat(set, weights.viscous),
+            second: [Wide::splat(set, weights.second[0]), Wide::splat(set, weights.second[1]), Wide::splat(set, weights.second[2])],
+            diagonal: Wide::splat(set, weights.diagonal),
+            inverse_diagonal: Wide::splat(set, 1.0 / weights.diagonal),
+            momentum: Wide::splat(set, weights.momentum),
+            work: Wide::splat(set, weights.work),
+            heat: Wide::splat(set, weights.heat),
         }
     }
 
@@ -216,7 +229,7 @@ impl<S: Simd> Spread<S> {
         let velocity = [x, y, z];
         let along = velocity[DIRECTION];
         // Density times the change of each velocity.
-        let turns = [0, 1, 2].map(|d| v[d + 1].less(velocity[d], v[0]));
+        let turns = array!(x.set, d in 3 => v[d + 1].less(velocity[d], v[0]));
         let work = x.fused(turns[0], y.fused(turns[1], z * turns[2]));
         let pressure = (v[4] - work).less(half_square, v[0]) * GAMMA_LESS_ONE;
         let turn = turns[DIRECTION];
@@ -238,7 +251,7 @@ impl<S: Simd> Spread<S> {
         let viscosity = (along * turn).fused(work.splat_like(1.0 / 3.0), viscosity);
         share[4] = flux.fused(self.flux, viscous * viscosity);
         let second = self.second[DIRECTION];
-        std::array::from_fn(|m| v[m].fused(second, share[m]))
+        array!(second.set, m in VARIABLES => v[m].fused(second, share[m]))
     }
 
     /// D v.
@@ -246,10 +259,10 @@ impl<S: Simd> Spread<S> {
     fn block(&self, kept: &Kept<S>, v: &Five<S>) -> Five<S> {
         let [inverse, x, y, z, energy, _] = *kept;
         let velocity = [x, y, z];
-        let turns = [0, 1, 2].map(|d| v[d + 1].less(velocity[d], v[0]));
+        let turns = array!(x.set, d in 3 => v[d + 1].less(velocity[d], v[0]));
         let work = x.fused(turns[0], y.fused(turns[1], z * turns[2]));
         let momentum = self.momentum * inverse;
-        let mut product = v.map(|v| v * self.diagonal);
+        let mut product = array!(x.set, m in VARIABLES => v[m] * self.diagonal);
         for d in 0..3 {
             product[d + 1] = turns[d].fused(momentum, product[d + 1]);
         }
@@ -273,7 +286,7 @@ impl<S: Simd> Spread<S> {
             let drag = momentum * velocity[d];
             v[d + 1] = drag.fused(density, r[d + 1]) * by_momentum;
         }
-        let turns = [0, 1, 2].map(|d| v[d + 1].less(velocity[d], density));
+        let turns = array!(x.set, d in 3 => v[d + 1].less(velocity[d], density));
         let work = x.fused(turns[0], y.fused(turns[1], z * turns[2]));
         let rest = (heat * energy).fused(density, r[4]);
         v[4] = rest.less(self.work * inverse, work) * by_heat;
@@ -348,21 +361,21 @@ impl Plane<'_> {
             at + shape.strides[2]
         };
         let dt = Wide::splat(set, self.weights.dt);
-        for c in (0..count).map(|c| c * S::F64_LANES) {
+        for c in (0..count * S::F64_LANES).step_by(S::F64_LANES) {
             let v: Five<S> =
-                std::array::from_fn(|m| Wide::load(set, self.v, m * shape.points + at + c));
+                array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + at + c));
             let mut sums = if UP {
-                v.map(|v| v * dt)
+                array!(set, m in VARIABLES => v[m] * dt)
             } else {
                 let kept = self.load(set, self.here, place + c);
                 spread.block(&kept, &v)
             };
             if !is_first {
                 let v: Five<S> =
-                    std::array::from_fn(|m| Wide::load(set, self.v, m * shape.points + before + c));
+                    array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + before + c));
                 let kept = self.load(set, self.before, place + c);
                 let share = spread.share::<2>(&kept, &v);
-                sums = std::array::from_fn(|m| sums[m] + share[m]);
+                sums = array!(set, m in VARIABLES => sums[m] + share[m]);
             }
             for (m, sum) in sums.into_iter().enumerate() {
                 sum.scatter(self.sums, m * self.whole + place + c, 1, S::F64_LANES);
@@ -372,7 +385,7 @@ impl Plane<'_> {
 
     #[inline(always)]
     fn load<S: Simd>(&self, set: S, kept: &[f64], place: usize) -> Kept<S> {
-        std::array::from_fn(|number| Wide::load(set, kept, number * self.whole + place))
+        array!(set, number in KEPT => Wide::load(set, kept, number * self.whole + place))
     }
 
     /// What comes from ranks beside: the shares of their edges.
@@ -396,10 +409,8 @@ impl Plane<'_> {
                 let at = shape.at([x, j as isize, k]);
                 let place = self.place(x, j as isize);
                 let v: Five<S> =
-                    std::array::from_fn(|m| Wide::gather(set, self.v, m * shape.points + at, row));
-                let kept: Kept<S> = std::array::from_fn(|number| {
-                    Wide::gather(set, self.here, number * self.whole + place, row)
-                });
+                    array!(set, m in VARIABLES => Wide::gather(set, self.v, m * shape.points + at, row));
+                let kept: Kept<S> = array!(set, number in KEPT => Wide::gather(set, self.here, number * self.whole + place, row));
                 let share = spread.share::<0>(&kept, &v);
                 let into = self.place(x + step, j as isize);
                 for (m, share) in share.into_iter().enumerate() {
@@ -420,7 +431,7 @@ impl Plane<'_> {
             let into = self.place(columns.0 as isize, y + step);
             for c in (0..columns.1 - columns.0).step_by(lanes) {
                 let v: Five<S> =
-                    std::array::from_fn(|m| Wide::load(set, self.v, m * shape.points + at + c));
+                    array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + at + c));
                 let kept = self.load(set, self.here, place + c);
                 let share = spread.share::<1>(&kept, &v);
                 for (m, share) in share.into_iter().enumerate() {
@@ -464,12 +475,8 @@ impl Plane<'_> {
         let place = self.place(column, row);
         let at = shape.at([0, 0, self.k as isize]) as isize;
         let at = (at + row * shape.strides[1] as isize + column) as usize;
-        let kept: Kept<S> = std::array::from_fn(|number| {
-            Wide::gather(set, self.here, number * self.whole + place, stride)
-        });
-        let right: Five<S> = std::array::from_fn(|m| {
-            Wide::gather(set, self.sums, m * self.whole + place, stride) + shares[m]
-        });
+        let kept: Kept<S> = array!(set, number in KEPT => Wide::gather(set, self.here, number * self.whole + place, stride));
+        let right: Five<S> = array!(set, m in VARIABLES => Wide::gather(set, self.sums, m * self.whole + place, stride) + shares[m]);
         let v = spread.solve(&kept, &right);
         for (m, v) in v.iter().enumerate() {
             v.scatter(self.v, m * shape.points + at, stride, S::F64_LANES);
