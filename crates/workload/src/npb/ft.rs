@@ -402,6 +402,7 @@ impl Field {
 mod tests {
     use sonde_message::Comm;
     use sonde_message::collectives::Choice;
+    use sonde_message::counted::Counted;
     use sonde_message::native::Memory;
 
     use super::*;
@@ -420,11 +421,6 @@ mod tests {
             .iter()
             .filter_map(Check::error)
             .fold(0.0, f64::max);
-        println!(
-            "{class} {ranks} {worst:e} {} ms {} Mop/s",
-            outcome.timed_ns as f64 / 1e6,
-            Size::of(class).operations() / outcome.timed_ns as f64 * 1e3
-        );
         assert!(worst < 3e-13, "{class} {ranks} {outcome:?}");
         assert_eq!(outcome.passes(), Some(true));
     }
@@ -437,5 +433,41 @@ mod tests {
         for ranks in [1, 2, 4] {
             checked(Class::W, ranks);
         }
+    }
+
+    #[test]
+    fn a_wrong_coefficient_fails() {
+        let outcome = outcomes(Class::S, 2, ALPHA * (1.0 + 1e-6)).swap_remove(0);
+        assert_eq!(outcome.passes(), Some(false));
+    }
+
+    /// npb.md 4: 1 + 6 transforms are timed, each of N / P^2 points to each other rank; and a reduction each time.
+    #[test]
+    fn messages_are_as_many_as_counted() {
+        for (ranks, bytes) in [(2, 1_048_576), (4, 262_144)] {
+            let of = |messenger: &mut Memory| {
+                let mut counted = Counted::new(messenger);
+                let mut world = Communicator::new(&mut counted, Comm::WORLD, Choice::default());
+                run(&mut world, &Size::of(Class::S)).unwrap();
+                let phases = counted.profile().phases;
+                let sent = |name: &str| {
+                    let phase = phases.iter().find(|phase| phase.name == name).unwrap();
+                    (phase.sent.total.messages, phase.sent.total.bytes)
+                };
+                (sent("forth"), sent("back"))
+            };
+            let others = ranks as u64 - 1;
+            let (forth, back) = Memory::run(ranks, of)[0];
+            assert_eq!(forth, (others, others * bytes));
+            assert_eq!(back, (6 * others, 6 * others * bytes));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let size = Size::of(Class::W);
+        assert_eq!(size.admits(32), Ok(()));
+        assert!(size.admits(64).unwrap_err().contains("at most 32"));
+        assert!(size.admits(3).unwrap_err().contains("2 is near"));
     }
 }

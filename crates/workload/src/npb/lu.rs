@@ -145,6 +145,7 @@ fn run_with<M: Messenger + ?Sized>(
     flow.start(world)?;
     flow.step(world)?;
     flow.start(world)?;
+    world.messenger().phase("setup");
     world.barrier()?;
     let begin = monotonic_ns();
     for _ in 0..size.steps {
@@ -369,6 +370,7 @@ impl Flow {
 mod tests {
     use sonde_message::Comm;
     use sonde_message::collectives::Choice;
+    use sonde_message::counted::Counted;
     use sonde_message::native::Memory;
 
     use super::*;
@@ -387,11 +389,6 @@ mod tests {
             .iter()
             .filter_map(Check::error)
             .fold(0.0, f64::max);
-        let rate = Size::of(class).operations() / outcome.timed_ns as f64 * 1e3;
-        println!(
-            "{class} {ranks} {worst:e} {} ms {rate} Mop/s",
-            outcome.timed_ns as f64 / 1e6
-        );
         assert!(worst < 2e-11, "{class} {ranks} {outcome:?}");
         assert_eq!(outcome.passes(), Some(true));
     }
@@ -403,6 +400,45 @@ mod tests {
         }
         for ranks in [1, 2, 4] {
             checked(Class::W, ranks);
+        }
+    }
+
+    #[test]
+    fn a_wrong_coefficient_fails() {
+        let outcome = outcomes(Class::S, 2, OMEGA * (1.0 + 1e-4)).swap_remove(0);
+        assert_eq!(outcome.passes(), Some(false));
+    }
+
+    /// npb.md 10: of class S on 2 x 2 ranks, rank 0 sends each step 10 edges of 200 B and one layer of 5760 B to each of two.
+    #[test]
+    fn messages_are_as_many_as_counted() {
+        let of = |messenger: &mut Memory| {
+            let mut counted = Counted::new(messenger);
+            let mut world = Communicator::new(&mut counted, Comm::WORLD, Choice::default());
+            run(&mut world, &Size::of(Class::S)).unwrap();
+            let phases = counted.profile().phases;
+            ["lower", "upper", "residual"].map(|name| {
+                let phase = phases.iter().find(|phase| phase.name == name).unwrap();
+                let total = &phase.sent.total;
+                (total.messages, total.bytes)
+            })
+        };
+        let [lower, upper, residual] = Memory::run(4, of)[0];
+        // One step and two starts more.
+        let (steps, residuals) = (51, 53);
+        assert_eq!(lower, (steps * 20, steps * 20 * 200));
+        assert_eq!(upper, (0, 0));
+        assert_eq!(residual, (residuals * 2, residuals * 2 * 5_760));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let size = Size::of(Class::S);
+        for ranks in [1, 2, 4, 6, 8, 9, 12, 16] {
+            assert_eq!(size.admits(ranks), Ok(()));
+        }
+        for ranks in [3, 5, 7, 10] {
+            assert!(size.admits(ranks).unwrap_err().contains("is near"));
         }
     }
 }

@@ -174,6 +174,7 @@ fn run_with<M: Messenger + ?Sized>(
     let mut multigrid = Multigrid::new(world, size, smoother)?;
     multigrid.start(world)?;
     multigrid.cycle(world)?;
+    world.messenger().phase("setup");
     multigrid.clear();
     let charges = multigrid.norm(world, size)?;
     world.barrier()?;

@@ -79,7 +79,7 @@ impl Edges {
         let Some(from) = from else { return Ok(()) };
         let extent = site.shape.extent[axis as usize] as isize;
         let at = if way == Way::Up { -1 } else { extent };
-        let part = edge(site, axis, (at, at + 1), (k as isize, k as isize + 1));
+        let part = inner_edge(site, axis, at, k as isize);
         let count = count(&part);
         let (comm, tag) = (world.comm(), tag(axis, way));
         let room = cast_slice_mut(&mut self.came[0][..count]);
@@ -103,7 +103,7 @@ impl Edges {
         let Some(to) = to else { return Ok(()) };
         let extent = site.shape.extent[axis as usize] as isize;
         let at = if way == Way::Up { extent - 1 } else { 0 };
-        let part = edge(site, axis, (at, at + 1), (k as isize, k as isize + 1));
+        let part = inner_edge(site, axis, at, k as isize);
         let count = pack(site, v, &part, &mut self.sent[0]);
         let (comm, tag) = (world.comm(), tag(axis, way));
         world
@@ -186,6 +186,14 @@ fn edge(site: &Site, axis: Axis, at: (isize, isize), height: (isize, isize)) -> 
         Axis::X => [at, (0, ny as isize), height],
         Axis::Y => [(0, nx as isize), at, height],
     }
+}
+
+/// The points of one column or row of a plane that are not at a wall.
+fn inner_edge(site: &Site, axis: Axis, at: isize, k: isize) -> Part {
+    let inside = site.inside.map(|(from, to)| (from as isize, to as isize));
+    let mut part = [inside[0], inside[1], (k, k + 1)];
+    part[axis as usize] = (at, at + 1);
+    part
 }
 
 fn count(part: &Part) -> usize {

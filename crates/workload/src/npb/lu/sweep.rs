@@ -205,15 +205,21 @@ struct Spread<S: Simd> {
 impl<S: Simd> Spread<S> {
     #[inline(always)]
     fn new(set: S, weights: &Weights, way: Way) -> Self {
-        
         Self {
-            flux: Wide::splat(set, if way == Way::Up {
-                weights.flux
-            } else {
-                -weights.flux
-            }),
+            flux: Wide::splat(
+                set,
+                if way == Way::Up {
+                    weights.flux
+                } else {
+                    -weights.flux
+                },
+            ),
             viscous: Wide::splat(set, weights.viscous),
-            second: [Wide::splat(set, weights.second[0]), Wide::splat(set, weights.second[1]), Wide::splat(set, weights.second[2])],
+            second: [
+                Wide::splat(set, weights.second[0]),
+                Wide::splat(set, weights.second[1]),
+                Wide::splat(set, weights.second[2]),
+            ],
             diagonal: Wide::splat(set, weights.diagonal),
             inverse_diagonal: Wide::splat(set, 1.0 / weights.diagonal),
             momentum: Wide::splat(set, weights.momentum),
@@ -371,8 +377,7 @@ impl Plane<'_> {
                 spread.block(&kept, &v)
             };
             if !is_first {
-                let v: Five<S> =
-                    array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + before + c));
+                let v: Five<S> = array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + before + c));
                 let kept = self.load(set, self.before, place + c);
                 let share = spread.share::<2>(&kept, &v);
                 sums = array!(set, m in VARIABLES => sums[m] + share[m]);
@@ -408,8 +413,7 @@ impl Plane<'_> {
                 let count = lanes.min(rows.1 - j);
                 let at = shape.at([x, j as isize, k]);
                 let place = self.place(x, j as isize);
-                let v: Five<S> =
-                    array!(set, m in VARIABLES => Wide::gather(set, self.v, m * shape.points + at, row));
+                let v: Five<S> = array!(set, m in VARIABLES => Wide::gather(set, self.v, m * shape.points + at, row));
                 let kept: Kept<S> = array!(set, number in KEPT => Wide::gather(set, self.here, number * self.whole + place, row));
                 let share = spread.share::<0>(&kept, &v);
                 let into = self.place(x + step, j as isize);
@@ -430,8 +434,7 @@ impl Plane<'_> {
             let place = self.place(columns.0 as isize, y);
             let into = self.place(columns.0 as isize, y + step);
             for c in (0..columns.1 - columns.0).step_by(lanes) {
-                let v: Five<S> =
-                    array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + at + c));
+                let v: Five<S> = array!(set, m in VARIABLES => Wide::load(set, self.v, m * shape.points + at + c));
                 let kept = self.load(set, self.here, place + c);
                 let share = spread.share::<1>(&kept, &v);
                 for (m, share) in share.into_iter().enumerate() {
