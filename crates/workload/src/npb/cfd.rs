@@ -222,7 +222,8 @@ impl Exact {
     /// On n^3 points.
     pub fn new(n: usize) -> Self {
         let part = |direction: usize, index: usize| {
-            let x = index as f64 / (n - 1) as f64;
+            // As the official values were made: the last bits of x move them.
+            let x = index as f64 * (1.0 / (n - 1) as f64);
             POLYNOMIALS.map(|c| {
                 let constant = if direction == 0 { c[0] } else { 0.0 };
                 let [c1, c2, c3, c4] = [1, 4, 7, 10].map(|first| c[first + direction]);

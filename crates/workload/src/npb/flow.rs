@@ -85,14 +85,6 @@ impl Site {
     }
 }
 
-/// Rows' weights along a direction: of u at -2 to 2.
-fn weights(direction: usize, index: usize, n: usize) -> [f64; 5] {
-    let squared = ((n - 1) * (n - 1)) as f64;
-    let second = [0.0, 1.0, -2.0, 1.0, 0.0].map(|weight| weight * SECOND[direction] * squared);
-    let fourth = fourth_difference(index, n);
-    std::array::from_fn(|place| second[place] - FOURTH * fourth[place])
-}
-
 /// What is kept of planes: velocities, pressure, and the part of energy's viscous flux that has no direction.
 #[derive(Debug)]
 pub struct Planes {
@@ -153,50 +145,11 @@ impl WithSimd for Pass<'_> {
             self.derive(set, plane as isize + 1);
             for row in rows.0..rows.1 {
                 self.row(set, row, plane);
+                self.side(set, 1, row, plane);
+                self.side(set, 2, row, plane);
                 self.ends(row, plane);
             }
         }
-    }
-}
-
-/// One row's numbers around `at`.
-struct Around<'a, S: Simd> {
-    set: S,
-    centre: &'a [S::f64s],
-    /// One point up and down along x, y and z.
-    sides: [[&'a [S::f64s]; 2]; 3],
-}
-
-impl<'a, S: Simd> Around<'a, S> {
-    /// `up[d]` and `down[d]` are one point up and down along d.
-    #[inline(always)]
-    fn new(
-        set: S,
-        centre: &'a [f64],
-        up: [&'a [f64]; 3],
-        down: [&'a [f64]; 3],
-        count: usize,
-    ) -> Self {
-        let cut = |from: &'a [f64]| &S::as_simd_f64s(from).0[..count];
-        Self {
-            set,
-            centre: cut(centre),
-            sides: [
-                [cut(up[0]), cut(down[0])],
-                [cut(up[1]), cut(down[1])],
-                [cut(up[2]), cut(down[2])],
-            ],
-        }
-    }
-
-    #[inline(always)]
-    fn centre(&self, place: usize) -> Wide<S> {
-        Wide::new(self.set, self.centre[place])
-    }
-
-    #[inline(always)]
-    fn side(&self, direction: usize, down: usize, place: usize) -> Wide<S> {
-        Wide::new(self.set, self.sides[direction][down][place])
     }
 }
 
@@ -213,138 +166,106 @@ impl Pass<'_> {
         let last = shape.at([shape.extent[0] as isize, shape.extent[1] as isize, plane]);
         let count = (last + 1 - first).div_ceil(S::F64_LANES);
         let offset = first - shape.at([-2, -2, plane]);
-        let from: [&[S::f64s]; VARIABLES] = std::array::from_fn(|m| {
-            let from = &self.u[m * shape.points + first..];
-            &S::as_simd_f64s(from).0[..count]
-        });
-        let kept = [0, 1, 2, 3, 4].map(|variable| self.kept(variable, plane) + offset);
+        let from = [
+            cut::<S>(self.u, first, count),
+            cut::<S>(self.u, shape.points + first, count),
+            cut::<S>(self.u, 2 * shape.points + first, count),
+            cut::<S>(self.u, 3 * shape.points + first, count),
+            cut::<S>(self.u, 4 * shape.points + first, count),
+        ];
+        let kept = self.kept(0, plane) + offset;
+        let apart = 3 * self.planes.plane;
         for place in 0..count {
-            let u = from.map(|from| Wide::new(set, from[place]));
+            let mut u = [Wide::splat(set, 0.0); VARIABLES];
+            for (u, from) in u.iter_mut().zip(from) {
+                *u = Wide::new(set, from[place]);
+            }
             let inverse = u[0].inverse();
             let [x, y, z] = [u[1] * inverse, u[2] * inverse, u[3] * inverse];
             let half_square = x.fused(x, y.fused(y, z * z)) * 0.5;
             let pressure = u[4].less(u[0], half_square) * GAMMA_LESS_ONE;
             let heat = u[4] * inverse * CONDUCTION + half_square * (1.0 - CONDUCTION);
-            for (kept, value) in kept.iter().zip([x, y, z, pressure, heat]) {
-                let at = kept + place * S::F64_LANES;
-                value.scatter(&mut self.planes.numbers, at, 1, S::F64_LANES);
-            }
+            let at = kept + place * S::F64_LANES;
+            let numbers = &mut self.planes.numbers;
+            x.store(numbers, at);
+            y.store(numbers, at + apart);
+            z.store(numbers, at + 2 * apart);
+            pressure.store(numbers, at + 3 * apart);
+            heat.store(numbers, at + 4 * apart);
         }
     }
 
-    /// A variable's row and those around it.
-    #[inline(always)]
-    fn around<S: Simd>(&self, set: S, m: usize, at: usize, count: usize) -> Around<'_, S> {
-        let [_, sy, sz] = self.site.shape.strides;
-        let u = &self.u[m * self.site.shape.points..];
-        Around::new(
-            set,
-            &u[at..],
-            [&u[at + 1..], &u[at + sy..], &u[at + sz..]],
-            [&u[at - 1..], &u[at - sy..], &u[at - sz..]],
-            count,
-        )
-    }
-
-    /// A kept row and those around it.
-    #[inline(always)]
-    fn kept_around<S: Simd>(
-        &self,
-        set: S,
-        variable: usize,
-        (place, plane): (usize, usize),
-        count: usize,
-    ) -> Around<'_, S> {
-        let sy = self.site.shape.strides[1];
-        let numbers = &self.planes.numbers;
-        let [below, at, above] =
-            [-1, 0, 1].map(|offset| self.kept(variable, plane as isize + offset) + place);
-        Around::new(
-            set,
-            &numbers[at..],
-            [&numbers[at + 1..], &numbers[at + sy..], &numbers[above..]],
-            [&numbers[at - 1..], &numbers[at - sy..], &numbers[below..]],
-            count,
-        )
-    }
-
+    /// A row: what is linear in each variable, then what is not.
     #[inline(always)]
     fn row<S: Simd>(&mut self, set: S, row: usize, plane: usize) {
+        let (site, points) = (self.site, self.site.shape.points);
+        let (from, to) = site.inside[0];
+        let count = (to - from).div_ceil(S::F64_LANES);
+        let place = [from as isize, row as isize, plane as isize];
+        let at = site.shape.at(place);
+        let [_, sy, sz] = site.shape.strides;
+        let inverse = (site.n - 1) as f64;
+        let linear = Linear::new(set, self);
+        let kept = Kept {
+            numbers: &self.planes.numbers,
+            planes: [
+                self.kept(0, place[2] - 1),
+                self.kept(0, place[2]),
+                self.kept(0, place[2] + 1),
+            ],
+            apart: 3 * self.planes.plane,
+            place: at - site.shape.at([-2, -2, place[2]]),
+            stride: sy,
+        };
+        let nonlinear = Nonlinear {
+            set,
+            kept,
+            slope: -0.5 * inverse * self.scale,
+            viscous: VISCOSITY * inverse * inverse * self.scale,
+            strides: [1, sy, sz],
+            at,
+            count,
+        };
+        let [u0, u1, u2, u3, u4] = [0, 1, 2, 3, 4].map(|m| &self.u[m * points..(m + 1) * points]);
+        for (m, u) in [u0, u1, u2, u3, u4].into_iter().enumerate() {
+            let forcing = &self.forcing[m * points + at..];
+            let out = &mut self.rhs[m * points + at..];
+            linear.add(u, at, [sy, sz], forcing, out, count);
+        }
+        nonlinear.mass([u1, u2, u3], &mut self.rhs[at..]);
+        nonlinear.momentum::<0>(u1, &mut self.rhs[points + at..]);
+        nonlinear.momentum::<1>(u2, &mut self.rhs[2 * points + at..]);
+        nonlinear.momentum::<2>(u3, &mut self.rhs[3 * points + at..]);
+        nonlinear.energy(u4, &mut self.rhs[4 * points + at..]);
+    }
+
+    /// Sets the fourth differences of a row beside the walls of y or z right.
+    #[inline(always)]
+    fn side<S: Simd>(&mut self, set: S, direction: usize, row: usize, plane: usize) {
         let site = self.site;
         let shape = site.shape;
-        let [from, to] = [site.inside[0].0, site.inside[0].1];
-        let count = (to - from).div_ceil(S::F64_LANES);
+        let index = site.origin[direction] + if direction == 1 { row } else { plane };
+        let true_weights = fourth_difference(index, site.n);
+        if true_weights == PLAIN {
+            return;
+        }
+        let (from, to) = site.inside[0];
         let at = shape.at([from as isize, row as isize, plane as isize]);
-        let place = at - shape.at([-2, -2, plane as isize]);
-        let inverse = (site.n - 1) as f64;
-        let rhs = std::mem::take(&mut self.rhs);
-        let this = &*self;
-
-        let velocity: [Around<'_, S>; 3] =
-            std::array::from_fn(|d| this.kept_around(set, d, (place, plane), count));
-        let pressure = this.kept_around(set, 3, (place, plane), count);
-        let heat = this.kept_around(set, 4, (place, plane), count);
-        let slope = Wide::splat(set, -0.5 * inverse);
-        let viscous = VISCOSITY * inverse * inverse;
-        let linear = Linear::new(set, this, row, plane, at);
-
+        let first = at - 2 * shape.strides[direction];
+        let length = (to - from).div_ceil(S::F64_LANES) * S::F64_LANES;
         for m in 0..VARIABLES {
-            let out = &mut rhs[m * shape.points + at..][..count * S::F64_LANES];
-            let out = &mut S::as_mut_simd_f64s(out).0[..count];
-            let forcing = &this.forcing[m * shape.points + at..][..count * S::F64_LANES];
-            let forcing = &S::as_simd_f64s(forcing).0[..count];
-            let sum = linear.variable(m, count);
-            let near = this.around(set, m, at, count);
-            let scale = Wide::splat(set, this.scale);
-            if m == 0 {
-                let momenta: [Around<'_, S>; 3] =
-                    std::array::from_fn(|d| this.around(set, d + 1, at, count));
-                for c in 0..count {
-                    let flux = |d: usize| momenta[d].side(d, 0, c) - momenta[d].side(d, 1, c);
-                    let flux = flux(0) + flux(1) + flux(2);
-                    let all = flux.fused(slope, sum.at(c) + Wide::new(set, forcing[c]));
-                    out[c] = (all * scale).lanes;
-                }
-            } else if m < 4 {
-                let own = m - 1;
-                let factor = |d: usize| if d == own { 4.0 / 3.0 } else { 1.0 } * viscous;
-                let factors = [0, 1, 2].map(|d| Wide::splat(set, factor(d)));
-                let middle = Wide::splat(set, -2.0 * (10.0 / 3.0) * viscous);
-                for c in 0..count {
-                    let mut flux = pressure.side(own, 0, c) - pressure.side(own, 1, c);
-                    let mut all = sum.at(c) + Wide::new(set, forcing[c]);
-                    for d in 0..3 {
-                        flux = near.side(d, 0, c).fused(velocity[d].side(d, 0, c), flux);
-                        flux = flux.less(near.side(d, 1, c), velocity[d].side(d, 1, c));
-                        let sides = velocity[own].side(d, 0, c) + velocity[own].side(d, 1, c);
-                        all = sides.fused(factors[d], all);
-                    }
-                    all = velocity[own].centre(c).fused(middle, all);
-                    out[c] = (flux.fused(slope, all) * scale).lanes;
-                }
-            } else {
-                let whole = Wide::splat(set, viscous);
-                let sixth = Wide::splat(set, viscous / 6.0);
-                for c in 0..count {
-                    let mut all = sum.at(c) + Wide::new(set, forcing[c]);
-                    let mut flux = Wide::splat(set, 0.0);
-                    let mut shear = flux;
-                    let mut warm = heat.centre(c) * -6.0;
-                    for d in 0..3 {
-                        let [up, down] = [0, 1].map(|side| velocity[d].side(d, side, c));
-                        let mid = velocity[d].centre(c);
-                        flux = (near.side(d, 0, c) + pressure.side(d, 0, c)).fused(up, flux);
-                        flux = flux.less(near.side(d, 1, c) + pressure.side(d, 1, c), down);
-                        shear = up.fused(up, down.fused(down, shear));
-                        shear = shear.less(mid + mid, mid);
-                        warm = warm + (heat.side(d, 0, c) + heat.side(d, 1, c));
-                    }
-                    all = warm.fused(whole, shear.fused(sixth, all));
-                    out[c] = (flux.fused(slope, all) * scale).lanes;
+            let out = &mut self.rhs[m * shape.points + at..][..length];
+            let out = S::as_mut_simd_f64s(out).0;
+            for (place, (weight, plain)) in true_weights.into_iter().zip(PLAIN).enumerate() {
+                let factor = (plain - weight) * FOURTH * self.scale;
+                let factor = Wide::splat(set, factor);
+                let at = m * shape.points + first + place * shape.strides[direction];
+                let u = S::as_simd_f64s(&self.u[at..at + length]).0;
+                for (out, u) in out.iter_mut().zip(u) {
+                    *out = Wide::new(set, *u).fused(factor, Wide::new(set, *out)).lanes;
                 }
             }
         }
-        self.rhs = rhs;
     }
 
     /// Sets the fourth differences beside the walls of x right.
@@ -380,85 +301,225 @@ impl Pass<'_> {
 
 const PLAIN: [f64; 5] = [1.0, -4.0, 6.0, -4.0, 1.0];
 
-/// The 13-point stencil of a row.
-struct Linear<'a, S: Simd> {
+/// So many registers from `at` on.
+#[inline(always)]
+fn cut<S: Simd>(from: &[f64], at: usize, count: usize) -> &[S::f64s] {
+    &S::as_simd_f64s(&from[at..at + count * S::F64_LANES]).0[..count]
+}
+
+/// The same, to be written.
+#[inline(always)]
+fn cut_mut<S: Simd>(to: &mut [f64], count: usize) -> &mut [S::f64s] {
+    &mut S::as_mut_simd_f64s(&mut to[..count * S::F64_LANES]).0[..count]
+}
+
+/// The 13-point stencil of a row far from walls.
+struct Linear<S: Simd> {
     set: S,
-    u: &'a [f64],
-    points: usize,
-    at: usize,
-    strides: [usize; 3],
-    weights: [[S::f64s; 5]; 3],
-    centre: S::f64s,
+    /// Of the second differences over one point, by direction; over two points; of the forcing.
+    near: [Wide<S>; 3],
+    far: Wide<S>,
+    scale: Wide<S>,
 }
 
-/// One variable's.
-struct Stencil<'a, S: Simd> {
-    of: &'a Linear<'a, S>,
-    centre: &'a [S::f64s],
-    rows: [[&'a [S::f64s]; 4]; 3],
-}
-
-impl<'a, S: Simd> Linear<'a, S> {
+impl<S: Simd> Linear<S> {
     #[inline(always)]
-    fn new(set: S, pass: &'a Pass<'_>, row: usize, plane: usize, at: usize) -> Self {
+    fn new(set: S, pass: &Pass<'_>) -> Self {
         let site = pass.site;
-        // Any index far from the walls: the ends of x are set right afterwards.
-        let along = [
-            plain_weights(site.n),
-            weights(1, site.origin[1] + row, site.n),
-            weights(2, site.origin[2] + plane, site.n),
-        ];
-        let splat = |weight: f64| set.splat_f64s(weight);
+        let squared = ((site.n - 1) * (site.n - 1)) as f64;
+        // The fourth difference is the second one over two points less four times that over one.
+        let [x, y, z] = SECOND.map(|factor| (factor * squared + 4.0 * FOURTH) * pass.scale);
         Self {
             set,
-            u: pass.u,
-            points: site.shape.points,
-            at,
-            strides: site.shape.strides,
-            weights: along.map(|weights| weights.map(splat)),
-            centre: splat(along[0][2] + along[1][2] + along[2][2]),
+            near: [
+                Wide::splat(set, x),
+                Wide::splat(set, y),
+                Wide::splat(set, z),
+            ],
+            far: Wide::splat(set, -FOURTH * pass.scale),
+            scale: Wide::splat(set, pass.scale),
         }
     }
 
+    /// Sets a variable's row. Differences first: the products of a sum of weights are so large that their last bits would show.
     #[inline(always)]
-    fn variable(&'a self, m: usize, count: usize) -> Stencil<'a, S> {
-        let u = &self.u[m * self.points..];
-        let cut = |at: usize| &S::as_simd_f64s(&u[at..]).0[..count];
-        let at = self.at;
-        Stencil {
-            of: self,
-            centre: cut(at),
-            rows: self.strides.map(|stride| {
-                [
-                    cut(at - 2 * stride),
-                    cut(at - stride),
-                    cut(at + stride),
-                    cut(at + 2 * stride),
-                ]
-            }),
+    fn add(
+        &self,
+        u: &[f64],
+        at: usize,
+        [sy, sz]: [usize; 2],
+        forcing: &[f64],
+        out: &mut [f64],
+        count: usize,
+    ) {
+        let set = self.set;
+        let out = cut_mut::<S>(out, count);
+        let forcing = cut::<S>(forcing, 0, count);
+        let row = |at: usize| cut::<S>(u, at, count);
+        let centre = row(at);
+        let (xa, xb, xc, xd) = (row(at - 2), row(at - 1), row(at + 1), row(at + 2));
+        let (ya, yb) = (row(at - 2 * sy), row(at - sy));
+        let (yc, yd) = (row(at + sy), row(at + 2 * sy));
+        let (za, zb) = (row(at - 2 * sz), row(at - sz));
+        let (zc, zd) = (row(at + sz), row(at + 2 * sz));
+        for c in 0..count {
+            let twice = Wide::new(set, centre[c]) * -2.0;
+            let sum = Wide::new(set, forcing[c]) * self.scale;
+            let one = Wide::new(set, xb[c]) + Wide::new(set, xc[c]) + twice;
+            let two = Wide::new(set, xa[c]) + Wide::new(set, xd[c]) + twice;
+            let sum = two.fused(self.far, one.fused(self.near[0], sum));
+            let one = Wide::new(set, yb[c]) + Wide::new(set, yc[c]) + twice;
+            let two = Wide::new(set, ya[c]) + Wide::new(set, yd[c]) + twice;
+            let sum = two.fused(self.far, one.fused(self.near[1], sum));
+            let one = Wide::new(set, zb[c]) + Wide::new(set, zc[c]) + twice;
+            let two = Wide::new(set, za[c]) + Wide::new(set, zd[c]) + twice;
+            out[c] = two.fused(self.far, one.fused(self.near[2], sum)).lanes;
         }
     }
 }
 
-impl<S: Simd> Stencil<'_, S> {
+/// The rows of what is kept of planes.
+#[derive(Clone, Copy)]
+struct Kept<'a> {
+    numbers: &'a [f64],
+    /// Where the first variable of the planes below, at and above is.
+    planes: [usize; 3],
+    /// From one variable to the next.
+    apart: usize,
+    /// The row in its plane.
+    place: usize,
+    /// From row to row.
+    stride: usize,
+}
+
+impl<'a> Kept<'a> {
+    /// A variable's row, and those one point down and up along a direction.
     #[inline(always)]
-    fn at(&self, place: usize) -> Wide<S> {
-        let set = self.of.set;
-        let mut sum = Wide::new(set, self.centre[place]) * Wide::new(set, self.of.centre);
-        for (rows, weights) in self.rows.iter().zip(&self.of.weights) {
-            for (row, weight) in rows.iter().zip([0, 1, 3, 4]) {
-                sum = Wide::new(set, row[place]).fused(Wide::new(set, weights[weight]), sum);
-            }
-        }
-        sum
+    fn rows<S: Simd>(&self, variable: usize, d: usize, count: usize) -> [&'a [S::f64s]; 3] {
+        let at = variable * self.apart + self.place;
+        let [below, here, above] = self.planes;
+        let (down, up) = match d {
+            0 => (here + at - 1, here + at + 1),
+            1 => (here + at - self.stride, here + at + self.stride),
+            _ => (below + at, above + at),
+        };
+        [
+            cut::<S>(self.numbers, down, count),
+            cut::<S>(self.numbers, here + at, count),
+            cut::<S>(self.numbers, up, count),
+        ]
     }
 }
 
-/// Weights along x far from the walls.
-fn plain_weights(n: usize) -> [f64; 5] {
-    let squared = ((n - 1) * (n - 1)) as f64;
-    let second = [0.0, 1.0, -2.0, 1.0, 0.0];
-    std::array::from_fn(|place| SECOND[0] * squared * second[place] - FOURTH * PLAIN[place])
+/// Differences of the fluxes along a row.
+struct Nonlinear<'a, S: Simd> {
+    set: S,
+    kept: Kept<'a>,
+    /// -1 / 2h and 0.1 / h^2, scaled.
+    slope: f64,
+    viscous: f64,
+    strides: [usize; 3],
+    at: usize,
+    count: usize,
+}
+
+impl<S: Simd> Nonlinear<'_, S> {
+    /// A variable's row one point down and up along a direction.
+    #[inline(always)]
+    fn sides<'u>(&self, u: &'u [f64], d: usize) -> [&'u [S::f64s]; 2] {
+        let stride = self.strides[d];
+        [
+            cut::<S>(u, self.at - stride, self.count),
+            cut::<S>(u, self.at + stride, self.count),
+        ]
+    }
+
+    #[inline(always)]
+    fn mass(&self, momenta: [&[f64]; 3], out: &mut [f64]) {
+        let set = self.set;
+        let out = cut_mut::<S>(out, self.count);
+        let slope = Wide::splat(set, self.slope);
+        let [xa, xb] = self.sides(momenta[0], 0);
+        let [ya, yb] = self.sides(momenta[1], 1);
+        let [za, zb] = self.sides(momenta[2], 2);
+        for c in 0..self.count {
+            let x = Wide::new(set, xb[c]) - Wide::new(set, xa[c]);
+            let y = Wide::new(set, yb[c]) - Wide::new(set, ya[c]);
+            let z = Wide::new(set, zb[c]) - Wide::new(set, za[c]);
+            out[c] = (x + y + z).fused(slope, Wide::new(set, out[c])).lanes;
+        }
+    }
+
+    #[inline(always)]
+    fn momentum<const M: usize>(&self, u: &[f64], out: &mut [f64]) {
+        let (set, count) = (self.set, self.count);
+        let out = cut_mut::<S>(out, count);
+        let slope = Wide::splat(set, self.slope);
+        let minus_two = Wide::splat(set, -2.0);
+        let viscous = Wide::splat(set, self.viscous);
+        let along = Wide::splat(set, self.viscous * (4.0 / 3.0));
+        let factor = |d: usize| if d == M { along } else { viscous };
+        let factors = [factor(0), factor(1), factor(2)];
+        let [pa, _, pb] = self.kept.rows::<S>(3, M, count);
+        let ([xa, xb], [ya, yb], [za, zb]) = (self.sides(u, 0), self.sides(u, 1), self.sides(u, 2));
+        let [vxa, _, vxb] = self.kept.rows::<S>(0, 0, count);
+        let [vya, _, vyb] = self.kept.rows::<S>(1, 1, count);
+        let [vza, _, vzb] = self.kept.rows::<S>(2, 2, count);
+        let [oxa, own, oxb] = self.kept.rows::<S>(M, 0, count);
+        let [oya, _, oyb] = self.kept.rows::<S>(M, 1, count);
+        let [oza, _, ozb] = self.kept.rows::<S>(M, 2, count);
+        for c in 0..count {
+            let flux = Wide::new(set, pb[c]) - Wide::new(set, pa[c]);
+            let flux = Wide::new(set, xb[c]).fused(Wide::new(set, vxb[c]), flux);
+            let flux = flux.less(Wide::new(set, xa[c]), Wide::new(set, vxa[c]));
+            let flux = Wide::new(set, yb[c]).fused(Wide::new(set, vyb[c]), flux);
+            let flux = flux.less(Wide::new(set, ya[c]), Wide::new(set, vya[c]));
+            let flux = Wide::new(set, zb[c]).fused(Wide::new(set, vzb[c]), flux);
+            let flux = flux.less(Wide::new(set, za[c]), Wide::new(set, vza[c]));
+            let sum = flux.fused(slope, Wide::new(set, out[c]));
+            // Weights of one sum would not cancel to the last bit, the same way at every point.
+            let twice = Wide::new(set, own[c]) * minus_two;
+            let second = Wide::new(set, oxa[c]) + Wide::new(set, oxb[c]) + twice;
+            let sum = second.fused(factors[0], sum);
+            let second = Wide::new(set, oya[c]) + Wide::new(set, oyb[c]) + twice;
+            let sum = second.fused(factors[1], sum);
+            let second = Wide::new(set, oza[c]) + Wide::new(set, ozb[c]) + twice;
+            out[c] = second.fused(factors[2], sum).lanes;
+        }
+    }
+
+    #[inline(always)]
+    fn energy(&self, u: &[f64], out: &mut [f64]) {
+        let out = cut_mut::<S>(out, self.count);
+        self.energy_along::<0>(u, out);
+        self.energy_along::<1>(u, out);
+        self.energy_along::<2>(u, out);
+    }
+
+    #[inline(always)]
+    fn energy_along<const D: usize>(&self, u: &[f64], out: &mut [S::f64s]) {
+        let (set, count) = (self.set, self.count);
+        let out = &mut out[..count];
+        let slope = Wide::splat(set, self.slope);
+        let viscous = Wide::splat(set, self.viscous);
+        let sixth = Wide::splat(set, self.viscous / 6.0);
+        let [ua, ub] = self.sides(u, D);
+        let [pa, _, pb] = self.kept.rows::<S>(3, D, count);
+        let [va, v, vb] = self.kept.rows::<S>(D, D, count);
+        let [ha, h, hb] = self.kept.rows::<S>(4, D, count);
+        for c in 0..count {
+            let (down, up) = (Wide::new(set, va[c]), Wide::new(set, vb[c]));
+            let mid = Wide::new(set, v[c]);
+            let flux = (Wide::new(set, ub[c]) + Wide::new(set, pb[c])) * up;
+            let flux = flux.less(Wide::new(set, ua[c]) + Wide::new(set, pa[c]), down);
+            let sum = flux.fused(slope, Wide::new(set, out[c]));
+            let shear = up.fused(up, down * down).less(mid + mid, mid);
+            let sum = shear.fused(sixth, sum);
+            let twice = Wide::new(set, h[c]) * -2.0;
+            let warm = Wide::new(set, ha[c]) + Wide::new(set, hb[c]) + twice;
+            out[c] = warm.fused(viscous, sum).lanes;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! Units:   nanoseconds of CLOCK_MONOTONIC; operations as the benchmark counts them (nominal ones).
 //! Checked: each kernel's tests: the official values of its classes among ranks of one process.
 
+pub mod bt;
 mod cfd;
 pub mod cg;
 pub mod ep;
@@ -14,9 +15,11 @@ pub mod ft;
 pub mod is;
 pub mod lu;
 pub mod mg;
+mod multipartition;
 mod random;
 mod reference;
 pub mod result;
+pub mod sp;
 mod wide;
 mod widest;
 

@@ -37,13 +37,18 @@ impl<S: Simd> Wide<S> {
         Self::new(set, lanes)
     }
 
+    /// Writes all lanes from `at` on.
+    #[inline(always)]
+    pub fn store(self, to: &mut [f64], at: usize) {
+        S::as_mut_simd_f64s(&mut to[at..at + S::F64_LANES]).0[0] = self.lanes;
+    }
+
     /// The numbers at `at`, `at + stride` and so on.
     #[inline(always)]
     pub fn gather(set: S, from: &[f64], at: usize, stride: usize) -> Self {
-        let from = &from[at..];
         let mut lanes = set.splat_f64s(0.0);
         for (lane, to) in numbers::<S>(&mut lanes).iter_mut().enumerate() {
-            *to = from[lane * stride];
+            *to = from[at + lane * stride];
         }
         Self::new(set, lanes)
     }
@@ -51,13 +56,15 @@ impl<S: Simd> Wide<S> {
     /// Writes the first `count` lanes to `at`, `at + stride` and so on.
     #[inline(always)]
     pub fn scatter(mut self, to: &mut [f64], at: usize, stride: usize, count: usize) {
-        if stride == 1 && count == S::F64_LANES {
-            S::as_mut_simd_f64s(&mut to[at..at + S::F64_LANES]).0[0] = self.lanes;
+        let numbers = numbers::<S>(&mut self.lanes);
+        if count == S::F64_LANES {
+            for (lane, from) in numbers.iter().enumerate() {
+                to[at + lane * stride] = *from;
+            }
             return;
         }
-        let to = &mut to[at..];
-        for (lane, from) in numbers::<S>(&mut self.lanes).iter().take(count).enumerate() {
-            to[lane * stride] = *from;
+        for (lane, from) in numbers.iter().take(count).enumerate() {
+            to[at + lane * stride] = *from;
         }
     }
 
@@ -96,8 +103,9 @@ impl<S: Simd> Wide<S> {
     }
 }
 
+/// The lanes as numbers.
 #[inline(always)]
-fn numbers<S: Simd>(lanes: &mut S::f64s) -> &mut [f64] {
+pub fn numbers<S: Simd>(lanes: &mut S::f64s) -> &mut [f64] {
     bytemuck::cast_slice_mut(std::slice::from_mut(lanes))
 }
 
