@@ -134,8 +134,8 @@ impl Kernel for Along<'_> {
             for (part, into) in [(0, re), (nx, im)] {
                 let from = rows.map(|row| &self.field[row + part..][..nx]);
                 for (x, into) in into[..nx].iter_mut().enumerate() {
-                    for lane in 0..LANES {
-                        into.0[lane] = from[lane][x];
+                    for (into, from) in into.0.iter_mut().zip(&from) {
+                        *into = from[x];
                     }
                 }
             }

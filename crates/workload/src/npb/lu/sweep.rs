@@ -157,6 +157,10 @@ impl WithSimd for Derive<'_> {
         let from: [&[S::f64s]; VARIABLES] = std::array::from_fn(|m| {
             &S::as_simd_f64s(&self.u[m * shape.points + first..]).0[..=count]
         });
+        #[expect(
+            clippy::needless_range_loop,
+            reason = "five arrays are read at the place"
+        )]
         for place in 0..=count {
             let u = array!(set, m in VARIABLES => Wide::new(set, from[m][place]));
             let inverse = u[0].inverse();
@@ -325,9 +329,9 @@ impl Plane<'_> {
         let [columns, rows, _] = self.site.inside;
         let spread = Spread::new(set, self.weights, self.way);
         for j in rows.0..rows.1 {
-            self.from_before::<S, UP>(set, &spread, j as isize);
+            self.add_before::<S, UP>(set, &spread, j as isize);
         }
-        self.from_beside::<S, UP>(set, &spread);
+        self.add_beside::<S, UP>(set, &spread);
         let lanes = S::F64_LANES;
         let groups = (rows.1 - rows.0).div_ceil(lanes);
         for group in 0..groups {
@@ -353,7 +357,7 @@ impl Plane<'_> {
 
     /// What comes of the own right-hand side and of the plane before, along a row.
     #[inline(always)]
-    fn from_before<S: Simd, const UP: bool>(&mut self, set: S, spread: &Spread<S>, j: isize) {
+    fn add_before<S: Simd, const UP: bool>(&mut self, set: S, spread: &Spread<S>, j: isize) {
         let site = self.site;
         let shape = site.shape;
         let [columns, _, planes] = site.inside;
@@ -395,7 +399,7 @@ impl Plane<'_> {
 
     /// What comes from ranks beside: the shares of their edges.
     #[inline(always)]
-    fn from_beside<S: Simd, const UP: bool>(&mut self, set: S, spread: &Spread<S>) {
+    fn add_beside<S: Simd, const UP: bool>(&mut self, set: S, spread: &Spread<S>) {
         let site = self.site;
         let shape = site.shape;
         let [columns, rows, _] = site.inside;

@@ -308,7 +308,7 @@ impl Level {
     pub fn hand_over<M: Messenger + ?Sized>(
         &mut self,
         world: &mut Communicator<'_, M>,
-        faces: &mut Vec<f64>,
+        face: &mut [f64],
     ) -> Result<()> {
         let size = self.cells.map(|cells| cells + 2);
         for axis in 0..3 {
@@ -332,7 +332,7 @@ impl Level {
             };
             let count = 2 * size[others[0]] * size[others[1]];
             let (comm, tag) = (world.comm(), HAND_OVER + axis as u32);
-            let face = &mut faces[..count];
+            let face = &mut face[..count];
             match hand_over {
                 HandOver::To(to) => {
                     for (face, point) in face.iter_mut().zip(points()) {
