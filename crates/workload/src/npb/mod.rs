@@ -8,18 +8,28 @@
 
 pub mod bt;
 mod cfd;
+pub mod cg;
+pub mod ep;
 mod flow;
+pub mod ft;
+pub mod is;
+pub mod lu;
+pub mod mg;
 mod multipartition;
 mod random;
 mod reference;
+pub mod result;
 pub mod sp;
 mod sweeps;
 mod wide;
+mod widest;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use sonde_message::Messenger;
+use sonde_message::collectives::Communicator;
 
 /// One of the eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -150,6 +160,83 @@ impl FromStr for Class {
             wanted: Self::ALL.map(Self::name).join(", "),
         })
     }
+}
+
+macro_rules! problems {
+    ($($kernel:ident: $module:ident,)*) => {
+        /// A kernel and how large it is.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum Problem {
+            $(
+                #[doc = concat!("The kernel `", stringify!($module), "`.")]
+                $kernel($module::Size),
+            )*
+        }
+
+        impl Problem {
+            /// A class of a kernel; none where the kernel is not there.
+            pub fn of(kernel: Kernel, class: Class) -> Option<Self> {
+                match kernel {
+                    $(Kernel::$kernel => Some(Self::$kernel($module::Size::of(class))),)*
+                    #[allow(unreachable_patterns, reason = "once all eight are joined")]
+                    _ => None,
+                }
+            }
+
+            /// Which kernel.
+            pub const fn kernel(&self) -> Kernel {
+                match self {
+                    $(Self::$kernel(_) => Kernel::$kernel,)*
+                }
+            }
+
+            /// Operations of the timed part as the benchmark counts them.
+            pub fn operations(&self) -> f64 {
+                match self {
+                    $(Self::$kernel(size) => size.operations(),)*
+                }
+            }
+
+            /// What each of so many ranks keeps in arrays.
+            pub fn memory_bytes(&self, ranks: usize) -> u64 {
+                match self {
+                    $(Self::$kernel(size) => size.memory_bytes(ranks),)*
+                }
+            }
+
+            /// Whether so many ranks can run it.
+            ///
+            /// # Errors
+            /// Why not, and the nearest count that can.
+            pub fn admits(&self, ranks: usize) -> Result<(), String> {
+                match self {
+                    $(Self::$kernel(size) => size.admits(ranks),)*
+                }
+            }
+
+            /// Runs it; all ranks call it.
+            ///
+            /// # Errors
+            /// Those of the messenger.
+            pub fn run<M: Messenger + ?Sized>(
+                &self,
+                world: &mut Communicator<'_, M>,
+            ) -> sonde_message::Result<Outcome> {
+                match self {
+                    $(Self::$kernel(size) => $module::run(world, size),)*
+                }
+            }
+        }
+    };
+}
+
+problems! {
+    Ep: ep,
+    Cg: cg,
+    Is: is,
+    Mg: mg,
+    Ft: ft,
+    Lu: lu,
 }
 
 /// One result against its official value.
