@@ -104,9 +104,23 @@ impl Planes {
     }
 }
 
+/// The right-hand side times `scale` at all points of a cell that are not at a wall; at walls and ghosts it is undefined.
+pub fn right_hand_side(
+    site: &Site,
+    u: &[f64],
+    forcing: &[f64],
+    rhs: &mut [f64],
+    scale: f64,
+    planes: &mut Planes,
+) {
+    for plane in site.inside[2].0..site.inside[2].1 {
+        of_plane(site, [u, forcing], rhs, scale, planes, plane);
+    }
+}
+
 /// The right-hand side times `scale` at the points of a plane that are not at a wall; at walls and ghosts it is undefined.
 /// Planes come in their order, without gaps, from the first inside on.
-pub fn right_hand_side(
+pub fn of_plane(
     site: &Site,
     [u, forcing]: [&[f64]; 2],
     rhs: &mut [f64],
@@ -566,9 +580,7 @@ mod tests {
             }
             let mut planes = Planes::new(&shape);
             let [x, y, z] = site.inside;
-            for plane in z.0..z.1 {
-                right_hand_side(&site, [&u, &forcing], &mut rhs, 0.5, &mut planes, plane);
-            }
+            right_hand_side(&site, &u, &forcing, &mut rhs, 0.5, &mut planes);
             let all = (z.0..z.1).flat_map(|k| (y.0..y.1).map(move |j| (j, k)));
             for (i, (j, k)) in all.flat_map(|jk| (x.0..x.1).map(move |i| (i, jk))) {
                 let global = [origin[0] + i, origin[1] + j, origin[2] + k];

@@ -237,6 +237,8 @@ problems! {
     Mg: mg,
     Ft: ft,
     Lu: lu,
+    Sp: sp,
+    Bt: bt,
 }
 
 /// One result against its official value.

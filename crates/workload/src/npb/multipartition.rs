@@ -17,6 +17,11 @@ use super::flow::{GHOSTS, Planes, Site, right_hand_side};
 
 /// Why so many ranks cannot share a cube of n^3 points, with what can.
 pub fn admits(ranks: usize, n: usize) -> Result<(), String> {
+    if n < 6 {
+        return Err(format!(
+            "the stencils beside two walls need 6 points along an edge, not {n}"
+        ));
+    }
     let q = ranks.isqrt();
     let most = (n / 3).pow(2);
     if ranks == 0 || q * q != ranks {
@@ -159,11 +164,8 @@ impl Fields {
     ) -> sonde_message::Result<()> {
         self.faces.exchange(world, &self.partition, &mut self.u)?;
         for (c, cell) in self.partition.cells.iter().enumerate() {
-            for plane in cell.inside[2].0..cell.inside[2].1 {
-                let from = [&self.u[c][..], &self.forcing[c]];
-                let rhs = &mut self.rhs[c];
-                right_hand_side(cell, from, rhs, scale, &mut self.planes, plane);
-            }
+            let (u, forcing, rhs) = (&self.u[c], &self.forcing[c], &mut self.rhs[c]);
+            right_hand_side(cell, u, forcing, rhs, scale, &mut self.planes);
         }
         Ok(())
     }
@@ -444,5 +446,6 @@ mod tests {
         assert!(admits(2, 12).unwrap_err().contains("nearest is 1"));
         assert!(admits(8, 12).unwrap_err().contains("nearest is 9"));
         assert!(admits(25, 12).unwrap_err().contains("at most 16"));
+        assert!(admits(1, 5).unwrap_err().contains("need 6"));
     }
 }

@@ -13,7 +13,7 @@ use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Op, Source, Tagged};
 
 use super::cfd::VARIABLES;
-use super::flow::{GHOSTS, Site, right_hand_side};
+use super::flow::{GHOSTS, Site, of_plane};
 use super::multipartition::{Fields, NOWHERE, Partition};
 use super::wide::{Wide, lanes, numbers};
 
@@ -290,7 +290,7 @@ impl Sweeps {
         let (u, rhs) = (&mut fields.u[0][..], &mut fields.rhs[0][..]);
         for plane in cell.inside[2].0..cell.inside[2].1 {
             let from = [&*u, &fields.forcing[0]];
-            right_hand_side(cell, from, rhs, dt, &mut fields.planes, plane);
+            of_plane(cell, from, rhs, dt, &mut fields.planes, plane);
             arch.dispatch(Forth::<L, 0> {
                 systems,
                 cell,
