@@ -73,6 +73,13 @@ impl Official {
 }
 
 impl Size {
+    /// That of the UPC study; nothing official is known of it.
+    pub const UPC: Self = Self {
+        keys_log2: 19,
+        range_log2: 19,
+        buckets_log2: 10,
+    };
+
     /// That of a class.
     pub const fn of(class: Class) -> Self {
         let (keys_log2, range_log2, buckets_log2) = match class {
@@ -105,8 +112,23 @@ impl Size {
     /// Powers of two, and enough keys for each.
     ///
     /// # Errors
-    /// It is none, or too few or many.
+    /// It is none, or too few or many; the size is none that can be.
     pub fn admits(&self, ranks: usize) -> std::result::Result<(), String> {
+        let Self {
+            keys_log2,
+            range_log2,
+            buckets_log2,
+        } = *self;
+        if !(5..=40).contains(&keys_log2) || range_log2 > 30 || buckets_log2 > range_log2.min(16) {
+            return Err(format!(
+                "IS takes 2^5 to 2^40 keys below at most 2^30, and at most 2^16 buckets and as many as keys can be, not 2^{keys_log2} below 2^{range_log2} in 2^{buckets_log2}"
+            ));
+        }
+        if 1 << range_log2 <= ITERATIONS {
+            return Err(format!(
+                "IS changes keys up to {ITERATIONS}: they must be below at least 2^4, not 2^{range_log2}"
+            ));
+        }
         let most = match self.keys_log2 {
             0..=16 => 128.min(self.keys() / KEYS_MIN),
             _ => 1024,
@@ -543,12 +565,6 @@ mod tests {
 
     use super::*;
 
-    const UPC: Size = Size {
-        keys_log2: 19,
-        range_log2: 19,
-        buckets_log2: 10,
-    };
-
     fn all(size: Size, seed: u64, ranks: usize) -> (Outcome, Vec<i32>) {
         let ended = Memory::run(ranks, |messenger| {
             let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
@@ -597,7 +613,7 @@ mod tests {
         assert_eq!(hash(&all(Size::of(Class::W), SEED, 2).1), hashes.W);
         let upc: Upc = reference::unofficial("is_2e19_range_2e19").unwrap();
         for ranks in [1, 4] {
-            let (outcome, sorted) = all(UPC, SEED, ranks);
+            let (outcome, sorted) = all(Size::UPC, SEED, ranks);
             assert_eq!(outcome.passes(), Some(true), "{outcome:?}");
             assert_eq!(outcome.checks[0].found as usize, 100);
             assert_eq!(hash(&sorted), upc.sorted_keys_sha256_le_i32);
@@ -649,5 +665,10 @@ mod tests {
             let error = Size::of(class).admits(ranks).unwrap_err();
             assert!(error.ends_with(&format!("take {near}")), "{error}");
         }
+        let wide = Size {
+            range_log2: 31,
+            ..Size::UPC
+        };
+        wide.admits(1).unwrap_err();
     }
 }

@@ -36,6 +36,9 @@ pub struct Size {
 }
 
 impl Size {
+    /// That of the UPC study: n is class S's.
+    pub const UPC: Self = Self::of(Class::S);
+
     /// That of a class.
     pub const fn of(class: Class) -> Self {
         let (n, nonzer, steps, shift) = match class {
@@ -79,8 +82,14 @@ impl Size {
     /// Powers of two.
     ///
     /// # Errors
-    /// It is none, or there are more columns of ranks than of the matrix.
+    /// It is none, or there are more columns of ranks than of the matrix; the size is none that can be.
     pub fn admits(&self, ranks: usize) -> std::result::Result<(), String> {
+        if self.n < 2 * self.nonzer.max(1) || self.n > 1 << 31 {
+            return Err(format!(
+                "CG takes at most 2^31 rows, and at least twice the {} entries of a vector, not {}",
+                self.nonzer, self.n
+            ));
+        }
         let most = 1_usize << (2 * self.n.ilog2());
         if ranks.is_power_of_two() && ranks <= most {
             return Ok(());
