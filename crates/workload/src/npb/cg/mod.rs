@@ -17,7 +17,7 @@ use sonde_sys::clock::monotonic_ns;
 
 use super::{Check, Class, Outcome, reference};
 use grid::Grid;
-use matrix::{Block, Recipe};
+use matrix::{Block, Recipe, Shape, padded};
 
 const ITERATIONS: usize = 25;
 const TOLERANCE: f64 = 1e-10;
@@ -68,15 +68,12 @@ impl Size {
     /// The matrix's block, the vectors it is made of, and those of the iteration.
     pub fn memory_bytes(&self, ranks: usize) -> u64 {
         let grid = Grid::new(0, ranks.max(1));
-        let (rows, columns) = (
-            grid.row_block(self.n).len(),
-            grid.column_block(self.n).len(),
-        );
+        let (rows, columns) = (grid.row_block(self.n), grid.column_block(self.n));
+        let (height, width) = (rows.len(), columns.len());
         let per_row = self.nonzer + 1;
-        let entries = rows as f64 * (per_row * per_row) as f64 * columns as f64 / self.n as f64;
-        let made_of = self.n * (12 * per_row + 16) + 12 * rows * per_row;
-        let vectors = 8 * (5 * columns + 2 * rows) + (8 << 16);
-        (entries * 10.0) as u64 + (made_of + vectors) as u64
+        let made_of = self.n * (12 * per_row + 16) + 12 * height * per_row;
+        let vectors = 8 * (4 * width + padded(width) + if ranks > 1 { 2 * height } else { 0 });
+        Shape::new(self, rows, columns).memory_bytes(self) + (made_of + vectors) as u64
     }
 
     /// Powers of two.
@@ -182,7 +179,7 @@ impl Solver {
         let (rows, columns) = (grid.row_block(size.n), grid.column_block(size.n));
         let (height, width) = (rows.len(), columns.len());
         let shared = if ranks == 1 { 0 } else { height };
-        let block = Block::new(size, recipe, rows, columns);
+        let shape = Shape::new(size, rows, columns);
         Self {
             arch: Arch::new(),
             size: *size,
@@ -191,10 +188,10 @@ impl Solver {
             z: vec![0.0; width],
             r: vec![0.0; width],
             q: vec![0.0; width],
-            p: vec![0.0; block.padded(width)],
+            p: vec![0.0; padded(width)],
             parts: vec![0.0; shared],
             room: vec![0.0; shared],
-            block,
+            block: Block::new(size, recipe, &shape),
         }
     }
 
