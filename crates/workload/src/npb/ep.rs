@@ -49,6 +49,9 @@ pub struct Reference {
 }
 
 impl Size {
+    /// That of the UPC study, if it counts pairs: half of class S.
+    pub const UPC: Self = Self { pairs_log2: 23 };
+
     /// That of a class.
     pub const fn of(class: Class) -> Self {
         let pairs_log2 = match class {
@@ -77,13 +80,14 @@ impl Size {
     /// # Errors
     /// There are more ranks than batches.
     pub fn admits(&self, ranks: usize) -> std::result::Result<(), String> {
-        let most = 1_usize << self.pairs_log2.saturating_sub(BATCH_LOG2);
-        if self.pairs_log2 < BATCH_LOG2 {
+        // The stream has 2^44 numbers, and two make a pair.
+        if !(BATCH_LOG2..44).contains(&self.pairs_log2) {
             return Err(format!(
-                "EP of 2^{} pairs is less than a batch: 2^{BATCH_LOG2} at least",
+                "EP takes 2^{BATCH_LOG2} to 2^43 pairs, not 2^{}",
                 self.pairs_log2
             ));
         }
+        let most = 1_usize << (self.pairs_log2 - BATCH_LOG2);
         if (1..=most).contains(&ranks) {
             return Ok(());
         }
@@ -374,7 +378,7 @@ mod tests {
         for check in checks(&sum, official.as_ref()) {
             assert!(check.error().unwrap() < 1e-13, "{check:?}");
         }
-        let own = outcome(Size { pairs_log2: 23 }, 2);
+        let own = outcome(Size::UPC, 2);
         assert_eq!(own.passes(), Some(true), "{own:?}");
     }
 

@@ -73,6 +73,13 @@ impl Official {
 }
 
 impl Size {
+    /// That of the UPC study; nothing official is known of it.
+    pub const UPC: Self = Self {
+        keys_log2: 19,
+        range_log2: 19,
+        buckets_log2: 10,
+    };
+
     /// That of a class.
     pub const fn of(class: Class) -> Self {
         let (keys_log2, range_log2, buckets_log2) = match class {
@@ -105,8 +112,23 @@ impl Size {
     /// Powers of two, and enough keys for each.
     ///
     /// # Errors
-    /// It is none, or too few or many.
+    /// It is none, or too few or many; the size is none that can be.
     pub fn admits(&self, ranks: usize) -> std::result::Result<(), String> {
+        let Self {
+            keys_log2,
+            range_log2,
+            buckets_log2,
+        } = *self;
+        if !(5..=40).contains(&keys_log2) || range_log2 > 30 || buckets_log2 > range_log2.min(16) {
+            return Err(format!(
+                "IS takes 2^5 to 2^40 keys below at most 2^30, and at most 2^16 buckets and as many as keys can be, not 2^{keys_log2} below 2^{range_log2} in 2^{buckets_log2}"
+            ));
+        }
+        if 1 << range_log2 <= ITERATIONS {
+            return Err(format!(
+                "IS changes keys up to {ITERATIONS}: they must be below at least 2^4, not 2^{range_log2}"
+            ));
+        }
         let most = match self.keys_log2 {
             0..=16 => 128.min(self.keys() / KEYS_MIN),
             _ => 1024,
@@ -174,6 +196,7 @@ fn ranked<M: Messenger + ?Sized>(
     let mut ranking = Ranking::new(size, seed, places, world.rank(), world.size());
     ranking.iterate(world, 1)?;
     ranking.found.fill(0);
+    ranking.is_timed = true;
     let begin = monotonic_ns();
     for iteration in 1..=ITERATIONS {
         ranking.iterate(world, iteration)?;
@@ -223,6 +246,8 @@ fn checks(found: &[i64], reference: Option<&Reference>, ranks: usize) -> Vec<Che
 
 /// A rank's part of all.
 struct Ranking {
+    /// The untimed iteration belongs to the setup.
+    is_timed: bool,
     size: Size,
     rank: usize,
     ranks: usize,
@@ -266,6 +291,7 @@ impl Ranking {
         let words = size.buckets() + places.len();
         let moved = if ranks > 1 { count } else { 0 };
         Self {
+            is_timed: false,
             size: *size,
             rank,
             ranks,
@@ -292,6 +318,12 @@ impl Ranking {
         }
     }
 
+    fn phase<M: Messenger + ?Sized>(&self, world: &mut Communicator<'_, M>, name: &str) {
+        if self.is_timed {
+            world.messenger().phase(name);
+        }
+    }
+
     fn shift(&self) -> u32 {
         self.size.range_log2 - self.size.buckets_log2
     }
@@ -307,20 +339,20 @@ impl Ranking {
         }
         let tested = self.size.buckets();
         if self.ranks == 1 {
-            world.messenger().phase("count");
+            self.phase(world, "count");
             count([&self.keys, &[]], 0, &mut self.less);
             for (word, place) in self.sums[tested..].iter_mut().zip(&self.places) {
                 *word = self.keys[*place];
             }
         } else {
-            world.messenger().phase("buckets");
+            self.phase(world, "buckets");
             self.count_buckets();
             world.allreduce(&self.counts, &mut self.sums, Operation::Sum)?;
             self.give_buckets();
             self.part();
-            world.messenger().phase("keys");
+            self.phase(world, "keys");
             self.send(world)?;
-            world.messenger().phase("count");
+            self.phase(world, "count");
             let keys = [&self.parted[self.stay.clone()], &self.came[..self.come]];
             count(keys, self.least, &mut self.less[..self.width]);
         }
@@ -543,12 +575,6 @@ mod tests {
 
     use super::*;
 
-    const UPC: Size = Size {
-        keys_log2: 19,
-        range_log2: 19,
-        buckets_log2: 10,
-    };
-
     fn all(size: Size, seed: u64, ranks: usize) -> (Outcome, Vec<i32>) {
         let ended = Memory::run(ranks, |messenger| {
             let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
@@ -597,7 +623,7 @@ mod tests {
         assert_eq!(hash(&all(Size::of(Class::W), SEED, 2).1), hashes.W);
         let upc: Upc = reference::unofficial("is_2e19_range_2e19").unwrap();
         for ranks in [1, 4] {
-            let (outcome, sorted) = all(UPC, SEED, ranks);
+            let (outcome, sorted) = all(Size::UPC, SEED, ranks);
             assert_eq!(outcome.passes(), Some(true), "{outcome:?}");
             assert_eq!(outcome.checks[0].found as usize, 100);
             assert_eq!(hash(&sorted), upc.sorted_keys_sha256_le_i32);
@@ -627,10 +653,10 @@ mod tests {
                 let phase = profile.phases.iter().find(|phase| phase.name == name);
                 phase.unwrap().sent.total
             };
-            // Eleven iterations: of the buckets an all-reduce of 2068 B in one exchange or two halves.
+            // Ten iterations: of the buckets an all-reduce of 2068 B in one exchange or two halves.
             let (buckets, keys) = (sent("buckets"), sent("keys"));
-            assert!(buckets.messages <= 22 && buckets.bytes <= 11 * 2068);
-            assert_eq!((keys.messages, keys.bytes_min), (22, 4));
+            assert!(buckets.messages <= 20 && buckets.bytes == 10 * 2068);
+            assert_eq!((keys.messages, keys.bytes_min), (20, 4));
             assert!((64_000..67_000).contains(&keys.bytes_max), "{keys:?}");
             assert!(sent("verification").bytes_max < 1000);
         }
@@ -649,5 +675,10 @@ mod tests {
             let error = Size::of(class).admits(ranks).unwrap_err();
             assert!(error.ends_with(&format!("take {near}")), "{error}");
         }
+        let wide = Size {
+            range_log2: 31,
+            ..Size::UPC
+        };
+        wide.admits(1).unwrap_err();
     }
 }

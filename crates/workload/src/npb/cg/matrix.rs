@@ -3,10 +3,12 @@
 //! Model:   A = sum w_i v_i v_i^T + (rcond - shift) I. v_i has `nonzer` random entries at random places, and 1/2 at place i;
 //!          w_1 = 1, w_(i+1) = w_i rcond^(1/n). Every rank makes all v_i, and of A the block that is its own: row after row,
 //!          in a dense row of sums. A block is stored by rows in panels of at most 2^16 columns, so that a column is 16
-//!          bits and the part of the vector that a panel takes stays in the cache.
+//!          bits and the part of the vector that a panel takes stays in the cache. A large block of one or two ranks keeps
+//!          the symmetric square on the diagonal by its upper half.
 //! Source:  RNR-94-007 §2.2.2. Deviations: the order of the sums.
-//! Checked: `class_s_is_that_of_the_dense_evaluation`, `panels_make_the_same_product`.
+//! Checked: `class_s_is_that_of_the_dense_evaluation`, `however_it_is_kept_the_product_is_the_same`.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
@@ -124,100 +126,264 @@ struct Panel {
     values: Vec<f64>,
 }
 
+impl Panel {
+    fn push(&mut self, column: usize, value: f64) {
+        self.columns.push((column - self.first) as u16);
+        self.values.push(value);
+        *self.counts.last_mut().expect("a row was begun") += 1;
+    }
+}
+
+/// Entries in panels.
+#[derive(Debug)]
+struct Panels {
+    panels: Vec<Panel>,
+    width: usize,
+}
+
+impl Panels {
+    /// With room for so many entries of all panels.
+    fn new(rows: usize, columns: usize, width_max: usize, entries: f64) -> Self {
+        let count = columns.div_ceil(width_max);
+        let room = (entries / count as f64) as usize;
+        let width = columns.div_ceil(count);
+        let panel = |index| Panel {
+            first: index * width,
+            counts: Vec::with_capacity(rows),
+            columns: Vec::with_capacity(room),
+            values: Vec::with_capacity(room),
+        };
+        Self {
+            panels: (0..count).map(panel).collect(),
+            width,
+        }
+    }
+
+    fn begin_row(&mut self) {
+        self.panels
+            .iter_mut()
+            .for_each(|panel| panel.counts.push(0));
+    }
+
+    fn push(&mut self, column: usize, value: f64) {
+        self.panels[column / self.width].push(column, value);
+    }
+}
+
+/// The block's square on the diagonal, which is symmetric: what is above the diagonal stands for what is below it.
+#[derive(Debug)]
+struct Mirror {
+    /// The first of its rows, within the block; its columns are all of the block.
+    first: usize,
+    diagonal: Vec<f64>,
+    above: Panels,
+    /// What entries below the diagonal add to a product.
+    below: Vec<f64>,
+}
+
+/// What a rank has of the matrix, and how it keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    pub rows: Range<usize>,
+    pub columns: Range<usize>,
+    /// The columns are among the rows, and a square is kept as half of it: less to read, more to do.
+    pub is_mirrored: bool,
+    /// Columns of a panel at most.
+    pub panel: usize,
+}
+
+impl Shape {
+    /// The square is halved only where its columns are among the rows and entries are too many for a cache next to the processor.
+    pub fn new(size: &Size, rows: Range<usize>, columns: Range<usize>) -> Self {
+        const CACHE_ENTRIES: usize = 800_000;
+        let entries = columns.len() * (size.nonzer + 1) * (size.nonzer + 1);
+        let is_whole = rows.len() == size.n;
+        Self {
+            is_mirrored: is_whole && entries > CACHE_ENTRIES,
+            rows,
+            columns,
+            panel: PANEL,
+        }
+    }
+
+    /// Bytes of all that is kept for a product, nearly.
+    pub fn memory_bytes(&self, size: &Size) -> u64 {
+        const ENTRY: usize = size_of::<u16>() + size_of::<f64>();
+        let (height, width) = (self.rows.len() as f64, self.columns.len());
+        let density = ((size.nonzer + 1) * (size.nonzer + 1)) as f64 / size.n as f64;
+        let (cells, mirrored) = if self.is_mirrored {
+            (height - width as f64 / 2.0, 16 * width + 8 * PANEL)
+        } else {
+            (height, 0)
+        };
+        (cells * width as f64 * density * ENTRY as f64) as u64 + mirrored as u64
+    }
+}
+
 /// A rank's part of the matrix.
 #[derive(Debug)]
 pub(super) struct Block {
-    panels: Vec<Panel>,
-    panel_columns: usize,
+    plain: Option<Panels>,
+    mirror: Option<Mirror>,
 }
 
 impl Block {
-    pub fn new(size: &Size, recipe: &Recipe, rows: Range<usize>, columns: Range<usize>) -> Self {
-        Self::with_panels(size, recipe, rows, columns, PANEL)
+    pub fn new(size: &Size, recipe: &Recipe, shape: &Shape) -> Self {
+        let Shape { rows, columns, .. } = shape;
+        let per_row =
+            ((size.nonzer + 1) * (size.nonzer + 1) * columns.len()) as f64 / size.n as f64;
+        let square = if shape.is_mirrored { columns.len() } else { 0 };
+        let panels = |rows: usize, per_row: f64| {
+            let entries = per_row * rows as f64;
+            Panels::new(rows, columns.len(), shape.panel, entries)
+        };
+        let is_more = rows.len() > square;
+        let mut block = Self {
+            plain: is_more.then(|| {
+                panels(
+                    rows.len(),
+                    per_row * (1.0 - square as f64 / rows.len() as f64),
+                )
+            }),
+            mirror: shape.is_mirrored.then(|| Mirror {
+                first: columns.start - rows.start,
+                diagonal: Vec::with_capacity(square),
+                above: panels(square, per_row / 2.0),
+                below: Vec::new(),
+            }),
+        };
+        if let Some(mirror) = &mut block.mirror {
+            mirror.below = vec![0.0; padded(columns.len())];
+        }
+        each_row(size, recipe, shape, |row, entries| {
+            block.push(shape, row, entries)
+        });
+        block
     }
 
-    fn with_panels(
-        size: &Size,
-        recipe: &Recipe,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        panel: usize,
-    ) -> Self {
-        let vectors = vectors(size, recipe);
-        let turned = turned(&vectors, &rows);
-        let ratio = recipe.rcond.powf(1.0 / size.n as f64);
-        let weights: Vec<f64> = std::iter::successors(Some(1.0), |weight| Some(weight * ratio))
-            .take(size.n)
-            .collect();
-        let count = columns.len().div_ceil(panel);
-        let panel_columns = columns.len().div_ceil(count);
-        let entries = rows.len() * (size.nonzer + 1) * (size.nonzer + 1);
-        let share = columns.len().min(panel_columns) as f64 / size.n as f64;
-        let room = (entries as f64 * share) as usize;
-        let mut panels: Vec<Panel> = (0..count)
-            .map(|index| Panel {
-                first: index * panel_columns,
-                counts: Vec::with_capacity(rows.len()),
-                columns: Vec::with_capacity(room),
-                values: Vec::with_capacity(room),
-            })
-            .collect();
-        let mut sums = vec![0.0; columns.len()];
-        let mut is_there = vec![false; columns.len()];
-        let mut there: Vec<usize> = Vec::new();
-        for row in rows.clone() {
-            let mut add = |column: usize, value: f64| {
-                sums[column] += value;
-                if !std::mem::replace(&mut is_there[column], true) {
-                    there.push(column);
-                }
-            };
-            for (vector, value) in turned.row(row - rows.start) {
-                let scaled = weights[vector as usize] * value;
-                let entries = vectors.row(vector as usize);
-                for (place, other) in entries.filter(|(at, _)| columns.contains(&(*at as usize))) {
-                    add(place as usize - columns.start, scaled * other);
-                }
-            }
-            if columns.contains(&row) {
-                add(row - columns.start, recipe.rcond - size.shift);
-            }
-            there.sort_unstable();
-            panels.iter_mut().for_each(|panel| panel.counts.push(0));
-            for column in there.drain(..) {
-                let panel = &mut panels[column / panel_columns];
-                panel.columns.push((column - panel.first) as u16);
-                panel.values.push(std::mem::take(&mut sums[column]));
-                is_there[column] = false;
-                panel.counts[row - rows.start] += 1;
-            }
+    fn push(&mut self, shape: &Shape, row: usize, entries: &[(usize, f64)]) {
+        if let Some(plain) = &mut self.plain {
+            plain.begin_row();
         }
-        Self {
-            panels,
-            panel_columns,
+        let mirror = self
+            .mirror
+            .as_mut()
+            .filter(|_| shape.columns.contains(&row));
+        if let Some(mirror) = mirror {
+            let own = row - shape.columns.start;
+            mirror.above.begin_row();
+            for (column, value) in entries.iter().copied() {
+                match column.cmp(&own) {
+                    Ordering::Less => {}
+                    Ordering::Equal => mirror.diagonal.push(value),
+                    Ordering::Greater => mirror.above.push(column, value),
+                }
+            }
+        } else if let Some(plain) = &mut self.plain {
+            for (column, value) in entries {
+                plain.push(*column, *value);
+            }
         }
     }
 
-    /// The room that a vector of `columns` needs, of which a product takes as many: a panel reads by any 16-bit number.
-    pub fn padded(&self, columns: usize) -> usize {
-        columns.next_multiple_of(self.panel_columns) + PANEL
-    }
-
-    /// `to` = A `of`; `of` has the length [`padded`](Self::padded).
-    pub fn product(&self, arch: Arch, of: &[f64], to: &mut [f64]) {
-        for panel in &self.panels {
-            let part = of[panel.first..panel.first + PANEL].try_into();
-            arch.dispatch(Product {
+    /// `to` = A `of`; `of` has the length [`padded`].
+    pub fn product(&mut self, arch: Arch, of: &[f64], to: &mut [f64]) {
+        match &self.plain {
+            Some(plain) => {
+                for panel in &plain.panels {
+                    arch.dispatch(Product {
+                        panel,
+                        of: window(of, panel.first),
+                        to,
+                    });
+                }
+            }
+            None => to.fill(0.0),
+        }
+        let Some(mirror) = &mut self.mirror else {
+            return;
+        };
+        let to = &mut to[mirror.first..mirror.first + mirror.diagonal.len()];
+        mirror.below.fill(0.0);
+        for panel in &mirror.above.panels {
+            let below = &mut mirror.below[panel.first..panel.first + PANEL];
+            arch.dispatch(Mirrored {
                 panel,
-                of: part.expect("a panel's length"),
+                all: of,
+                of: window(of, panel.first),
                 to,
+                below: below.try_into().expect("a panel's length"),
             });
         }
+        let diagonal = mirror.diagonal.iter().zip(&mirror.below).zip(of);
+        for (to, ((diagonal, below), of)) in to.iter_mut().zip(diagonal) {
+            *to += diagonal * of + below;
+        }
     }
 
+    /// Entries of the matrix, however they are kept.
     #[cfg(test)]
     fn entries(&self) -> usize {
-        self.panels.iter().map(|panel| panel.values.len()).sum()
+        let count = |panels: &Panels| -> usize {
+            let panels = panels.panels.iter();
+            panels.map(|panel| panel.values.len()).sum()
+        };
+        let mirrored = |mirror: &Mirror| mirror.diagonal.len() + 2 * count(&mirror.above);
+        self.plain.as_ref().map_or(0, count) + self.mirror.as_ref().map_or(0, mirrored)
+    }
+}
+
+/// The room that a vector of which a product takes `columns` needs: a panel reads by any 16-bit number.
+pub(super) const fn padded(columns: usize) -> usize {
+    columns + PANEL
+}
+
+fn window(of: &[f64], first: usize) -> &[f64; PANEL] {
+    let part = &of[first..first + PANEL];
+    part.try_into().expect("a panel's length")
+}
+
+/// Calls `take` with each of the rows, and its entries by column within the block.
+fn each_row(
+    size: &Size,
+    recipe: &Recipe,
+    shape: &Shape,
+    mut take: impl FnMut(usize, &[(usize, f64)]),
+) {
+    let Shape { rows, columns, .. } = shape;
+    let vectors = vectors(size, recipe);
+    let turned = turned(&vectors, rows);
+    let ratio = recipe.rcond.powf(1.0 / size.n as f64);
+    let weights = std::iter::successors(Some(1.0), |weight| Some(weight * ratio));
+    let weights: Vec<f64> = weights.take(size.n).collect();
+    let mut sums = vec![0.0; columns.len()];
+    let mut is_there = vec![false; columns.len()];
+    let mut there: Vec<usize> = Vec::new();
+    let mut entries = Vec::new();
+    for row in rows.clone() {
+        let mut add = |column: usize, value: f64| {
+            sums[column] += value;
+            if !std::mem::replace(&mut is_there[column], true) {
+                there.push(column);
+            }
+        };
+        for (vector, value) in turned.row(row - rows.start) {
+            let scaled = weights[vector as usize] * value;
+            let entries = vectors.row(vector as usize);
+            for (place, other) in entries.filter(|(at, _)| columns.contains(&(*at as usize))) {
+                add(place as usize - columns.start, scaled * other);
+            }
+        }
+        if columns.contains(&row) {
+            add(row - columns.start, recipe.rcond - size.shift);
+        }
+        there.sort_unstable();
+        entries.clear();
+        for column in there.drain(..) {
+            entries.push((column, std::mem::take(&mut sums[column])));
+            is_there[column] = false;
+        }
+        take(row, &entries);
     }
 }
 
@@ -271,6 +437,67 @@ impl Product<'_> {
     }
 }
 
+/// A panel's entries above the diagonal, for themselves and for those below it.
+struct Mirrored<'a> {
+    panel: &'a Panel,
+    /// The vector from the square's begin.
+    all: &'a [f64],
+    of: &'a [f64; PANEL],
+    to: &'a mut [f64],
+    below: &'a mut [f64; PANEL],
+}
+
+impl WithSimd for Mirrored<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        if S::IS_SCALAR {
+            self.made::<false>();
+        } else {
+            self.made::<true>();
+        }
+    }
+}
+
+impl Mirrored<'_> {
+    #[inline(always)]
+    fn made<const FMA: bool>(self) {
+        const WIDTH: usize = 4;
+        let Self {
+            panel,
+            all,
+            of,
+            to,
+            below,
+        } = self;
+        let (mut columns, mut values) = (&panel.columns[..], &panel.values[..]);
+        for ((to, count), own) in to.iter_mut().zip(&panel.counts).zip(all) {
+            let (row_columns, row_values);
+            (row_columns, columns) = columns.split_at(*count as usize);
+            (row_values, values) = values.split_at(*count as usize);
+            let mut sums = [0.0; WIDTH];
+            let fours = row_columns.chunks_exact(WIDTH);
+            let value_fours = row_values.chunks_exact(WIDTH);
+            let (last, value_last) = (fours.remainder(), value_fours.remainder());
+            for (columns, values) in fours.zip(value_fours) {
+                for ((sum, column), value) in sums.iter_mut().zip(columns).zip(values) {
+                    let column = usize::from(*column);
+                    *sum = madd::<FMA>(*value, of[column], *sum);
+                    below[column] = madd::<FMA>(*value, *own, below[column]);
+                }
+            }
+            for ((sum, column), value) in sums.iter_mut().zip(last).zip(value_last) {
+                let column = usize::from(*column);
+                *sum = madd::<FMA>(*value, of[column], *sum);
+                below[column] = madd::<FMA>(*value, *own, below[column]);
+            }
+            let [a, b, c, d] = sums;
+            *to += (a + b) + (c + d);
+        }
+    }
+}
+
 /// a b + c; in one rounding where the processor has it.
 #[inline(always)]
 fn madd<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
@@ -282,24 +509,36 @@ mod tests {
     use super::*;
     use crate::npb::Class;
 
-    fn product(block: &Block, of: &[f64], rows: usize) -> Vec<f64> {
-        let mut padded = of.to_vec();
-        padded.resize(block.padded(of.len()), f64::NAN);
+    fn product(block: &mut Block, of: &[f64], rows: usize) -> Vec<f64> {
+        let mut room = of.to_vec();
+        room.resize(padded(of.len()), f64::NAN);
         let mut to = vec![f64::NAN; rows];
-        block.product(Arch::new(), &padded, &mut to);
+        block.product(Arch::new(), &room, &mut to);
         to
+    }
+
+    fn shape(rows: Range<usize>, columns: Range<usize>) -> Shape {
+        Shape {
+            rows,
+            columns,
+            is_mirrored: false,
+            panel: PANEL,
+        }
     }
 
     #[test]
     fn class_s_is_that_of_the_dense_evaluation() {
         let size = Size::of(Class::S);
-        let block = Block::new(&size, &Recipe::OFFICIAL, 0..size.n, 0..size.n);
+        let mut block = Block::new(&size, &Recipe::OFFICIAL, &shape(0..size.n, 0..size.n));
         assert_eq!(block.entries(), 78_148);
         let (mut x, mut y) = (vec![0.0; size.n], vec![0.0; size.n]);
         for index in 0..size.n {
             (x[index], y[index]) = ((index as f64).sin(), (index as f64 * 0.7).cos());
         }
-        let (to_x, to_y) = (product(&block, &x, size.n), product(&block, &y, size.n));
+        let (to_x, to_y) = (
+            product(&mut block, &x, size.n),
+            product(&mut block, &y, size.n),
+        );
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let (left, right) = (dot(&y, &to_x), dot(&x, &to_y));
         assert!(
@@ -310,17 +549,33 @@ mod tests {
     }
 
     #[test]
-    fn panels_make_the_same_product() {
+    fn however_it_is_kept_the_product_is_the_same() {
         let size = Size::of(Class::S);
         let recipe = Recipe::OFFICIAL;
-        let of: Vec<f64> = (0..700).map(|index| f64::from(index).sin()).collect();
-        let whole = Block::new(&size, &recipe, 100..450, 700..1400);
-        let parted = Block::with_panels(&size, &recipe, 100..450, 700..1400, 123);
-        assert_eq!(parted.panels.len(), 6);
-        assert_eq!(whole.entries(), parted.entries());
-        let (whole, parted) = (product(&whole, &of, 350), product(&parted, &of, 350));
-        for (a, b) in whole.iter().zip(&parted) {
-            assert!((a - b).abs() < 1e-13, "{a} {b}");
+        let of: Vec<f64> = (0..1400).map(|index| f64::from(index).sin()).collect();
+        for (rows, columns) in [
+            (0..1400, 0..1400),
+            (0..1400, 0..700),
+            (0..1400, 701..1400),
+            (100..450, 700..1400),
+        ] {
+            let plain = shape(rows, columns);
+            let (height, of) = (plain.rows.len(), &of[plain.columns.clone()]);
+            let mut block = Block::new(&size, &recipe, &plain);
+            let wanted = product(&mut block, of, height);
+            for (is_mirrored, panel) in [(false, 123), (true, PANEL), (true, 123)] {
+                let is_mirrored = is_mirrored && height == size.n;
+                let other = Shape {
+                    is_mirrored,
+                    panel,
+                    ..plain.clone()
+                };
+                let mut other = Block::new(&size, &recipe, &other);
+                assert_eq!(other.entries(), block.entries());
+                for (a, b) in product(&mut other, of, height).iter().zip(&wanted) {
+                    assert!((a - b).abs() < 1e-12, "{a} {b}");
+                }
+            }
         }
     }
 }
