@@ -6,6 +6,7 @@
  *         message of pvm_notify tells of tasks that ended. A wait blocks in PVM's select: it never spins.
  * Source: PVM 3 User's Guide (ORNL/TM-12187), pvm_setopt(3), pvm_notify(3), pvm_newcontext(3).
  * Options: route=default|direct, encoding=default|raw|inplace, hosts=a,b,... (rank i on the i-th, round).
+ *          PvmDataDefault (XDR) rounds bytes up to four: its messages carry their length before them, an int more on the wire.
  * Found:  a pair that was switched from PvmDontRoute to PvmRouteDirect hangs: the route is set once, before any message.
  *         pvm_send may block as long as the peer does not read: not SONDE_BOUNDED.
  */
@@ -101,10 +102,17 @@ static int32_t gone(struct sonde_rank *r, const char *what)
     return fail(r->error, SONDE_LOST, what, "PVM says that its task ended");
 }
 
+/* The bytes of the message in the receive buffer, which is the current one; then it stands before them. */
+static int described(struct sonde_rank *r, int buffer, int *bytes, int *tag, int *tid)
+{
+    int rc = pvm_bufinfo(buffer, bytes, tag, tid);
+    return rc < 0 || r->encoding != PvmDataDefault ? rc : pvm_upkint(bytes, 1, 1);
+}
+
 /* Unpacks the message in the receive buffer. */
 static int32_t unpack(struct sonde_rank *r, int buffer, void *data, uint64_t room, struct sonde_status *status)
 {
-    int bytes = 0, tag = 0, tid = 0, rc = pvm_bufinfo(buffer, &bytes, &tag, &tid);
+    int bytes = 0, tag = 0, tid = 0, rc = described(r, buffer, &bytes, &tag, &tid);
     if (rc < 0)
         return refused(r->error, rc, "pvm_bufinfo");
     *status = (struct sonde_status){.from = rank_of(r, tid), .tag = (uint32_t)tag, .bytes = (uint64_t)bytes};
@@ -199,6 +207,9 @@ static int32_t put(struct sonde_rank *r, uint32_t comm, int tid, int tag, const 
     int rc = pvm_initsend(r->encoding);
     if (rc < 0)
         return refused(r->error, rc, "pvm_initsend");
+    int length = (int)bytes;
+    if (r->encoding == PvmDataDefault && (rc = pvm_pkint(&length, 1, 1)) < 0)
+        return refused(r->error, rc, "pvm_pkint");
     if (bytes && (rc = pvm_pkbyte((char *)data, (int)bytes, 1)) < 0)
         return refused(r->error, rc, "pvm_pkbyte");
     within(r, comm);
@@ -325,7 +336,11 @@ static int32_t pvm_adapter_iprobe(struct sonde_rank *r, uint32_t comm, int32_t f
         return refused(r->error, buffer, "pvm_probe");
     if (buffer == 0)
         return SONDE_NOT;
-    pvm_bufinfo(buffer, &bytes, &got, &tid);
+    /* To look into a buffer takes nothing of it: pvm_recv begins it anew. */
+    int before = pvm_setrbuf(buffer), rc = described(r, buffer, &bytes, &got, &tid);
+    pvm_setrbuf(before);
+    if (rc < 0)
+        return refused(r->error, rc, "pvm_bufinfo");
     *status = (struct sonde_status){.from = rank_of(r, tid), .tag = (uint32_t)got, .bytes = (uint64_t)bytes};
     return SONDE_OK;
 }

@@ -45,17 +45,21 @@ if LC_ALL=C readelf -lW target/release/sonde | grep -q INTERP; then
     echo "error: target/release/sonde is not static: it names a dynamic loader; is libc.a (libc6-dev) installed?" >&2
     exit 1
 fi
-mkdir -p target/static
-# What it looks for beside itself.
-ln -sfn ../release/sonde-rank target/static/sonde-rank
-ln -sfn ../release/adapters target/static/adapters
-if ! cmp -s target/release/sonde target/static/sonde; then
-    # By rename: a running copy keeps its file.
-    cp target/release/sonde target/static/sonde.new
-    mv target/static/sonde.new target/static/sonde
-fi
+# keep FILE: a copy in target/static. By rename: a running copy keeps its file.
+keep() {
+    local copy=target/static/${1#target/release/}
+    cmp -s "$1" "$copy" && return
+    mkdir -p "${copy%/*}"
+    cp "$1" "$copy.new"
+    mv "$copy.new" "$copy"
+}
+keep target/release/sonde
 echo "target/release/sonde: static, $(($(wc -c <target/release/sonde) / 1024)) KiB"
 
 # The adapters of the libraries whose compiler and headers are here, for the tests and for sonde-rank beside them; the rest
 # is named with its package. What is up to date is not built again.
 target/release/sonde doctor --build-adapters --adapters target/release/adapters >&2
+# With what it looks for beside itself: a host of the lab sees that folder.
+for file in target/release/sonde-rank target/release/adapters/*.so; do
+    [ ! -e "$file" ] || keep "$file"
+done

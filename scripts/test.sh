@@ -6,8 +6,8 @@
 # #[ignore]d one. Logs stay in target/test-logs.
 #
 # The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
-# them, links target/release/sonde anew, dynamically. Those of the lab (crates/sonde/tests/lab_*.rs) are sensitive to
-# timing: they run last and one at a time.
+# them, links target/release/sonde anew, dynamically. Those of the lab (lab_*.rs) run last: two at a time what is about starts,
+# ends and failures, which mostly waits; and one at a time the rest, which is sensitive to timing.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh || exit 1
@@ -23,6 +23,9 @@ export INSTA_UPDATE=no
 
 # A step that hangs is a failure, not a day's wait.
 LIMIT_SECONDS=2700
+
+# The tests of the lab that measure nothing.
+STEADY='^lab_(ends|fleet|hosts|input|restore|run|shell|slurm|ssh|virtual_machine)$'
 
 # So many failed tests of one kind are tried a second time; where more fail, no busy machine is the cause.
 AGAIN_MAX=3
@@ -188,10 +191,10 @@ fi
 # shellcheck disable=SC2046  # options
 tests units --lib --bins $(targets '^' | grep -v -- '--test lab_') --
 tests docs --doc --
-if [ -n "$(targets '^lab_')" ]; then
-    # shellcheck disable=SC2046
-    tests lab $(targets '^lab_') -- --test-threads=1
-fi
+# shellcheck disable=SC2046
+tests steady $(targets "$STEADY") -- --test-threads=2
+# shellcheck disable=SC2046
+tests lab $(comm -23 <(targets '^lab_') <(targets "$STEADY")) -- --test-threads=1
 
 # The plain builds above linked it dynamically.
 headline 'the static program again'

@@ -1,7 +1,7 @@
 // Curves over message size on logarithmic axes: what the figures of latency and of throughput have in common.
 //
 // Model:   warm curves are solid with filled symbols, cold ones dashed with hollow ones; a band is the rank interval of the
-//          launches' median; dotted is what the model allows.
+//          launches' median; dotted is what the model allows. Where curves are many, cold ones have no band.
 import * as Plot from '@observablehq/plot'
 import { decadeTicks, linearTicks, mtuRules, sizeTicks, spread } from './axes'
 import type { Context } from './context'
@@ -10,6 +10,9 @@ import type { Series } from './model'
 import { figures } from './rowtip'
 import { size } from './units'
 import type { Ceiling, Phase, ResultRow } from './view'
+
+/** So many curves in one figure are many. */
+const MANY = 8
 
 /** Rows of one series and phase that were measured. */
 export interface Curve {
@@ -125,7 +128,7 @@ export function drawCurves(options: CurvesOptions): Drawing | null {
             })),
             ...(options.drops ?? []).map((drop) => Plot.ruleX([drop], { x: 'x', y1: () => ys[0], y2: 'y', stroke: drop.series.colour, strokeWidth: 1.2, strokeOpacity: 0.7, className: part(drop.series, 'half') })),
             ...(options.drops ?? []).map((drop) => Plot.dot([drop], { x: 'x', y: 'y', r: 2.6, fill: 'var(--surface)', stroke: drop.series.colour, strokeWidth: 1.6, className: part(drop.series, 'half-point') })),
-            ...curves.flatMap(bandMarks), ...(options.below ?? []), ...curves.flatMap(boundMarks), ...curves.flatMap(curveMarks), ...(options.above ?? []),
+            ...curves.filter((curve) => curve.phase === 'warm' || curves.length <= MANY).flatMap(bandMarks), ...(options.below ?? []), ...curves.flatMap(boundMarks), ...curves.flatMap(curveMarks), ...(options.above ?? []),
         ],
     }) as SVGSVGElement & Plot.Plot
     nameMarks(plot, context.model.series)

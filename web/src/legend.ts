@@ -32,8 +32,8 @@ export function glyph(series: Series): SVGSVGElement {
     return svg
 }
 
-/** One button a series, grouped by network. Shift-click shows it alone. `present` says which have something to show. */
-export function legend(model: Model, selection: Selection, present: (series: Series) => boolean = () => true): HTMLElement {
+/** One button a series, grouped by network. Shift-click shows it alone. `present` says which have something to show, `as` how it is drawn. */
+export function legend(model: Model, selection: Selection, present: (series: Series) => boolean = () => true, as: (series: Series) => Series = (series) => series): HTMLElement {
     const buttons: [HTMLButtonElement, Series][] = []
     const groups = model.networks.map((network) => {
         const own = model.series.filter((series) => series.network === network && present(series))
@@ -48,7 +48,7 @@ export function legend(model: Model, selection: Selection, present: (series: Ser
                         if ((event as MouseEvent).shiftKey) selection.only([series])
                         else selection.toggle([series])
                     },
-                }, glyph(series), series.short)
+                }, glyph(as(series)), series.short)
                 buttons.push([button, series])
                 return button
             }))

@@ -4,7 +4,7 @@
 //          or load one of its own; its symbol is the path's and wait's, and both are the same in every figure. Single flows of a
 //          pattern are of no series: they are in the heat map and among the rows. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
 // Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`,
-//          `method and knobs are series of their own`.
+//          `method and knobs are series of their own`, `libraries are told in the headline`.
 import type { Ceiling, Fit, Heat, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
 import { rate, share, time } from './units'
 
@@ -168,6 +168,17 @@ export class Model {
         return this.byCell.get(id)?.[0]
     }
 
+    /** Whether so many series are on several networks that one figure of all is not read: each network then has its own. */
+    get crowded(): boolean {
+        return this.networks.length > 1 && this.series.length > 20
+    }
+
+    /** A series as it is drawn where one network stands alone: colour and symbol tell what is within the network. */
+    within(series: Series): Series {
+        const at = Math.max(0, distinct(this.series.map((one) => one.short)).indexOf(series.short))
+        return { ...series, colour: `var(--network-${at % COLOURS})`, symbol: SYMBOLS[at % SYMBOLS.length] ?? 'circle' }
+    }
+
     /** The rows that were asked for, by size. */
     rows(asked: Asked): ResultRow[] {
         const all = asked.series ? this.bySeries.get(asked.series.id) ?? [] : this.own
@@ -286,8 +297,23 @@ function pairsOf(heat: Heat): string {
     return `All pairs of ${heat.hosts.length} hosts on ${heat.network}: ${figures || 'nothing was measured'} in the median; ${bad === 0 ? 'none stands out' : bad === 1 ? 'one stands out' : `${bad} stand out`}.`
 }
 
+/** What libraries add to the smallest message, where no stream was measured that could be judged. */
+function librariesOf(model: Model): string | null {
+    const rows = (model.view.library ?? []).filter((row) => row.load === null)
+    if (!rows.length || model.rows({ quantity: 'throughput_bps', mode: 'stream' }).length) return null
+    const said = distinct(rows.map((row) => row.path)).map((path) => {
+        const costs = rows.filter((row) => row.path === path).map((row) => row.per_message_ns.value)
+        const [low, high] = [Math.min(...costs), Math.max(...costs)]
+        return { path, low, text: `${path} ${low === high ? time(low) : `${time(low)} to ${time(high)}`}` }
+    })
+    const count = distinct(rows.map((row) => row.network)).length
+    return `Over ${count === 1 ? rows[0]?.network : `${count} networks`} libraries add to a small message: ${said.sort((a, b) => a.low - b.low).map(({ text }) => text).join(', ')}.`
+}
+
 function verdictOf(model: Model): string {
     if (model.view.heat) return pairsOf(model.view.heat)
+    const libraries = librariesOf(model)
+    if (libraries) return libraries
     const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]
     const ofPath = model.series.filter((series) => series.path === first)
     const idle = ofPath.filter((series) => series.load === null)

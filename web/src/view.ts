@@ -222,7 +222,8 @@ export interface LibraryRow {
     load: string | null
     per_message_ns: Cost
     per_byte_ps: Cost | null
-    sizes: { size_bytes: number; transport_ns: number; library_ns: number; cost_ns: Cost }[]
+    /** `wire_ns` is the model's time over the transport; null where there is no model. */
+    sizes: { size_bytes: number; wire_ns?: number | null; transport_ns: number; library_ns: number; cost_ns: Cost }[]
 }
 
 /** Where the time of a cell's messages goes; null where a stamp was not to be had. */

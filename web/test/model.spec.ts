@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Model } from '../src/model'
 import { unpacked } from '../src/read'
 import { scale } from '../src/heatmap'
-import { knobbedView, loadedView, packed, pairsView, sampleView } from './sample'
+import { knobbedView, librariesView, loadedView, packed, pairsView, sampleView } from './sample'
 
 test('the sample is the same every time', () => {
     assert.equal(JSON.stringify(sampleView()), JSON.stringify(sampleView()))
@@ -66,6 +66,15 @@ test('method and knobs are series of their own', () => {
     // The usual series have what they had.
     for (const series of usual.series) assert.deepEqual(model.rows({ series: model.of({ ...series }) }), usual.rows({ series }), series.label)
     assert.equal(model.verdict(), usual.verdict())
+})
+
+test('libraries are told in the headline where no stream is', () => {
+    const view = librariesView()
+    assert.equal(new Model(view).verdict(), new Model(sampleView()).verdict())
+    view.results = view.results.filter((row) => row.quantity === 'latency_ns')
+    const said = new Model(view).verdict()
+    assert.match(said, /^Over 4 networks libraries add to a small message: mpich:tcp .*pvm:default .*\.$/)
+    assert.equal(new Model(view).crowded, true)
 })
 
 test('flows of a pattern are of no series, and the verdict is of all pairs', () => {

@@ -10,7 +10,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { View } from '../src/view'
-import { cutView, embed, knobbedView, loadedView, packed, pairsView, sampleView, sweptView } from './sample'
+import { cutView, embed, knobbedView, librariesView, loadedView, packed, pairsView, sampleView, sweptView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -89,7 +89,7 @@ const real = process.env.SONDE_PAGE
 const pages = (): [string, string][] => [['sample', sample()], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])]
 
 /** Also those that have other figures than an assessment. */
-const others = (): [string, string][] => [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())]]
+const others = (): [string, string][] => [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())], ['libraries', file('libraries', librariesView())]]
 
 const drawn = (page: Page, part: string, series: string): Promise<number> =>
     page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])
@@ -151,6 +151,52 @@ browserTest('the anatomy of messages adds up', async () => {
     assert.deepEqual(troubles, [])
     const without = await open(sample())
     assert.equal(await without.page.$('#anatomy'), null)
+})
+
+browserTest('the ladder of libraries adds up', async () => {
+    const view = librariesView()
+    const { page, troubles } = await open(file('libraries', view))
+    const groups = await page.$$eval('#ladder .rungs', (all) => all.map((group) => ({
+        title: group.querySelector('.rungs-title')?.textContent ?? '',
+        bars: [...group.querySelectorAll('.track')].map((track) => ({
+            share: [...track.querySelectorAll<HTMLElement>('.segment')].reduce((sum, piece) => sum + Number.parseFloat(piece.style.width), 0),
+            said: track.getAttribute('aria-label') ?? '',
+        })),
+    })))
+    // Messages and bytes on four networks; TCP, then four libraries.
+    assert.equal(groups.length, 8)
+    assert.ok(groups.every(({ bars }) => bars.length === 5), JSON.stringify(groups))
+    const messages = groups.find(({ title }) => title.startsWith('a message of 1'))
+    const rows = (view.library ?? []).filter((row) => row.network === 'wire').map((row) => row.sizes[0])
+    const totals = [rows[0]?.transport_ns ?? 0, ...rows.map((size) => size?.library_ns ?? 0)]
+    const most = Math.max(...totals)
+    messages?.bars.forEach(({ share }, at) => assert.ok(Math.abs(share - (100 * (totals[at] ?? 0)) / most) < 0.01, `${share} of ${totals[at]}`))
+    assert.ok(messages?.bars[2]?.said.includes('pvm:default') && messages.bars[2].said.includes('library'), JSON.stringify(messages))
+    await page.locator('#ladder').screenshot({ path: join(SHOTS, 'ladder.png') })
+    assert.deepEqual(troubles, [])
+    const without = await open(sample())
+    assert.equal(await without.page.$('#ladder'), null)
+})
+
+browserTest('many series have a figure for each network', async () => {
+    const { page, troubles } = await open(file('libraries', librariesView()))
+    assert.equal(await page.locator('#latency .panel').count(), 6)
+    const panel = page.locator('#latency .panel[data-network="ethernet-100"]')
+    const entries = await panel.locator('.legend-entry').count()
+    assert.equal(entries, 6)
+    // Within a network each path has a colour of its own.
+    const colours = await panel.locator('.legend-entry .glyph path[fill]').evaluateAll((paths) => paths.map((path) => path.getAttribute('fill')))
+    assert.equal(new Set(colours).size, entries, String(colours))
+    await page.locator('#latency .choice button[data-value="one"]').click()
+    assert.equal(await page.locator('#latency .panel').count(), 0)
+    assert.ok((await drawn(page, 'warm', JSON.stringify(['ethernet-100', 'pvm:direct', 'block']))) > 0)
+    await page.locator('#latency .choice button[data-value="each"]').click()
+    await panel.locator('.legend-entry').first().click()
+    assert.equal(await drawn(page, 'warm', JSON.stringify(['ethernet-100', 'tcp', 'block'])), 0)
+    assert.deepEqual(troubles, [])
+    // Few series are in one figure until the reader asks.
+    const few = await open(sample())
+    assert.equal(await few.page.locator('#latency .panel').count(), 0)
 })
 
 browserTest('all pairs are heat maps: hover, keys, marks, themes and print', async () => {

@@ -317,6 +317,31 @@ export function sampleView(): View {
     }
 }
 
+/** The same run with libraries beside TCP on four networks: the native one costs little, PVM's daemons much, MPICH saves. */
+export function librariesView(): View {
+    const view = sampleView()
+    const paths: [string, number][] = [['native:tcp', 1.08], ['pvm:default', 3], ['pvm:direct', 1.6], ['mpich:tcp', 0.9]]
+    view.library = []
+    for (const network of ['wire', 'ethernet-100', 'ethernet-1g', 'atm-oc3c:vc=svc']) {
+        const measured = view.results.filter((row) => row.network === network && row.path === 'tcp' && row.phase === 'warm' && row.quantity === 'latency_ns' && row.p50 !== null)
+        const bounds = view.networks.find((record) => record.row.name === network)?.ceilings ?? []
+        for (const [path, longer] of paths) {
+            const times = (value: number | null): number | null => (value === null ? null : Math.round(value * longer))
+            const own = measured.map((row) => ({ ...row, layer: 'library', path, cell: `${row.cell}-${path}`, min: times(row.min), p50: times(row.p50), p90: times(row.p90), p99: times(row.p99), max: times(row.max), mean: times(row.mean), ci95_low: times(row.ci95_low), ci95_high: times(row.ci95_high) }))
+            view.results.push(...own)
+            const sizes = measured.map((row) => ({
+                size_bytes: row.size_bytes ?? 0, wire_ns: bounds.find((bound) => bound.path === 'tcp' && bound.quantity === 'latency_ns' && bound.size_bytes === row.size_bytes)?.value ?? null,
+                transport_ns: row.p50 ?? 0, library_ns: times(row.p50) ?? 0, cost_ns: { value: (times(row.p50) ?? 0) - (row.p50 ?? 0), ci95_low: null, ci95_high: null },
+            }))
+            const first = sizes[0]
+            if (!first) continue
+            const cost = first.library_ns - first.transport_ns
+            view.library.push({ network, path, beneath: 'tcp', wait: 'block', load: null, per_message_ns: { value: cost, ci95_low: cost - 400, ci95_high: cost + 500 }, per_byte_ps: { value: Math.round((longer - 1) * 90_000), ci95_low: null, ci95_high: null }, sizes })
+        }
+    }
+    return view
+}
+
 /** The same run with latency and streams of ethernet-100 measured under two loads too. */
 export function loadedView(): View {
     const view = sampleView()

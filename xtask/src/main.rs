@@ -29,7 +29,7 @@ cargo xtask COMMAND
   tidy    check the workspace; prints file:line: what is wrong; the remedy
   prove   [SECTION...] [--runs N] [--write]: measure what the release promises with the built command, and print it as
           Markdown; with --write into docs/performance.md. Sections: tcp rtt blast gate svc parity hosts forward peers
-          cold again networks delay shapers load verdict
+          cold again networks delay shapers load transports shm anatomy tune verdict hippi rings netpipe library
   help    this text
 
 What tidy checks:

@@ -193,12 +193,13 @@ impl VirtualMachine {
         // It ends with the daemons, without an answer.
         drop(self.console("halt\n"));
         self.keeper.hang_up();
-        let gone = "while [ -e \"$PVM_TMP\" ]; do sleep 0.02; done";
-        let ran = self.shell(gone, DOWN)?;
+        let folder = self.environment["PVM_TMP"].clone();
+        let gone = "while [ -e \"$1\" ]; do sleep 0.02; done";
+        // Without the machine's variables: whatever has these is ended with the daemons.
+        let ran = self.run(Program::new(["sh", "-c", gone, "sh", &folder], DOWN))?;
         if ran.end == EndOf::Itself {
             return Ok(());
         }
-        let folder = &self.environment["PVM_TMP"];
         Err(FleetError::at(
             &self.names[self.hosts[0]],
             "end PVM's virtual machine",
@@ -244,17 +245,19 @@ impl VirtualMachine {
     fn console(&mut self, lines: &str) -> Result<String> {
         let mut program = Program::new(["pvm"], CONSOLE);
         program.input = Some(format!("{lines}quit\n"));
+        program.environment = self.environment.clone();
         let ran = self.run(program)?;
         Ok([ran.output, ran.errors].concat())
     }
 
     fn shell(&mut self, script: &str, limit: Duration) -> Result<Ran> {
-        self.run(Program::new(["sh", "-c", script], limit))
+        let mut program = Program::new(["sh", "-c", script], limit);
+        program.environment = self.environment.clone();
+        self.run(program)
     }
 
     /// Runs a program on the first host.
-    fn run(&mut self, mut program: Program) -> Result<Ran> {
-        program.environment.extend(self.environment.clone());
+    fn run(&mut self, program: Program) -> Result<Ran> {
         let attempt = format!("run `{}` for PVM", program.argv[0]);
         let patience = Duration::from_nanos(program.limit_ns) + MARGIN;
         let link = self.console.link();

@@ -2,8 +2,10 @@
 //!
 //! Model:   beside the command lies `rsh`, a remote shell that takes ssh's command line; the lab's folder has lists of the
 //!          hosts; each host has a folder of its own for PVM's sockets; variables name them. One process a host goes first,
-//!          the next ones in turn; nothing is bound to a CPU, for each host's daemon takes the machine for its own and would
-//!          bind to the first; who waits yields, as far as the library can. A variable that the caller has set stays.
+//!          more are placed by each launcher's own rule; nothing is bound to a CPU, for each host's daemon takes the machine
+//!          for its own and would bind to the first; who waits yields, as far as the library can. A variable that the caller
+//!          has set stays. No mapping policy is set: Open MPI's daemons on the other hosts, which find it too, end at once
+//!          where the user gives a rankfile ("conflicting directives"), which looks like a network that fails.
 //! Source:  orte and ompi_info of Open MPI 4.1; Hydra of MPICH 4.0; ucx_info of UCX 1.13; pvm_intro(1PVM) of PVM 3.4.6.
 //! Checked: `what_the_caller_has_set_stays`; `lab_libraries` of the command.
 
@@ -19,10 +21,9 @@ use std::path::Path;
 const PVM_TMP: &str = "/run/pvm";
 
 /// For every program.
-const ALWAYS: [(&str, &str); 24] = [
+const ALWAYS: [(&str, &str); 23] = [
     ("OMPI_MCA_plm_rsh_agent", "/run/sonde/bin/rsh"),
     ("OMPI_MCA_orte_default_hostfile", "/run/sonde/slots"),
-    ("OMPI_MCA_rmaps_base_mapping_policy", "node"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
     ("OMPI_MCA_hwloc_base_binding_policy", "none"),
     ("OMPI_MCA_mpi_yield_when_idle", "1"),

@@ -1,31 +1,32 @@
 //! A messenger that counts: what went to whom, how long it was, and how long the calls took.
 //!
 //! Model:   [`Counted`] passes every call on and reads the clock before and after it: time in calls is communicating, time
-//!          between them computing. A send is counted when it is called and a receive when it is done, by rank of the world,
+//!          between them computing. The clock is the CPU's counter where that is one ([`sonde_sys::tsc`]), else the kernel's. A send is counted when it is called and a receive when it is done, by rank of the world,
 //!          tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
 //!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens.
 //! Source:  what the tables of message statistics of parallel kernels give: count, mean, median (requirement U26).
-//! Units:   nanoseconds, bytes.
+//! Units:   ticks of the clock within, nanoseconds without; bytes.
 //! Checked: `a_program_is_counted_as_it_was`, `ranks_are_those_of_the_world`, `phases_part_the_time`; the cost by the
 //!          bench `messages`.
 
+mod clock;
 mod lengths;
 mod profile;
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use crate::collectives::{Choice, Communicator, Maker, made_of};
 use crate::{
-    Call, Capabilities, Comm, Completion, Kind, Messenger, Op, Parts, Request, Result, Source,
-    Status, Tag, Tagged,
+    Call, Capabilities, Comm, Completion, Error, Kind, Messenger, Op, Parts, Request, Result,
+    Source, Status, Tag, Tagged,
 };
 
+use clock::{Clock, Spread};
 use lengths::Lengths;
+use sonde_units::Matrix;
 
 pub use profile::{
-    Calls, Collectives, Flow, LengthsRow, MATRIX_SCHEMA, Matrix, PROFILE_SCHEMA, Phase, Power,
-    Profile, Total,
+    Calls, Collectives, Flow, LengthsRow, PROFILE_SCHEMA, Phase, Power, Profile, Total,
 };
 
 /// The phase before any is named.
@@ -64,15 +65,16 @@ const TIMED: [&str; 11] = [
 #[derive(Debug, Clone, Copy, Default)]
 struct Clocked {
     count: u64,
-    time: Duration,
-    longest: Duration,
+    ticks: u64,
+    longest: u64,
 }
 
 impl Clocked {
-    fn add(&mut self, time: Duration) {
+    #[inline]
+    fn add(&mut self, ticks: u64) {
         self.count += 1;
-        self.time += time;
-        self.longest = self.longest.max(time);
+        self.ticks += ticks;
+        self.longest = self.longest.max(ticks);
     }
 }
 
@@ -86,7 +88,7 @@ enum Way {
 #[derive(Debug)]
 struct Counts {
     name: String,
-    computing: Duration,
+    computing: u64,
     calls: [Clocked; TIMED.len()],
     collectives: [(Clocked, u64); Kind::ALL.len()],
     lengths: [Lengths; 2],
@@ -98,7 +100,7 @@ impl Counts {
     fn new(name: &str, ranks: usize) -> Self {
         Self {
             name: name.into(),
-            computing: Duration::ZERO,
+            computing: 0,
             calls: Default::default(),
             collectives: Default::default(),
             lengths: [Lengths::new(), Lengths::new()],
@@ -106,20 +108,18 @@ impl Counts {
         }
     }
 
+    #[inline]
     fn add(&mut self, way: Way, rank: usize, tag: Tag, bytes: usize) {
         let bytes = bytes as u64;
         self.lengths[way as usize].add(bytes);
         let tags = &mut self.flows[way as usize][rank];
-        match tags.iter().position(|(of, _)| *of == tag) {
-            Some(0) => {}
-            Some(place) => tags.swap(0, place),
-            None => {
-                tags.push((tag, Total::NONE));
-                let last = tags.len() - 1;
-                tags.swap(0, last);
+        match tags.first_mut() {
+            Some((of, total)) if *of == tag => total.add(bytes),
+            _ => {
+                bring_first(tags, tag);
+                tags[0].1.add(bytes);
             }
         }
-        tags[0].1.add(bytes);
     }
 
     /// Bytes, then messages, to each rank.
@@ -132,15 +132,15 @@ impl Counts {
         sum(|total| total.bytes).chain(sum(|total| total.messages))
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self, clock: Clock) -> Phase {
         let calls = TIMED.iter().zip(&self.calls);
         let calls: Vec<_> = calls
             .filter(|(_, clocked)| clocked.count > 0)
             .map(|(name, clocked)| Calls {
                 call: (*name).into(),
                 count: clocked.count,
-                time_ns: clocked.time.as_nanos() as u64,
-                longest_ns: clocked.longest.as_nanos() as u64,
+                time_ns: clock.ns(clocked.ticks),
+                longest_ns: clock.ns(clocked.longest),
             })
             .collect();
         let collectives = Kind::ALL.iter().zip(&self.collectives);
@@ -150,9 +150,9 @@ impl Counts {
                 kind: kind.name().into(),
                 count: clocked.count,
                 bytes: *bytes,
-                time_ns: clocked.time.as_nanos() as u64,
+                time_ns: clock.ns(clocked.ticks),
             });
-        let computing_ns = self.computing.as_nanos() as u64;
+        let computing_ns = clock.ns(self.computing);
         Phase {
             name: self.name.clone(),
             wall_ns: computing_ns + calls.iter().map(|calls| calls.time_ns).sum::<u64>(),
@@ -184,6 +184,17 @@ impl Counts {
     }
 }
 
+/// The tags of a rank with this one before all others.
+#[cold]
+fn bring_first(tags: &mut Vec<(Tag, Total)>, tag: Tag) {
+    let known = tags.iter().position(|(of, _)| *of == tag);
+    let place = known.unwrap_or_else(|| {
+        tags.push((tag, Total::NONE));
+        tags.len() - 1
+    });
+    tags.swap(0, place);
+}
+
 /// Counts what goes through a messenger.
 pub struct Counted<M> {
     inner: M,
@@ -191,25 +202,28 @@ pub struct Counted<M> {
     /// Groups but the world, and their members.
     groups: Vec<(Comm, Vec<usize>)>,
     /// Receives that are under way, and their group.
-    receives: HashMap<u64, Comm>,
+    receives: HashMap<u64, Comm, Spread>,
     phases: Vec<Counts>,
     current: usize,
+    clock: Clock,
     /// The end of the last call.
-    last: Instant,
+    last: u64,
 }
 
 impl<M: Messenger> Counted<M> {
     /// Counts from now on, in a phase `start`. Groups that were parted before are not known.
     pub fn new(inner: M) -> Self {
         let ranks = inner.size(Comm::WORLD);
+        let clock = Clock::of_this_machine();
         Self {
             inner,
             ranks,
             groups: Vec::new(),
-            receives: HashMap::new(),
+            receives: HashMap::default(),
             phases: vec![Counts::new(FIRST_PHASE, ranks)],
             current: 0,
-            last: Instant::now(),
+            clock,
+            last: clock.now(),
         }
     }
 
@@ -220,11 +234,12 @@ impl<M: Messenger> Counted<M> {
         let phases = self.phases.iter().enumerate();
         let phases = phases
             .filter(|(index, phase)| *index > 0 || self.phases.len() == 1 || !is_empty(phase))
-            .map(|(_, phase)| phase.phase());
+            .map(|(_, phase)| phase.phase(self.clock));
         Profile {
             schema: PROFILE_SCHEMA.into(),
             rank: self.inner.rank(Comm::WORLD),
             ranks: self.ranks,
+            clock: self.clock.told(),
             phases: phases.collect(),
         }
     }
@@ -232,7 +247,7 @@ impl<M: Messenger> Counted<M> {
     /// Who sent how much to whom in this phase, or in all; all ranks call it and have it. What it sends itself is not counted.
     ///
     /// # Errors
-    /// Those of the messenger.
+    /// Those of the messenger; there are more ranks than a matrix takes.
     pub fn matrix(&mut self, phase: Option<&str>) -> Result<Matrix> {
         let mut row = vec![0; 2 * self.ranks];
         let wanted = |counts: &&Counts| phase.is_none_or(|name| name == counts.name);
@@ -247,7 +262,18 @@ impl<M: Messenger> Counted<M> {
             bytemuck::cast_slice(&row),
             bytemuck::cast_slice_mut(&mut rows),
         )?;
-        Ok(Matrix::of_rows(self.ranks, &rows))
+        let mut matrix = Matrix::new(self.ranks).map_err(|error| Error::Argument {
+            what: "the number of ranks",
+            value: self.ranks.to_string(),
+            wanted: error.to_string(),
+        })?;
+        for (from, sent) in rows.chunks_exact(2 * self.ranks).enumerate() {
+            let (bytes, messages) = sent.split_at(self.ranks);
+            for (to, (bytes, messages)) in bytes.iter().zip(messages).enumerate() {
+                matrix.add(from, to, *bytes, *messages);
+            }
+        }
+        Ok(matrix)
     }
 
     /// The messenger that does it; what is done to it directly is not counted.
@@ -260,17 +286,20 @@ impl<M: Messenger> Counted<M> {
         self.inner
     }
 
+    #[inline]
     fn timed<T>(&mut self, what: Timed, call: impl FnOnce(&mut M) -> Result<T>) -> Result<T> {
-        let begin = Instant::now();
+        let begin = self.clock.now();
         let result = call(&mut self.inner);
-        let end = Instant::now();
+        let end = self.clock.now();
         let phase = &mut self.phases[self.current];
-        phase.computing += begin - self.last;
-        phase.calls[what as usize].add(end - begin);
+        // The counters of two CPUs may stand a few ticks apart.
+        phase.computing += begin.saturating_sub(self.last);
+        phase.calls[what as usize].add(end.saturating_sub(begin));
         self.last = end;
         result
     }
 
+    #[inline]
     fn count(&mut self, way: Way, comm: Comm, rank: usize, tag: Tag, bytes: usize) {
         let rank = if comm == Comm::WORLD {
             rank
@@ -404,12 +433,12 @@ impl<M: Messenger> Messenger for Counted<M> {
     fn collective(&mut self, comm: Comm, call: &mut Call<'_>) -> Result<bool> {
         let kind = call.kind();
         let bytes = bytes_of(call, self.inner.rank(comm)) as u64;
-        let before = self.phases[self.current].calls[Timed::Collective as usize].time;
+        let before = self.phases[self.current].calls[Timed::Collective as usize].ticks;
         let made = self.timed(Timed::Collective, |inner| inner.collective(comm, call))?;
         let phase = &mut self.phases[self.current];
         if made {
             let (clocked, sum) = &mut phase.collectives[kind as usize];
-            clocked.add(phase.calls[Timed::Collective as usize].time - before);
+            clocked.add(phase.calls[Timed::Collective as usize].ticks - before);
             *sum += bytes;
         }
         Ok(made)
@@ -421,8 +450,8 @@ impl<M: Messenger> Messenger for Counted<M> {
 
     /// Until the next one is named; a phase may be entered again.
     fn phase(&mut self, name: &str) {
-        let now = Instant::now();
-        self.phases[self.current].computing += now - self.last;
+        let now = self.clock.now();
+        self.phases[self.current].computing += now.saturating_sub(self.last);
         self.last = now;
         let known = self.phases.iter().position(|phase| phase.name == name);
         self.current = known.unwrap_or_else(|| {

@@ -550,8 +550,8 @@ impl<C: Carrier> Messenger for Letters<C> {
 mod tests {
     use super::*;
     use crate::native::Memory;
-    use crate::topology::Topology;
     use crate::{Mode, Routed};
+    use sonde_units::Topology;
 
     const WORLD: Comm = Comm::WORLD;
 

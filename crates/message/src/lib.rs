@@ -19,7 +19,6 @@ pub mod oracle;
 mod path;
 mod postbox;
 mod routed;
-pub mod topology;
 
 pub use best::{Best, Cost, Ways};
 pub use collective::{Call, Element, Kind, Operation, Parts};

@@ -5,7 +5,7 @@
 //!          the order, so that none overtakes another. What a rank carries for others waits in it without bound; it carries
 //!          in its calls only. The two modes are what requirement N50 compares: as many ways as there are neighbours, or as
 //!          pairs that communicate.
-//! Source:  the dimension order is that of `topology.rs`.
+//! Source:  the dimension order is that of [`Topology`].
 //! Units:   bytes, with the head of 24 of each letter.
 //! Checked: `every_pair_arrives_over_neighbours_only`, `collectives_go_over_every_topology`, `both_modes_are_compared`.
 
@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use crate::counted::Total;
 use crate::letters::{Carrier, Head, Letter, Letters};
 use crate::postbox::{Leaving, Postbox};
-use crate::topology::Topology;
 use crate::{Comm, Error, Messenger, Result};
+use sonde_units::Topology;
 
 /// A messenger over a virtual topology.
 pub type Routed<M> = Letters<Routes<M>>;

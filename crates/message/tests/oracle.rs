@@ -10,8 +10,8 @@ use sonde_channel::Wait;
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
 use sonde_message::counted::Counted;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
-use sonde_message::topology::Topology;
 use sonde_message::{Best, Comm, Cost, Error, Messenger, Mode, Operation, Routed, oracle};
+use sonde_units::Topology;
 
 /// Joins ranks by each of the transports, and runs `rank` on each with its messengers in their order.
 fn over(

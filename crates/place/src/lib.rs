@@ -7,26 +7,25 @@
 //! Checked: the tests of each module.
 #![forbid(unsafe_code)]
 
+mod circuits;
 mod cluster;
 mod cost;
 mod file;
 mod launcher;
 mod mapping;
-mod matrix;
 mod partition;
 mod pattern;
 mod placement;
 mod refine;
-mod topology;
 mod tree;
 
+pub use circuits::{Circuits, Mode, circuits};
 pub use cluster::{Cluster, ClusterError, Host, Leg, SharedLine};
 pub use cost::{Cost, Traffic, cost};
 pub use file::{FileError, parse as parse_cluster};
 pub use launcher::{Launcher, Unnamed as UnnamedLauncher};
 pub use mapping::{Mapping, map};
-pub use matrix::{Matrix, MatrixError, RANKS_MAX};
 pub use pattern::{Pattern, PatternError};
 pub use placement::{Placement, TooMany, block, random, round_robin};
-pub use topology::{Circuits, Mode, Topology, TopologyError, circuits};
+pub use sonde_units::{Matrix, MatrixError, RANKS_MAX, Topology};
 pub use tree::groups;

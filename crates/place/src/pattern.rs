@@ -10,6 +10,7 @@
 use crate::{Matrix, MatrixError};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use sonde_units::square;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -135,13 +136,6 @@ impl Pattern {
         }
         Ok(matrix)
     }
-}
-
-/// Rows and columns, as equal as they can be, the rows the fewer.
-pub(crate) fn square(ranks: usize) -> [usize; 2] {
-    let rows = (1..=ranks).take_while(|rows| rows * rows <= ranks);
-    let rows = rows.filter(|rows| ranks % rows == 0).last().unwrap_or(1);
-    [rows, ranks / rows]
 }
 
 /// Layers, rows and columns, as equal as they can be.

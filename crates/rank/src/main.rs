@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod leavings;
 mod meeting;
 
 use std::process::ExitCode;
@@ -69,13 +70,17 @@ fn package(library: Library) -> &'static str {
 
 fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result<(), String> {
     let mut beside = None;
+    let _sweeper = match joins {
+        Joins::Adapter { path, .. } if path.to_string() == "ofi:shm" => leavings::Sweeper::begin(),
+        _ => None,
+    };
     let opened: Result<Box<dyn Messenger>, String> = match joins {
         Joins::Native => native(job, &mut beside),
         Joins::Adapter {
             path,
             settings,
             ranks,
-        } => adapter(*path, settings, *ranks, job),
+        } => adapter(*path, settings, *ranks, job, &mut beside),
     };
     let mut messenger = opened.map_err(|what| format!("on {}: {what}", hostname()))?;
     marks.open_ns = monotonic_ns();
@@ -97,6 +102,8 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
     messenger
         .finish()
         .map_err(|error| named(error.to_string()))?;
+    // Those beside wait for its end too, in the sockets by which they met.
+    drop(messenger);
     beside.map_or(Ok(()), meeting::Beside::end)
 }
 
@@ -114,6 +121,7 @@ fn adapter(
     settings: &[(String, String)],
     ranks: Option<usize>,
     job: &Job,
+    beside: &mut Option<meeting::Beside>,
 ) -> Result<Box<dyn Messenger>, String> {
     let file = adapters::find(path.library.name()).map_err(|absent| absent.to_string())?;
     let mut options = Options {
@@ -132,7 +140,9 @@ fn adapter(
         Library::Ucx | Library::Ofi => {
             let transport = ("transport".into(), path.transport.into());
             options.settings.push(transport);
-            let boot = meeting::bootstrap(&meeting::told()?, job.terms.wait)?;
+            let told = meeting::told()?;
+            *beside = Some(meeting::Beside::start(&told)?);
+            let boot = meeting::bootstrap(&told, job.terms.wait)?;
             options.bootstrap = Some(meet(boot).map_err(|error| error.to_string())?);
         }
         Library::OpenMpi | Library::Mpich | Library::Native => {}

@@ -9,6 +9,7 @@ mod anatomy;
 mod ceiling;
 mod cold;
 mod cpu;
+mod crossing;
 mod drift;
 mod fidelity;
 mod load;
@@ -18,6 +19,7 @@ mod noise;
 mod pairs;
 mod place;
 mod precision;
+mod rungs;
 mod sweep;
 mod window;
 
@@ -134,6 +136,8 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(ceiling::near(index));
     all.extend(load::queueing(index));
     all.extend(crate::library::costs(index));
+    all.extend(rungs::most(index));
+    all.extend(crossing::curves(index));
     all.extend(anatomy::past_ip(index));
     all.extend(sweep::all(index));
     // This machine beside a lab is the floor of what hosts cost, and none of them.

@@ -22,7 +22,7 @@ use crate::format::{bytes, significant};
 use crate::index::Index;
 
 /// Of the resampling behind an interval: the same run gives the same text.
-const SEED: u64 = 1;
+pub(crate) const SEED: u64 = 1;
 
 /// A difference with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +42,9 @@ pub struct Cost {
 pub struct SizeCost {
     /// User bytes in a message.
     pub size_bytes: u64,
+    /// What the network's model takes for it over the transport; null where there is no model.
+    #[serde(default)]
+    pub wire_ns: Option<u64>,
     /// Half a round trip of the transport.
     pub transport_ns: u64,
     /// Half a round trip of the library.
@@ -99,7 +102,7 @@ pub(crate) fn libraries(index: &Index<'_>) -> Vec<LibraryRow> {
         }
     }
     let rows = groups.into_iter();
-    rows.filter_map(|(factors, pairs)| row(&factors, pairs))
+    rows.filter_map(|(factors, pairs)| row(index, &factors, pairs))
         .collect()
 }
 
@@ -132,7 +135,7 @@ impl Pair {
 }
 
 /// The median of each launch of a cell, by its number: warm latency.
-fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64> {
+pub(crate) fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64> {
     let median = |launch: &sonde_record::LaunchRecord| {
         let is_main = |one: &&sonde_record::Measurement| {
             one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm && one.step.is_none()
@@ -143,7 +146,22 @@ fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64> {
     index.launches(&cell.id).filter_map(median).collect()
 }
 
-fn row(factors: &Factors, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
+/// What the model takes for a message over a transport, on an idle network.
+fn wire_ns(index: &Index<'_>, factors: &Factors, size_bytes: u64) -> Option<u64> {
+    let network = index
+        .network(&factors.network)
+        .filter(|_| factors.load.is_none())?;
+    let mut ceilings = network.ceilings.iter();
+    let of = ceilings.find(|ceiling| {
+        ceiling.path == beneath(&factors.path)
+            && ceiling.quantity == Quantity::LatencyNs
+            && ceiling.phase == Phase::Warm
+            && ceiling.size_bytes == Some(size_bytes)
+    })?;
+    Some(of.value)
+}
+
+fn row(index: &Index<'_>, factors: &Factors, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
     pairs.sort_by_key(|pair| pair.size_bytes);
     let (first, last) = (pairs.first()?, pairs.last()?);
     let all = |launches: &BTreeMap<u64, u64>| launches.values().copied().collect::<Vec<_>>();
@@ -167,6 +185,7 @@ fn row(factors: &Factors, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
         let (library, transport) = (all(&pair.library), all(&pair.transport));
         Some(SizeCost {
             size_bytes: pair.size_bytes,
+            wire_ns: wire_ns(index, factors, pair.size_bytes),
             transport_ns: middle(&transport)?,
             library_ns: middle(&library)?,
             cost_ns: cost(&library, &transport)?,
@@ -199,7 +218,7 @@ fn cost(library: &[u64], transport: &[u64]) -> Option<Cost> {
 }
 
 /// The middle one, or halfway between the two in the middle.
-fn middle(values: &[u64]) -> Option<u64> {
+pub(crate) fn middle(values: &[u64]) -> Option<u64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let half = sorted.len() / 2;

@@ -431,6 +431,7 @@ impl<'a> Campaign<'a> {
                         path,
                         job: ranks.job.clone(),
                         count: ranks.count,
+                        settings: ranks.settings.clone(),
                     }),
                     _ => fleet.converse(&ask),
                 };

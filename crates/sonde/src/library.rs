@@ -2,7 +2,7 @@
 //!
 //! Model:   start-up, latency, throughput and message rates are jobs of two ranks, each on a host of its own; a collective
 //!          call is one of `ranks` ranks, which go round the hosts. Knobs of a library: `volley` (messages posted at once) of
-//!          a rate; `call`, `ranks` and `algorithm` of a collective.
+//!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM.
 //! Units:   guesses in nanoseconds.
 //! Checked: `jobs_follow_the_probe`.
 
@@ -19,6 +19,8 @@ use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 const MILLI_NS: u64 = 1_000_000;
+/// What a daemon of PVM sends before it waits for the other's acknowledgement.
+const FRAGMENT_BYTES: u64 = 4_080;
 
 /// What all ranks do, and how many there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +29,30 @@ pub struct Ranks {
     pub job: Job,
     /// How many.
     pub count: usize,
+    /// Options of the library's adapter that were asked for.
+    pub settings: Vec<(String, String)>,
 }
 
-/// What the start of the ranks takes, about.
-pub fn start_ns(path: Way) -> u64 {
+/// What the ranks of a library take beside their round trips of `trip_ns`: their start, the ways that a start goes over the
+/// network, and what each size's three messages there and back wait for the acknowledgements of PVM's daemons.
+pub fn beside_ns(path: Way, sizes_bytes: &[u64], trip_ns: u64) -> u64 {
+    let by_daemons = path
+        .library()
+        .is_some_and(|path| path.to_string() == "pvm:default");
+    let fragments = sizes_bytes.iter().map(|size| size / FRAGMENT_BYTES);
+    let waits = match by_daemons {
+        true => 6 * fragments.sum::<u64>(),
+        false => 0,
+    };
+    let starts = match path.library() {
+        None => 0,
+        Some(_) => 8,
+    };
+    start_ns(path) + (starts + waits) * trip_ns
+}
+
+/// What the start of the ranks takes on this machine, about.
+fn start_ns(path: Way) -> u64 {
     match path.library().map(|path| path.library) {
         None => 0,
         Some(Library::Native | Library::Ucx | Library::Ofi) => 15 * MILLI_NS,
@@ -84,10 +106,11 @@ pub fn job(
             "{count} ranks cannot be started: write 2 to {RANKS_MAX}"
         )));
     }
+    let settings = settings(path, &mut left)?;
     if let Some(name) = left.keys().next() {
         return Err(Failure::usage(format!(
             "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
-             (collective)",
+             (collective), and of PVM encoding",
             probe.kind.name()
         )));
     }
@@ -110,7 +133,29 @@ pub fn job(
     Ok(Ranks {
         job,
         count: count as usize,
+        settings,
     })
+}
+
+/// How PVM puts bytes into its messages: `default` (XDR), `raw` or `inplace`.
+const ENCODINGS: [&str; 3] = ["default", "raw", "inplace"];
+
+fn settings(
+    path: Path,
+    knobs: &mut BTreeMap<String, String>,
+) -> Result<Vec<(String, String)>, Failure> {
+    if path.library != Library::Pvm {
+        return Ok(Vec::new());
+    }
+    let Some(encoding) = knobs.remove("encoding") else {
+        return Ok(Vec::new());
+    };
+    if !ENCODINGS.contains(&encoding.as_str()) {
+        return Err(Failure::usage(format!(
+            "PVM has no encoding `{encoding}`: write default (XDR), raw (the usual here) or inplace"
+        )));
+    }
+    Ok(vec![("encoding".into(), encoding)])
 }
 
 fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Failure> {
@@ -126,7 +171,8 @@ fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64
 /// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they
 /// cost is a sum for a message and a slope for a byte.
 pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
-    const SIZES: [&str; 3] = ["8", "4KiB", "60KiB"];
+    // PVM's daemons acknowledge each 4 KiB: a far larger message takes seconds over a wide area.
+    const SIZES: [&str; 3] = ["8", "4KiB", "16KiB"];
     let named = |names: &[&str]| -> Vec<Way> {
         let ways = names.iter().map(|name| name.parse());
         ways.filter_map(Result::ok).collect()
@@ -154,7 +200,7 @@ pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     (messages.mode, messages.budget) = (Some(Mode::Message), budget);
     if effort == Effort::Usual {
         // Beside latencies, by which libraries are told apart: no interval.
-        messages.launches = Some(2);
+        messages.launches = Some(1);
     }
     vec![own, polled, theirs, messages]
 }
@@ -190,11 +236,15 @@ mod tests {
     }
 
     fn of(kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
+        by("native:tcp", kind, knobs)
+    }
+
+    fn by(path: &str, kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
         let terms = Terms::new(Probe::Latency, sonde_channel::Path::Unix, Wait::Block);
         let knobs = knobs
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()));
-        let path = "native:tcp".parse().unwrap();
+        let path = path.parse().unwrap();
         job(&probe(kind), path, terms, &knobs.collect()).map_err(|failure| failure.to_string())
     }
 
@@ -216,6 +266,14 @@ mod tests {
         let knobs = [("call", "allreduce"), ("ranks", "4"), ("algorithm", "ring")];
         let all = of(ProbeKind::Collective, &knobs).unwrap();
         assert_eq!(all.count, 4);
+        assert!(all.settings.is_empty());
+        let xdr = by("pvm:direct", ProbeKind::Latency, &[("encoding", "default")]).unwrap();
+        assert_eq!(xdr.settings, [("encoding".into(), "default".into())]);
+        let error = by("pvm", ProbeKind::Latency, &[("encoding", "xml")]).unwrap_err();
+        assert!(
+            error.contains("`xml`") && error.contains("inplace"),
+            "{error}"
+        );
         for (kind, knobs, said) in [
             (ProbeKind::Collective, &[][..], "needs `call`"),
             (ProbeKind::Collective, &[("call", "allsum")], "allsum"),
@@ -230,6 +288,11 @@ mod tests {
                 ProbeKind::Latency,
                 &[("sndbuf", "1KiB")],
                 "no knob `sndbuf`",
+            ),
+            (
+                ProbeKind::Latency,
+                &[("encoding", "raw")],
+                "no knob `encoding`",
             ),
             (ProbeKind::Anatomy, &[], "anatomy"),
         ] {

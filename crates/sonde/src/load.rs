@@ -10,12 +10,11 @@
 use crate::campaign;
 use crate::failure::{self, Failure};
 use crate::plan::Kind;
-use crate::testbed::{self, HostOptions, LabOptions};
+use crate::testbed::{self, HostOptions};
 use serde::Serialize;
-use sonde_fleet::{Choice, Fleet, Load, SshOptions, Stream, StreamReport, TrafficReport};
+use sonde_fleet::{Fleet, Load, Stream, StreamReport, TrafficReport};
 use sonde_units::BitRate;
 use std::io::IsTerminal;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -105,45 +104,18 @@ impl Task {
         }
     }
 
+    /// A lab's hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.
     fn fleet(&mut self) -> Result<Fleet, Failure> {
-        let program = testbed::this_program()?;
-        match self.testbed.0 {
-            Kind::Local if self.network.is_some() => Err(Failure::usage(
-                "this machine has its loopback alone: leave `--network` out",
-            )),
-            Kind::Local => Fleet::local(&program).map_err(Failure::cannot),
-            Kind::Lab => self.lab(&program),
-            Kind::Slurm | Kind::Mpirun | Kind::Listen => Err(Failure::usage(
+        if matches!(self.testbed.0, Kind::Slurm | Kind::Mpirun | Kind::Listen) {
+            return Err(Failure::usage(
                 "agents that a launcher starts make no load: use `--testbed hosts:` or lab",
-            )),
-            Kind::Hosts => {
-                let names = self.testbed.1.as_deref().unwrap_or_default();
-                let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
-                let choice = self.network.as_deref().map(str::parse::<Choice>);
-                let choice = choice.transpose().map_err(Failure::usage)?;
-                let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
-                let fleet = Fleet::ssh(&program, &targets, &SshOptions::default());
-                let mut fleet = fleet.map_err(Failure::cannot)?;
-                if let Some(choice) = choice {
-                    fleet.join(&[choice]).map_err(Failure::cannot)?;
-                    fleet.take_network(Some(0));
-                }
-                Ok(fleet)
-            }
+            ));
         }
-    }
-
-    /// A lab whose hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.
-    fn lab(&mut self, program: &Path) -> Result<Fleet, Failure> {
-        let mut options = LabOptions::of_hosts(self.hosts.clone());
-        options.networks.splice(
-            ..,
-            self.network.clone().or(options.networks.first().cloned()),
-        );
-        let config = options.config()?;
+        let (fleet, rate) =
+            testbed::fleet(&self.testbed, self.hosts.clone(), self.network.as_deref())?;
         // A TAP's own rate is an invention: it is the model's that counts.
-        self.load.of = self.load.of.or(config.network.line.rate);
-        Fleet::lab(program, &config).map_err(Failure::cannot)
+        self.load.of = self.load.of.or(rate);
+        Ok(fleet)
     }
 
     fn streams(&self, fleet: &Fleet) -> Result<Vec<Stream>, Failure> {

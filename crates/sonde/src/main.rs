@@ -27,6 +27,7 @@ mod place;
 mod plan;
 mod replay;
 mod report;
+mod sound;
 mod testbed;
 mod tune;
 mod wanted;

@@ -307,6 +307,10 @@ pub struct Repeat {
     pub budget: Option<Span>,
     /// Where random draws begin.
     pub seed: u64,
+    /// Launches of a stream over what has no rate (the loopback, a wire), at most: that tells of this machine alone and needs
+    /// no interval. Without it as many as elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrated: Option<u64>,
     /// A short ping-pong on the idle network is repeated after so many launches, to see drift; none where it is 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub reference: u64,
@@ -324,6 +328,7 @@ impl Default for Repeat {
             precision_per_mille: 50,
             budget: None,
             seed: 1,
+            unrated: None,
             reference: 0,
         }
     }
@@ -547,101 +552,7 @@ fn expand(
     Ok(())
 }
 
-const BOTH: [Way; 2] = [Way::TCP, Way::UDP];
-
-/// What this machine's memory and kernel do without a network: by both waits, since polled memory is the least of all.
-fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
-    let paths = [Path::Unix, Path::Shm].map(Way::Channel);
-    let mut latency = ProbePlan::new(ProbeKind::Latency, &paths, &["8", "4KiB", "60KiB"]);
-    latency.wait = vec![Wait::Block, Wait::Poll];
-    (latency.budget, latency.samples) = (budget, Some(3_000));
-    let mut stream = ProbePlan::new(ProbeKind::Throughput, &paths, &["64KiB"]);
-    stream.budget = Some(Span::secs(1));
-    if effort != Effort::Thorough {
-        // Beside the networks, which are what is asked for: no interval.
-        stream.launches = Some(2);
-    }
-    let probes = match effort {
-        Effort::Quick => vec![latency],
-        _ => vec![latency, stream],
-    };
-    let floor = |probe| ProbePlan {
-        floor: true,
-        ..probe
-    };
-    probes.into_iter().map(floor).collect()
-}
-
 impl Plan {
-    /// The main job on a testbed: cold, warm, single messages and streams, by TCP and UDP.
-    ///
-    /// The budgets make three minutes of it with the usual effort, and forty seconds with the quick one.
-    pub fn assess(testbed: TestbedPlan, effort: Effort) -> Self {
-        use ProbeKind::{Latency, Startup, Throughput};
-        let millis = |n| Some(Span::millis(n));
-        let (launches, budget) = match effort {
-            Effort::Quick => (2, millis(10)),
-            Effort::Usual => (6, millis(20)),
-            Effort::Thorough => (10, millis(200)),
-        };
-        let thorough = effort == Effort::Thorough;
-        let quick = effort == Effort::Quick;
-        let mut startup = ProbePlan::new(Startup, &BOTH, &["8"]);
-        let mut latency = ProbePlan::new(
-            Latency,
-            &BOTH,
-            &["1", "8", "64", "512", "mtu", "4KiB", "16KiB", "60KiB"],
-        );
-        let mut message = ProbePlan::new(
-            Throughput,
-            &[Way::TCP],
-            &["1KiB", "8KiB", "64KiB", "512KiB"],
-        );
-        let mut tcp = ProbePlan::new(Throughput, &[Way::TCP], &["64KiB"]);
-        // A full frame: what a datagram can do best.
-        let mut udp = ProbePlan::new(Throughput, &[Way::UDP], &["mtu"]);
-        message.mode = Some(Mode::Message);
-        (latency.budget, message.budget) = (budget, budget);
-        latency.samples = Some(3_000);
-        // Streams take most of the time. Those of datagrams have no window that opens: less of them is enough.
-        (tcp.budget, udp.budget) = (millis(1_000), millis(300));
-        if thorough {
-            startup.size = vec!["8".into(), "mtu".into(), "60KiB".into()];
-            latency.size = vec!["1..60KiB".into(), "1".into(), "mtu".into()];
-            message.path = BOTH.to_vec();
-            message.size = vec!["1..4MiB".into()];
-            udp.budget = millis(1_000);
-        }
-        let floors = testbed.kind == Kind::Lab;
-        let mut probes = vec![startup, latency, message, tcp];
-        probes.extend(crate::library::assessed(budget, effort));
-        if !quick {
-            probes.push(udp);
-        }
-        if testbed.kind != Kind::Hosts {
-            probes.extend(within_machine(budget, effort));
-        }
-        let networks = match testbed.kind {
-            Kind::Lab => NETWORKS.map(NetworkPlan::lab).to_vec(),
-            _ => Vec::new(),
-        };
-        Self {
-            testbed: TestbedPlan { floors, ..testbed },
-            profile: ProfilePlan::default(),
-            networks,
-            loads: Vec::new(),
-            probes,
-            repeat: Repeat {
-                launches,
-                max: if thorough { 20 } else { launches },
-                budget: thorough.then(|| Span::secs(1_800)),
-                reference: 4,
-                ..Repeat::default()
-            },
-            requirements: Vec::new(),
-        }
-    }
-
     /// A plan's file.
     ///
     /// # Errors
@@ -766,6 +677,9 @@ impl Plan {
         }
         self.check_loads()?;
         let repeat = &self.repeat;
+        if repeat.unrated == Some(0) {
+            return refuse("[repeat] wants `unrated` of 1 at least".into());
+        }
         if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {
             return refuse(format!(
                 "[repeat] wants {} to {} launches; write 1 to 1000, `max` not below `launches`",
@@ -794,6 +708,8 @@ impl Plan {
         }
     }
 }
+
+mod usual;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,9 @@
 
 mod lab;
 
-use lab::{Case, Outcome, Process, Stage, attachments, cases, eventually, has, marked, skip};
+use lab::{
+    Case, Outcome, Process, Stage, attachments, cases, crossed, eventually, has, marked, skip,
+};
 use serde_json::Value;
 use sonde_sys::process::kill;
 use std::collections::BTreeSet;
@@ -220,7 +222,7 @@ fn first_second_and_median_are_apart(document: &Value) {
 
 #[test]
 fn an_interrupted_run_is_printed_and_resumed() {
-    for case in cases() {
+    for case in crossed() {
         let stage = Stage::new(case);
         let mut running = assess(&stage, &plan(&stage, 6)).start();
         let store = stage.folder.join("runs/sonde.db");

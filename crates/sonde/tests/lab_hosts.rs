@@ -2,7 +2,8 @@
 //!
 //! Model:   h1 is the user's machine; h2 to h4 run Debian's sshd, set up by `crates/fleet/tests/sshd.sh`. In the middle of a
 //!          run the server of h3 is killed with everything of sonde's there. Needs root, whose ssh reads its config from a
-//!          home that only h1 sees.
+//!          home that only h1 sees. For ranks of libraries the hosts see nothing of what lies beside the command, as other
+//!          machines would not.
 
 mod lab;
 
@@ -122,5 +123,133 @@ fn a_host_that_is_killed_is_named_the_rest_measured_and_the_gap_filled() {
             (&row["testbed"], &row["network"]),
             (&"hosts".into(), &"default".into())
         );
+    }
+}
+
+const LIBRARIES: &str = r#"
+set -eu
+PATH=/run/sonde/bin:$PATH:/usr/sbin:/sbin
+ssh_setup=SSHD keys=DIR/keys runs=DIR/runs
+unset SONDE_RANK
+in_host() { host=$1; shift; sonde lab exec --root "$host" -- "$@"; }
+sh "$ssh_setup" keys "$keys" h2 h3 h4 10.9.0.2 10.9.0.3 10.9.0.4
+at_home="mount -t tmpfs tmpfs /root && mkdir -m 700 /root/.ssh"
+sh -c "$at_home" && cp "$keys/ssh_config" /root/.ssh/config
+for host in h2 h3 h4; do
+    in_host $host sh -c "$at_home"
+    sonde lab exec --detach --root $host -- sh "$ssh_setup" serve "$keys" -o "SetEnv=PATH=DIR/bin:/usr/bin:/bin" >/dev/null 2>&1
+    until ssh -o BatchMode=yes $host true 2>/dev/null; do sleep 0.1; done
+done
+# The hosts see nothing of what lies beside this command, as other machines would not.
+hide() { for host in h2 h3 h4; do in_host $host mount -t tmpfs tmpfs "$1"; done; }
+hide BESIDE
+probe() {
+    name=$1; shift
+    code=0; sonde probe latency --testbed 'hosts:h[2-4]' --path PATHS --size 8 --quick --budget 50ms --json --out "$runs" \
+        "$@" >DIR/$name.json 2>DIR/$name.err || code=$?
+    echo "$name ended with $code"
+}
+probe bare
+mkdir DIR/bin && cp -r DIR/parts/* DIR/bin/
+probe alone
+for host in h2 h3 h4; do in_host $host cp "$keys/ssh_config" /root/.ssh/config; done
+probe whole
+sleep 0.5
+for host in h2 h3 h4; do
+    in_host $host ps -eo args | grep -E ' agent$|--sonde-worker|sonde-rank|pvm|mpi|hydra|orted' | sed "s/^/left on $host: /" || true
+    in_host $host ls -A /tmp /dev/shm /run/user 2>/dev/null | grep -iE 'sonde|pvm' | sed "s/^/left on $host: /" || true
+done
+"#;
+
+/// The paths whose library is installed, and with them the adapter built; the native engine first.
+fn library_paths(parts: &std::path::Path) -> Vec<&'static str> {
+    let all = [
+        ("native:tcp", "native", "sh"),
+        ("openmpi:tcp", "openmpi", "mpirun.openmpi"),
+        ("mpich:tcp", "mpich", "mpiexec.mpich"),
+        ("pvm:default", "pvm", "pvm"),
+        ("pvm:direct", "pvm", "pvm"),
+    ];
+    let is_there = |library: &str, program: &str| {
+        let adapter = parts.join(format!("adapters/sonde-{library}.so"));
+        lab::path_of(program).is_some() && (library == "native" || adapter.is_file())
+    };
+    let (there, missing): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, library, program)| is_there(library, program));
+    for (path, ..) in missing {
+        println!("left out: {path} for want of the library or of its adapter");
+    }
+    there.into_iter().map(|(path, ..)| path).collect()
+}
+
+#[test]
+fn ranks_of_every_library_start_on_real_hosts_or_say_what_is_missing() {
+    let Some(stage) = Stage::of_root(&["sshd", "ssh", "ps"]) else {
+        return;
+    };
+    let beside = lab::sonde().with_file_name("sonde-rank");
+    if !beside.is_file() {
+        lab::skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
+        return;
+    }
+    let parts = stage.folder.join("parts");
+    std::fs::create_dir_all(parts.join("adapters")).unwrap();
+    std::fs::copy(&beside, parts.join("sonde-rank")).unwrap();
+    let adapters = beside.with_file_name("adapters");
+    for file in std::fs::read_dir(adapters).into_iter().flatten() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), parts.join("adapters").join(file.file_name())).unwrap();
+    }
+    let paths = library_paths(&parts);
+    let folder = beside.parent().unwrap().canonicalize().unwrap();
+    let script = stage
+        .with_sshd(LIBRARIES)
+        .replace("PATHS", &paths.join(","))
+        .replace("BESIDE", folder.to_str().unwrap());
+    let outcome = stage
+        .run(
+            &["--hosts", "4", "--network", "ethernet-1g", "--root"],
+            &["sh", "-c", &script],
+        )
+        .limit(240)
+        .output();
+    assert_eq!(outcome.code, 0, "{outcome}");
+    assert!(!outcome.out.contains("left on"), "{outcome}");
+    let rows = |name: &str, path: &str| {
+        let document = json(&stage, &format!("{name}.json"));
+        let all = document["results"].as_array().unwrap().iter();
+        let own: Vec<Value> = all.filter(|row| row["path"] == path).cloned().collect();
+        assert!(!own.is_empty(), "{name}: {path}: {document:#}");
+        own
+    };
+    let refused = |name: &str, path: &str, words: &[&str]| {
+        for row in rows(name, path) {
+            assert_eq!(row["status"], "skipped", "{name}: {row}");
+            let reason = row["reason"].as_str().unwrap();
+            for word in words {
+                assert!(reason.contains(word), "{name}: {path}: `{word}`: {reason}");
+            }
+        }
+    };
+    let measured = |name: &str, path: &str| {
+        let rows = rows(name, path);
+        let warm = rows
+            .iter()
+            .filter(|row| row["phase"] == "warm" && row["status"] == "measured");
+        let errors = std::fs::read_to_string(stage.path(&format!("{name}.err"))).unwrap();
+        assert_eq!(warm.count(), 1, "{name}: {path}: {rows:#?}\n{errors}");
+    };
+    for path in &paths {
+        // Nothing of sonde's is on any host.
+        refused("bare", path, &["h2", "sonde-rank", "PATH"]);
+        // What the first host starts on others wants to get there without being asked.
+        if *path == "native:tcp" {
+            measured("alone", path);
+        } else {
+            let words = ["h2", "ssh", "10.9.0.3", "without a password"];
+            refused("alone", path, &words);
+        }
+        measured("whole", path);
     }
 }

@@ -49,8 +49,8 @@ fn compile(stage: &Stage, compiler: &str, source: &str, more: &[&str]) -> String
 
 /// `patient COMMAND`: MPICH 4.0 sometimes does not end (github.com/pmodels/mpich/pull/6596), and is then tried again.
 const PATIENT: &str =
-    "patient() { for i in 1 2 3 4; do timeout 20 \"$@\" > out.$$ 2> err.$$; code=$?
-    [ $code = 124 ] && continue; cat out.$$; cat err.$$ >&2; return $code; done; }\n";
+    "patient() { for i in 1 2 3 4 5; do timeout 15 \"$@\" > out.$$ 2> err.$$; code=$?
+    [ $code = 124 ] && continue; cat out.$$; cat err.$$ >&2; return $code; done; return 124; }\n";
 
 fn sh(stage: &Stage, options: &[&str], script: &str) -> Outcome {
     let four = ["--hosts", "4"];
@@ -69,12 +69,15 @@ fn lines<'a>(out: &'a str, word: &str) -> Vec<&'a str> {
 #[test]
 fn mpi_runs_as_it_is_on_every_host() {
     for make in makes() {
-        for case in cases() {
+        for (case, launchers) in two_cases()
+            .into_iter()
+            .zip([make.launchers, &make.launchers[..1]])
+        {
             let stage = Stage::new(case);
             let program = compile(&stage, make.compiler, "mpi.c", &[]);
-            for launcher in make.launchers {
+            for launcher in launchers {
                 let script = format!(
-                    "echo cpus $(nproc); patient {launcher} -n 4 {program}; echo code $?; patient {launcher} -n 4 {program} fail 2 7; echo code $?"
+                    "echo cpus $(nproc); patient {launcher} -n 4 {program} fail 2 7; echo code $?"
                 );
                 let outcome = sh(
                     &stage,
@@ -82,8 +85,7 @@ fn mpi_runs_as_it_is_on_every_host() {
                     &script,
                 );
                 let cpus = lines(&outcome.out, "cpus")[0];
-                let ranks: Vec<String> = (0..8)
-                    .map(|line| line / 2)
+                let ranks: Vec<String> = (0..4)
                     .map(|rank| {
                         format!(
                             "rank {rank} of 4 on h{0}, told h{0}, {cpus}, right 4",
@@ -96,14 +98,10 @@ fn mpi_runs_as_it_is_on_every_host() {
                     ranks,
                     "{make:?} {case:?} {outcome}"
                 );
-                assert_eq!(
-                    lines(&outcome.out, "code"),
-                    ["code 0", "code 7"],
-                    "{outcome}"
-                );
+                assert_eq!(lines(&outcome.out, "code"), ["code 7"], "{outcome}");
                 for rank in 0..4 {
                     let said = outcome.err.matches(&format!("error of {rank}")).count();
-                    assert_eq!(said, 2, "{make:?} {case:?} {outcome}");
+                    assert_eq!(said, 1, "{make:?} {case:?} {outcome}");
                 }
             }
         }
@@ -124,14 +122,20 @@ fn ranks_are_spread_and_may_be_more_than_hosts() {
             "for ranks in '-n 2' '-n 6' ''; do patient {launcher} $ranks {program} | sed \"s/,.*//; s/^/of '$ranks': /\" || exit; done; mpirun -n 4 hostname | sort | xargs echo hosts"
         );
         let outcome = sh(&stage, &["--cpus", "free"], &script);
-        let placed = |ranks: &str, size: usize| -> Vec<String> {
-            (0..size)
-                .map(|rank| format!("of '{ranks}': rank {rank} of {size} on h{}", rank % 4 + 1))
-                .collect()
+        // Of six Open MPI puts neighbours together, Hydra goes round.
+        let six = if make.compiler == "mpicc.openmpi" {
+            [1, 1, 2, 2, 3, 4]
+        } else {
+            [1, 2, 3, 4, 1, 2]
         };
-        for (ranks, size) in [("-n 2", 2), ("-n 6", 6), ("", 4)] {
+        for (ranks, hosts) in [("-n 2", &[1, 2][..]), ("-n 6", &six), ("", &[1, 2, 3, 4])] {
             let of = lines(&outcome.out, &format!("of '{ranks}'"));
-            assert_eq!(of, placed(ranks, size), "{make:?} {outcome}");
+            let size = hosts.len();
+            let placed = hosts.iter().enumerate();
+            let placed: Vec<_> = placed
+                .map(|(rank, host)| format!("of '{ranks}': rank {rank} of {size} on h{host}"))
+                .collect();
+            assert_eq!(of, placed, "{make:?} {outcome}");
         }
         assert_eq!(
             lines(&outcome.out, "hosts"),
@@ -161,7 +165,7 @@ fn root_runs_them_too() {
 #[test]
 fn an_interrupt_ends_all_ranks() {
     for make in makes() {
-        for case in cases() {
+        for case in two_cases() {
             let stage = Stage::new(case);
             let program = compile(&stage, make.compiler, "mpi.c", &[]);
             let launcher = make.launchers[0];
@@ -169,7 +173,8 @@ fn an_interrupt_ends_all_ranks() {
             let call = stage.run(&options, &[launcher, "-n", "4", &program, "wait"]);
             let mark = call.mark().to_owned();
             let mut running = call.start();
-            running.wait_for("waiting\nwaiting\nwaiting\nwaiting\n");
+            // Hydra may put a line of one rank into that of another.
+            running.wait_for_all("waiting", 4);
             sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
             let ended = running.finish();
             // Hydra's code is 0 then.
@@ -184,7 +189,7 @@ fn an_interrupt_ends_all_ranks() {
         let stage = Stage::new(Case::own("veth"));
         let program = compile(&stage, make.compiler, "mpi.c", &[]);
         let script = format!(
-            "{} -n 4 {program} wait > out & until [ \"$(grep -c waiting out)\" = 4 ]; do sleep 0.05; done
+            "{} -n 4 {program} wait > out & until [ \"$(grep -o waiting out | wc -l)\" = 4 ]; do sleep 0.05; done
             kill -TERM $!; wait $!; echo code $?
             for host in h1 h2 h3 h4; do for i in $(seq 100); do
                 left=$(sonde lab exec $host -- ps -eo comm | grep -Ex 'mpi|orted|hydra_pmi_.*'); [ -z \"$left\" ] && break; sleep 0.1; done
@@ -263,7 +268,7 @@ fn pvm_runs_as_it_is_by_both_routes() {
     if !has("pvm") || !has_headers_of_pvm() {
         return;
     }
-    for case in cases() {
+    for case in two_cases() {
         let stage = Stage::new(case);
         let program = compile(&stage, "cc", "pvm.c", &["-lpvm3"]);
         let script = format!(
@@ -298,9 +303,10 @@ fn two_cases() -> Vec<Case> {
     cases.first().copied().into_iter().chain(last).collect()
 }
 
-/// Debian's hpcc, on four hosts: its small messages and two-megabyte ones take their time on these networks.
+/// Debian's hpcc, on four hosts. Of its time all but a second is its messages of 2 MB, whose number no setting changes.
+/// cargo test --release -p sonde-cli --test lab_libraries hpcc -- --ignored --nocapture
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: 2 MB messages over ATM and DS-3"]
 fn hpcc_runs_as_it_is() {
     if !has("hpcc") || !has("mpirun.openmpi") {
         return;
@@ -328,69 +334,153 @@ fn hpcc_runs_as_it_is() {
     }
 }
 
-/// NetPIPE above each library, as Debian has it. Its Mbps is 2^20 bits a second.
+/// A program of NetPIPE, what else it needs, sonde's path by the same library, and how it is started between h1 and another
+/// host; its options stand for `$O`.
+type NetPipe = (&'static str, &'static str, &'static str, &'static str);
+
+/// The last one waits by asking without pause, so that where CPUs are few its times are the kernel's.
+const NETPIPES: [NetPipe; 4] = [
+    (
+        "NPtcp",
+        "NPtcp",
+        "tcp",
+        "sonde lab exec --detach h4 -- NPtcp $O -o /tmp/o; sleep 1; NPtcp -h h4 $O -o NPtcp.out",
+    ),
+    (
+        "NPopenmpi",
+        "mpirun.openmpi",
+        "openmpi:tcp",
+        "patient mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
+    ),
+    (
+        "NPpvm",
+        "pvm",
+        "pvm:direct",
+        "echo conf | pvm; sonde lab exec --detach h2 -- NPpvm $O -o /tmp/o; sleep 1; NPpvm -h h2 $O -o NPpvm.out",
+    ),
+    (
+        "NPmpich2",
+        "mpiexec.mpich",
+        "mpich:tcp",
+        "patient mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
+    ),
+];
+
+/// Runs those that are installed; the last line of each: bytes, rate in 2^20 bits a second, seconds one way.
+fn netpipe(
+    stage: &Stage,
+    network: &str,
+    options: &str,
+    programs: &[NetPipe],
+) -> Vec<(&'static str, [f64; 3])> {
+    let mut script = format!("O='{options}'\n");
+    let mut there = programs.to_vec();
+    there.retain(|(program, needs, ..)| has(program) && has(needs));
+    for (.., start) in &there {
+        writeln!(script, "( {start} ) >> np.log 2>&1 < /dev/null || exit 3").unwrap();
+    }
+    let outcome = sh(stage, &["--network", network, "--cpus", "free"], &script);
+    let log = std::fs::read_to_string(stage.path("np.log")).unwrap_or_default();
+    assert_eq!(outcome.code, 0, "{network} {outcome} {log}");
+    let last = |program: &str| {
+        let text = std::fs::read_to_string(stage.path(&format!("{program}.out"))).unwrap();
+        let line = text.lines().last().unwrap_or_default().split_whitespace();
+        let words: Vec<f64> = line.map(|word| word.parse().unwrap()).collect();
+        <[f64; 3]>::try_from(words).unwrap_or_else(|_| panic!("{program}: {text}"))
+    };
+    there
+        .iter()
+        .map(|(program, _, path, _)| (*path, last(program)))
+        .collect()
+}
+
+/// NetPIPE above each library, as Debian has it, as an ordinary user where there is a choice; the test below runs it as this
+/// process's own. Its Mbps is 2^20 bits a second.
 #[test]
 fn netpipe_runs_as_it_is() {
-    const SIZES: &str = "-p 0 -l 32768 -u 65536 -n 3";
-    for case in two_cases() {
-        for network in ["atm-oc3c", "wan-ds3"] {
-            let stage = Stage::new(case);
-            let mut script = format!("O='{SIZES}'\n");
-            let mut programs = Vec::new();
-            for (program, needs, start) in [
-                (
-                    "NPtcp",
-                    "NPtcp",
-                    "sonde lab exec --detach h4 -- NPtcp $O -o /tmp/o > np.log 2>&1; sleep 1; NPtcp -h h4 $O -o NPtcp.out",
-                ),
-                (
-                    "NPopenmpi",
-                    "mpirun.openmpi",
-                    "patient mpirun.openmpi -np 2 NPopenmpi $O -o NPopenmpi.out",
-                ),
-                (
-                    "NPmpich2",
-                    "mpiexec.mpich",
-                    "patient mpiexec.mpich -n 2 NPmpich2 $O -o NPmpich2.out",
-                ),
-                (
-                    "NPpvm",
-                    "pvm",
-                    "echo conf | pvm > conf; sonde lab exec --detach h2 -- NPpvm $O -o /tmp/o > np.log 2>&1; sleep 1; NPpvm -h h2 $O -o NPpvm.out",
-                ),
-            ] {
-                if has(program) && has(needs) {
-                    writeln!(script, "( {start} ) >> np.log 2>&1 < /dev/null || exit 3").unwrap();
-                    programs.push(program);
-                }
-            }
-            let outcome = sh(&stage, &["--network", network, "--cpus", "free"], &script);
-            let log = std::fs::read_to_string(stage.path("np.log")).unwrap_or_default();
-            assert_eq!(outcome.code, 0, "{network} {case:?} {outcome} {log}");
-            let spec = sonde_link::named(network).unwrap();
-            let ceiling = sonde_link::tcp_max(&spec, sonde_link::Headers::Timestamps).unwrap();
-            for program in programs {
-                let text = std::fs::read_to_string(stage.path(&format!("{program}.out"))).unwrap();
-                let last: Vec<f64> = text
-                    .lines()
-                    .last()
-                    .unwrap()
-                    .split_whitespace()
-                    .map(|word| word.parse().unwrap())
-                    .collect();
-                println!(
-                    "{network} {case:?} {program}: {} MiB/s x 8 at {} bytes, {} s",
-                    last[1], last[0], last[2]
-                );
-                assert_eq!(last[0] as u64, 65_536, "{text}");
-                let rate = last[1] * 1_048_576.0;
-                assert!(
-                    rate > 0.0 && rate <= ceiling as f64,
-                    "{program}: {rate} of {ceiling}"
-                );
+    let Some(case) = two_cases().pop() else {
+        return;
+    };
+    let spec = sonde_link::named("atm-oc3c").unwrap();
+    let ceiling = sonde_link::tcp_max(&spec, sonde_link::Headers::Timestamps).unwrap();
+    let options = "-p 0 -l 65536 -u 65536 -n 2";
+    for (path, [bytes, rate, seconds]) in netpipe(&Stage::new(case), "atm-oc3c", options, &NETPIPES)
+    {
+        println!("{case:?} {path}: {rate} Mbps at {bytes} bytes, {seconds} s");
+        assert_eq!(bytes as u64, 65_536);
+        let rate = rate * 1_048_576.0;
+        assert!(
+            rate > 0.0 && rate <= ceiling as f64,
+            "{path}: {rate} of {ceiling}"
+        );
+        let by_time = bytes * 8.0 / seconds / rate;
+        assert!((0.99..1.01).contains(&by_time), "{path}: {by_time}");
+    }
+}
+
+/// NetPIPE's best half round trip and sonde's least are the same, by each library but MPICH.
+#[test]
+fn netpipe_and_sonde_agree() {
+    const ATTEMPTS: usize = 4;
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(case);
+    let mut least: Vec<(&str, f64, f64)> = Vec::new();
+    for attempt in 1..=ATTEMPTS {
+        let theirs = netpipe(
+            &stage,
+            "wan-ds3",
+            "-p 0 -l 65536 -u 65536 -n 1",
+            &NETPIPES[..3],
+        );
+        let paths: Vec<&str> = theirs.iter().map(|(path, _)| *path).collect();
+        if paths.is_empty() {
+            return;
+        }
+        let words = [
+            "probe",
+            "latency",
+            "--network",
+            "wan-ds3",
+            "--hosts",
+            "2",
+            "--size",
+            "64KiB",
+            "--launches",
+            "1",
+            "--json",
+            "--attachment",
+            case.attachment,
+            "--path",
+        ];
+        let call = stage.sonde(&[&words[..], &[&paths.join(",")]].concat());
+        let outcome = call.limit(120).output();
+        let said: serde_json::Value =
+            serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {outcome}"));
+        let rows = said["results"].as_array().unwrap();
+        for (path, [_, _, seconds]) in theirs {
+            let row = rows.iter().find(|row| {
+                row["path"] == path && row["quantity"] == "latency_ns" && row["phase"] == "warm"
+            });
+            let Some(ours) = row.and_then(|row| row["min"].as_f64()) else {
+                let why = row.map(|row| row["reason"].to_string());
+                println!("left out: {path}: {}", why.unwrap_or_default());
+                continue;
+            };
+            match least.iter_mut().find(|(known, ..)| *known == path) {
+                Some((_, peer, own)) => (*peer, *own) = (peer.min(seconds), own.min(ours / 1e9)),
+                None => least.push((path, seconds, ours / 1e9)),
             }
         }
+        println!("{attempt}: {least:?}");
+        let agree = |(_, peer, own): &(&str, f64, f64)| (0.9..1.1).contains(&(own / peer));
+        if least.iter().all(agree) {
+            assert!(!least.is_empty(), "sonde measured none of {paths:?}");
+            return;
+        }
     }
+    panic!("apart after {ATTEMPTS} attempts: {least:?}");
 }
 
 /// Load and faults come beside a program that mpirun started: frames are lost, and it ends well all the same.
@@ -401,8 +491,10 @@ fn load_and_script_work_beside_mpirun() {
             return;
         };
         let stage = Stage::new(case);
+        // A host that cannot be reached while the ranks are being started.
+        const SCRIPT: &str = "10ms loss all 2%\n20ms link h3 down\n1500ms link h3 up\n";
         let program = compile(&stage, make.compiler, "mpi.c", &[]);
-        std::fs::write(stage.folder.join("script"), "10ms loss all 2%\n").unwrap();
+        std::fs::write(stage.folder.join("script"), SCRIPT).unwrap();
         let report_path = stage.path("report");
         let options = [
             "--network",
@@ -425,8 +517,10 @@ fn load_and_script_work_beside_mpirun() {
         assert_eq!(outcome.code, 0, "{make:?} {outcome}");
         assert_eq!(lines(&outcome.out, "rank").len(), 4, "{outcome}");
         let report = report(&report_path);
-        let lost = report["lost"].as_array().unwrap();
-        assert!(!lost.is_empty(), "{report:#}");
+        let lost = report["lost"].to_string();
+        for cause in ["LinkDown", "Random"] {
+            assert!(lost.contains(cause), "{cause}: {report:#}");
+        }
         assert_eq!(report["flows"].as_array().unwrap().len(), 4, "{report:#}");
     }
 }

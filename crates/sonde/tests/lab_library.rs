@@ -269,6 +269,58 @@ fn pvm_is_measured_by_both_routes() {
         );
         assert!(warm.iter().all(|row| row["wait"] == "block"), "{outcome}");
     }
+    // From task to task is surely shorter than through two daemons: by the best of many, which others' work does not move.
+    for size in [1, 4096] {
+        let best = |path: &str| {
+            let warm = of(&rows, &[("path", path), ("phase", "warm")]);
+            let row = warm.into_iter().find(|row| row["size_bytes"] == size);
+            row.and_then(|row| row["min"].as_f64()).unwrap()
+        };
+        let (direct, by_daemons) = (best("pvm:direct"), best("pvm:default"));
+        assert!(
+            direct < by_daemons,
+            "{size} B: {direct} {by_daemons}: {outcome}"
+        );
+    }
+    gone(&stage, &mark);
+}
+
+#[test]
+fn four_tasks_of_pvm_on_one_host() {
+    if !has("pvm") {
+        return;
+    }
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    if !built(&stage, "pvm") {
+        return;
+    }
+    let words = "collective alltoall --testbed local --ranks 4 --path pvm:default,pvm:direct --size 8 --budget 100ms";
+    let words: Vec<&str> = words.split(' ').collect();
+    let out = stage.path("runs");
+    let call = stage
+        .sonde(&["probe"])
+        .env("SONDE_RANK", stage.path("sonde-rank"))
+        .env("SONDE_ADAPTERS", stage.path("adapters"));
+    let mut call = call.limit(120);
+    call.command
+        .args(&words)
+        .args(["--quick", "--json", "--out", &out]);
+    let mark = call.mark().to_string();
+    let outcome = call.expect(0);
+    let rows = rows(&outcome.out);
+    for path in ["pvm:default", "pvm:direct"] {
+        let wanted = [
+            ("path", path),
+            ("phase", "warm"),
+            ("quantity", "collective_ns"),
+        ];
+        let warm = of(&rows, &wanted);
+        assert_eq!(warm.len(), 1, "{path}: {outcome}");
+        assert_eq!(warm[0]["knobs"]["ranks"], "4", "{outcome}");
+        assert!(warm[0]["p50"].as_f64().unwrap() > 0.0, "{outcome}");
+    }
     gone(&stage, &mark);
 }
 

@@ -97,7 +97,7 @@ fn medians(document: &Value, network: &str, quantity: &str) -> Vec<f64> {
 const FAST: [&str; 2] = ["ethernet-1g", "ethernet-100"];
 
 const BOTH: &str = r#"
-try both sonde probe throughput --testbed hosts:h2,h3 --network eth=eth0 --network fast=eth1 --launches 4 --path tcp,udp --json
+try both sonde probe throughput --testbed hosts:h2,h3 --network eth=eth0 --network fast=eth1 --launches 2 --path tcp,udp --json
 sqlite=DIR/runs
 try shown sonde report export --json
 try strangers sonde probe latency --testbed hosts:h2,h3 --network ib=ib0 --launches 2
@@ -277,6 +277,10 @@ fn a_private_network_is_not_touched_by_load_on_the_public_one() {
 
 const LOADS: &str = r#"
 flows() { sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit "$@" --json; }
+bytes() { on h2 cat /proc/net/dev; on h3 cat /proc/net/dev; on h4 cat /proc/net/dev; }
+received() { bytes | awk '/eth1:/ { sub(/.*:/, ""); sum += $1 } END { printf "%d", sum }'; }
+# Until it has gone on for more than a second: how long agents take to start is not told.
+flowing() { from=$(received); until [ "$(received)" -gt $((from + 8000000)) ]; do sleep 0.1; done; }
 alone() { name=$1; shift; code=0; "$@" >DIR/$name.json 2>DIR/$name.err || code=$?; echo "$name ended with $code"; }
 alone made flows --flow 'h2>h3' --flow 'h3>h4' --rho 0.2 --for 3s
 alone much flows --flow 'h2>h4' --flow 'h3>h4' --rho 0.8 --for 2s
@@ -284,11 +288,11 @@ alone norate sonde load --testbed hosts:h2,h3 --rho 0.1
 alone noflow flows --flow 'h2>h9' --rho 0.1
 sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --rho 0.2 --for 60s --json >DIR/cut.json 2>DIR/cut.err &
 cut=$!
-sleep 4; kill -INT $cut; code=0; wait $cut || code=$?
+flowing; kill -INT $cut; code=0; wait $cut || code=$?
 echo "cut ended with $code"
 sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --rho 0.2 --for 60s --json >DIR/dead.json 2>DIR/dead.err &
 dead=$!
-sleep 4; kill -9 $dead; wait $dead || true
+flowing; kill -9 $dead; wait $dead || true
 sleep 4
 for host in h2 h3; do
     on $host ps -eo args | grep -E ' agent$|--sonde-worker' | grep -v grep | sed "s/^/left on $host: /" || true

@@ -55,7 +55,7 @@ fn record(stage: &Stage, mpi: &str, program: &Path, arguments: &[&str], ranks: u
     words.extend(arguments);
     let outcome = stage
         .sonde(&words)
-        .env("XDG_CACHE_HOME", &stage.folder)
+        .env("XDG_CACHE_HOME", stage.path("cache"))
         .limit(120)
         .expect(0);
     outcome.tells(&["ranks sent"]);
@@ -169,7 +169,7 @@ fn a_program_without_mpi_is_told() {
     let call = |program: &[&str]| {
         stage
             .sonde(&[&words[..], program].concat())
-            .env("XDG_CACHE_HOME", &stage.folder)
+            .env("XDG_CACHE_HOME", stage.path("cache"))
     };
     call(&["true"])
         .expect(125)
@@ -245,16 +245,21 @@ fn beats_random(said: &Value, least: f64) {
     }
 }
 
-fn can_verify() -> Option<Stage> {
+/// A stage of the process's own user, or of an ordinary one where that is root.
+fn can_verify(as_user: bool) -> Option<Stage> {
     if !has("mpirun.openmpi") || !has("mpicc.openmpi") {
         return None;
     }
-    attachments().into_iter().next().map(Stage::new)
+    let cases = cases();
+    let wanted = cases.iter().find(|case| case.is_user == as_user);
+    wanted.or(cases.first()).copied().map(Stage::new)
 }
 
 #[test]
 fn a_placed_stencil_beats_random_on_two_sites() {
-    let Some(stage) = can_verify() else { return };
+    let Some(stage) = can_verify(false) else {
+        return;
+    };
     let program = build(&stage, "mpicc.openmpi", "stencil");
     let arguments = ["2", "4", "65536", "10"];
     record(&stage, "openmpi", &program, &arguments, 8);
@@ -265,7 +270,9 @@ fn a_placed_stencil_beats_random_on_two_sites() {
 
 #[test]
 fn a_placed_transpose_beats_random_on_two_sites() {
-    let Some(stage) = can_verify() else { return };
+    let Some(stage) = can_verify(true) else {
+        return;
+    };
     let program = build(&stage, "mpicc.openmpi", "transpose");
     let arguments = ["4", "65536", "10"];
     record(&stage, "openmpi", &program, &arguments, 8);
@@ -274,49 +281,12 @@ fn a_placed_transpose_beats_random_on_two_sites() {
     beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.3);
 }
 
-#[test]
-fn a_pattern_is_replayed() {
-    if !has("mpirun.openmpi") || !has("mpicc.openmpi") {
-        return;
-    }
-    // The first of root's own and the first of an ordinary user's.
-    let mut users = Vec::new();
-    for case in cases() {
-        if users.contains(&case.is_user) {
-            continue;
-        }
-        users.push(case.is_user);
-        let stage = Stage::new(case);
-        let said = verified(
-            &stage,
-            &[
-                "--pattern",
-                "transpose",
-                "--size",
-                "32KiB",
-                "--messages",
-                "5",
-            ],
-            &[],
-        );
-        beats_random(&said, 1.3);
-        let ends = std::fs::read_dir(&stage.folder)
-            .unwrap()
-            .filter_map(Result::ok);
-        let left = ends.filter(|entry| {
-            entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with(".sonde-place")
-        });
-        assert_eq!(left.count(), 0, "the folder of the trial is gone");
-    }
-}
-
 /// All to all over eight ATM hosts: 28 circuits, or the 8 of a ring, on which messages go 16/7 hops on average.
 #[test]
 fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
-    let Some(stage) = can_verify() else { return };
+    let Some(stage) = can_verify(false) else {
+        return;
+    };
     let mut words = vec![
         "place",
         "--network",
@@ -346,6 +316,12 @@ fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
     assert_eq!(measured["apart"], true, "{said:#}");
     assert!(measured["ratio_low"].as_f64().unwrap() > 1.2, "{said:#}");
     assert_eq!(measured["times_ns"].as_array().unwrap().len(), 6);
+    let left = std::fs::read_dir(&stage.folder).unwrap();
+    let left = left.filter_map(Result::ok).map(|entry| entry.file_name());
+    let left: Vec<_> = left
+        .filter(|name| name.to_string_lossy().starts_with(".sonde-place"))
+        .collect();
+    assert!(left.is_empty(), "the folder of the trial is gone: {left:?}");
 }
 
 /// Ranks say where they run; each launcher's file puts them where the placement says.
@@ -365,15 +341,6 @@ fn launchers_follow_their_files() {
         std::fs::write(stage.folder.join(name), launcher.file(&placement, &cluster)).unwrap();
         stage.path(name)
     };
-    let agent = stage.path("rsh");
-    std::fs::write(&agent, "#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nhost=$1; shift\nexec sonde lab exec $host -- sh -c \"$*\"\n").unwrap();
-    Command::new("chmod")
-        .args(["755", &agent])
-        .status()
-        .unwrap();
-    let open =
-        format!("mpirun.openmpi --mca plm_rsh_agent {agent} --mca oob_tcp_if_include eth0 -np 5");
-    let hydra = format!("mpiexec.mpich -launcher ssh -launcher-exec {agent} -iface eth0 -n 5");
     let (seq, mpich) = (
         write(Launcher::OpenMpiSeq, "seq"),
         write(Launcher::Mpich, "mpich"),
@@ -390,18 +357,15 @@ fn launchers_follow_their_files() {
     let rankfile = stage.path("rankfile");
     for (line, wanted) in [
         (
-            format!("{open} --map-by seq --bind-to none --hostfile {seq} {open_say}"),
+            format!("mpirun.openmpi -np 5 --map-by seq --hostfile {seq} {open_say}"),
             "0 h3 1 h1 2 h2 3 h3 4 h1",
         ),
         (
-            format!("{hydra} -bind-to none -f {mpich} {hydra_say}"),
+            format!("mpiexec.mpich -n 5 -f {mpich} {hydra_say}"),
             "0 h3 1 h1 2 h2 3 h3 4 h1",
         ),
         (
-            format!(
-                "{} --rankfile {rankfile} {open_say}",
-                open.replace("-np 5", "-np 3")
-            ),
+            format!("mpirun.openmpi -np 3 --rankfile {rankfile} {open_say}"),
             "0 h3 1 h1 2 h2",
         ),
     ] {

@@ -3,7 +3,8 @@
 mod lab;
 
 use lab::{
-    Stage, USER, assert_attachment_lost_nothing, attachments, cases, has, is_root, path_of, report,
+    Stage, USER, assert_attachment_lost_nothing, attachments, cases, crossed, has, is_root,
+    path_of, report,
 };
 use sonde_link::Headers;
 use sonde_virtual::{Sender, tcp_expected};
@@ -61,7 +62,7 @@ fn iperf3_reaches_what_is_expected_and_no_more_than_the_ceiling() {
     if !has("iperf3") {
         return;
     }
-    for (number, case) in cases().into_iter().enumerate() {
+    for (number, case) in crossed().into_iter().enumerate() {
         for network in KINDS {
             if number > 0 && !EVERY_CASE.contains(&network) {
                 continue;
@@ -254,7 +255,7 @@ fn sixty_four_hosts() {
     if !has("ping") {
         return;
     }
-    for case in cases() {
+    for case in crossed() {
         for network in ["ethernet-1g", "atm-oc3c"] {
             let stage = Stage::new(case);
             let empty = stage

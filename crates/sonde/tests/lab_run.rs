@@ -3,8 +3,8 @@
 mod lab;
 
 use lab::{
-    Case, Outcome, Stage, USER, assert_attachment_lost_nothing, attachments, cases, eventually,
-    has, is_root, marked, report,
+    Case, Outcome, Stage, USER, assert_attachment_lost_nothing, attachments, cases, crossed,
+    eventually, has, is_root, marked, report,
 };
 use sonde_link::ledger::{Entry, Reader};
 use std::os::unix::process::CommandExt;
@@ -361,7 +361,7 @@ fn full_size_frames_pass_and_larger_ones_do_not() {
         ("atm-oc3c", 9_180),
         ("atm-oc3c:mtu=65280", 65_280),
     ];
-    for case in cases() {
+    for case in crossed() {
         for (network, mtu) in networks {
             let stage = Stage::new(case);
             let script = format!(
@@ -450,7 +450,7 @@ fn settings_are_those_of_the_profile() {
 
 #[test]
 fn an_idle_network_has_no_frames() {
-    for case in cases() {
+    for case in crossed() {
         let stage = Stage::new(case);
         let (ledger, pcap, written) = (
             stage.path("ledger"),

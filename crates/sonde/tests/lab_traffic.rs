@@ -4,7 +4,9 @@ mod lab;
 #[path = "lab/part.rs"]
 mod part;
 
-use lab::{Case, Outcome, Stage, assert_attachment_lost_nothing, attachments, cases, has, report};
+use lab::{
+    Case, Outcome, Stage, assert_attachment_lost_nothing, attachments, cases, crossed, has, report,
+};
 use part::traffic;
 use serde_json::Value;
 
@@ -142,7 +144,7 @@ fn blast(case: Case, blast: &Blast, options: &[&str]) {
 
 #[test]
 fn a_blast_is_held_back_and_arrives() {
-    for case in cases() {
+    for case in crossed() {
         for each in &BLASTS {
             blast(case, each, &[]);
         }

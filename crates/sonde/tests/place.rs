@@ -264,7 +264,7 @@ fn a_matrix_and_a_cluster_of_ones_own() {
                 "--topology",
                 "torus",
             ],
-            "ring, mesh or hypercube",
+            "torus:AxBxC or hypercube",
         ),
         (
             vec!["--pattern", "ring", "--cluster", &cluster, "--verify"],

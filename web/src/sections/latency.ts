@@ -4,48 +4,30 @@
 import type { Context } from '../context'
 import { drawCurves, type Curve } from '../curves'
 import { h, none, section, shown, table, type Child } from '../dom'
-import { legend } from '../legend'
+import { panels, shownAs } from '../panels'
 import { perByte, rate, share, size, time } from '../units'
-import type { Cost, Phase } from '../view'
+import type { Phase } from '../view'
 import { key } from '../key'
 
 const PHASES: Phase[] = ['warm', 'cold']
 
 /** The section; null when no latency was measured. */
 export function latency(context: Context): HTMLElement | null {
-    const { model, selection } = context
+    const { model } = context
     const rows = model.rows({ quantity: 'latency_ns' })
     if (!rows.length) return null
-    const figure = context.figure({
-        label: 'Latency against message size, both axes logarithmic.',
-        draw: (width) => drawCurves({ context, width, curves: curves(context), yLabel: '↑ half a round trip', yFormat: (ns) => time(ns), tellMore }),
-    })
     const own = new Set(rows.map((row) => model.of(row)?.id))
+    const { plots, choose } = panels(context, (series) => own.has(series.id), (network) => ({
+        label: `Latency against message size${network === null ? '' : ` on ${network}`}, both axes logarithmic.`,
+        draw: (width) => drawCurves({ context, width, curves: curves(context, network), yLabel: '↑ half a round trip', yFormat: (ns) => time(ns), tellMore }),
+    }))
     return section('latency', 'Latency against size', 'Half a round trip of a message. Where a curve leaves its dotted bound, hosts and not the network cost the time.',
         h('div', { class: 'card' },
-            legend(model, selection, (series) => own.has(series.id)),
-            figure.element,
+            choose ? h('div', { class: 'card-head' }, choose) : null,
+            plots,
             key(rows.some((row) => row.phase === 'cold') ? ['warm', 'cold', 'bound', 'band'] : ['warm', 'bound', 'band'])),
-        libraries(context),
         queueing(context),
         fits(context))
-}
-
-/** What libraries cost over the transports beneath them: the step of the ladder between kernel and program. */
-function libraries({ model }: Context): HTMLElement | null {
-    const all = model.view.library ?? []
-    if (!all.length) return null
-    const few = 'an interval needs six launches of both'
-    const between = (cost: Cost | null, unit: (value: number) => string): Child =>
-        cost === null || cost.ci95_low === null || cost.ci95_high === null ? none(few) : `${unit(cost.ci95_low)} … ${unit(cost.ci95_high)}`
-    const bytes = (ps: number): string => perByte(ps / 1000)
-    const rows = all.map((row): Child[] => [
-        [h('i', { class: 'swatch', '--colour': model.colour(row.network) }), row.network], row.path, row.beneath, row.wait ?? '',
-        time(row.per_message_ns.value), between(row.per_message_ns, time),
-        row.per_byte_ps === null ? none('one size was measured') : bytes(row.per_byte_ps.value), between(row.per_byte_ps, bytes),
-    ])
-    return h('div', { class: 'card flush' }, h('h3', {}, 'What libraries cost over the transport beneath, at equal wait'),
-        table('What libraries cost', ['Network', 'Library', 'over', 'wait', '#a message', '#95 % interval', '#a byte', '#95 % interval'], rows))
 }
 
 /** How much longer messages wait under load than idle, beside the virtual clock's figure. */
@@ -83,8 +65,8 @@ function fits({ model }: Context): HTMLElement | null {
         ])))
 }
 
-function curves({ model, selection }: Context): Curve[] {
-    return PHASES.filter((phase) => selection.showsPhase(phase)).flatMap((phase) => selection.visible.map((series) => ({
+function curves({ model, selection }: Context, network: string | null): Curve[] {
+    return PHASES.filter((phase) => selection.showsPhase(phase)).flatMap((phase) => shownAs(model, selection, network).map((series) => ({
         series, phase, scale: (ns: number) => ns,
         // Cold is the first message of its size, a row of its own.
         rows: model.rows({ series, quantity: 'latency_ns', phase, step: phase === 'cold' ? 'first' : null }),

@@ -5,8 +5,9 @@ import { drawCurves, part as named, type Curve } from '../curves'
 import { h, section } from '../dom'
 import type { Drawing, Point } from '../figure'
 import { key } from '../key'
-import { choice, legend } from '../legend'
+import { choice } from '../legend'
 import type { Series } from '../model'
+import { panels, shownAs } from '../panels'
 import { figures } from '../rowtip'
 import { rate, share, size } from '../units'
 import type { ResultRow } from '../view'
@@ -15,25 +16,25 @@ type Scale = 'rate' | 'fraction'
 
 /** The section; null when no throughput was measured. */
 export function throughput(context: Context): HTMLElement | null {
-    const { model, selection } = context
+    const { model } = context
     const rows = model.rows({ quantity: 'throughput_bps' })
     if (!rows.length) return null
     let scale: Scale = 'rate'
-    const figure = context.figure({
-        label: 'Throughput against message size.',
-        draw: (width) => draw(context, width, scale),
-        empty: 'Nothing selected has what this figure shows.',
-    })
     const own = new Set(rows.map((row) => model.of(row)?.id))
+    const { plots, choose, redraw } = panels(context, (series) => own.has(series.id), (network) => ({
+        label: `Throughput against message size${network === null ? '' : ` on ${network}`}.`,
+        draw: (width) => draw(context, width, scale, network),
+        empty: 'Nothing selected has what this figure shows.',
+    }))
     const scales = choice('Scale', [['rate', 'bits a second'], ['fraction', 'part of the ceiling']], scale, (chosen) => {
         scale = chosen as Scale
-        figure.draw()
+        redraw()
     })
     return section('throughput', 'Throughput against size',
         'A single message pays for everything in it; a stream is rated after its first second. The ceiling is what framing and headers leave of the line.',
         h('div', { class: 'card' },
-            h('div', { class: 'card-head' }, legend(model, selection, (series) => own.has(series.id)), scales),
-            figure.element,
+            h('div', { class: 'card-head' }, choose, scales),
+            plots,
             key(['message', 'stream', 'ceiling', 'line', 'bound', 'half', 'band'])))
 }
 
@@ -43,10 +44,10 @@ interface Marked {
     y: number
 }
 
-function draw(context: Context, width: number, scale: Scale): Drawing | null {
+function draw(context: Context, width: number, scale: Scale, network: string | null): Drawing | null {
     const { model, selection } = context
     const fractions = scale === 'fraction'
-    const shown = selection.visible.filter((series) => !fractions || model.streamCeiling(series))
+    const shown = shownAs(model, selection, network).filter((series) => !fractions || model.streamCeiling(series))
     if (!selection.showsPhase('warm')) return null
     const scaled = (series: Series) => {
         const ceiling = model.streamCeiling(series)

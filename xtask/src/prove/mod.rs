@@ -16,7 +16,9 @@ mod gate;
 mod hippi;
 mod hosts;
 mod lab;
+mod library;
 mod load;
+mod netpipe;
 mod networks;
 mod own;
 mod parity;
@@ -63,7 +65,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 22] = [
+const SECTIONS: [(&str, &str, Measure); 24] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -157,6 +159,16 @@ const SECTIONS: [(&str, &str, Measure); 22] = [
         "rings",
         "Rings of two to ten nodes carry more with each node",
         rings::measure,
+    ),
+    (
+        "netpipe",
+        "sonde measures what NetPIPE measures above each library",
+        netpipe::measure,
+    ),
+    (
+        "library",
+        "Libraries beside sockets, and PVM's direct route below its default one",
+        library::measure,
     ),
 ];
 

@@ -4,13 +4,17 @@
 //!          a round trip), and told is the median of the launches, and the least. Shared memory within this machine.
 //!
 //! `cargo run --release -p sonde-adapter --example overhead -- [openmpi|mpich|pvm:default|pvm:direct] [launches]`; for PVM
-//! a virtual machine must run (`pvm`), whose tasks are found by absolute names.
+//! a virtual machine of its own is started, also as root, and its tasks are found by absolute names.
+
+#[path = "../../tests/libraries/machine.rs"]
+mod machine;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use machine::Machine;
 use sonde_adapter::{Options, open};
 use sonde_message::{Comm, Messenger, Source, Tagged, adapters};
 
@@ -35,10 +39,15 @@ fn main() -> Outcome<()> {
     folders.push(built);
     let adapter = adapters::find_in(library, &folders)?;
     let reference = reference(library)?;
+    let machine = match library {
+        "pvm" => Some(Machine::start()?),
+        _ => None,
+    };
+    let machine = machine.as_ref();
     let (mut direct, mut adapted) = (Vec::new(), Vec::new());
     for _ in 0..launches {
-        direct.push(launch(library, route, &reference, None)?);
-        adapted.push(launch(library, route, &own, Some(&adapter))?);
+        direct.push(launch(library, route, &reference, None, machine)?);
+        adapted.push(launch(library, route, &own, Some(&adapter), machine)?);
     }
     drop(std::fs::remove_file(reference));
     for of in [&mut direct, &mut adapted] {
@@ -82,7 +91,13 @@ fn reference(library: &str) -> Outcome<PathBuf> {
 }
 
 /// Starts two ranks and takes what rank 0 tells.
-fn launch(library: &str, route: &str, program: &Path, adapter: Option<&Path>) -> Outcome<f64> {
+fn launch(
+    library: &str,
+    route: &str,
+    program: &Path,
+    adapter: Option<&Path>,
+    machine: Option<&Machine>,
+) -> Outcome<f64> {
     let mut command = match library {
         "openmpi" => {
             let mut mpirun = Command::new("mpirun.openmpi");
@@ -103,7 +118,9 @@ fn launch(library: &str, route: &str, program: &Path, adapter: Option<&Path>) ->
     }
     if let Some(adapter) = adapter {
         command.env(ADAPTER, adapter).env(ROUTE, route);
-        command.env("PVM_EXPORT", format!("{ADAPTER}:{ROUTE}"));
+    }
+    if let Some(machine) = machine {
+        machine.within(&mut command, &[ADAPTER, ROUTE]);
     }
     let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stdout);

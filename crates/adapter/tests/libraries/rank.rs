@@ -18,6 +18,8 @@ use crate::start::PATIENCE;
 pub const JOB: &str = "SONDE_TEST_JOB";
 /// The adapter's file.
 pub const ADAPTER: &str = "SONDE_TEST_ADAPTER";
+/// By which all ranks of one start are found.
+pub const MARK: &str = "SONDE_TEST_MARK";
 /// Options of the library.
 pub const SETTINGS: &str = "SONDE_TEST_SETTINGS";
 /// How many ranks there shall be.
@@ -53,6 +55,12 @@ fn whatever(messenger: &Loaded, tag: u32) -> Tagged {
     } else {
         Tagged::With(tag)
     }
+}
+
+/// By the clock that all processes of this machine have.
+pub fn since_1970() -> Duration {
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).unwrap()
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -537,7 +545,7 @@ fn lost(messenger: &mut Loaded) {
     world.allreduce(&[1], &mut sum, Operation::Sum).unwrap();
     assert_eq!(sum[0] as usize, ranks);
     if rank == 0 {
-        println!("\nlosing rank 1");
+        println!("\nlosing rank 1 at {}", since_1970().as_nanos());
         messenger.send(WORLD, 1, 2, &[1]).unwrap();
     }
     if rank == 1 {

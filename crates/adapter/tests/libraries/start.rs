@@ -6,18 +6,19 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sonde_message::adapters;
 
+use crate::machine::Machine;
 use crate::rank;
 
 /// What ranks wait for each other.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// All ranks have ended by then, or are ended.
 const LIMIT: Duration = Duration::from_secs(150);
-const PVM_ROOT: &str = "/usr/lib/pvm3";
 
 /// One at a time: each has as many ranks as this machine can bear.
 static ONE: Mutex<()> = Mutex::new(());
@@ -61,7 +62,7 @@ impl Library {
     fn settings(self) -> &'static str {
         match self {
             Self::OpenMpi | Self::Mpich => "",
-            Self::PvmDefault => "route=default,encoding=raw",
+            Self::PvmDefault => "route=default,encoding=default",
             Self::PvmDirect => "route=direct,encoding=inplace",
             Self::UcxTcp | Self::OfiTcp => "transport=tcp",
             Self::UcxPosix => "transport=posix",
@@ -77,6 +78,8 @@ pub struct Ended {
     pub stdout: String,
     pub stderr: String,
     pub took: Duration,
+    /// When the last rank was gone, whoever started it, since 1970.
+    pub gone: Duration,
 }
 
 impl fmt::Display for Ended {
@@ -100,8 +103,10 @@ pub fn run(library: Library, job: &str, ranks: usize) -> Result<Ended, String> {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let adapter = adapter(library.name())?;
     let own = std::env::current_exe().unwrap();
+    let mark = mark();
     let rank = |program: &mut Command| {
         program
+            .env(rank::MARK, &mark)
             .env(rank::JOB, job)
             .env(rank::ADAPTER, &adapter)
             .env(rank::SETTINGS, library.settings())
@@ -121,18 +126,25 @@ pub fn run(library: Library, job: &str, ranks: usize) -> Result<Ended, String> {
             ]);
             mpirun.args(["--mca", "mpi_yield_when_idle", "1", "-np", &count]);
             rank(mpirun.arg(&own).args(rank::ARGUMENTS));
-            finished(vec![mpirun])
+            finished(vec![mpirun], &mark)
         }
         Library::Mpich => {
             let mut mpiexec = program("mpiexec.mpich")?;
             mpiexec.args(["-bind-to", "none", "-n", &count]);
             rank(mpiexec.arg(&own).args(rank::ARGUMENTS));
-            finished(vec![mpiexec])
+            finished(vec![mpiexec], &mark)
         }
         Library::PvmDefault | Library::PvmDirect => {
             let machine = Machine::start()?;
-            rank(machine.within(first.args(rank::ARGUMENTS)));
-            finished(vec![first])
+            let passed = [
+                rank::MARK,
+                rank::JOB,
+                rank::ADAPTER,
+                rank::SETTINGS,
+                rank::RANKS,
+            ];
+            rank(machine.within(first.args(rank::ARGUMENTS), &passed));
+            finished(vec![first], &mark)
         }
         _ => {
             // Free now; nobody else takes it so soon.
@@ -148,7 +160,7 @@ pub fn run(library: Library, job: &str, ranks: usize) -> Result<Ended, String> {
                 one.env(rank::PORT, port.to_string());
                 one
             };
-            finished((0..ranks).map(one).collect())
+            finished((0..ranks).map(one).collect(), &mark)
         }
     };
     drop(alone);
@@ -183,7 +195,7 @@ fn reader(mut stream: impl Read + Send + 'static) -> Reader {
 }
 
 /// Starts all and waits for them: the code of the first that failed, else of the first.
-fn finished(commands: Vec<Command>) -> Ended {
+fn finished(commands: Vec<Command>, mark: &str) -> Ended {
     let begin = Instant::now();
     let start = |mut command: Command| -> (Child, Reader, Reader) {
         let mut child = command
@@ -212,6 +224,14 @@ fn finished(commands: Vec<Command>) -> Ended {
         codes.push(status.and_then(|status| status.code()));
     }
     let took = begin.elapsed();
+    // Those that a daemon has started end after the first.
+    while begin.elapsed() < LIMIT && has_ranks(mark) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let gone = rank::since_1970();
+    for (child, ..) in &started {
+        swept(child.id());
+    }
     let (mut stdout, mut stderr) = (String::new(), String::new());
     for (_, out, err) in started {
         stdout += &out.join().unwrap();
@@ -223,81 +243,40 @@ fn finished(commands: Vec<Command>) -> Ended {
         stdout,
         stderr,
         took,
+        gone,
     }
 }
 
-/// A virtual machine of PVM of this host alone, in a folder of its own; both go with it.
-struct Machine {
-    daemon: Child,
-    folder: PathBuf,
-}
-
-impl Machine {
-    fn start() -> Result<Self, String> {
-        let program = PathBuf::from(PVM_ROOT).join("lib/pvmd");
-        if !program.exists() {
-            return Err(format!("no {}", program.display()));
+/// Takes away what libfabric's shm left of a process that was killed: its segments are named for it.
+fn swept(process: u32) {
+    let begin = format!("{process}:");
+    for entry in std::fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if entry.file_name().to_string_lossy().starts_with(&begin) {
+            drop(std::fs::remove_file(entry.path()));
         }
-        let folder = std::env::temp_dir().join(format!("sonde-pvm-{}", std::process::id()));
-        drop(std::fs::remove_dir_all(&folder));
-        std::fs::create_dir_all(&folder).unwrap();
-        let mut command = Command::new(program);
-        environment(&mut command, &folder);
-        let daemon = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let machine = Self { daemon, folder };
-        let begin = Instant::now();
-        // It is ready when its socket's address is in a file.
-        while !machine.is_ready() {
-            if begin.elapsed() > LIMIT {
-                return Err("pvmd did not begin".into());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(machine)
-    }
-
-    fn is_ready(&self) -> bool {
-        let entries = std::fs::read_dir(&self.folder).unwrap();
-        entries.flatten().any(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            name.starts_with("pvmd.") && entry.metadata().is_ok_and(|data| data.len() > 0)
-        })
-    }
-
-    fn within<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        environment(command, &self.folder);
-        let passed = [rank::JOB, rank::ADAPTER, rank::SETTINGS, rank::RANKS];
-        command.env("PVM_EXPORT", passed.join(":"))
     }
 }
 
-fn environment(command: &mut Command, folder: &std::path::Path) {
-    command
-        .env("PVM_ROOT", PVM_ROOT)
-        .env("PVM_ARCH", "LINUX64")
-        .env("PVM_DPATH", format!("{PVM_ROOT}/lib/pvmd"))
-        .env("PVM_ALLOW_ROOT", "1")
-        .env("PVM_TMP", folder)
-        .env("PVM_VMID", format!("sonde{}", std::process::id()));
+/// What the ranks of one start have in their environment, and no other process.
+fn mark() -> String {
+    static STARTS: AtomicU32 = AtomicU32::new(0);
+    let number = STARTS.fetch_add(1, Ordering::Relaxed);
+    format!("{}.{number}", std::process::id())
 }
 
-impl Drop for Machine {
-    fn drop(&mut self) {
-        // It ends its tasks when it is told to end.
-        let number = self.daemon.id().to_string();
-        drop(Command::new("kill").args(["-TERM", &number]).status());
-        let begin = Instant::now();
-        while self.daemon.try_wait().is_ok_and(|status| status.is_none()) {
-            if begin.elapsed() > Duration::from_secs(10) {
-                drop(self.daemon.kill());
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        drop(std::fs::remove_dir_all(&self.folder));
-    }
+/// Whether a process with this mark runs.
+fn has_ranks(mark: &str) -> bool {
+    let wanted = format!("{}={mark}", rank::MARK);
+    let is_one = |entry: std::io::Result<std::fs::DirEntry>| {
+        let all = std::fs::read(entry.ok()?.path().join("environ")).ok()?;
+        all.split(|byte| *byte == 0)
+            .any(|one| one == wanted.as_bytes())
+            .then_some(())
+    };
+    let mut processes = std::fs::read_dir("/proc").unwrap();
+    processes.any(|entry| is_one(entry).is_some())
 }

@@ -6,7 +6,7 @@
 //!          when it is told to stop, when its time is up, or when it ends itself. What rank 0 writes behind its marker is the
 //!          report; whoever else failed is named with what it said.
 //! Units:   nanoseconds; ranks and hosts are counted from 0.
-//! Checked: `first_words_are_the_cause`; `lab_library` of the command.
+//! Checked: `first_words_are_the_cause`; `lab_library` and `lab_hosts` of the command.
 
 mod mpi;
 mod native;
@@ -45,6 +45,8 @@ pub struct RanksAsk {
     pub job: Job,
     /// How many there are: the first two on the hosts of the pair, the others on the hosts after these, and round again.
     pub count: usize,
+    /// Options of the adapter, by name.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Fleet {
@@ -78,9 +80,13 @@ impl Fleet {
     /// A host is lost.
     pub fn lacks(&mut self, path: Path, hosts: &[usize]) -> Result<Option<String>> {
         let placement = self.first_placement();
-        for &host in hosts {
+        for (at, &host) in hosts.iter().enumerate() {
             self.ensure(host, placement)?;
-            if let Err(why) = self.tool((host, placement), path) {
+            // Each tries the next one: all pairs would be too many.
+            let next = hosts[(at + 1) % hosts.len()];
+            let key = (host, placement);
+            let found = self.tool(key, path);
+            if let Err(why) = found.and_then(|_| self.goes_on(key, next, path.library)) {
                 return Ok(Some(format!("{}: {why}", self.name(host))));
             }
         }
@@ -243,6 +249,12 @@ fn words(errors: &str) -> String {
         .filter(|line| line.contains("sonde-rank"))
         .collect();
     if own.is_empty() {
+        // Which rank it was that ended, as launchers say it among much else.
+        let names = ["process rank", "PID ", "(signal "];
+        let is_cause = |line: &&str| names.iter().any(|name| line.contains(name));
+        own = telling.clone().filter(is_cause).collect();
+    }
+    if own.is_empty() {
         own = telling.collect();
     }
     own.truncate(LINES);
@@ -274,6 +286,10 @@ mod tests {
             "; it said: sonde-rank: rank 1 on h2: it broke"
         );
         assert_eq!(words("\n--\nno such file\n"), "; it said: no such file");
+        let noticed =
+            "mpirun noticed that process rank 1 with PID 7 on node h2 exited on signal 9 (Killed).";
+        let errors = format!("Primary job terminated normally\n---\n{noticed}\nmore\n");
+        assert_eq!(words(&errors), format!("; it said: {noticed}"));
         assert_eq!(words("---\n"), "");
     }
 }

@@ -48,22 +48,7 @@ impl Fleet {
         keys: [(usize, Placement); 2],
     ) -> Result<Ran> {
         let seats = self.seats(ask, keys);
-        let mut rank = String::new();
-        for (number, seat) in seats.iter().enumerate() {
-            let found = self
-                .tool(*seat, ask.path)
-                .map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))?;
-            if number > 0 && found != rank {
-                let (here, there) = (self.name(seats[0].0), self.name(seat.0));
-                let what = format!("sonde-rank is {rank} on {here} and {found} on {there}");
-                return Err(failed(
-                    ask,
-                    what,
-                    "put it to the same place, or set SONDE_RANK",
-                ));
-            }
-            rank = found;
-        }
+        let rank = self.one_tool(ask, &seats)?;
         let launcher = self
             .launcher(keys[0], ask.path.library)
             .map_err(|why| failed(ask, why, ""))?;

@@ -27,20 +27,17 @@ impl Fleet {
         keys: [(usize, Placement); 2],
     ) -> Result<Ran> {
         let seats = self.seats(ask, keys);
-        let mut rank = String::new();
-        for seat in &seats {
-            rank = self
-                .tool(*seat, ask.path)
-                .map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))?;
-        }
+        let rank = self.one_tool(ask, &seats)?;
         let machine = self.machine_with(&seats)?;
         let names = seats.iter().map(|seat| machine.name(seat.0).to_owned());
         let names: Vec<String> = names.collect();
-        // Bytes as they are: the other encodings round lengths up, and the hosts of a measurement are alike.
-        let sets = [
+        // Bytes as they are, where nothing else is asked for: the hosts of a measurement are alike. Of two the last counts.
+        let mut sets = vec![
             "encoding=raw".to_string(),
             format!("hosts={}", names.join(",")),
         ];
+        let asked = ask.settings.iter();
+        sets.extend(asked.map(|(name, value)| format!("{name}={value}")));
         let mut argv = vec![rank, "--adapter".into(), ask.path.to_string()];
         argv.extend(sets.into_iter().flat_map(|set| ["--set".to_string(), set]));
         argv.extend(["--ranks".into(), seats.len().to_string(), job.text()]);

@@ -2,7 +2,8 @@
 //!
 //! Model:   `sonde-rank` is looked for where `SONDE_RANK` says, beside the command that runs the agent, and in PATH; where a host
 //!          does not see the file, it has none. It says itself whether it can open a library's path there.
-//! Checked: `lab_library` of the command.
+//!          On real hosts a library's launcher goes on by the ssh of the host where it runs, which is tried beforehand.
+//! Checked: `lab_library` and `lab_hosts` of the command.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,17 +11,20 @@ use std::time::Duration;
 use sonde_message::{Library, Path};
 use sonde_probe::Program;
 
-use super::{went_well, words};
+use super::{RanksAsk, failed, went_well, words};
+use crate::error::FleetError;
 use crate::fleet::Fleet;
 use crate::placement::Placement;
+use crate::ssh::remedy_of_ssh;
 
 /// What looking for a program may take.
 const LOOK: Duration = Duration::from_secs(20);
-/// Says where `sonde-rank` is: of its arguments the first that is a program, else in PATH.
-const FIND_RANK: &str = "for file in \"$SONDE_RANK\" \"$@\"; do \
-    if [ -n \"$file\" ] && [ -f \"$file\" ] && [ -x \"$file\" ]; then echo \"$file\"; exit 0; fi; done; \
-    command -v sonde-rank";
-const NO_RANK: &str = "there is no program `sonde-rank` here: put it beside `sonde` or into PATH, or say where it is in SONDE_RANK";
+/// Says where `sonde-rank` is: of its arguments the first that is a program, else in PATH or where users install programs.
+const FIND_RANK: &str = "for file in \"$SONDE_RANK\" \"$@\" \"$(command -v sonde-rank)\" \
+    \"$HOME/.local/bin/sonde-rank\" \"$HOME/.cargo/bin/sonde-rank\"; do \
+    if [ -n \"$file\" ] && [ -f \"$file\" ] && [ -x \"$file\" ]; then echo \"$file\"; exit 0; fi; done; exit 1";
+const NO_RANK: &str = "there is no program `sonde-rank` here: put it beside `sonde` or into PATH (on a real host into the PATH of a \
+     command that ssh runs, or ~/.local/bin, with the folder `adapters` beside it), or say where it is in SONDE_RANK";
 
 /// What is known of the hosts so far.
 #[derive(Debug, Default)]
@@ -28,6 +32,8 @@ pub(crate) struct Tools {
     ranks: BTreeMap<usize, Result<String, String>>,
     paths: BTreeMap<(usize, Path), Result<(), String>>,
     launchers: BTreeMap<(usize, Library), Result<String, String>>,
+    /// From a host to another one, by what was tried.
+    reached: BTreeMap<(usize, String), Result<(), String>>,
 }
 
 impl Fleet {
@@ -45,6 +51,73 @@ impl Fleet {
         let found = found.and_then(|()| self.opens(key, &rank, path));
         self.tools.paths.insert((key.0, path), found.clone());
         found.map(|()| rank)
+    }
+
+    /// Where `sonde-rank` is on all these hosts: a launcher starts it everywhere by the same path.
+    pub(super) fn one_tool(
+        &mut self,
+        ask: &RanksAsk,
+        seats: &[(usize, Placement)],
+    ) -> Result<String, FleetError> {
+        let mut first: Option<String> = None;
+        for seat in seats {
+            let found = self
+                .tool(*seat, ask.path)
+                .map_err(|why| failed(ask, format!("{}: {why}", self.name(seat.0)), ""))?;
+            let first = first.get_or_insert_with(|| found.clone());
+            if found != *first {
+                let (here, there) = (self.name(seats[0].0), self.name(seat.0));
+                let what = format!("sonde-rank is {first} on {here} and {found} on {there}");
+                let remedy = "put it to the same place, or set SONDE_RANK";
+                return Err(failed(ask, what, remedy));
+            }
+        }
+        Ok(first.unwrap_or_default())
+    }
+
+    /// Whether what a library starts on this host can go on to another one; why not, where ssh is what takes it there.
+    pub(super) fn goes_on(
+        &mut self,
+        key: (usize, Placement),
+        to: usize,
+        library: Library,
+    ) -> Result<(), String> {
+        let command = match library {
+            Library::Native | Library::Ucx | Library::Ofi => return Ok(()),
+            // In a lab its own shell does it, on one machine none, and in an allocation its launcher.
+            _ if self.bed.remote_shell().is_some() => return Ok(()),
+            Library::Pvm => self.bed.route(to),
+            Library::OpenMpi | Library::Mpich => self.bed.route(to).map(|_| {
+                let options = "-o BatchMode=yes -o LogLevel=ERROR -o ConnectTimeout=10";
+                format!("ssh {options} {}", self.address_of(to))
+            }),
+        };
+        let Some(command) = command else {
+            return Ok(());
+        };
+        if let Some(known) = self.tools.reached.get(&(key.0, command.clone())) {
+            return known.clone();
+        }
+        let program = Program::new(["sh", "-c", &format!("exec {command} true")], LOOK);
+        let tried = self
+            .run_program(key, program, "try ssh to the next host")
+            .map_err(|error| error.to_string())
+            .and_then(|ran| {
+                if went_well(&ran) {
+                    return Ok(());
+                }
+                let (said, address) = (ran.errors.trim(), self.address_of(to).to_string());
+                Err(format!(
+                    "{} goes on from here by ssh, and `ssh {address} true` must work on {} without a password: it {}{}: {}",
+                    library.name(),
+                    self.name(key.0),
+                    ran.told(),
+                    words(said),
+                    remedy_of_ssh(said, &address),
+                ))
+            });
+        self.tools.reached.insert((key.0, command), tried.clone());
+        tried
     }
 
     /// Whether `sonde-rank` has what this path takes.

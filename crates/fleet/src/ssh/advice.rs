@@ -68,7 +68,7 @@ const REMEDIES: [(&str, &str); 15] = [
 ];
 
 /// The remedy for what ssh wrote about `destination`.
-pub(super) fn remedy(said: &str, destination: &str) -> String {
+pub(crate) fn remedy(said: &str, destination: &str) -> String {
     let known = REMEDIES.iter().find(|(part, _)| said.contains(part));
     known.map_or_else(
         || format!("see whether `ssh {destination} true` works"),

@@ -30,6 +30,8 @@ use crate::placement::Placement;
 use crate::target::Target;
 use call::{Calling, Program, call};
 
+pub(crate) use advice::remedy as remedy_of_ssh;
+
 /// So many are started at a time: a jump host's sshd drops connections when more than ten log in (MaxStartups).
 const CALLS_MAX: usize = 8;
 /// A measurement is between two.

@@ -1,8 +1,10 @@
 # Keeps PVM's first daemon on this host. However this ends, the daemons of all hosts and their folders are gone soon after.
 #
 # Model: daemon and guard are in sessions of their own and bear no mark of who started them. The guard waits for the end of
-#        a pipe that this shell alone holds; then it has the daemon end, which tells the others, and takes the folders away,
-#        on every host where one was made.
+#        a pipe that this shell alone holds; then it has the daemon end, which tells the others, and sweeps every host where
+#        one was started: what has this machine's id in its environment is killed, and its folder taken away. A daemon
+#        whose first one was killed would stay for minutes. It sweeps twice, for a start that was on its way the first time.
+#        Processes without the id, as those of any other machine, are never touched.
 # In the environment, beside PVM's own variables: NAME, what other hosts call this one; ROUTES, for each host a line of its
 # name and of what starts a command there.
 set -u
@@ -27,8 +29,10 @@ exec \$route "umask 077; mkdir -p '$PVM_TMP'; export PVM_TMP='$PVM_TMP' PVM_VMID
 END
 chmod 700 rsh
 export PVM_RSH="$PVM_TMP/rsh"
+# What sweeps has not the id in its own environment.
+sweep="for p in \$(grep -lzxF PVM_VMID=$PVM_VMID /proc/[0-9]*/environ 2>/dev/null); do p=\${p#/proc/}; kill -9 \${p%/environ}; done"
 mkfifo alive
-setsid sh -c '
+FOLDER=$PVM_TMP SWEEP=$sweep setsid env -u PVM_VMID -u PVM_TMP sh -c '
     trap "" HUP INT TERM
     read -r line <alive
     sleep 0.1
@@ -36,10 +40,13 @@ setsid sh -c '
     kill -TERM "$daemon"
     tries=0
     while kill -0 "$daemon" && [ $tries -lt 40 ]; do tries=$((tries + 1)); sleep 0.05; done
-    kill -KILL "$daemon"
-    sort -u started | while read -r route; do timeout 20 $route "rm -rf $PVM_TMP" </dev/null & done
-    wait
-    cd / && rm -rf "$PVM_TMP"
+    for pause in 0.3 0; do
+        eval "$SWEEP"
+        # The end of the pipe is a shell of its own, which alone can wait for what it started.
+        sort -u started | { while read -r route; do timeout 20 $route "$SWEEP; rm -rf $FOLDER" </dev/null & done; wait; }
+        sleep $pause
+    done
+    cd / && rm -rf "$FOLDER"
 ' </dev/null >/dev/null 2>&1 &
 exec 9>alive
 setsid sh -c 'echo $$ >daemon; exec "$PVM_DPATH" "-n$NAME"' </dev/null >said 2>&1 9>&- &

@@ -76,12 +76,15 @@ fn main() -> ExitCode {
 }
 
 fn steer(folder: &str, hosts: &str) {
-    let options = SshOptions {
+    let mut options = SshOptions {
         arguments: vec!["-F".into(), format!("{folder}/ssh_config")],
         // Its tests are about hosts that do not come up.
         all: true,
         ..Default::default()
     };
+    if let Ok(seconds) = std::fs::read_to_string(format!("{folder}/silence")) {
+        options.silence_max = Duration::from_secs(seconds.parse().unwrap());
+    }
     let program = std::env::current_exe().unwrap();
     let read = |path: &std::path::Path| {
         std::fs::read_to_string(PathBuf::from(folder).join(path.file_name().unwrap()))

@@ -1,7 +1,6 @@
-//! What was counted, as it is written down: a rank's profile, and the matrix of all ranks.
+//! What was counted, as it is written down: a rank's profile. The matrix of all ranks is [`sonde_units::Matrix`].
 //!
 //! Units:   nanoseconds, bytes; ranks of the world.
-//! Checked: `a_matrix_is_read_back`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +8,6 @@ pub use super::lengths::{LengthsRow, Power, Total};
 
 /// The schema of [`Profile`].
 pub const PROFILE_SCHEMA: &str = "sonde-profile/1";
-/// The schema of [`Matrix`].
-pub const MATRIX_SCHEMA: &str = "sonde-matrix/1";
 
 /// What one rank did, phase by phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +18,9 @@ pub struct Profile {
     pub rank: usize,
     /// Of how many.
     pub ranks: usize,
+    /// What told the time: `tsc`, `monotonic`, or that it went astray.
+    #[serde(default)]
+    pub clock: String,
     /// In the order in which they were first entered.
     pub phases: Vec<Phase>,
 }
@@ -86,50 +86,4 @@ pub struct Flow {
     /// Count, sum, least and greatest.
     #[serde(flatten)]
     pub total: Total,
-}
-
-/// Who sent how much to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Matrix {
-    /// [`MATRIX_SCHEMA`].
-    pub schema: String,
-    /// How many.
-    pub ranks: usize,
-    /// Row: sender; column: receiver.
-    pub bytes: Vec<Vec<u64>>,
-    /// Row: sender; column: receiver.
-    pub messages: Vec<Vec<u64>>,
-}
-
-impl Matrix {
-    /// Of rows, each the bytes and messages of a sender, one after the other.
-    pub(super) fn of_rows(ranks: usize, rows: &[u64]) -> Self {
-        let (mut bytes, mut messages) = (Vec::new(), Vec::new());
-        for row in rows.chunks_exact(2 * ranks) {
-            bytes.push(row[..ranks].to_vec());
-            messages.push(row[ranks..].to_vec());
-        }
-        Self {
-            schema: MATRIX_SCHEMA.into(),
-            ranks,
-            bytes,
-            messages,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_matrix_is_read_back() {
-        let matrix = Matrix::of_rows(2, &[0, 10, 0, 1, 20, 0, 2, 0]);
-        let text = serde_json::to_string(&matrix).unwrap();
-        assert_eq!(
-            text,
-            r#"{"schema":"sonde-matrix/1","ranks":2,"bytes":[[0,10],[20,0]],"messages":[[0,1],[2,0]]}"#
-        );
-        assert_eq!(serde_json::from_str::<Matrix>(&text).unwrap(), matrix);
-    }
 }

@@ -8,6 +8,7 @@
 //! Units:   integer nanoseconds on CLOCK_MONOTONIC, bits a second, bytes.
 //! Checked: the tests of each module; `tests/library.rs`: every job among ranks of one process, and what goes wrong.
 
+mod check;
 mod collective;
 mod pair;
 mod report;
@@ -45,6 +46,8 @@ pub const YIELDS: &str = "SONDE_YIELDS";
 pub const VOLLEY: u64 = 64;
 /// The most ranks of a job.
 pub const RANKS_MAX: usize = 1_024;
+/// The most collectives of a check.
+pub const CASES_MAX: u64 = 100_000;
 /// The most messages of a volley.
 pub const VOLLEY_MAX: u64 = 4_096;
 
@@ -103,6 +106,13 @@ pub enum Task {
         #[serde(default)]
         algorithm: Option<String>,
     },
+    /// Nothing: messages and collectives are held against what they should give. See [`CASES_MAX`].
+    Check {
+        /// What the cases follow from.
+        seed: u64,
+        /// Collectives, beside one of each kind by the library.
+        cases: u64,
+    },
 }
 
 impl Job {
@@ -114,7 +124,7 @@ impl Job {
             Task::Volleys { .. } => Probe::Message,
             Task::Stream {} => Probe::Stream,
             Task::Startup {} => Probe::Startup,
-            Task::Collective { .. } => Probe::Message,
+            Task::Collective { .. } | Task::Check { .. } => Probe::Message,
         };
         let mut terms = Terms::new(probe, Path::Unix, wait);
         if let Task::Volleys { .. } | Task::Collective { .. } = task {
@@ -136,6 +146,7 @@ impl Job {
             Task::Stream {} => "stream",
             Task::Startup {} => "startup",
             Task::Collective { kind, .. } => kind,
+            Task::Check { .. } => "check",
         }
     }
 
@@ -168,6 +179,12 @@ impl Job {
                     "ask for 1 to 4096",
                 );
             }
+            Task::Check { cases, .. } if !(1..=CASES_MAX).contains(cases) => {
+                return refuse(
+                    format!("{cases} cases cannot be checked"),
+                    "ask for 1 to 100000",
+                );
+            }
             Task::Collective { kind, algorithm } => {
                 collective::kind(kind)?;
                 collective::choice(kind, algorithm.as_deref())?;
@@ -191,7 +208,8 @@ impl Job {
     pub fn run(&self, messenger: &mut dyn Messenger, mut marks: Marks) -> Result<Option<Report>> {
         self.check()?;
         let (rank, ranks) = (messenger.rank(Comm::WORLD), messenger.size(Comm::WORLD));
-        if ranks < 2 {
+        let is_check = matches!(self.task, Task::Check { .. });
+        if ranks < 2 && !is_check {
             return Err(Error::Terms {
                 what: format!("{ranks} rank cannot be measured"),
                 remedy: "start at least two",
@@ -203,6 +221,9 @@ impl Job {
                 let choice = collective::choice(kind, algorithm.as_deref())?;
                 let what = (collective::kind(kind)?, choice);
                 collective::all(messenger, &self.terms, what, &mut measured, &mut served)?;
+            }
+            (Task::Check { seed, cases }, _) => {
+                check::all(messenger, &self.terms, (*seed, *cases), &mut measured)?;
             }
             (_, 2..) => {}
             (Task::Trips {}, 0) => pair::measure(messenger, &self.terms, &mut measured)?,

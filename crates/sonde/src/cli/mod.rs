@@ -1,6 +1,7 @@
 //! The arguments of the command, and which task each becomes.
 
 mod agent;
+mod check;
 mod lab;
 mod load;
 mod options;

@@ -102,9 +102,9 @@ struct MapOptions {
     #[arg(long, default_value = NAMES[0], value_parser = NAMES)]
     placement: String,
     /// Also: how many virtual circuits, one for each pair of hosts or those of this topology alone with hosts forwarding: ring,
-    /// mesh, hypercube.
+    /// mesh, mesh:AxB, torus:AxBxC, hypercube.
     #[arg(long)]
-    topology: Option<Topology>,
+    topology: Option<String>,
     /// Try each placement on the network, emulated: the program behind `--`, one of Open MPI, or a replay of the matrix.
     #[arg(long, requires = "network")]
     verify: bool,
@@ -203,6 +203,14 @@ impl MapOptions {
                 program: self.program.clone(),
             }
         });
+        let topology = self
+            .topology
+            .as_ref()
+            .map(|text| Topology::parse(text, cluster.hosts.len()))
+            .transpose()
+            .map_err(|error| {
+                Failure::usage(format!("--topology: its ranks are the hosts: {error}"))
+            })?;
         Task {
             matrix,
             cluster,
@@ -210,7 +218,7 @@ impl MapOptions {
             draws: self.draws,
             files: self.files,
             chosen: self.placement,
-            topology: self.topology,
+            topology,
             verify,
             notes: note.into_iter().collect(),
             json: self.json,

@@ -80,6 +80,9 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// Whether message-passing libraries do on these hosts what they should: every collective, every kind of message.
+    #[command(after_help = super::check::EXAMPLES)]
+    Check(super::check::CheckOptions),
     /// Many flows at once: any pairs of hosts, the matrix of all with a verdict, and what a crowd does.
     #[command(after_help = pattern::EXAMPLES)]
     Pattern(PatternOptions),
@@ -102,7 +105,7 @@ pub struct ChannelOptions {
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
     pub methods: Vec<Method>,
     /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
-    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no), align.
+    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no), align; of PVM encoding (default, raw, inplace).
     #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
     pub knobs: Vec<(String, Vec<String>)>,
     /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu. Without it: 1 B, and 1 MiB for
@@ -148,6 +151,7 @@ impl ProbeTask {
             Self::Anatomy(options) => options.run(ProbeKind::Anatomy, None),
             Self::Pattern(options) => options.run(),
             Self::Sweep(options) => options.run(),
+            Self::Check(options) => options.run(),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
             Self::Collective {
                 call,

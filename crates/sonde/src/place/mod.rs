@@ -88,14 +88,10 @@ impl Task {
             .iter()
             .position(|name| *name == self.chosen)
             .unwrap_or(0);
-        if let Some(topology) = self.topology {
+        if let Some(topology) = &self.topology {
             let circuits =
                 sonde_place::circuits(topology, &self.matrix, &self.cluster, &placements[chosen]);
-            outcome.circuits = circuits
-                .map_err(Failure::usage)?
-                .iter()
-                .map(CircuitsRow::from)
-                .collect();
+            outcome.circuits = circuits.iter().map(CircuitsRow::from).collect();
         }
         for (launcher, path) in &self.files {
             let shown = path.display().to_string();
@@ -171,7 +167,7 @@ impl Task {
         outcome: &mut Outcome,
     ) -> Result<(), Failure> {
         let ranks = self.matrix.ranks();
-        let entrant = |at: usize, forwarded: Option<Topology>| Entrant {
+        let entrant = |at: usize, forwarded: Option<&Topology>| Entrant {
             name: if forwarded.is_some() {
                 "forwarded"
             } else {
@@ -185,11 +181,11 @@ impl Task {
             } else {
                 Box::new(move |_| placements[at].clone())
             },
-            forwarded,
+            forwarded: forwarded.cloned(),
         };
         let mut entrants: Vec<_> = (0..NAMES.len()).map(|at| entrant(at, None)).collect();
         // A program sends by itself; only a replay can forward.
-        if let Some(topology) = self.topology.filter(|_| verify.program.is_empty()) {
+        if let Some(topology) = self.topology.as_ref().filter(|_| verify.program.is_empty()) {
             entrants.push(entrant(chosen, Some(topology)));
         }
         let trial = Trial {

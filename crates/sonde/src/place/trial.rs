@@ -4,13 +4,14 @@
 //!          order drawn anew, by Open MPI on h1 with a host a rank (`--map-by seq`). `random` is a new draw each round. The
 //!          time is the program's own: of a program from the end of MPI_Init to the beginning of MPI_Finalize on the slowest
 //!          rank, as the counting library says; where no program is given the matrix is replayed and says it itself.
-//! Source:  knowledge of Open MPI in such a lab: nothing bound, yield when idle, TCP over eth0 alone.
+//! Source:  Open MPI finds in the lab what it finds in every one: nothing bound, yield when idle, TCP over eth0 alone
+//!          (`crates/lab/src/libraries.rs`).
 //! Checked: `a_plan_is_written`, `crates/sonde/tests/lab_place.rs`.
 
 use super::outcome::Measured;
 use super::{mpi, record};
 use crate::failure::Failure;
-use crate::testbed::{LabOptions, this_program};
+use crate::testbed::LabOptions;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Mpi;
@@ -101,10 +102,6 @@ impl Trial<'_> {
             Failure::cannot("`--verify` starts programs by Open MPI's mpirun, which is not in PATH: install it (Debian: openmpi-bin, libopenmpi-dev)")
         })?;
         let folder = Folder::new()?;
-        let sonde = this_program()?;
-        let agent = folder.write("rsh", &remote_shell(&sonde))?;
-        std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755))
-            .map_err(Failure::cannot)?;
         let result = folder.file("result.json");
         let (mut words, mut before) = (self.program.to_vec(), Vec::new());
         if self.program.is_empty() {
@@ -124,7 +121,7 @@ impl Trial<'_> {
             for at in order(entrants.len(), &mut random) {
                 let placement = (entrants[at].placement)(round);
                 if self.program.is_empty() {
-                    let route = self.routes(&placement, entrants[at].forwarded)?;
+                    let route = self.routes(&placement, entrants[at].forwarded.as_ref())?;
                     folder.write("plan", &plan(self.matrix, route))?;
                 }
                 let hosts = folder.write(
@@ -135,9 +132,6 @@ impl Trial<'_> {
                 argv.extend(["-np".into(), self.matrix.ranks().to_string().into()]);
                 argv.extend(["--map-by", "seq", "--hostfile"].map(OsString::from));
                 argv.push(hosts.into());
-                argv.extend(["--mca", "plm_rsh_agent"].map(OsString::from));
-                argv.push(agent.clone().into());
-                argv.extend(QUIET.map(OsString::from));
                 argv.extend(before.iter().cloned());
                 argv.extend(words.iter().cloned());
                 let exec = Exec {
@@ -159,7 +153,7 @@ impl Trial<'_> {
     fn routes(
         &self,
         placement: &Placement,
-        forwarded: Option<Topology>,
+        forwarded: Option<&Topology>,
     ) -> Result<impl Fn(usize, usize) -> Vec<usize>, Failure> {
         let hosts = self.cluster.hosts.len();
         let first: Vec<Option<usize>> = (0..hosts)
@@ -175,46 +169,17 @@ impl Trial<'_> {
                 self.cluster.hosts[empty].name
             )));
         }
-        let placement = placement.clone();
+        let (placement, forwarded) = (placement.clone(), forwarded.cloned());
         Ok(move |from: usize, to: usize| {
             let (a, b) = (placement.host(from), placement.host(to));
-            let Some(topology) = forwarded.filter(|_| a != b) else {
+            let Some(topology) = forwarded.as_ref().filter(|_| a != b) else {
                 return vec![from, to];
             };
-            let way = topology.way(a, b, hosts);
+            let way = topology.way(a, b);
             let between = way[1..way.len() - 1].iter().filter_map(|host| first[*host]);
             std::iter::once(from).chain(between).chain([to]).collect()
         })
     }
-}
-
-/// Open MPI in a lab: nothing bound, yielding, TCP over eth0 between hosts and memory within them.
-const QUIET: [&str; 17] = [
-    "--bind-to",
-    "none",
-    "--mca",
-    "mpi_yield_when_idle",
-    "1",
-    "--mca",
-    "pml",
-    "ob1",
-    "--mca",
-    "btl",
-    "tcp,self,vader",
-    "--mca",
-    "btl_tcp_if_include",
-    "eth0",
-    "--mca",
-    "oob_tcp_if_include",
-    "eth0",
-];
-
-/// What starts a daemon on another host, in place of ssh: its options dropped, the rest a line for the shell there.
-fn remote_shell(sonde: &Path) -> String {
-    let quoted = sonde.display().to_string().replace('\'', "'\\''");
-    format!(
-        "#!/bin/sh\nwhile [ \"${{1#-}}\" != \"$1\" ]; do shift; done\nhost=$1; shift\nexec '{quoted}' lab exec \"$host\" -- sh -c \"$*\"\n"
-    )
 }
 
 /// Runs it on h1 to its end.

@@ -1,5 +1,6 @@
 //! Tests of [`super`].
 
+use super::usual::BOTH;
 use super::*;
 
 fn testbed(kind: Kind) -> TestbedPlan {
@@ -124,4 +125,22 @@ fn wrong_plans_are_refused_with_their_place() {
             .to_string()
             .contains("[[network]]")
     );
+}
+
+#[test]
+fn plans_of_papers_are_read() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/papers");
+    let files = std::fs::read_dir(folder).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    // The ledger of claims lies beside them.
+    let plans: Vec<_> = paths
+        .filter(|path| !path.ends_with("coverage.toml"))
+        .collect();
+    assert!(plans.len() >= 4, "{plans:?}");
+    for path in plans {
+        let plan = Plan::read(&path).unwrap_or_else(|error| panic!("{error}"));
+        for network in &plan.networks {
+            sonde_link::resolve(&network.name, &|_| Err("no file".into())).unwrap();
+        }
+    }
 }

@@ -104,6 +104,14 @@ pub fn cases() -> Vec<Case> {
     ])
 }
 
+/// Each attachment once, and where this process is root each user once: for what depends on one of them at most.
+pub fn crossed() -> Vec<Case> {
+    if !is_root() {
+        return attachments();
+    }
+    possible(&[Case::own("tap"), Case::user("veth")])
+}
+
 /// Whether this process is root.
 pub fn is_root() -> bool {
     sonde_sys::process::ids().0 == 0
@@ -397,9 +405,14 @@ impl Running {
 
     /// Waits until its output contains `text`; fails when it ends before.
     pub fn wait_for(&mut self, text: &str) -> String {
+        self.wait_for_all(text, 1)
+    }
+
+    /// Waits until its output contains `text` so often; fails when it ends before.
+    pub fn wait_for_all(&mut self, text: &str, count: usize) -> String {
         let deadline = self.started + self.limit;
         let mut seen = String::new();
-        while !seen.contains(text) {
+        while seen.matches(text).count() < count {
             match self
                 .out
                 .recv_timeout(deadline.saturating_duration_since(Instant::now()))

@@ -2,57 +2,16 @@
 //! forwarding through hosts on the way.
 //!
 //! Model:   hosts are the nodes, in their order, so that those of a site stand together. `direct` has one circuit, of both directions, for each
-//!          pair of hosts whose ranks communicate. `forwarded` has the circuits of the topology alone: a ring's neighbours, a
-//!          grid's, a hypercube's; a message between others goes by hosts on the way, which take it whole and send it on:
-//!          the shorter way round a ring (upwards where both are equal), first along the columns and then along the rows of a grid,
-//!          and in a hypercube by the lowest bit that differs first. The cost is that of [`cost`](crate::cost()), where a forwarded
+//!          pair of hosts whose ranks communicate. `forwarded` has the circuits of the topology alone: those of neighbours; a
+//!          message between others goes by hosts on the way, which take it whole and send it on, the same hosts that a
+//!          messenger over this topology takes ([`Topology::way`]). The cost is that of [`cost`](crate::cost()), where a forwarded
 //!          message pays each leg; what hosts take for forwarding is left out.
-//! Source:  Dally & Seitz 1987 for the order of dimensions.
 //! Units:   bytes, hops (circuits on a message's way, weighted by messages for the mean), seconds.
-//! Checked: `ways_end_and_use_only_circuits`, `a_ring_has_few_circuits_and_long_ways`, `direct_costs_what_the_placement_costs`.
+//! Checked: `a_ring_has_few_circuits_and_long_ways`, `direct_costs_what_the_placement_costs`.
 
-use crate::pattern::square;
-use crate::{Cluster, Cost, Matrix, Placement};
+use crate::{Cluster, Cost, Placement};
+use sonde_units::{Matrix, Topology};
 use std::collections::BTreeMap;
-use std::str::FromStr;
-use thiserror::Error;
-
-/// How the circuits of hosts are laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// Each host with the next one, the last with the first.
-    Ring,
-    /// Neighbours in a grid as square as the number of hosts allows.
-    Mesh,
-    /// Hosts whose numbers differ in one bit.
-    Hypercube,
-}
-
-/// Why there is no such topology.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TopologyError {
-    /// Nothing is called so.
-    #[error("`{0}` is no topology: write ring, mesh or hypercube")]
-    Unknown(String),
-    /// The number of hosts does not fit.
-    #[error(
-        "a hypercube has 2, 4, 8, … hosts, not {0}: name so many (`--hosts`), or take ring or mesh"
-    )]
-    NoPower(usize),
-}
-
-impl FromStr for Topology {
-    type Err = TopologyError;
-
-    fn from_str(text: &str) -> Result<Self, TopologyError> {
-        match text {
-            "ring" => Ok(Self::Ring),
-            "mesh" => Ok(Self::Mesh),
-            "hypercube" => Ok(Self::Hypercube),
-            _ => Err(TopologyError::Unknown(text.into())),
-        }
-    }
-}
 
 /// Which circuits there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,20 +45,18 @@ pub struct Circuits {
 
 /// Both modes for a program that is placed so.
 ///
-/// # Errors
-/// [`TopologyError::NoPower`].
+/// # Panics
+/// The topology is of another number of hosts.
 pub fn circuits(
-    topology: Topology,
+    topology: &Topology,
     matrix: &Matrix,
     cluster: &Cluster,
     placement: &Placement,
-) -> Result<[Circuits; 2], TopologyError> {
+) -> [Circuits; 2] {
     let hosts = cluster.hosts.len();
-    if topology == Topology::Hypercube && !hosts.is_power_of_two() {
-        return Err(TopologyError::NoPower(hosts));
-    }
+    assert_eq!(topology.ranks(), hosts, "a topology of these hosts");
     let direct = |from: usize, to: usize| vec![from, to];
-    let forwarded = |from: usize, to: usize| topology.way(from, to, hosts);
+    let forwarded = |from: usize, to: usize| topology.way(from, to);
     let between = between_hosts(matrix, placement);
     let mut own = vec![(0, 0); hosts];
     for rank_from in 0..matrix.ranks() {
@@ -116,7 +73,7 @@ pub fn circuits(
         .map(|(bytes, messages)| cluster.within.time_s(*bytes, *messages))
         .sum();
     let ranks = matrix.ranks() as f64;
-    Ok([
+    [
         tally(
             Mode::Direct,
             cluster,
@@ -132,10 +89,10 @@ pub fn circuits(
             &between,
             within,
             ranks,
-            topology.pairs(hosts),
+            topology.pairs(),
             forwarded,
         ),
-    ])
+    ]
 }
 
 type Between = BTreeMap<(usize, usize), (u64, u64)>;
@@ -216,82 +173,14 @@ fn tally(
     }
 }
 
-impl Topology {
-    /// The pairs of hosts that have a circuit, the lower first.
-    fn pairs(self, hosts: usize) -> Vec<(usize, usize)> {
-        let all = (0..hosts).flat_map(|a| (a + 1..hosts).map(move |b| (a, b)));
-        all.filter(|(a, b)| self.are_joined(*a, *b, hosts))
-            .collect()
-    }
-
-    fn are_joined(self, a: usize, b: usize, hosts: usize) -> bool {
-        self.way(a, b, hosts).len() == 2
-    }
-
-    /// The hosts on the way from one to another, both included.
-    pub fn way(self, from: usize, to: usize, hosts: usize) -> Vec<usize> {
-        let mut way = vec![from];
-        let mut at = from;
-        while at != to {
-            at = self.next(at, to, hosts);
-            way.push(at);
-        }
-        way
-    }
-
-    fn next(self, at: usize, to: usize, hosts: usize) -> usize {
-        match self {
-            Self::Ring => {
-                let up = (to + hosts - at) % hosts;
-                if up <= hosts - up {
-                    (at + 1) % hosts
-                } else {
-                    (at + hosts - 1) % hosts
-                }
-            }
-            Self::Mesh => {
-                let [_, columns] = square(hosts);
-                let (column, wanted) = (at % columns, to % columns);
-                match column.cmp(&wanted) {
-                    std::cmp::Ordering::Less => at + 1,
-                    std::cmp::Ordering::Greater => at - 1,
-                    std::cmp::Ordering::Equal if at < to => at + columns,
-                    std::cmp::Ordering::Equal => at - columns,
-                }
-            }
-            Self::Hypercube => at ^ (1 << (at ^ to).trailing_zeros()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::testing::sites;
     use crate::{Pattern, block, cost};
 
-    #[test]
-    fn ways_end_and_use_only_circuits() {
-        for (topology, hosts, longest) in [
-            (Topology::Ring, 7, 3),
-            (Topology::Ring, 2, 1),
-            (Topology::Mesh, 12, 5),
-            (Topology::Hypercube, 16, 4),
-        ] {
-            let pairs = topology.pairs(hosts);
-            let mut most = 0;
-            for (from, to) in (0..hosts * hosts).map(|at| (at / hosts, at % hosts)) {
-                let way = topology.way(from, to, hosts);
-                most = most.max(way.len() - 1);
-                for step in way.windows(2) {
-                    let pair = (step[0].min(step[1]), step[0].max(step[1]));
-                    assert!(pairs.contains(&pair), "{topology:?} {pair:?}");
-                }
-            }
-            assert_eq!(most, longest, "{topology:?} of {hosts}");
-        }
-        assert_eq!(Topology::Hypercube.pairs(16).len(), 16 * 4 / 2);
-        assert_eq!(Topology::Mesh.pairs(12).len(), 3 * 3 + 2 * 4);
+    fn of(text: &str, hosts: usize) -> Topology {
+        Topology::parse(text, hosts).unwrap()
     }
 
     #[test]
@@ -299,7 +188,7 @@ mod tests {
         let cluster = sites(2, 4, 2);
         let matrix = Pattern::AllToAll.matrix(16, 1_000, 1, 1).unwrap();
         let placement = block(16, &cluster).unwrap();
-        let [direct, ring] = circuits(Topology::Ring, &matrix, &cluster, &placement).unwrap();
+        let [direct, ring] = circuits(&of("ring", 8), &matrix, &cluster, &placement);
         assert_eq!(
             (direct.circuits, direct.circuits_host_max, direct.hops_max),
             (28, 7, 1)
@@ -320,7 +209,7 @@ mod tests {
         let cluster = sites(2, 2, 4);
         let matrix = Pattern::Stencil2d.matrix(16, 5_000, 2, 1).unwrap();
         let placement = block(16, &cluster).unwrap();
-        let [direct, cube] = circuits(Topology::Hypercube, &matrix, &cluster, &placement).unwrap();
+        let [direct, cube] = circuits(&of("hypercube", 4), &matrix, &cluster, &placement);
         let whole = cost(&matrix, &cluster, &placement);
         assert!(
             (direct.cost.total_s() - whole.total_s()).abs() < 1e-12,
@@ -328,8 +217,5 @@ mod tests {
         );
         assert_eq!((direct.mode, cube.mode), (Mode::Direct, Mode::Forwarded));
         assert_eq!(cube.circuits, 4);
-        let refused = circuits(Topology::Hypercube, &matrix, &sites(3, 1, 8), &placement);
-        assert_eq!(refused, Err(TopologyError::NoPower(3)));
-        assert!("torus".parse::<Topology>().is_err());
     }
 }

@@ -6,7 +6,8 @@
 //!          ranks always the same way, so that none overtakes another.
 //! Source:  dimension order routing: Dally, Seitz, IEEE Trans. Computers C-36(5) 1987; on a hypercube it is e-cube. With
 //!          buffers without bound nothing can lock up, so that no virtual channels are needed.
-//! Checked: `every_pair_arrives_in_as_many_hops`, `names_are_read_back`.
+//!          A `mesh` without sides is as square as its ranks allow.
+//! Checked: `every_pair_arrives_in_as_many_hops`, `ways_use_only_neighbours`, `names_are_read_back`.
 
 use std::fmt;
 
@@ -21,7 +22,7 @@ pub struct Topology {
 /// A text that names no topology of so many ranks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no topology of {ranks} ranks: {why}; write ring, mesh:AxB, torus:AxBxC or hypercube"
+    "`{text}` is no topology of {ranks} ranks: {why}; write ring, mesh, mesh:AxB, torus:AxBxC or hypercube"
 )]
 pub struct Shapeless {
     /// What was written.
@@ -33,7 +34,7 @@ pub struct Shapeless {
 }
 
 impl Topology {
-    /// Of text and the number of ranks: `ring`, `mesh:4x4`, `torus:2x3x4`, `hypercube`.
+    /// Of text and the number of ranks: `ring`, `mesh`, `mesh:4x4`, `torus:2x3x4`, `hypercube`.
     ///
     /// # Errors
     /// Another word, sides that do not multiply to the ranks, a hypercube of a number that is no power of two.
@@ -61,6 +62,11 @@ impl Topology {
         match text.split_once(':') {
             Some(("mesh", sides)) => grid("mesh", sides, false),
             Some(("torus", sides)) => grid("torus", sides, true),
+            None if text == "mesh" => Ok(Self {
+                name: "mesh",
+                sides: square(ranks).to_vec(),
+                wraps: false,
+            }),
             None if text == "ring" => Ok(Self {
                 name: "ring",
                 sides: vec![ranks],
@@ -127,6 +133,28 @@ impl Topology {
         to
     }
 
+    /// The ranks on the way from one to another, both included.
+    pub fn way(&self, from: usize, to: usize) -> Vec<usize> {
+        let mut way = vec![from];
+        let mut at = from;
+        while at != to {
+            at = self.next(at, to);
+            way.push(at);
+        }
+        way
+    }
+
+    /// The pairs of neighbours, the lower rank first.
+    pub fn pairs(&self) -> Vec<(usize, usize)> {
+        let of = |rank| {
+            self.neighbours(rank)
+                .into_iter()
+                .map(move |one| (rank, one))
+        };
+        let all = (0..self.ranks()).flat_map(of);
+        all.filter(|(rank, other)| rank < other).collect()
+    }
+
     /// How many steps it is from one rank to another.
     pub fn hops(&self, from: usize, to: usize) -> usize {
         let along = |(dimension, side): (usize, &usize)| {
@@ -148,6 +176,13 @@ impl Topology {
         let stride: usize = self.sides[dimension + 1..].iter().product();
         (stride, rank / stride % self.sides[dimension])
     }
+}
+
+/// Rows and columns of so many points, as equal as they can be, the rows the fewer.
+pub fn square(points: usize) -> [usize; 2] {
+    let rows = (1..=points).take_while(|rows| rows * rows <= points);
+    let rows = rows.filter(|rows| points % rows == 0).last().unwrap_or(1);
+    [rows, points / rows]
 }
 
 impl fmt::Display for Topology {
@@ -207,6 +242,31 @@ mod tests {
     }
 
     #[test]
+    fn ways_use_only_neighbours() {
+        for (text, ranks, longest, pairs) in [
+            ("ring", 7, 3, 7),
+            ("ring", 2, 1, 1),
+            ("mesh", 12, 5, 3 * 3 + 2 * 4),
+            ("hypercube", 16, 4, 16 * 4 / 2),
+        ] {
+            let topology = Topology::parse(text, ranks).unwrap();
+            let all = topology.pairs();
+            assert_eq!(all.len(), pairs, "{text}: {all:?}");
+            let mut most = 0;
+            for (from, to) in (0..ranks * ranks).map(|at| (at / ranks, at % ranks)) {
+                let way = topology.way(from, to);
+                assert_eq!((way[0], way[way.len() - 1]), (from, to));
+                most = most.max(way.len() - 1);
+                for step in way.windows(2) {
+                    let pair = (step[0].min(step[1]), step[0].max(step[1]));
+                    assert!(all.contains(&pair), "{text}: {pair:?}");
+                }
+            }
+            assert_eq!(most, longest, "{text} of {ranks}");
+        }
+    }
+
+    #[test]
     fn hops_are_those_of_the_shapes() {
         let of = |text, ranks| Topology::parse(text, ranks).unwrap();
         assert_eq!(of("ring", 8).hops(1, 6), 3);
@@ -224,6 +284,7 @@ mod tests {
         for (text, ranks) in SOME {
             assert_eq!(Topology::parse(text, ranks).unwrap().to_string(), text);
         }
+        assert_eq!(Topology::parse("mesh", 12).unwrap().to_string(), "mesh:3x4");
         for (text, ranks, told) in [
             ("mesh:3x4", 13, "it has 12 points"),
             ("torus:3xx", 3, "its sides are `3xx`"),

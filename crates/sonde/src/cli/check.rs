@@ -1,0 +1,87 @@
+//! `sonde probe check`: its options, lowered to a task.
+
+use super::options::testbed_named;
+use crate::failure::Failure;
+use crate::plan::Kind;
+use crate::sound::Task;
+use crate::testbed::HostOptions;
+use clap::Args;
+use sonde_message::Path;
+use sonde_probe::library::{CASES_MAX, RANKS_MAX};
+
+/// Examples behind `--help`.
+pub const EXAMPLES: &str = "Examples:
+  sonde probe check --testbed local --ranks 1..17                        every library that is here, within this machine
+  sonde probe check --testbed hosts:a,b --path openmpi:tcp,mpich:tcp     is my MPI right between these hosts?
+  sonde probe check --testbed hosts:a,b,c --ranks 2,3,12 --seed 7 --cases 500
+  sonde probe check --network atm-oc3c --path pvm:default,pvm:direct
+
+Collectives of drawn kinds, types, sizes and roots are held against what one rank alone works out; messages must come whole, once,
+in their order, by tag, to whoever waits for them; groups are split. What a library says that it cannot do is left out and named.
+The same seed checks the same. Exit 1 where something was wrong, 2 where nothing could be checked.";
+
+/// What `sonde probe check` takes.
+#[derive(Debug, Args)]
+pub struct CheckOptions {
+    /// The hosts: local, lab, hosts:a,b[01-16] or hosts:./FILE.
+    #[arg(long, default_value = "lab", value_parser = testbed_named)]
+    testbed: (Kind, Option<String>),
+    /// By which libraries, as openmpi:tcp,pvm; without any all that are on these hosts.
+    #[arg(long = "path", value_delimiter = ',')]
+    paths: Vec<Path>,
+    /// Among how many, as 1..17 or 2,4,8; one after the other.
+    #[arg(long, default_value = "2,5", value_delimiter = ',', value_parser = span)]
+    ranks: Vec<(usize, usize)>,
+    /// How many collectives are drawn, beside one of each kind by the library.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=CASES_MAX))]
+    cases: u64,
+    /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
+    network: Option<String>,
+    #[command(flatten)]
+    hosts: HostOptions,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// `4`, or `1..17` with both ends.
+fn span(text: &str) -> Result<(usize, usize), String> {
+    let number = |text: &str| text.parse().ok().filter(|n| (1..=RANKS_MAX).contains(n));
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let span = number(first).zip(number(last));
+    span.filter(|(first, last)| first <= last).ok_or_else(|| {
+        format!("`{text}` is no number of ranks: write 1 to {RANKS_MAX}, as in 2,4,8 or 1..17")
+    })
+}
+
+impl CheckOptions {
+    /// Checks; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        let ranks = self.ranks.iter().flat_map(|(first, last)| *first..=*last);
+        Task {
+            testbed: self.testbed,
+            seed: self.hosts.seed,
+            hosts: self.hosts,
+            network: self.network,
+            paths: self.paths,
+            ranks: ranks.collect(),
+            cases: self.cases,
+            json: self.json,
+        }
+        .run()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_numbers_and_spans() {
+        assert_eq!((span("4"), span("1..17")), (Ok((4, 4)), Ok((1, 17))));
+        for text in ["0", "17..1", "1..", "many", "1..100000"] {
+            assert!(span(text).unwrap_err().contains("1..17"), "{text}");
+        }
+    }
+}

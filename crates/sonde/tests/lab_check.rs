@@ -1,0 +1,251 @@
+//! `sonde probe check` over every library that is installed: collectives against the oracle and messages of all kinds, on 1 to 17
+//! ranks of this machine.
+//!
+//! Model:   fewer cases the more ranks there are, since ranks outnumber the CPUs; each number of ranks has a seed of its own, so
+//!          that other cases are drawn. What is not installed says `skipped:`.
+
+mod lab;
+
+use lab::{Case, Stage, eventually, skip};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Numbers of ranks, cases, and the limit of a call in seconds.
+const PLAN: [(&str, &str, u64); 3] = [
+    ("1,2,3", "40", 120),
+    ("4..9", "6", 180),
+    ("10..17", "1", 240),
+];
+
+fn check(stage: &Stage, paths: &[&str], (ranks, cases, limit): (&str, &str, u64)) -> (i32, Value) {
+    let paths = paths.join(",");
+    let words = [
+        "probe",
+        "check",
+        "--testbed",
+        "local",
+        "--json",
+        "--path",
+        &paths,
+    ];
+    let more = [
+        "--ranks",
+        ranks,
+        "--cases",
+        cases,
+        "--seed",
+        &limit.to_string(),
+    ];
+    let call = stage.sonde(&[&words[..], &more[..]].concat()).limit(limit);
+    let outcome = call.output();
+    let document = serde_json::from_str(&outcome.out);
+    let document = document.unwrap_or_else(|error| panic!("{error}: {outcome}"));
+    (outcome.code, document)
+}
+
+/// Over these paths, each number of ranks of the plan.
+fn on_all_ranks(paths: &[&str]) {
+    if !lab::sonde().with_file_name("sonde-rank").is_file() {
+        skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
+        return;
+    }
+    let stage = Stage::new(Case::own("veth"));
+    for plan in PLAN {
+        let (code, document) = check(&stage, paths, plan);
+        for lacking in document["lacking"].as_array().unwrap() {
+            skip(&format!("{}: {}", lacking["path"], lacking["why"]));
+        }
+        let checks = document["checks"].as_array().unwrap();
+        for check in checks {
+            assert_eq!(check["sound"], true, "{check:#}");
+            let number = |name: &str| check[name].as_u64().unwrap();
+            let cases: u64 = plan.1.parse().unwrap();
+            // One of each kind, those that were drawn, and those within a group.
+            assert!(number("collectives") >= cases + 9, "{check:#}");
+            assert!(number("messages") > 0, "{check:#}");
+            let is_mpi = ["openmpi", "mpich"]
+                .iter()
+                .any(|mpi| check["path"].as_str().unwrap().starts_with(mpi));
+            assert_eq!(number("by_library") > 8, is_mpi, "{check:#}");
+            println!(
+                "{} on {}: {:.1} s",
+                check["path"],
+                check["ranks"],
+                check["took_s"].as_f64().unwrap()
+            );
+        }
+        if document["lacking"].as_array().unwrap().is_empty() {
+            assert_eq!(code, 0, "{document:#}");
+        }
+    }
+}
+
+#[test]
+fn the_native_engine_is_right_on_1_to_17_ranks() {
+    on_all_ranks(&["native:tcp", "native:unix", "native:shm"]);
+}
+
+#[test]
+fn open_mpi_is_right_on_1_to_17_ranks() {
+    on_all_ranks(&["openmpi:sm"]);
+}
+
+#[test]
+fn mpich_is_right_on_1_to_17_ranks() {
+    on_all_ranks(&["mpich:sm"]);
+}
+
+#[test]
+fn pvm_is_right_on_1_to_17_ranks() {
+    on_all_ranks(&["pvm:default", "pvm:direct"]);
+}
+
+#[test]
+fn ucx_and_libfabric_are_right_on_1_to_17_ranks() {
+    on_all_ranks(&["ucx:tcp", "ucx:posix", "ofi:tcp", "ofi:shm"]);
+}
+
+/// The ranks of a stage: its copy of their program is nobody else's.
+fn ranks(program: &PathBuf) -> Vec<u32> {
+    let rank = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let own = std::fs::read_link(entry.path().join("exe")).ok()?;
+        (own == *program).then(|| entry.file_name().to_str()?.parse().ok())?
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(rank)
+        .collect()
+}
+
+/// What libfabric's segments of these processes are called.
+fn segments(ranks: &[u32]) -> Vec<String> {
+    let entries = std::fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let of_one = |name: &String| {
+        ranks
+            .iter()
+            .any(|rank| name.starts_with(&format!("{rank}:")))
+    };
+    names.filter(of_one).collect()
+}
+
+/// Kills one of three ranks in the middle of a check; how long the others went on, and what was said.
+fn killed(path: &str) -> Option<(Duration, String)> {
+    let rank = lab::sonde().with_file_name("sonde-rank");
+    let adapters = lab::sonde().with_file_name("adapters");
+    let stage = Stage::new(Case::own("veth"));
+    let program = stage.copy_in(&rank).canonicalize().unwrap();
+    let words = [
+        "probe",
+        "check",
+        "--testbed",
+        "local",
+        "--ranks",
+        "3",
+        "--cases",
+        "100000",
+        "--path",
+        path,
+    ];
+    let call = stage
+        .sonde(&words)
+        .env("SONDE_RANK", program.to_str().unwrap());
+    let mut running = call
+        .env("SONDE_ADAPTERS", adapters.to_str().unwrap())
+        .limit(120)
+        .start();
+    let mut begun = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while begun.len() < 3 && running.is_alive() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+        begun = ranks(&program);
+    }
+    if begun.len() < 3 {
+        skip(&format!("{path}: {}", running.finish()));
+        return None;
+    }
+    // They have met by then, or some of them meet: both must end.
+    std::thread::sleep(Duration::from_millis(700));
+    let segments_before = segments(&begun);
+    begun.sort_unstable();
+    let victim = begun[2].to_string();
+    let killed = Instant::now();
+    assert!(
+        Command::new("kill")
+            .args(["-9", &victim])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let left = eventually(|| ranks(&program), Vec::is_empty);
+    let after = killed.elapsed();
+    assert!(left.is_empty(), "{path}: {left:?} of {begun:?} go on");
+    let outcome = running.finish();
+    assert_eq!(outcome.code, 1, "{path}: {outcome}");
+    if path == "ofi:shm" {
+        assert!(
+            !segments_before.is_empty(),
+            "what is to be taken away is called otherwise"
+        );
+    }
+    let segments = eventually(|| segments(&begun), Vec::is_empty);
+    assert!(segments.is_empty(), "{path}: {segments:?} are left");
+    Some((after, outcome.err))
+}
+
+#[test]
+fn a_killed_rank_ends_the_others_and_leaves_no_memory() {
+    if !lab::sonde().with_file_name("sonde-rank").is_file() {
+        skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
+        return;
+    }
+    let paths = [
+        "native:tcp",
+        "native:unix",
+        "native:shm",
+        "openmpi:sm",
+        "mpich:sm",
+        "pvm:default",
+        "pvm:direct",
+        "ucx:tcp",
+        "ucx:posix",
+        "ofi:tcp",
+        "ofi:shm",
+    ];
+    for path in paths {
+        let Some((after, said)) = killed(path) else {
+            continue;
+        };
+        println!("{path}: the others ended after {after:?}: {}", said.trim());
+        assert!(after < Duration::from_secs(5), "{path}: {after:?}: {said}");
+        // MPICH tells its process and the signal, all others the rank.
+        let named = ["is gone", "by signal 9", "on signal 9", "(signal 9)"];
+        assert!(
+            named.iter().any(|words| said.contains(words)),
+            "{path}: {said}"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_checked_is_refused() {
+    let stage = Stage::new(Case::own("veth"));
+    for (words, code, said) in [
+        (&["--ranks", "0"][..], 64, "1..17"),
+        (&["--path", "tcp"], 64, "native:tcp"),
+        (&["--cases", "0"], 64, "1..=100000"),
+        (&["--testbed", "slurm:srun"], 64, "cannot be used here"),
+    ] {
+        let outcome = stage
+            .sonde(&[&["probe", "check"][..], words].concat())
+            .output();
+        assert_eq!(outcome.code, code, "{words:?}: {outcome}");
+        assert!(outcome.err.contains(said), "{words:?}: {outcome}");
+    }
+}
