@@ -31,6 +31,12 @@ export type Quantity =
     | 'response_ns'
     | 'service_ns'
     | 'collective_ns'
+    | 'kernel_ns'
+    | 'mop_per_s'
+    | 'communicating_share'
+    | 'messages'
+    | 'message_bytes_mean'
+    | 'message_bytes_median'
     | 'rate_per_s'
     | 'late_share'
 

@@ -3,11 +3,13 @@
 //! Model:   [`Counted`] passes every call on and reads the clock before and after it: time in calls is communicating, time
 //!          between them computing. The clock is the CPU's counter where that is one ([`sonde_sys::tsc`]), else the kernel's. A send is counted when it is called and a receive when it is done, by rank of the world,
 //!          tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
-//!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens.
+//!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens. A program that
+//!          names the phase `setup` has made ready: what it went through before, such as a pass that is not timed, is called
+//!          `setup: PHASE` from then on, and what it enters again under the same name begins anew.
 //! Source:  what the tables of message statistics of parallel kernels give: count, mean, median (requirement U26).
 //! Units:   ticks of the clock within, nanoseconds without; bytes.
-//! Checked: `a_program_is_counted_as_it_was`, `ranks_are_those_of_the_world`, `phases_part_the_time`; the cost by the
-//!          bench `messages`.
+//! Checked: `a_program_is_counted_as_it_was`, `ranks_are_those_of_the_world`, `phases_part_the_time`,
+//!          `what_came_before_the_setup_belongs_to_it`; the cost by the bench `messages`.
 
 mod clock;
 mod lengths;
@@ -22,8 +24,9 @@ use crate::{
 };
 
 use clock::{Clock, Spread};
-use lengths::Lengths;
 use sonde_units::Matrix;
+
+pub use lengths::Lengths;
 
 pub use profile::{
     Calls, Collectives, Flow, LengthsRow, PROFILE_SCHEMA, Phase, Power, Profile, Total,
@@ -31,6 +34,8 @@ pub use profile::{
 
 /// The phase before any is named.
 const FIRST_PHASE: &str = "start";
+/// A program that names this phase says that all before it belongs to its setup.
+const SETUP: &str = "setup";
 
 /// Calls as they are timed.
 #[derive(Debug, Clone, Copy)]
@@ -244,6 +249,15 @@ impl<M: Messenger> Counted<M> {
         }
     }
 
+    /// The lengths of messages sent in the phases whose name is wanted.
+    pub fn sent(&self, wanted: impl Fn(&str) -> bool) -> Lengths {
+        let mut sent = Lengths::new();
+        for phase in self.phases.iter().filter(|phase| wanted(&phase.name)) {
+            sent.merge(&phase.lengths[Way::Sent as usize]);
+        }
+        sent
+    }
+
     /// Who sent how much to whom in this phase, or in all; all ranks call it and have it. What it sends itself is not counted.
     ///
     /// # Errors
@@ -453,6 +467,12 @@ impl<M: Messenger> Messenger for Counted<M> {
         let now = self.clock.now();
         self.phases[self.current].computing += now.saturating_sub(self.last);
         self.last = now;
+        if name == SETUP {
+            let before = self.phases.iter_mut();
+            before
+                .filter(|phase| !phase.name.starts_with(SETUP))
+                .for_each(|phase| phase.name.insert_str(0, "setup: "));
+        }
         let known = self.phases.iter().position(|phase| phase.name == name);
         self.current = known.unwrap_or_else(|| {
             self.phases.push(Counts::new(name, self.ranks));

@@ -281,6 +281,12 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::CollectiveNs => ("collective µs", 1e3),
         Quantity::RatePerS => ("messages/s", 1.0),
         Quantity::LateShare => ("sent late %", 0.01),
+        Quantity::KernelNs => ("kernel ms", 1e6),
+        Quantity::MopPerS => ("Mop/s", 1.0),
+        Quantity::CommunicatingShare => ("communicating %", 0.01),
+        Quantity::Messages => ("messages", 1.0),
+        Quantity::MessageBytesMean => ("mean message B", 1.0),
+        Quantity::MessageBytesMedian => ("median message B", 1.0),
     }
 }
 

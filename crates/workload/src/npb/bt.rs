@@ -98,6 +98,7 @@ fn run_with<M: Messenger + ?Sized>(
     fields.start();
     sweeps.step(world, systems, &mut fields, size.dt)?;
     fields.start();
+    world.messenger().phase("setup");
     world.barrier()?;
     let begin_ns = monotonic_ns();
     for _ in 0..size.steps {

@@ -20,7 +20,8 @@ use super::random::Stream;
 use super::{Check, Class, Outcome, reference};
 
 const SEED: u64 = 314_159_265;
-const ITERATIONS: usize = 10;
+/// Rankings of the timed part.
+pub(super) const ITERATIONS: usize = 10;
 const BORDER_TAG: Tag = 1;
 /// Keys are taken from so many stretches in turns, each with counts of its own: a count need not wait for the one before.
 const LANES: usize = 4;

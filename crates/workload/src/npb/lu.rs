@@ -424,8 +424,7 @@ mod tests {
             })
         };
         let [lower, upper, residual] = Memory::run(4, of)[0];
-        // One step and two starts more.
-        let (steps, residuals) = (51, 53);
+        let (steps, residuals) = (50, 50);
         assert_eq!(lower, (steps * 20, steps * 20 * 200));
         assert_eq!(upper, (0, 0));
         assert_eq!(residual, (residuals * 2, residuals * 2 * 5_760));

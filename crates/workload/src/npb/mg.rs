@@ -59,6 +59,13 @@ pub struct Size {
 }
 
 impl Size {
+    /// That of the UPC study; no official value is known of it.
+    pub const UPC: Self = Self {
+        points: 64,
+        cycles: 4,
+        smoother: Smoother::A,
+    };
+
     /// That of a class.
     pub const fn of(class: Class) -> Self {
         let (points, cycles) = match class {

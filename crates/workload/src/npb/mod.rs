@@ -13,12 +13,14 @@ pub mod ep;
 mod flow;
 pub mod ft;
 pub mod is;
+pub mod launch;
 pub mod lu;
 pub mod mg;
 mod multipartition;
 mod random;
 mod reference;
 pub mod result;
+mod size;
 pub mod sp;
 mod sweeps;
 mod wide;
@@ -30,6 +32,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sonde_message::Messenger;
 use sonde_message::collectives::Communicator;
+
+pub use size::Unsized;
 
 /// One of the eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
