@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use sonde_record::{
-    CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Status,
-    Step,
+    CellRecord, Interference, LaunchRecord, Layer, NetworkRecord, Phase, Quantity, ResultRow, Run,
+    Status, Step,
 };
 
 /// What a row is of, beside its line and size.
@@ -165,7 +165,8 @@ impl<'a> Index<'a> {
         let mut rows = run.rows();
         rows.retain(|row| !row.knobs.contains_key("reference"));
         let mut lines: Vec<Line> = Vec::new();
-        for row in &rows {
+        // Kernels are no curves of messages: they are looked at by themselves.
+        for row in rows.iter().filter(|row| row.layer != Layer::Application) {
             if !lines.iter().any(|line| line.has(row)) {
                 lines.push(Line::of(row));
             }

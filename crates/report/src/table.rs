@@ -6,6 +6,7 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
+mod kernels;
 mod library;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
 
+pub use kernels::kernels_table;
 pub use library::library_table;
 
 const DASH: &str = "-";
@@ -116,16 +118,27 @@ fn widest(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
+/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was
+/// true; then the kernels, where some were measured.
 pub fn summary_table(run: &Run, width: usize) -> String {
     let index = Index::new(run);
+    let lines = lines_table(&index, width);
+    match (lines, kernels_table(run, width)) {
+        (None, None) => "Nothing was measured.".into(),
+        (lines, kernels) => {
+            let all: Vec<String> = [lines, kernels].into_iter().flatten().collect();
+            all.join("\n\n")
+        }
+    }
+}
+
+/// The lines; none where nothing but kernels was measured.
+fn lines_table(index: &Index<'_>, width: usize) -> Option<String> {
     let all = index.every_line();
-    let Some(first) = all.first() else {
-        return "Nothing was measured.".into();
-    };
+    let first = all.first()?;
     let mut sheet = Sheet {
         heads: HEADS.iter().map(|head| (*head).into()).collect(),
-        lines: all.iter().map(|line| summary_line(&index, line)).collect(),
+        lines: all.iter().map(|line| summary_line(index, line)).collect(),
         keys: LOAD + 1,
         first: 4,
         words: LOAD + 1,
@@ -137,7 +150,7 @@ pub fn summary_table(run: &Run, width: usize) -> String {
         (WITH, all.iter().all(|line| line.knobs == first.knobs)),
         (METHOD, all.iter().all(|line| line.method == first.method)),
     ]);
-    format!("{}\n\n{}", sheet.text(width), legend(&index, width))
+    Some(format!("{}\n\n{}", sheet.text(width), legend(index, width)))
 }
 
 const METHOD: usize = 2;

@@ -22,6 +22,7 @@ use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50, settings};
+use crate::kernels::{KernelRow, kernels};
 use crate::library::{LibraryRow, libraries};
 use crate::matrix::{HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
@@ -73,6 +74,9 @@ pub struct View {
     /// What libraries cost over the transports beneath them.
     #[serde(default)]
     pub library: Vec<LibraryRow>,
+    /// The kernels, with what papers print of them.
+    #[serde(default)]
+    pub kernels: Vec<KernelRow>,
     /// Where the time of messages goes.
     #[serde(default)]
     pub anatomy: Vec<AnatomyRow>,
@@ -177,6 +181,7 @@ impl View {
             fits: fits(&index),
             queueing: queueing(&index),
             library: libraries(&index),
+            kernels: kernels(&index),
             anatomy: anatomies(&index),
             sweep: curves(&index),
             heat: heat(run),

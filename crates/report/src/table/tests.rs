@@ -236,3 +236,61 @@ fn nothing_measured_is_said() {
     assert!(findings_text(&View::of(&failed), 80).contains("h2 is gone"));
     assert!(!View::of(&failed).verdict.is_empty());
 }
+
+fn kernels() -> Runs {
+    let net = net("atm-oc3c").technology("atm");
+    Runs::new()
+        .network(net)
+        .spread(0.01)
+        .on(1)
+        .kernel("atm-oc3c", "native:shm", "is upc 4", 100_000_000)
+        .on(4)
+        .kernel("atm-oc3c", "pvm:direct", "is upc 4", 250_000_000)
+        .beside(Quantity::MopPerS, 20_972)
+        .beside(Quantity::CommunicatingShare, 731_000)
+        .beside(Quantity::Messages, 612)
+        .beside(Quantity::MessageBytesMean, 51_234_000)
+        .beside(Quantity::MessageBytesMedian, 131_072)
+        .load("0.9")
+        .kernel("atm-oc3c", "pvm:direct", "is upc 4", 900_000_000)
+}
+
+const KERNELS: &str = "
+kernels
+kernel  path        ranks  hosts  load    time             95 %  communicating  Mop/s  of reference         95 %  printed  of its own
+                                             s                s              %                times        times        s       times
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+is      native:shm  4      1      idle  0.1000  0.1000 – 0.1010              -      -          1.00            -        -           -
+is      pvm:direct  4      4      idle  0.2500  0.2500 – 0.2525           73.1  20.97          2.50  2.48 – 2.50    11.34        2.27
+is      pvm:direct  4      4      0.9   0.9000  0.9000 – 0.9090              -      -          9.00  8.96 – 9.00    43.30        8.68
+
+Medians of the timed part, of the longest rank. communicating: of the ranks' time, in calls of the library; what is left
+is computing. of reference: over the idle time of 4 ranks by native:shm on one host. printed: UPC SABA, virtual parallel
+machine on a broadband ATM network, Table 2, over machines of its time; of its own: over its reference.
+
+kernel  ranks  path        messages    mean   median   printed    mean   median
+                                          B        B  messages       B        B
+───────────────────────────────────────────────────────────────────────────────
+is      4      pvm:direct       612  51 234  131 072       599  71 364  130 016
+
+Messages of all ranks in the timed part, by their users' bytes. printed: UPC SABA, virtual parallel machine on a
+broadband ATM network, Table 1.";
+
+#[test]
+fn kernels_are_beside_their_reference_and_the_paper() {
+    let run = kernels().done();
+    let text = kernels_table(&run, 200).unwrap();
+    assert_eq!(text, KERNELS.trim_start_matches('\n'), "\n{text}");
+    // Nothing else was measured: the summary is the same.
+    assert_eq!(summary_table(&run, 200), text);
+    assert_eq!(kernels_table(&two_networks().done(), 200), None);
+}
+
+#[test]
+fn kernels_come_after_the_lines() {
+    let run = kernels().latency("atm-oc3c", "tcp", 1, 40_000).done();
+    let text = summary_table(&run, 200);
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}:\n{text}"));
+    assert!(at("cold start") < at("of reference"));
+    assert!(!text[..at("kernels")].contains("native:shm"), "{text}");
+}
