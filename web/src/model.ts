@@ -2,7 +2,7 @@
 //
 // Model:   a series is one (network, path, method, wait, knobs, load). Its colour is the network's, with another method, knobs
 //          or load one of its own; its symbol is the path's and wait's, and both are the same in every figure. Single flows of a
-//          pattern are of no series: they are in the heat map and among the rows. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
+//          pattern are of no series: they are in the heat map and among the rows; so are kernels, in figures of their own. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
 // Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`,
 //          `method and knobs are series of their own`, `libraries are told in the headline`.
 import type { Ceiling, Fit, Heat, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
@@ -75,6 +75,8 @@ export function said(of: Of): string {
 
 /** Whether a row is of one flow of a pattern. */
 const isFlow = (row: ResultRow): boolean => row.probe === 'pattern' && (row.knobs.flow ?? 'all') !== 'all'
+/** Whether a row is of no series: flows are in the heat map, kernels in figures of their own. */
+const isApart = (row: ResultRow): boolean => isFlow(row) || row.layer === 'application'
 
 export class Model {
     readonly view: View
@@ -98,15 +100,16 @@ export class Model {
     constructor(view: View) {
         this.view = view
         for (const record of view.networks) this.records.set(record.row.name, record)
-        this.own = view.results.filter((row) => !isFlow(row))
+        this.own = view.results.filter((row) => !isApart(row))
         for (const row of view.results) {
-            if (!isFlow(row)) push(this.bySeries, seriesId(row), row)
+            if (!isApart(row)) push(this.bySeries, seriesId(row), row)
             push(this.byCell, row.cell, row)
         }
         this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
-        this.paths = distinct(view.results.map((row) => row.path))
-        this.waits = distinct(view.results.map((row) => row.wait ?? ''))
-        this.loads = distinct(view.results.map((row) => row.load)).sort((a, b) => Number(b === null) - Number(a === null))
+        const curved = view.results.filter((row) => row.layer !== 'application')
+        this.paths = distinct(curved.map((row) => row.path))
+        this.waits = distinct(curved.map((row) => row.wait ?? ''))
+        this.loads = distinct(curved.map((row) => row.load)).sort((a, b) => Number(b === null) - Number(a === null))
         const lines = [...this.bySeries.values()].map((rows) => rows[0]).filter((row): row is ResultRow => row !== undefined)
         this.methods = distinct(lines.map((row) => row.method ?? USUAL)).sort((a, b) => Number(b === USUAL) - Number(a === USUAL))
         this.knobs = distinct(lines.map((row) => JSON.stringify(settings(row)))).sort((a, b) => Number(b === '[]') - Number(a === '[]'))
