@@ -4,7 +4,8 @@
 //          or load one of its own; its symbol is the path's and wait's, and both are the same in every figure. Single flows of a
 //          pattern are of no series: they are in the heat map and among the rows; so are kernels, in figures of their own. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
 // Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`,
-//          `method and knobs are series of their own`, `libraries are told in the headline`.
+//          `method and knobs are series of their own`, `libraries are told in the headline`,
+//          `kernels are told in the headline`.
 import type { Ceiling, Fit, Heat, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
 import { rate, share, time } from './units'
 
@@ -313,8 +314,25 @@ function librariesOf(model: Model): string | null {
     return `Over ${count === 1 ? rows[0]?.network : `${count} networks`} libraries add to a small message: ${said.sort((a, b) => a.low - b.low).map(({ text }) => text).join(', ')}.`
 }
 
+/** What part of the time kernels communicate; null where something else was measured too, or no kernel. */
+function kernelsOf(model: Model): string | null {
+    const all = model.view.kernels ?? []
+    if (!all.length || model.series.length) return null
+    const names = distinct(all.map((row) => row.kernel))
+    const apart = all.filter((row) => row.hosts > 1)
+    const networks = distinct(apart.map((row) => row.network))
+    const where = networks.length === 0 ? 'on one host' : `over ${networks.length === 1 ? networks[0] : `${networks.length} networks`}`
+    const idle = (apart.length ? apart : all).filter((row) => row.ranks > 1 && row.load === null)
+    const parts = idle.flatMap((row) => (row.communicating_share === null ? [] : [row.communicating_share]))
+    const [low, high] = [Math.min(...parts), Math.max(...parts)]
+    const said = parts.length ? `idle, ranks communicate for ${low === high ? share(low) : `${share(low)} to ${share(high)}`} of the time` : `${all.length} times`
+    return `${names.length === 1 ? `The kernel ${names[0]?.toUpperCase()}` : `${names.length} kernels`} ${where}: ${said}.`
+}
+
 function verdictOf(model: Model): string {
     if (model.view.heat) return pairsOf(model.view.heat)
+    const kernels = kernelsOf(model)
+    if (kernels) return kernels
     const libraries = librariesOf(model)
     if (libraries) return libraries
     const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]

@@ -7,7 +7,6 @@ import { NEAR } from '../model'
 import { interval } from '../rowtip'
 import { duration, moment, perByte, rate, share, size, time, value, count } from '../units'
 import type { ResultRow, Verdict } from '../view'
-import { kernelsSaid } from './kernels'
 
 const STATES = {
     open: ['not ended', 'The run had not ended when this page was written: it was running, or it was killed.'],
@@ -20,12 +19,11 @@ export function head({ model }: Context): HTMLElement {
     const { run } = model.view
     const [state, meaning] = STATES[run.state] ?? STATES.open
     const severe = model.view.findings.filter((finding) => finding.severity === 'warning').length
-    const headline = kernelsSaid(model) ?? model.verdict()
     const testbeds = [...new Set(model.view.results.map((row) => row.testbed))].join(', ')
     const fact = (name: string, content: Child): HTMLElement => h('div', {}, h('dt', {}, name), h('dd', {}, content))
     return h('header', { class: 'masthead', id: 'top' },
         h('p', { class: 'eyebrow' }, 'Network report', h('span', { class: `state ${run.state}`, tabindex: 0, 'data-tip': meaning }, state)),
-        h('h1', { class: headline.length > 130 ? 'long' : null }, headline),
+        h('h1', { class: model.verdict().length > 130 ? 'long' : null }, model.verdict()),
         model.view.verdict ? h('p', { class: 'standfirst' }, model.view.verdict) : null,
         h('p', { class: 'command' }, h('code', {}, run.command)),
         h('dl', { class: 'facts' },

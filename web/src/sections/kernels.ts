@@ -9,7 +9,7 @@ import { linearTicks, decadeTicks } from '../axes'
 import type { Context } from '../context'
 import { h, none, section, shown, table, type Child } from '../dom'
 import type { Drawing, Point } from '../figure'
-import { distinct, type Model } from '../model'
+import { distinct } from '../model'
 import { count, share, significant, time } from '../units'
 import type { KernelRow } from '../view'
 
@@ -19,7 +19,7 @@ const WIDE = 20
 const FEW = 'an interval needs six launches'
 const ROW_HEIGHT = 30
 
-/** What a paper prints of a row, on the axis of its graph. */
+/** A row on its graph, or what a paper prints of it. */
 interface Dot {
     row: KernelRow
     place: string
@@ -201,18 +201,4 @@ function messagesTable(all: KernelRow[]): HTMLElement | null {
     const cites = distinct(counted.flatMap((row) => (row.printed_messages ? [row.printed_messages.cite] : [])))
     return h('details', { class: 'card flush', open: true }, h('summary', {}, `Messages of all ranks${cites.length ? `, beside ${cites.join('; ')}` : ''}`),
         table('Messages of the kernels', ['Kernel', 'Class', '#ranks', 'Path', '#messages', '#mean, B', '#median, B', ...(printed ? ['#printed messages', '#mean, B', '#median, B'] : [])], rows))
-}
-
-/** The kernels in one sentence; null where something else was measured too, or no kernel. */
-export function kernelsSaid(model: Model): string | null {
-    const all = model.view.kernels ?? []
-    if (!all.length || model.series.length) return null
-    const names = distinct(all.map((row) => row.kernel))
-    const spread = all.filter((row) => row.hosts > 1)
-    const networks = distinct(spread.map((row) => row.network))
-    const where = networks.length === 0 ? 'on one host' : `over ${networks.length === 1 ? networks[0] : `${networks.length} networks`}`
-    const parts = (spread.length ? spread : all).filter((row) => row.ranks > 1 && row.load === null).flatMap((row) => (row.communicating_share === null ? [] : [row.communicating_share]))
-    const [low, high] = [Math.min(...parts), Math.max(...parts)]
-    const said = parts.length ? `ranks communicate for ${low === high ? share(low) : `${share(low)} to ${share(high)}`} of the time` : `${all.length} times`
-    return `${names.length === 1 ? `The kernel ${names[0]?.toUpperCase()}` : `${names.length} kernels`} ${where}: ${said}.`
 }
