@@ -1,8 +1,7 @@
 //! What networks, routes, places and load do to the kernels.
 //!
 //! Model:   rules over [`kernels`]; two times are apart where their rank intervals do not meet, and a rule says which are not.
-//!          `kernel-unverified`: results of a launch are not the official ones. `kernel-route`: PVM's direct route below its default
-//!          one. `kernel-load`: the highest level above idle. `kernel-route-load`: by which route a load adds more seconds.
+//!          `kernel-route`: PVM's direct route below its default one. `kernel-load`: the highest level above idle. `kernel-route-load`: by which route a load adds more seconds.
 //!          `kernel-places`: several hosts below every run on one, shared memory aside. `kernel-reference`: several hosts beside
 //!          shared memory. `kernel-one-host`: whether a load slows several ranks on one host less than one rank alone.
 //!          `kernel-messages`: counts beside a paper's. Where a paper prints the same, its factor is in the arithmetic.
@@ -15,15 +14,12 @@ use crate::format::{significant, time};
 use crate::index::Index;
 use crate::kernels::{KernelRow, kernels};
 
-/// The setting of a launch that says how its verification went, and the word that is bad.
-const VERIFICATION: (&str, &str) = ("npb.verification", "unsuccessful");
 const ROUTES: [&str; 2] = ["pvm:default", "pvm:direct"];
 
 /// All of them.
 pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
     let rows = kernels(index);
-    let mut all = unverified(index, &rows);
-    all.extend(routes(&rows));
+    let mut all = routes(&rows);
     all.extend(loads(&rows));
     all.extend(route_loads(&rows));
     all.extend(places(&rows));
@@ -129,31 +125,6 @@ fn size(row: &KernelRow) -> String {
 /// What was measured over a network.
 fn spread(rows: &[KernelRow]) -> impl Iterator<Item = &KernelRow> {
     rows.iter().filter(|row| row.hosts > 1)
-}
-
-/// `kernel-unverified`, once a cell.
-fn unverified(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
-    let (name, bad) = VERIFICATION;
-    let of = |row: &KernelRow| {
-        let told = index
-            .launches(&row.cell)
-            .filter_map(|launch| launch.settings.get(name));
-        let told: Vec<&String> = told.collect();
-        let wrong = told.iter().filter(|word| **word == bad).count();
-        (wrong > 0).then(|| {
-            let sentence = format!(
-                "The results of {} (class {}, {}) are not the official ones in {wrong} of {} launches.",
-                named(row),
-                row.class,
-                row.place(),
-                told.len()
-            );
-            let remedy = "its times are of a wrong computation: look at what differs in `sonde report export --json`, and run \
-                          it by another path";
-            on(Finding::new("kernel-unverified", Severity::Warning, sentence), row).remedy(remedy)
-        })
-    };
-    rows.iter().filter_map(of).collect()
 }
 
 fn on(mut finding: Finding, row: &KernelRow) -> Finding {

@@ -51,7 +51,7 @@ pub struct KernelRow {
     pub cell: String,
     /// The kernel, as `cg`.
     pub kernel: String,
-    /// How large it is, as `S`.
+    /// How large it is, as it was asked for: `S`, `upc`.
     pub class: String,
     /// How many ranks share it.
     pub ranks: u64,
@@ -167,7 +167,7 @@ fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
     Some(KernelRow {
         cell: row.cell.clone(),
         kernel: knob("kernel")?,
-        class: knob("class")?,
+        class: knob("class").or_else(|| knob("size"))?,
         ranks,
         hosts: hosts(index, index.cell(&row.cell)?, ranks),
         network: row.network.clone(),

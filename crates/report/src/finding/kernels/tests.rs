@@ -215,22 +215,3 @@ fn messages_are_beside_the_paper() {
     );
     assert_eq!(of(counted("A"), "kernel-messages"), []);
 }
-
-#[test]
-fn wrong_results_are_a_warning() {
-    let verified = |word: &str| {
-        runs()
-            .setting("npb.verification", word)
-            .kernel(NET, "pvm:direct", "lu S 4", MS)
-    };
-    let found = one(verified("unsuccessful"), "kernel-unverified");
-    assert_eq!(found.severity, Severity::Warning);
-    assert_eq!(
-        found.sentence,
-        "The results of lu idle (class S, 4 ranks by pvm:direct on 4 hosts of atm-oc3c) are not the official ones in 6 of 6 \
-         launches."
-    );
-    for word in ["successful", "not performed"] {
-        assert_eq!(of(verified(word), "kernel-unverified"), []);
-    }
-}
