@@ -38,6 +38,11 @@ pub(crate) trait Bed {
         self.first_placement()
     }
 
+    /// Where ranks of a kernel run, which compute: on all CPUs but an emulated network's.
+    fn kernel_placement(&self) -> Placement {
+        Placement::Any
+    }
+
     /// Runs a command in a host before it is measured.
     fn prepare(&mut self, _host: usize, _command: &str) -> Result<()> {
         Err(FleetError::of_all(

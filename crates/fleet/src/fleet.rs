@@ -244,17 +244,18 @@ impl Fleet {
             ask.src,
             ask.dst
         );
-        self.launch_with(ask, |fleet, keys| fleet.measured(ask, keys))
+        let placements = self.bed.placements(&ask.terms);
+        self.launch_with(ask, placements, |fleet, keys| fleet.measured(ask, keys))
     }
 
     /// Makes one launch by `measure`: agents, load and the emulated network are ready before it, and read after it.
     pub(crate) fn launch_with(
         &mut self,
         ask: &Ask,
+        [src, dst]: [Placement; 2],
         measure: impl FnOnce(&mut Self, [(usize, Placement); 2]) -> Result<Outcome>,
     ) -> Result<Launched> {
         let began = Instant::now();
-        let [src, dst] = self.bed.placements(&ask.terms);
         let keys = [(ask.src, src), (ask.dst, dst)];
         for (host, placement) in keys {
             self.ensure(host, placement)?;

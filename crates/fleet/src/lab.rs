@@ -145,6 +145,10 @@ impl Bed for Emulated {
         Ok(Agent::new(link, Body::Session(session, mine), said))
     }
 
+    fn kernel_placement(&self) -> Placement {
+        Placement::Split
+    }
+
     fn pattern_placement(&self) -> Placement {
         Placement::Split
     }

@@ -8,6 +8,7 @@
 use crate::campaign::{Bed, Campaign, End, unix_ns};
 use crate::events::Event;
 use crate::failure::{self, Failure};
+use crate::kernel;
 use crate::layout::{self, Block, Site};
 use crate::library;
 use crate::limit::Search;
@@ -401,15 +402,19 @@ impl Task {
         let mut lines = Vec::new();
         let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
         for block in &blocks {
-            let sizes: Vec<String> = block.terms.sizes_bytes.iter().map(u64::to_string).collect();
-            let kind = if block.reference {
-                "reference"
-            } else {
-                block.kind.name()
+            // A kernel's messages have sizes of their own.
+            let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
+            let sizes = sizes.filter(|size| *size > 0).map(|size| size.to_string());
+            let sizes: Vec<String> = sizes.collect();
+            let kernel = block.ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
+            let kind = match kernel {
+                _ if block.reference => "reference".into(),
+                Some(kernel) => format!("{} {}", block.kind.name(), kernel.name()),
+                None => block.kind.name().to_string(),
             };
             lines.push(vec![
                 sites[block.site].name.clone(),
-                kind.into(),
+                kind,
                 block.mode.map_or("-", Mode::name).into(),
                 block.path.name(),
                 block.wait.name().into(),
@@ -669,6 +674,14 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
                 .filter(|host| fleet.alive(*host))
                 .collect();
             if let Some(why) = fleet.lacks(path, &alive).map_err(Failure::cannot)? {
+                block.skip(&why);
+            }
+            let ranks = block.ranks.as_ref();
+            let no_room = ranks.and_then(|ranks| {
+                let kernel = ranks.kernel.as_ref()?;
+                kernel::lacks_room(kernel, &fleet, ranks.spread)
+            });
+            if let Some(why) = no_room {
                 block.skip(&why);
             }
         }

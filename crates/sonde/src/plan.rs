@@ -214,6 +214,9 @@ pub enum ProbeKind {
     Rate,
     /// A call among all ranks of a library. Its knobs say which and among how many: `call`, `ranks`, `algorithm`.
     Collective,
+    /// A kernel of the NAS benchmarks among ranks of a library. Its knobs say which, how large and among how many: `kernel`,
+    /// `class` or `size`, `ranks`; `runs` of a launch, and round how many `hosts` the ranks go.
+    Npb,
 }
 
 impl ProbeKind {
@@ -226,6 +229,7 @@ impl ProbeKind {
             Self::Anatomy => "anatomy",
             Self::Rate => "rate",
             Self::Collective => "collective",
+            Self::Npb => "npb",
         }
     }
 }
@@ -272,7 +276,8 @@ pub struct ProbePlan {
     /// Only within this machine, as a floor beside what is measured between hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
-    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`.
+    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. A kernel has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Launches of these cells, instead of the plan's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -414,6 +419,10 @@ impl ProbePlan {
     /// A text that is no size.
     pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
+        if self.kind == ProbeKind::Npb {
+            // Its messages have sizes of their own.
+            sizes.insert(1);
+        }
         for text in &self.size {
             expand(text, frame_payload, &mut sizes)?;
         }
@@ -630,10 +639,19 @@ impl Plan {
         }
         for probe in &self.probes {
             let name = probe.kind.name();
-            if probe.path.is_empty() || probe.wait.is_empty() || probe.size.is_empty() {
+            let is_kernel = probe.kind == ProbeKind::Npb;
+            let has_sizes = is_kernel || !probe.size.is_empty();
+            if probe.path.is_empty() || probe.wait.is_empty() || !has_sizes {
                 return refuse(format!(
                     "a [[probe]] of kind {name} needs at least one path, wait and size"
                 ));
+            }
+            if is_kernel && !probe.size.is_empty() {
+                return refuse(
+                    "messages of kernels have sizes of their own: remove `size` from the [[probe]] of kind npb; a kernel's own \
+                     size is in [probe.with]"
+                        .into(),
+                );
             }
             if probe.mode.is_some() && probe.kind != ProbeKind::Throughput {
                 return refuse(format!(
@@ -656,11 +674,18 @@ impl Plan {
                 }
             }
             let mut channels = probe.path.iter().filter(|path| path.channel().is_some());
-            if let (ProbeKind::Collective, Some(path)) = (probe.kind, channels.next()) {
+            let of_ranks = match probe.kind {
+                ProbeKind::Collective => Some("collective calls"),
+                ProbeKind::Npb => Some("ranks that a kernel could run on"),
+                _ => None,
+            };
+            if let (Some(what), Some(path)) = (of_ranks, channels.next()) {
                 return refuse(format!(
-                    "{path} has no collective calls: write a library's path, as native:tcp or openmpi:tcp"
+                    "{path} has no {what}: write a library's path, as native:tcp or openmpi:tcp"
                 ));
             }
+            let mut refused = Vec::new();
+            let mut kernels = 0;
             for knobs in probe.settings() {
                 let (_, channel) = crate::knobs::apart(&knobs)?;
                 for path in &probe.path {
@@ -669,10 +694,16 @@ impl Plan {
                         Way::Library(path) => {
                             let wait = Wait::Block;
                             let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
-                            crate::library::job(probe, *path, terms, &channel)?;
+                            let ranks = crate::library::job(probe, *path, terms, &channel)?;
+                            kernels += usize::from(ranks.kernel.is_some());
+                            refused.extend(ranks.kernel.and_then(|kernel| kernel.refused()));
                         }
                     }
                 }
+            }
+            // Where others can be, those that cannot are left out with their reason.
+            if kernels > 0 && refused.len() == kernels {
+                return refuse(refused.swap_remove(0));
             }
         }
         self.check_loads()?;

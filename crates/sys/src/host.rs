@@ -142,10 +142,17 @@ pub fn cpu_model() -> Option<String> {
 
 /// Main memory.
 pub fn memory_bytes() -> Option<u64> {
+    memory("MemTotal:")
+}
+
+/// Main memory that programs can have now without anything being swapped out, as the kernel reckons it.
+pub fn memory_available_bytes() -> Option<u64> {
+    memory("MemAvailable:")
+}
+
+fn memory(name: &str) -> Option<u64> {
     let text = read_text("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
