@@ -160,7 +160,11 @@ fn the_generator_of_the_upc_study_loads_four_workstations() {
         ("h5 h2", 2, false),
     ] {
         let mut loaded = study();
-        tell(&mut loaded, Instant::START, &format!("load 0 {flow} rho=0.6"));
+        tell(
+            &mut loaded,
+            Instant::START,
+            &format!("load 0 {flow} rho=0.6"),
+        );
         let (loaded, idle) = (ten(loaded, Port(to)), ten(study(), Port(to)));
         assert_eq!(loaded > idle, meets, "{flow}, to h{}", to + 1);
     }

@@ -65,7 +65,13 @@ impl Fleet {
             true => [self.bed.kernel_placement(); 2],
             false => self.bed.placements(&ask.pair.terms),
         };
-        self.launch_with(&ask.pair, placements, |fleet, keys| {
+        // The load comes to every host that has a rank.
+        let keys = [(ask.pair.src, placements[0]), (ask.pair.dst, placements[1])];
+        let seats = self.seats(ask, keys);
+        let mut hosts: Vec<usize> = seats.into_iter().map(|seat| seat.0).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        self.launch_with(&ask.pair, placements, &hosts, |fleet, keys| {
             let mut joined: Option<Outcome> = None;
             for job in pieces(&ask.job) {
                 fleet.ready(keys)?;

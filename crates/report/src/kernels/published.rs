@@ -24,7 +24,6 @@ pub(crate) struct Published {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Study {
-    id: String,
     cite: String,
     times_in: String,
     #[serde(default)]
@@ -215,7 +214,7 @@ mod tests {
             assert!(
                 !study.cite.is_empty() && !study.times_in.is_empty(),
                 "{}",
-                study.id
+                study.cite
             );
             let columns: BTreeSet<&str> =
                 study.columns.iter().map(|one| one.name.as_str()).collect();
@@ -230,7 +229,7 @@ mod tests {
                     .as_deref()
                     .is_none_or(|name| columns.contains(name)),
                 "{}",
-                study.id
+                study.cite
             );
             let mut seen = BTreeSet::new();
             for time in &study.times {
