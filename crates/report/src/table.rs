@@ -6,6 +6,7 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
+mod kernel;
 mod library;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
 
+pub use kernel::kernel_table;
 pub use library::library_table;
 
 const DASH: &str = "-";

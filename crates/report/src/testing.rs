@@ -314,6 +314,19 @@ impl Runs {
         self.measured(&Of::rate("message", network, path, size), &[bps; 20])
     }
 
+    /// A kernel of class S on four ranks by its knobs: its times.
+    pub fn kernel(mut self, network: &str, path: &str, name: &str, ns: &[u64]) -> Self {
+        for (knob, value) in [("kernel", name), ("class", "S"), ("ranks", "4")] {
+            self = self.knob(knob, value);
+        }
+        let of = Of {
+            probe: "npb",
+            quantity: Quantity::KernelNs,
+            ..Of::latency(network, path, 0)
+        };
+        self.spread(0.0).measured(&of, ns)
+    }
+
     /// Messages that were cut: their one-way times.
     pub fn anatomy(self, network: &str, path: &str, size: u64, one_way_ns: &[u64]) -> Self {
         let of = Of {
