@@ -242,6 +242,8 @@ export interface KernelRow {
     network: string
     path: string
     wait: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
     load: string | null
     /** The level of the load, 0 when idle. */
     level: number

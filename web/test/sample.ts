@@ -329,7 +329,7 @@ export function kernelsView(): View {
         const over = { value: times / 0.2, ci95_low: (times / 0.2) * 0.97, ci95_high: (times / 0.2) * 1.04 }
         const prints = kernel === 'is' && hosts > 1
         return {
-            cell: `kernel-${kernel}-${path}-${ranks}-${load ?? 'idle'}`, kernel, class: 'upc', ranks, hosts, network: row.network, path, wait: 'block', load, level: Number(load ?? 0),
+            cell: `kernel-${kernel}-${path}-${ranks}-${load ?? 'idle'}`, kernel, class: 'upc', ranks, hosts, network: row.network, path, wait: 'block', knobs: {}, load, level: Number(load ?? 0),
             time_ns: times * 1e9, ci95_low_ns: times * 0.98e9, ci95_high_ns: times * 1.03e9, mops: 12.5 / times, communicating_share: ranks === 1 ? 0 : kernel === 'is' ? 0.75 : 0.01,
             messages: ranks === 1 ? 0 : 612, mean_bytes: ranks === 1 ? null : 51234, median_bytes: ranks === 1 ? null : 131072, of_reference: over, reference: '4 ranks by native:shm on one host',
             printed: prints ? { cite, what: `four hosts, ${path}`, size: '2^19 keys', seconds: times * 20, seconds_to: load === '0.9' ? times * 21 : null, of_reference: times * 4, note: load === '0.9' ? 'the row is damaged in the scan' : null } : null,

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use sonde_record::{
-    CellRecord, Interference, LaunchRecord, Layer, NetworkRecord, Phase, Quantity, ResultRow, Run,
-    Status, Step,
+    CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Status,
+    Step,
 };
 
 /// What a row is of, beside its line and size.
@@ -150,6 +150,9 @@ impl Line {
     }
 }
 
+/// The probe of kernels.
+pub(crate) const KERNEL: &str = "npb";
+
 /// A run, looked up.
 pub(crate) struct Index<'a> {
     pub run: &'a Run,
@@ -165,8 +168,8 @@ impl<'a> Index<'a> {
         let mut rows = run.rows();
         rows.retain(|row| !row.knobs.contains_key("reference"));
         let mut lines: Vec<Line> = Vec::new();
-        // Kernels are no curves of messages: they are looked at by themselves.
-        for row in rows.iter().filter(|row| row.layer != Layer::Application) {
+        // Kernels have a table of their own: theirs is no line of a transport.
+        for row in rows.iter().filter(|row| row.probe != KERNEL) {
             if !lines.iter().any(|line| line.has(row)) {
                 lines.push(Line::of(row));
             }

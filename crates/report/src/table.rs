@@ -24,7 +24,7 @@ use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
 
-pub use kernels::kernels_table;
+pub use kernels::kernel_table;
 pub use library::library_table;
 
 const DASH: &str = "-";
@@ -118,27 +118,16 @@ fn widest(text: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was
-/// true; then the kernels, where some were measured.
+/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
 pub fn summary_table(run: &Run, width: usize) -> String {
     let index = Index::new(run);
-    let lines = lines_table(&index, width);
-    match (lines, kernels_table(run, width)) {
-        (None, None) => "Nothing was measured.".into(),
-        (lines, kernels) => {
-            let all: Vec<String> = [lines, kernels].into_iter().flatten().collect();
-            all.join("\n\n")
-        }
-    }
-}
-
-/// The lines; none where nothing but kernels was measured.
-fn lines_table(index: &Index<'_>, width: usize) -> Option<String> {
     let all = index.every_line();
-    let first = all.first()?;
+    let Some(first) = all.first() else {
+        return "Nothing was measured.".into();
+    };
     let mut sheet = Sheet {
         heads: HEADS.iter().map(|head| (*head).into()).collect(),
-        lines: all.iter().map(|line| summary_line(index, line)).collect(),
+        lines: all.iter().map(|line| summary_line(&index, line)).collect(),
         keys: LOAD + 1,
         first: 4,
         words: LOAD + 1,
@@ -150,7 +139,7 @@ fn lines_table(index: &Index<'_>, width: usize) -> Option<String> {
         (WITH, all.iter().all(|line| line.knobs == first.knobs)),
         (METHOD, all.iter().all(|line| line.method == first.method)),
     ]);
-    Some(format!("{}\n\n{}", sheet.text(width), legend(index, width)))
+    format!("{}\n\n{}", sheet.text(width), legend(&index, width))
 }
 
 const METHOD: usize = 2;

@@ -29,6 +29,7 @@ mod place;
 mod plan;
 mod replay;
 mod report;
+mod shown;
 mod sound;
 mod testbed;
 mod tune;

@@ -504,6 +504,84 @@ impl ProbePlan {
     }
 }
 
+impl ProbePlan {
+    /// Refuses what no run can do.
+    fn check(&self, seed: u64) -> Result<(), Failure> {
+        let refuse = |what: String| Err(Failure::usage(what));
+        let name = self.kind.name();
+        let is_kernel = self.kind == ProbeKind::Npb;
+        let has_sizes = is_kernel || !self.size.is_empty();
+        if self.path.is_empty() || self.wait.is_empty() || !has_sizes {
+            return refuse(format!(
+                "a [[probe]] of kind {name} needs at least one path, wait and size"
+            ));
+        }
+        if is_kernel && !self.size.is_empty() {
+            return refuse(
+                "messages of kernels have sizes of their own: remove `size` from the [[probe]] of kind npb; a kernel's own size \
+                 is in [probe.with]"
+                    .into(),
+            );
+        }
+        if self.mode.is_some() && self.kind != ProbeKind::Throughput {
+            return refuse(format!(
+                "`mode` is of throughput; remove it from the [[probe]] of kind {name}"
+            ));
+        }
+        if self.launches == Some(0) {
+            return refuse(format!(
+                "no launches of {name} are no measurement: remove the [[probe]]"
+            ));
+        }
+        for path in &self.path {
+            self.sizes(*path, Some(1_448))?;
+            if self.product(*path, &[None]).is_empty() {
+                let has: Vec<&str> = path.methods().iter().map(|one| one.name()).collect();
+                return refuse(format!(
+                    "nothing of the [[probe]] of kind {name} can be measured by {path}, whose methods are {}; a knob needs at least one value",
+                    has.join(", ")
+                ));
+            }
+        }
+        let mut channels = self.path.iter().filter(|path| path.channel().is_some());
+        let of_ranks = match self.kind {
+            ProbeKind::Collective => Some("collective calls"),
+            ProbeKind::Npb => Some("ranks that a kernel could run on"),
+            _ => None,
+        };
+        if let (Some(what), Some(path)) = (of_ranks, channels.next()) {
+            return refuse(format!(
+                "{path} has no {what}: write a library's path, as native:tcp or openmpi:tcp"
+            ));
+        }
+        self.check_knobs(seed)
+    }
+
+    /// Refuses knobs that nobody takes, and kernels of which none can be. Where others can, they are left out with their reason.
+    fn check_knobs(&self, seed: u64) -> Result<(), Failure> {
+        let (mut kernels, mut refused) = (0, Vec::new());
+        for knobs in self.settings() {
+            let (_, channel) = crate::knobs::apart(&knobs)?;
+            for path in &self.path {
+                match path {
+                    Way::Channel(_) => drop(self.knobs(&channel, seed)?),
+                    Way::Library(path) => {
+                        let wait = Wait::Block;
+                        let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
+                        let ranks = crate::library::job(self, *path, terms, &channel)?;
+                        kernels += usize::from(ranks.kernel.is_some());
+                        refused.extend(ranks.kernel.and_then(|kernel| kernel.refused()));
+                    }
+                }
+            }
+        }
+        match refused.first() {
+            Some(why) if refused.len() == kernels => Err(Failure::usage(why)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The size that a text names, in bytes where it is bare.
 pub fn size(text: &str) -> Result<u64, Failure> {
     let text = text.trim();
@@ -637,75 +715,9 @@ impl Plan {
         if self.probes.is_empty() {
             return refuse("a plan needs a [[probe]]: nothing would be measured".into());
         }
-        for probe in &self.probes {
-            let name = probe.kind.name();
-            let is_kernel = probe.kind == ProbeKind::Npb;
-            let has_sizes = is_kernel || !probe.size.is_empty();
-            if probe.path.is_empty() || probe.wait.is_empty() || !has_sizes {
-                return refuse(format!(
-                    "a [[probe]] of kind {name} needs at least one path, wait and size"
-                ));
-            }
-            if is_kernel && !probe.size.is_empty() {
-                return refuse(
-                    "messages of kernels have sizes of their own: remove `size` from the [[probe]] of kind npb; a kernel's own \
-                     size is in [probe.with]"
-                        .into(),
-                );
-            }
-            if probe.mode.is_some() && probe.kind != ProbeKind::Throughput {
-                return refuse(format!(
-                    "`mode` is of throughput; remove it from the [[probe]] of kind {name}"
-                ));
-            }
-            if probe.launches == Some(0) {
-                return refuse(format!(
-                    "no launches of {name} are no measurement: remove the [[probe]]"
-                ));
-            }
-            for path in &probe.path {
-                probe.sizes(*path, Some(1_448))?;
-                if probe.product(*path, &[None]).is_empty() {
-                    let has: Vec<&str> = path.methods().iter().map(|one| one.name()).collect();
-                    return refuse(format!(
-                        "nothing of the [[probe]] of kind {name} can be measured by {path}, whose methods are {}; a knob needs at least one value",
-                        has.join(", ")
-                    ));
-                }
-            }
-            let mut channels = probe.path.iter().filter(|path| path.channel().is_some());
-            let of_ranks = match probe.kind {
-                ProbeKind::Collective => Some("collective calls"),
-                ProbeKind::Npb => Some("ranks that a kernel could run on"),
-                _ => None,
-            };
-            if let (Some(what), Some(path)) = (of_ranks, channels.next()) {
-                return refuse(format!(
-                    "{path} has no {what}: write a library's path, as native:tcp or openmpi:tcp"
-                ));
-            }
-            let mut refused = Vec::new();
-            let mut kernels = 0;
-            for knobs in probe.settings() {
-                let (_, channel) = crate::knobs::apart(&knobs)?;
-                for path in &probe.path {
-                    match path {
-                        Way::Channel(_) => drop(probe.knobs(&channel, self.repeat.seed)?),
-                        Way::Library(path) => {
-                            let wait = Wait::Block;
-                            let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
-                            let ranks = crate::library::job(probe, *path, terms, &channel)?;
-                            kernels += usize::from(ranks.kernel.is_some());
-                            refused.extend(ranks.kernel.and_then(|kernel| kernel.refused()));
-                        }
-                    }
-                }
-            }
-            // Where others can be, those that cannot are left out with their reason.
-            if kernels > 0 && refused.len() == kernels {
-                return refuse(refused.swap_remove(0));
-            }
-        }
+        self.probes
+            .iter()
+            .try_for_each(|probe| probe.check(self.repeat.seed))?;
         self.check_loads()?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {

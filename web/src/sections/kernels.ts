@@ -39,16 +39,22 @@ function loadsOf(rows: KernelRow[]): (string | null)[] {
 const colourOf = (loads: (string | null)[], load: string | null): string => `var(--network-${Math.max(0, loads.indexOf(load)) % COLOURS})`
 const loadName = (load: string | null): string => (load === null ? 'idle' : `load ${load}`)
 
+/** The path with what was set of it. */
+function by({ path, knobs }: KernelRow): string {
+    const set = Object.entries(knobs).map(([name, value]) => `${name}=${value}`)
+    return set.length ? `${path} (${set.join(', ')})` : path
+}
+
 /** Where a kernel ran, as the graph names it: the network where there are several, and the wait. */
 function placeOf(row: KernelRow, all: KernelRow[]): string {
     const networks = distinct(all.filter((one) => one.hosts > 1).map((one) => one.network))
     const waits = distinct(all.map((one) => one.wait))
     const wait = waits.length > 1 && row.wait !== null ? ` ${row.wait}` : ''
     const several = distinct(all.filter((one) => one.hosts > 1).map((one) => `${one.ranks} ${one.hosts}`)).length > 1
-    if (row.hosts === 1) return `1 host, ${row.ranks === 1 ? '1 rank' : `${row.ranks} × ${row.path}`}${wait}`
+    if (row.hosts === 1) return `1 host, ${row.ranks === 1 ? '1 rank' : `${row.ranks} × ${by(row)}`}${wait}`
     const on = networks.length > 1 ? `${row.network}, ` : ''
     const ranks = several || networks.length === 1 ? `${row.hosts} hosts, ${row.ranks === row.hosts ? '' : `${row.ranks} × `}` : ''
-    return `${on}${ranks}${row.path}${wait}`
+    return `${on}${ranks}${by(row)}${wait}`
 }
 
 /** The section; null where no kernel was measured. */
@@ -135,7 +141,7 @@ function curveMarks(dots: Dot[], colour: string, printed: boolean): Plot.Markish
 }
 
 function tell({ row, printed }: Dot): { title: Child; rows: [string, Child][]; note?: Child } {
-    const where = row.hosts === 1 ? `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'} by ${row.path} on one host` : `${row.ranks} ranks by ${row.path} on ${row.hosts} hosts of ${row.network}`
+    const where = row.hosts === 1 ? `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'} by ${by(row)} on one host` : `${row.ranks} ranks by ${by(row)} on ${row.hosts} hosts of ${row.network}`
     if (printed && row.printed) {
         return {
             title: `${row.kernel.toUpperCase()} · ${loadName(row.load)} · printed`,
@@ -172,7 +178,7 @@ function split(part: number | null): Child {
 function timesTable(all: KernelRow[], printed: boolean): HTMLElement {
     const lonely = 'nothing of the same kernel and class ran on one host'
     const rows = all.map((row): Child[] => [
-        row.kernel.toUpperCase(), row.class, row.network, row.path, row.ranks, row.hosts, row.load ?? 'idle',
+        row.kernel.toUpperCase(), row.class, row.network, by(row), row.ranks, row.hosts, row.load ?? 'idle',
         time(row.time_ns, 4), between(row.ci95_low_ns, row.ci95_high_ns, time),
         split(row.communicating_share), shown(row.communicating_share, share, 'not measured'), shown(row.mops, (mops) => significant(mops, 4), 'not measured'),
         row.of_reference ? times(row.of_reference.value) : none(lonely),
@@ -187,7 +193,7 @@ function timesTable(all: KernelRow[], printed: boolean): HTMLElement {
 function messagesTable(all: KernelRow[]): HTMLElement | null {
     const seen = new Set<string>()
     const counted = all.filter((row) => {
-        const name = JSON.stringify([row.kernel, row.class, row.ranks, row.path])
+        const name = JSON.stringify([row.kernel, row.class, row.ranks, by(row)])
         return row.messages !== null && row.ranks > 1 && !seen.has(name) && seen.add(name)
     })
     if (!counted.length) return null
@@ -195,7 +201,7 @@ function messagesTable(all: KernelRow[]): HTMLElement | null {
     const silent = 'no paper prints it'
     const length = (bytes: number): string => count(bytes)
     const rows = counted.map((row): Child[] => [
-        row.kernel.toUpperCase(), row.class, row.ranks, row.path, shown(row.messages, count, 'not counted'), shown(row.mean_bytes, length, 'no message was sent'), shown(row.median_bytes, length, 'no message was sent'),
+        row.kernel.toUpperCase(), row.class, row.ranks, by(row), shown(row.messages, count, 'not counted'), shown(row.mean_bytes, length, 'no message was sent'), shown(row.median_bytes, length, 'no message was sent'),
         ...(printed ? [shown(row.printed_messages?.messages, count, silent), shown(row.printed_messages?.mean_bytes, length, silent), shown(row.printed_messages?.median_bytes, length, silent)] : []),
     ])
     const cites = distinct(counted.flatMap((row) => (row.printed_messages ? [row.printed_messages.cite] : [])))

@@ -139,7 +139,8 @@ fn routes(rows: &[KernelRow]) -> Vec<Finding> {
     let told = |group: Vec<&KernelRow>| {
         let all: Vec<Compared> = of_path(&group, default)
             .filter_map(|slow| {
-                let fast = of_path(&group, direct).find(|fast| fast.is_like(slow))?;
+                let same = |fast: &&KernelRow| fast.is_like(slow) && fast.knobs == slow.knobs;
+                let fast = of_path(&group, direct).find(same)?;
                 Some(Compared::of(named(slow), fast, slow))
             })
             .collect();
@@ -180,14 +181,7 @@ fn by_kernel<'g>(group: &[&'g KernelRow]) -> Vec<Vec<&'g KernelRow>> {
 
 /// `kernel-load`, once a network, path, class and count of ranks.
 fn loads(rows: &[KernelRow]) -> Vec<Finding> {
-    let key = |row: &KernelRow| {
-        (
-            row.network.clone(),
-            row.path.clone(),
-            row.class.clone(),
-            row.ranks,
-        )
-    };
+    let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone(), row.ranks);
     let told = |group: Vec<&KernelRow>| {
         let kernels = by_kernel(&group);
         let first = kernels.first()?[0];
@@ -218,7 +212,7 @@ fn loads(rows: &[KernelRow]) -> Vec<Finding> {
              of {}.",
             first.network,
             size(first),
-            first.path,
+            first.by(),
             rising.count(),
             kernels.len()
         );
@@ -374,12 +368,12 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
         });
         slowed.collect()
     };
-    let key = |row: &KernelRow| (row.network.clone(), row.path.clone(), row.class.clone());
+    let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone());
     let several = here.iter().copied().filter(|row| row.ranks > 1);
     let groups = grouped(several, key).into_iter();
     let told = |(network, path, class): (String, String, String)| {
         let of = |row: &KernelRow| (&row.network, &row.class) == (&network, &class);
-        let together = slowed(&|row| of(row) && row.ranks > 1 && row.path == path);
+        let together = slowed(&|row| of(row) && row.ranks > 1 && row.by() == path);
         let alone = slowed(&|row| of(row) && row.ranks == 1);
         let pairs: Vec<_> = together
             .iter()

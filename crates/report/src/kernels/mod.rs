@@ -12,20 +12,20 @@
 
 mod published;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::{CellRecord, Number, Phase, Quantity, ResultRow, Status};
 
-use crate::index::Index;
+use crate::index::{Index, KERNEL};
 use crate::library::SEED;
 use published::{Published, Sought};
 
 pub use published::{PrintedMessages, PrintedTime};
 
-/// The probe whose cells are kernels.
-const PROBE: &str = "npb";
+/// Knobs that have places of their own in a row.
+const NAMED: [&str; 5] = ["kernel", "class", "size", "ranks", "hosts"];
 /// The setting of a launch that names the host of each rank.
 const HOSTS: &str = "ranks.hosts";
 /// Where ranks share memory.
@@ -63,6 +63,8 @@ pub struct KernelRow {
     pub path: String,
     /// `block` or `poll`.
     pub wait: Option<String>,
+    /// What else was set, by name.
+    pub knobs: BTreeMap<String, String>,
     /// Traffic of others; null when idle.
     pub load: Option<String>,
     /// Its level, 0 when idle.
@@ -110,10 +112,12 @@ impl KernelRow {
             return "one rank alone".into();
         }
         match self.hosts {
-            1 => format!("{} ranks by {} on one host", self.ranks, self.path),
+            1 => format!("{} ranks by {} on one host", self.ranks, self.by()),
             hosts => format!(
                 "{} ranks by {} on {hosts} hosts of {}",
-                self.ranks, self.path, self.network
+                self.ranks,
+                self.by(),
+                self.network
             ),
         }
     }
@@ -128,6 +132,11 @@ impl KernelRow {
         self.load.as_deref().unwrap_or("idle")
     }
 
+    /// The path with what was set of it, in brackets.
+    pub(crate) fn by(&self) -> String {
+        crate::index::by(&self.path, None, self.wait.as_deref(), &self.knobs)
+    }
+
     /// Whether it and the other are the same problem under the same load.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         (&self.kernel, &self.class, &self.load) == (&other.kernel, &other.class, &other.load)
@@ -137,7 +146,7 @@ impl KernelRow {
 /// All kernels that were measured, in the order of the cells.
 pub(crate) fn kernels(index: &Index<'_>) -> Vec<KernelRow> {
     let is_time = |row: &&ResultRow| {
-        row.probe == PROBE
+        row.probe == KERNEL
             && row.quantity == Quantity::KernelNs
             && row.status == Status::Measured
             && row.phase == Some(Phase::Warm)
@@ -162,6 +171,8 @@ pub(crate) fn kernels(index: &Index<'_>) -> Vec<KernelRow> {
 
 fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
     let knob = |name: &str| row.knobs.get(name).cloned();
+    let mut others = row.knobs.clone();
+    others.retain(|name, _| !NAMED.contains(&name.as_str()));
     let ranks = knob("ranks")?.parse().ok()?;
     let beside = |quantity| index.beside(row, quantity).map(Number);
     Some(KernelRow {
@@ -173,6 +184,7 @@ fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
         network: row.network.clone(),
         path: row.path.clone(),
         wait: row.wait.clone(),
+        knobs: others,
         load: row.load.clone(),
         level: Number(row.load.as_deref().map_or(0.0, level)),
         time_ns: row.p50?,

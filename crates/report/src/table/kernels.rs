@@ -1,19 +1,24 @@
 //! The kernels as tables: their times beside the reference's and a paper's, then their messages.
+//!
+//! Units:   seconds, millions of operations a second, per cent of the ranks' time, bytes.
+//! Checked: `kernels_are_beside_their_reference_and_the_paper`, `kernels_that_were_not_run_say_why`.
 
 use std::collections::BTreeSet;
 
-use sonde_record::{Number, Run};
+use sonde_record::{Number, Quantity, ResultRow, Run, Status};
 
-use super::{DASH, Sheet, scaled, wrapped};
+use super::{DASH, Sheet, reasons, scaled, with, wrapped};
 use crate::format::{plain, significant};
-use crate::index::Index;
+use crate::index::{Index, KERNEL};
 use crate::kernels::{KernelRow, kernels};
 
-const TIMES: [&str; 15] = [
+const TIMES: [&str; 17] = [
     "kernel",
-    "class",
+    "size",
     "network",
     "path",
+    "wait",
+    "with",
     "ranks",
     "hosts",
     "load",
@@ -26,13 +31,17 @@ const TIMES: [&str; 15] = [
     "printed\ns",
     "of its own\ntimes",
 ];
-const CLASS: usize = 1;
+const SIZE: usize = 1;
 const NETWORK: usize = 2;
-const LOAD: usize = 6;
+const WAIT: usize = 4;
+const WITH: usize = 5;
+const LOAD: usize = 8;
+/// The figures of a line.
+const FIGURES: usize = TIMES.len() - LOAD - 1;
 
 const MESSAGES: [&str; 10] = [
     "kernel",
-    "class",
+    "size",
     "ranks",
     "path",
     "messages\n ",
@@ -43,30 +52,48 @@ const MESSAGES: [&str; 10] = [
     "median\nB",
 ];
 
-/// The kernels, a line a cell, then their messages; `None` where none was measured.
-pub fn kernels_table(run: &Run, width: usize) -> Option<String> {
-    let rows = kernels(&Index::new(run));
-    let first = rows.first()?;
+/// The kernels, a line a cell, and why others were not run; then their messages. `None` where none was asked for.
+pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
+    let index = Index::new(run);
+    let rows = kernels(&index);
+    let not_run: Vec<ResultRow> = index
+        .rows
+        .iter()
+        .filter(|row| row.probe == KERNEL && row.quantity == Quantity::KernelNs)
+        .filter(|row| row.status != Status::Measured)
+        .cloned()
+        .collect();
+    let mut lines: Vec<Vec<String>> = rows.iter().map(times_line).collect();
+    lines.extend(not_run.iter().map(line_without));
+    let first = lines.first()?.clone();
+    let is = |column: usize, text: &str| lines.iter().all(|line| line[column] == text);
+    let same = |column: usize| (column, is(column, &first[column]));
+    let blank = |column: usize, text: &str| (column, is(column, text));
+    let marked = [
+        blank(LOAD, "idle"),
+        blank(WITH, DASH),
+        same(WAIT),
+        same(NETWORK),
+        same(SIZE),
+    ];
     let mut sheet = Sheet {
         heads: TIMES.map(Into::into).to_vec(),
-        lines: rows.iter().map(times_line).collect(),
+        lines,
         keys: LOAD + 1,
         first: 4,
         words: LOAD + 1,
     };
-    sheet.leave_out_marked([
-        (LOAD, rows.iter().all(|row| row.load.is_none())),
-        (NETWORK, rows.iter().all(|row| row.network == first.network)),
-        (CLASS, rows.iter().all(|row| row.class == first.class)),
-    ]);
+    sheet.leave_out_marked(marked);
     let mut text = format!(
-        "kernels\n{}\n\n{}",
+        "{}\n\n{}",
         sheet.text(width),
         wrapped(&legend(&rows), width, "")
     );
+    for why in reasons(&not_run) {
+        text += &format!("\n{}", wrapped(&why, width, ""));
+    }
     if let Some(messages) = messages(&rows, width) {
-        text += "\n\n";
-        text += &messages;
+        text += &format!("\n\n{messages}");
     }
     Some(text)
 }
@@ -86,6 +113,8 @@ fn times_line(row: &KernelRow) -> Vec<String> {
         plain(&row.class),
         plain(&row.network),
         plain(&row.path),
+        plain(row.wait.as_deref().unwrap_or(DASH)),
+        with(&row.knobs),
         row.ranks.to_string(),
         row.hosts.to_string(),
         plain(row.load.as_deref().unwrap_or("idle")),
@@ -106,10 +135,33 @@ fn times_line(row: &KernelRow) -> Vec<String> {
     ]
 }
 
+/// The line of a cell of which nothing came.
+fn line_without(row: &ResultRow) -> Vec<String> {
+    let mut others = row.knobs.clone();
+    let mut named = |name: &str| others.remove(name).map(|text| plain(&text));
+    let (kernel, class, size) = (named("kernel"), named("class"), named("size"));
+    let (ranks, hosts) = (named("ranks"), named("hosts"));
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| DASH.into());
+    let mut line = vec![
+        or_dash(kernel),
+        or_dash(class.or(size)),
+        plain(&row.network),
+        plain(&row.path),
+        plain(row.wait.as_deref().unwrap_or(DASH)),
+        with(&others),
+        or_dash(ranks),
+        or_dash(hosts),
+        plain(row.load.as_deref().unwrap_or("idle")),
+    ];
+    line.extend(std::iter::repeat_n(DASH.to_string(), FIGURES));
+    line
+}
+
 /// What the columns are: the references and the papers by name.
 fn legend(rows: &[KernelRow]) -> String {
-    let mut text = "Medians of the timed part, of the longest rank. communicating: of the ranks' time, in calls of the library; what \
-                    is left is computing."
+    let mut text = "Kernels by sonde, checked against the official values of the NAS benchmarks; no NPB results. Time: of the longest \
+                    rank (ft: rank 0), the median of all runs; communicating: the ranks' time in calls of the library, the rest is \
+                    computing."
         .to_string();
     let named = |of: &dyn Fn(&KernelRow) -> Option<String>| -> Vec<String> {
         let all: BTreeSet<String> = rows.iter().filter_map(of).collect();
@@ -118,27 +170,29 @@ fn legend(rows: &[KernelRow]) -> String {
     let references = named(&|row| row.reference.clone());
     if !references.is_empty() {
         text += &format!(
-            " of reference: over the idle time of {}.",
+            " Of reference: over the idle time of {}.",
             references.join(", or ")
         );
     }
     let cites = named(&|row| Some(row.printed.as_ref()?.cite.clone()));
     if !cites.is_empty() {
         text += &format!(
-            " printed: {}, over machines of its time; of its own: over its reference.",
+            " Printed: {}, of machines of its time; of its own: over its own reference.",
             cites.join("; ")
         );
     }
     text
 }
 
-/// What ranks send, a line a kernel, class, count of ranks and path.
+/// What ranks send, a line a kernel, size, count of ranks and path.
 fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
     let mut seen = BTreeSet::new();
     let counted = rows.iter().filter(|row| {
-        row.messages.is_some() && seen.insert((&row.kernel, &row.class, row.ranks, &row.path))
+        row.messages.is_some()
+            && row.ranks > 1
+            && seen.insert((&row.kernel, &row.class, row.ranks, row.by()))
     });
-    let counted: Vec<&KernelRow> = counted.filter(|row| row.ranks > 1).collect();
+    let counted: Vec<&KernelRow> = counted.collect();
     let first = counted.first()?;
     let mut sheet = Sheet {
         heads: MESSAGES.map(Into::into).to_vec(),
@@ -147,15 +201,16 @@ fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
         first: 3,
         words: 4,
     };
-    sheet.leave_out_marked([(CLASS, counted.iter().all(|row| row.class == first.class))]);
+    sheet.leave_out_marked([(SIZE, counted.iter().all(|row| row.class == first.class))]);
     let cites: BTreeSet<&str> = counted
         .iter()
         .filter_map(|row| Some(row.printed_messages.as_ref()?.cite.as_str()))
         .collect();
-    let mut legend = "Messages of all ranks in the timed part, by their users' bytes.".to_string();
+    let mut legend = "Messages of all ranks in the timed part, without collectives that a library makes of its own."
+        .to_string();
     if !cites.is_empty() {
         let cites: Vec<&str> = cites.into_iter().collect();
-        legend += &format!(" printed: {}.", cites.join("; "));
+        legend += &format!(" Printed: {}.", cites.join("; "));
     }
     let legend = wrapped(&legend, width, "");
     Some(format!("{}\n\n{legend}", sheet.text(width)))
@@ -169,7 +224,7 @@ fn messages_line(row: &KernelRow) -> Vec<String> {
         plain(&row.kernel),
         plain(&row.class),
         row.ranks.to_string(),
-        plain(&row.path),
+        plain(&row.by()),
         count(row.messages),
         figure(row.mean_bytes),
         figure(row.median_bytes),
