@@ -244,9 +244,13 @@ impl Fleet {
         known.collect()
     }
 
-    /// The whole time that ranks may take.
+    /// The whole time that ranks may take: of a kernel its budget, else what the terms come to.
     fn limit(job: &Job) -> Duration {
-        START_LIMIT + job.terms.duration_max()
+        START_LIMIT
+            + match is_kernel(job) {
+                true => Duration::from_nanos(job.terms.budget_ns),
+                false => job.terms.duration_max(),
+            }
     }
 }
 
