@@ -45,13 +45,13 @@ function by({ path, knobs }: KernelRow): string {
     return set.length ? `${path} (${set.join(', ')})` : path
 }
 
-/** Where a kernel ran, as the graph names it: the network where there are several, and the wait. */
+/** Where a kernel ran, as the graph names it: the network where there are several, and the wait. One host may be of several too. */
 function placeOf(row: KernelRow, all: KernelRow[]): string {
-    const networks = distinct(all.filter((one) => one.hosts > 1).map((one) => one.network))
+    const networks = distinct(all.filter((one) => one.hosts > 1 === row.hosts > 1).map((one) => one.network))
     const waits = distinct(all.map((one) => one.wait))
     const wait = waits.length > 1 && row.wait !== null ? ` ${row.wait}` : ''
     const several = distinct(all.filter((one) => one.hosts > 1).map((one) => `${one.ranks} ${one.hosts}`)).length > 1
-    if (row.hosts === 1) return `1 host, ${row.ranks === 1 ? '1 rank' : `${row.ranks} × ${by(row)}`}${wait}`
+    if (row.hosts === 1) return `1 host${networks.length > 1 ? ` (${row.network})` : ''}, ${row.ranks === 1 ? '1 rank' : `${row.ranks} × ${by(row)}`}${wait}`
     const on = networks.length > 1 ? `${row.network}, ` : ''
     const ranks = several || networks.length === 1 ? `${row.hosts} hosts, ${row.ranks === row.hosts ? '' : `${row.ranks} × `}` : ''
     return `${on}${ranks}${by(row)}${wait}`
