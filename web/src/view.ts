@@ -398,6 +398,8 @@ export interface View {
     library?: LibraryRow[]
     /** Absent where it was written before kernels were measured. */
     kernels?: KernelRow[]
+    /** What papers print of these kernels on machines of other kinds. */
+    kernels_elsewhere?: { kernel: string; cite: string; what: string; seconds: number; of_reference: number | null }[]
     /** Absent where it was written before messages were cut. */
     anatomy?: Anatomy[]
     /** Absent where it was written before there were sweeps. */

@@ -337,6 +337,7 @@ export function kernelsView(): View {
         }
     })))
     view.kernels = rows
+    view.kernels_elsewhere = [{ kernel: 'is', cite, what: 'another machine', seconds: 4.99, of_reference: 1 }]
     view.results = rows.map((one) => ({
         ...row, probe: 'npb', layer: 'application', path: one.path, knobs: { kernel: one.kernel, class: one.class, ranks: String(one.ranks) }, load: one.load, size_bytes: null, cell: one.cell, quantity: 'kernel_ns', samples: 6,
         p50: one.time_ns, min: one.time_ns, max: one.time_ns, mean: one.time_ns, p90: one.time_ns, p99: null, ci95_low: one.ci95_low_ns, ci95_high: one.ci95_high_ns,

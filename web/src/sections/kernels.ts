@@ -11,7 +11,7 @@ import { h, none, section, shown, table, type Child } from '../dom'
 import type { Drawing, Point } from '../figure'
 import { distinct } from '../model'
 import { count, share, significant, time } from '../units'
-import type { KernelRow } from '../view'
+import type { KernelRow, View } from '../view'
 
 const COLOURS = 7
 /** Beyond this ratio of the largest to the smallest the axis is logarithmic. */
@@ -47,7 +47,7 @@ function by({ path, knobs }: KernelRow): string {
 
 /** Where a kernel ran, as the graph names it: the network where there are several, and the wait. One host may be of several too. */
 function placeOf(row: KernelRow, all: KernelRow[]): string {
-    const networks = distinct(all.filter((one) => one.hosts > 1 === row.hosts > 1).map((one) => one.network))
+    const networks = distinct(all.filter((one) => (one.hosts > 1) === (row.hosts > 1)).map((one) => one.network))
     const waits = distinct(all.map((one) => one.wait))
     const wait = waits.length > 1 && row.wait !== null ? ` ${row.wait}` : ''
     const several = distinct(all.filter((one) => one.hosts > 1).map((one) => `${one.ranks} ${one.hosts}`)).length > 1
@@ -77,7 +77,7 @@ export function kernels(context: Context): HTMLElement | null {
         : 'What networks, routes, places and loads do to each kernel.'
     return section('kernels', 'Kernels', lead, key,
         h('div', { class: 'grid' }, [...groups.values()].map((rows) => panel(context, rows, all, loads))),
-        timesTable(all, cites.length > 0), messagesTable(all))
+        timesTable(all, cites.length > 0), messagesTable(all), elsewhereTable(context.model.view))
 }
 
 function panel(context: Context, rows: KernelRow[], all: KernelRow[], loads: (string | null)[]): HTMLElement {
@@ -207,4 +207,13 @@ function messagesTable(all: KernelRow[]): HTMLElement | null {
     const cites = distinct(counted.flatMap((row) => (row.printed_messages ? [row.printed_messages.cite] : [])))
     return h('details', { class: 'card flush', open: true }, h('summary', {}, `Messages of all ranks${cites.length ? `, beside ${cites.join('; ')}` : ''}`),
         table('Messages of the kernels', ['Kernel', 'Class', '#ranks', 'Path', '#messages', '#mean, B', '#median, B', ...(printed ? ['#printed messages', '#mean, B', '#median, B'] : [])], rows))
+}
+
+/** What papers print of machines of other kinds; null where they print none. */
+function elsewhereTable(view: View): HTMLElement | null {
+    const all = view.kernels_elsewhere ?? []
+    if (!all.length) return null
+    const rows = all.map((one): Child[] => [one.kernel.toUpperCase(), one.what, `${significant(one.seconds, 5)} s`, shown(one.of_reference, times, 'the paper has none'), one.cite])
+    return h('details', { class: 'card flush' }, h('summary', {}, `Printed of machines that are not here: ${all.length === 1 ? 'one time' : `${all.length} times`}`),
+        table('Printed of other machines', ['Kernel', 'Machine', '#printed', '#over its own', 'Source'], rows))
 }

@@ -22,7 +22,7 @@ use crate::index::{Index, KERNEL};
 use crate::library::SEED;
 use published::{Published, Sought};
 
-pub use published::{PrintedMessages, PrintedTime};
+pub use published::{PrintedElsewhere, PrintedMessages, PrintedTime};
 
 /// Knobs that have places of their own in a row.
 const NAMED: [&str; 5] = ["kernel", "class", "size", "ranks", "hosts"];
@@ -263,16 +263,41 @@ fn medians(index: &Index<'_>, cell: &str) -> Vec<u64> {
     times.filter_map(|one| one.series.median()).collect()
 }
 
+fn technology<'i>(index: &'i Index<'_>, network: &str) -> &'i str {
+    let record = index.network(network);
+    record.map_or("", |record| record.row.technology.as_str())
+}
+
+/// The technologies of the networks that kernels ran over.
+fn technologies<'i>(index: &'i Index<'_>, rows: &[KernelRow]) -> Vec<&'i str> {
+    let all: BTreeSet<&str> = rows.iter().map(|row| row.network.as_str()).collect();
+    all.into_iter()
+        .map(|name| technology(index, name))
+        .collect()
+}
+
+/// What papers print of the same kernels on machines of other kinds, once each.
+pub(crate) fn elsewhere(index: &Index<'_>, rows: &[KernelRow]) -> Vec<PrintedElsewhere> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let published = Published::all();
+    let technologies = technologies(index, rows);
+    let mut all: Vec<PrintedElsewhere> = Vec::new();
+    for row in rows {
+        for one in published.elsewhere(&row.kernel, &row.class, &technologies) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+    }
+    all
+}
+
 /// Sets what papers print beside the rows.
 fn print_beside(index: &Index<'_>, rows: &mut [KernelRow]) {
     let published = Published::all();
-    let technology = |network: &str| {
-        let record = index.network(network);
-        record.map_or("", |record| record.row.technology.as_str())
-    };
-    let all: BTreeSet<&str> = rows.iter().map(|row| row.network.as_str()).collect();
-    let all: Vec<&str> = all.into_iter().map(technology).collect();
-    let all: Vec<String> = all.into_iter().map(Into::into).collect();
+    let all = technologies(index, rows);
     for row in rows {
         let level = row.level.to_string();
         let sought = Sought {
@@ -285,8 +310,8 @@ fn print_beside(index: &Index<'_>, rows: &mut [KernelRow]) {
         };
         // What runs on one host uses no network, and stands beside the study's where one of its technology is measured.
         let technologies: Vec<&str> = match row.hosts {
-            1 => all.iter().map(String::as_str).collect(),
-            _ => vec![technology(&row.network)],
+            1 => all.clone(),
+            _ => vec![technology(index, &row.network)],
         };
         row.printed = published.time(&sought, &technologies);
         row.printed_messages = published.messages(&sought);

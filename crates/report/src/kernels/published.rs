@@ -5,7 +5,8 @@
 //!          a row of ours with the same kernel, size, column and level, on a network of the study's technology.
 //! Source:  `data/papers.toml`, which cites table and figure.
 //! Units:   seconds as printed; lengths in bytes.
-//! Checked: `the_data_are_whole`, `a_row_finds_what_is_printed_of_it`, `other_rows_find_nothing`.
+//! Checked: `the_data_are_whole`, `a_row_finds_what_is_printed_of_it`, `other_machines_are_told`,
+//!          `other_rows_find_nothing`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -96,6 +97,22 @@ pub struct PrintedTime {
     pub note: Option<String>,
 }
 
+/// A time that a paper prints of a machine that sonde has none of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrintedElsewhere {
+    /// The kernel.
+    pub kernel: String,
+    /// The study, with the table.
+    pub cite: String,
+    /// The machine.
+    pub what: String,
+    /// The time.
+    pub seconds: Number,
+    /// The time over that of the study's reference; null where it has none.
+    pub of_reference: Option<Number>,
+}
+
 /// What a paper prints of a kernel's messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -138,6 +155,20 @@ impl Published {
         studies.find_map(|study| study.time(of))
     }
 
+    /// Idle times of a kernel of this class on machines of other kinds.
+    pub fn elsewhere(
+        &self,
+        kernel: &str,
+        class: &str,
+        technologies: &[&str],
+    ) -> Vec<PrintedElsewhere> {
+        let studies = self.studies.iter();
+        let studies = studies.filter(|study| technologies.contains(&study.technology.as_str()));
+        studies
+            .flat_map(|study| study.elsewhere(kernel, class))
+            .collect()
+    }
+
     /// The messages of the same kernel among as many ranks as a study runs on several hosts.
     pub fn messages(&self, of: &Sought<'_>) -> Option<PrintedMessages> {
         self.studies.iter().find_map(|study| study.messages(of))
@@ -145,42 +176,64 @@ impl Published {
 }
 
 impl Study {
-    fn kernel(&self, of: &Sought<'_>) -> Option<&Problem> {
-        let is = |one: &&Problem| {
-            one.kernel == of.kernel && one.classes.iter().any(|class| class == of.class)
-        };
+    fn kernel(&self, name: &str, size: &str) -> Option<&Problem> {
+        let is =
+            |one: &&Problem| one.kernel == name && one.classes.iter().any(|class| class == size);
         self.kernels.iter().find(is)
     }
 
+    fn at(&self, kernel: &str, column: &str, level: &str) -> Option<&Time> {
+        let mut times = self.times.iter();
+        times.find(|time| time.kernel == kernel && time.column == column && time.load == level)
+    }
+
+    /// A time over that of the reference, idle.
+    fn of_reference(&self, time: &Time) -> Option<Number> {
+        let reference = self.at(&time.kernel, self.reference.as_deref()?, "0")?;
+        Some(Number(time.seconds / reference.seconds))
+    }
+
+    fn elsewhere(&self, kernel: &str, class: &str) -> Vec<PrintedElsewhere> {
+        let known = self.kernel(kernel, class).is_some();
+        let columns = self
+            .columns
+            .iter()
+            .filter(|one| known && one.ranks.is_none());
+        let of = |column: &Column| {
+            let time = self.at(kernel, &column.name, "0")?;
+            Some(PrintedElsewhere {
+                kernel: kernel.into(),
+                cite: format!("{}, {}", self.cite, self.times_in),
+                what: column.what.clone(),
+                seconds: Number(time.seconds),
+                of_reference: self.of_reference(time),
+            })
+        };
+        columns.filter_map(of).collect()
+    }
+
     fn time(&self, of: &Sought<'_>) -> Option<PrintedTime> {
-        let size = self.kernel(of)?.size.clone();
+        let size = self.kernel(of.kernel, of.class)?.size.clone();
         let is = |one: &&Column| {
             one.ranks == Some(of.ranks)
                 && one.hosts == Some(of.hosts)
                 && one.path.as_ref().is_none_or(|path| path == of.path)
         };
         let column = self.columns.iter().find(is)?;
-        let at = |column: &str, level: &str| {
-            let mut times = self.times.iter();
-            times.find(|time| {
-                time.kernel == of.kernel && time.column == column && time.load == level
-            })
-        };
-        let time = at(&column.name, of.level)?;
-        let reference = self.reference.as_deref().and_then(|name| at(name, "0"));
+        let time = self.at(of.kernel, &column.name, of.level)?;
         Some(PrintedTime {
             cite: format!("{}, {}", self.cite, self.times_in),
             what: format!("{} ({})", column.what, self.suite),
             size,
             seconds: Number(time.seconds),
             seconds_to: time.to.map(Number),
-            of_reference: reference.map(|reference| Number(time.seconds / reference.seconds)),
+            of_reference: self.of_reference(time),
             note: time.note.clone(),
         })
     }
 
     fn messages(&self, of: &Sought<'_>) -> Option<PrintedMessages> {
-        let kernel = self.kernel(of)?;
+        let kernel = self.kernel(of.kernel, of.class)?;
         let mut columns = self.columns.iter();
         columns.find(|column| column.ranks == Some(of.ranks) && column.hosts > Some(1))?;
         Some(PrintedMessages {
@@ -282,6 +335,20 @@ mod tests {
             (messages.messages, messages.median_bytes),
             (Number(599.0), Number(130_016.0))
         );
+    }
+
+    #[test]
+    fn other_machines_are_told() {
+        let all = Published::all();
+        let found = all.elsewhere("is", "upc", &["atm"]);
+        let seconds: Vec<f64> = found.iter().map(|one| one.seconds.0).collect();
+        assert_eq!(seconds, [4.99, 3.6]);
+        assert_eq!(found[0].of_reference, Some(Number(1.0)));
+        assert!(found[1].what.contains("simulated"), "{found:?}");
+        // The cluster was simulated for five kernels.
+        assert_eq!(all.elsewhere("lu", "upc", &["atm"]).len(), 1);
+        assert_eq!(all.elsewhere("is", "A", &["atm"]), []);
+        assert_eq!(all.elsewhere("is", "upc", &["token-ring"]), []);
     }
 
     #[test]

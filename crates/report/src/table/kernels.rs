@@ -10,7 +10,7 @@ use sonde_record::{Number, Quantity, ResultRow, Run, Status};
 use super::{DASH, Sheet, reasons, scaled, with, wrapped};
 use crate::format::{plain, significant};
 use crate::index::{Index, KERNEL};
-use crate::kernels::{KernelRow, kernels};
+use crate::kernels::{KernelRow, PrintedElsewhere, elsewhere, kernels};
 
 const TIMES: [&str; 17] = [
     "kernel",
@@ -94,6 +94,9 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
     }
     if let Some(messages) = messages(&rows, width) {
         text += &format!("\n\n{messages}");
+    }
+    if let Some(others) = others(&elsewhere(&index, &rows), width) {
+        text += &format!("\n\n{others}");
     }
     Some(text)
 }
@@ -214,6 +217,34 @@ fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
     }
     let legend = wrapped(&legend, width, "");
     Some(format!("{}\n\n{legend}", sheet.text(width)))
+}
+
+/// What papers print of machines of other kinds.
+fn others(all: &[PrintedElsewhere], width: usize) -> Option<String> {
+    let first = all.first()?;
+    let line = |one: &PrintedElsewhere| {
+        vec![
+            plain(&one.kernel),
+            plain(&one.what),
+            significant(one.seconds.0, 4),
+            scaled(one.of_reference.map(|times| times.0), 1.0, 3),
+        ]
+    };
+    let sheet = Sheet {
+        heads: ["kernel", "machine", "printed\ns", "of its own\ntimes"]
+            .map(Into::into)
+            .to_vec(),
+        lines: all.iter().map(line).collect(),
+        keys: 2,
+        first: 2,
+        words: 2,
+    };
+    let legend = format!("Printed of machines that are not here: {}.", first.cite);
+    Some(format!(
+        "{}\n\n{}",
+        sheet.text(width),
+        wrapped(&legend, width, "")
+    ))
 }
 
 fn messages_line(row: &KernelRow) -> Vec<String> {

@@ -274,7 +274,15 @@ kernel  ranks  path        messages    mean   median   printed    mean   median
 is      4      pvm:direct       612  51 234  131 072       599  71 364  130 016
 
 Messages of all ranks in the timed part, without collectives that a library makes of its own. Printed: UPC SABA, virtual
-parallel machine on a broadband ATM network, Table 1.";
+parallel machine on a broadband ATM network, Table 1.
+
+kernel  machine                                                      printed  of its own
+                                                                           s       times
+────────────────────────────────────────────────────────────────────────────────────────
+is      SGI Origin 2000, four of its processors                        4.990        1.00
+is      an ideal ATM cluster, simulated, from the literature           3.600       0.721
+
+Printed of machines that are not here: UPC SABA, virtual parallel machine on a broadband ATM network, Table 2.";
 
 #[test]
 fn kernels_are_beside_their_reference_and_the_paper() {
