@@ -72,9 +72,9 @@ pub(crate) trait Bed {
         false
     }
 
-    /// Loads the ways to two hosts as long as a launch takes; without a load, no longer. Only where the network
+    /// Loads the ways to these hosts as long as a launch takes; without a load, no longer. Only where the network
     /// [loads itself](Self::loads_itself).
-    fn load(&mut self, _load: Option<&Load>, _src: usize, _dst: usize) -> Result<()> {
+    fn load(&mut self, _load: Option<&Load>, _hosts: &[usize]) -> Result<()> {
         Ok(())
     }
 
