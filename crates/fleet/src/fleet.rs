@@ -251,13 +251,13 @@ impl Fleet {
         })
     }
 
-    /// Makes one launch by `measure` on these `hosts`: agents, load and the emulated network are ready before it, and read
+    /// Makes one launch by `measure`: agents, load of the ways to `loaded` and the emulated network are ready before it, and read
     /// after it.
     pub(crate) fn launch_with(
         &mut self,
         ask: &Ask,
         [src, dst]: [Placement; 2],
-        hosts: &[usize],
+        loaded: &[usize],
         measure: impl FnOnce(&mut Self, [(usize, Placement); 2]) -> Result<Outcome>,
     ) -> Result<Launched> {
         let began = Instant::now();
@@ -265,8 +265,8 @@ impl Fleet {
         for (host, placement) in keys {
             self.ensure(host, placement)?;
         }
-        let loaded = self.bed.load(ask.load.as_ref(), hosts);
-        loaded.map_err(|error| self.bed_failed(error))?;
+        let begun = self.bed.load(ask.load.as_ref(), loaded);
+        begun.map_err(|error| self.bed_failed(error))?;
         let traffic = self.load_for(ask)?;
         let outcome = measure(self, keys);
         let outcome = match traffic {

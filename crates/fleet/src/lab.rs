@@ -205,16 +205,16 @@ impl Bed for Emulated {
     }
 
     fn load(&mut self, load: Option<&Load>, hosts: &[usize]) -> Result<()> {
-        let ports: Vec<u16> = hosts.iter().copied().map(port).collect();
-        let wanted = load
-            .filter(|load| !load.rho.is_zero())
-            .map(|load| (load.clone(), ports));
+        let wanted = load.filter(|load| !load.rho.is_zero()).map(|load| {
+            let ports = hosts.iter().map(|host| port(*host));
+            (load.clone(), ports.collect::<Vec<u16>>())
+        });
         if wanted.is_none() && self.load.is_none() {
             return Ok(());
         }
         let attempt = "load the emulated network";
-        let tell = |load: &Load, hosts: &[u16]| {
-            hosts.iter().try_for_each(|host| {
+        let tell = |load: &Load, ports: &[u16]| {
+            ports.iter().try_for_each(|host| {
                 let command = Command::Load(load.flow(*host));
                 self.lab.command(&command)
             })

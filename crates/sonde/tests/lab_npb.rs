@@ -259,6 +259,11 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&["all", "--matrix", "m.json"], 64, "one launch"),
         (&["cg", "--load", "0.5"], 64, "--testbed lab"),
         (
+            &["cg", "--testbed", "lab", "--path", "native:shm"],
+            64,
+            "--collapsed",
+        ),
+        (
             &["ft", "--size", "nx=8192:ny=8192:nz=8192"],
             2,
             "MiB are available",

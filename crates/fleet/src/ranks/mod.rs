@@ -13,7 +13,7 @@ mod native;
 mod pvm;
 mod tool;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use sonde_message::{Library, Path};
@@ -65,12 +65,11 @@ impl Fleet {
             true => [self.bed.kernel_placement(); 2],
             false => self.bed.placements(&ask.pair.terms),
         };
-        // The load comes to every host that has a rank.
-        let keys = [(ask.pair.src, placements[0]), (ask.pair.dst, placements[1])];
-        let seats = self.seats(ask, keys);
-        let mut hosts: Vec<usize> = seats.into_iter().map(|seat| seat.0).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
+        let [src, dst] = placements;
+        let seats = self.seats(ask, [(ask.pair.src, src), (ask.pair.dst, dst)]);
+        // The ways to all hosts that have ranks are loaded.
+        let hosts: BTreeSet<usize> = seats.iter().map(|seat| seat.0).collect();
+        let hosts: Vec<usize> = hosts.into_iter().collect();
         self.launch_with(&ask.pair, placements, &hosts, |fleet, keys| {
             let mut joined: Option<Outcome> = None;
             for job in pieces(&ask.job) {

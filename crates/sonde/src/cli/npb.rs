@@ -157,13 +157,20 @@ impl NpbOptions {
                 }
             }
         }
-        let paths = match self.paths.is_empty() {
+        let paths: Vec<Path> = match self.paths.is_empty() {
             true => vec![path("native", self.testbed.0)?],
             false => {
                 let paths = self.paths.iter().map(|text| path(text, self.testbed.0));
                 paths.collect::<Result<_, _>>()?
             }
         };
+        let is_apart = self.testbed.0 != Kind::Local && !self.collapsed;
+        let mut within = paths.iter().filter(|path| path.is_within_machine());
+        if let (true, Some(path)) = (is_apart, within.next()) {
+            return Err(Failure::usage(format!(
+                "{path} joins processes of one machine, and these hosts are apart: use `--testbed local`, or `--collapsed`"
+            )));
+        }
         if self.load.is_some() && self.testbed.0 == Kind::Local {
             return Err(Failure::usage(
                 "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or `hosts:`, \
