@@ -223,25 +223,29 @@ fn loads(rows: &[KernelRow]) -> Vec<Finding> {
     groups.filter_map(|(_, group)| told(group)).collect()
 }
 
+/// What the highest load adds to each kernel by a path, in nanoseconds.
+fn added<'r>(group: &[&'r KernelRow], path: &str) -> Vec<(&'r KernelRow, f64)> {
+    let of_path = group.iter().copied().filter(|row| row.path == path);
+    let kernels = by_kernel(&of_path.collect::<Vec<_>>());
+    let apart = kernels.iter().map(|levels| {
+        let (idle, most) = (levels[0], levels[levels.len() - 1]);
+        (most, most.time_ns.0 - idle.time_ns.0)
+    });
+    apart.collect()
+}
+
 /// `kernel-route-load`, once a network, class and count of ranks.
 fn route_loads(rows: &[KernelRow]) -> Vec<Finding> {
-    let key = |row: &KernelRow| (row.network.clone(), row.class.clone(), row.ranks);
+    let key = |row: &KernelRow| {
+        (
+            row.network.clone(),
+            row.class.clone(),
+            row.ranks,
+            row.knobs.clone(),
+        )
+    };
     let told = |group: Vec<&KernelRow>| {
-        let added = |path: &str| -> Vec<(&KernelRow, f64)> {
-            let of_path: Vec<&KernelRow> = of_path(&group, path).collect();
-            let kernels = by_kernel(&of_path);
-            let apart = |levels: &Vec<&'_ KernelRow>| {
-                let (idle, most) = (levels[0], levels[levels.len() - 1]);
-                (most.kernel.clone(), most.time_ns.0 - idle.time_ns.0)
-            };
-            let added: Vec<(String, f64)> = kernels.iter().map(apart).collect();
-            let row = |kernel: &str| group.iter().copied().find(|row| row.kernel == kernel);
-            let added = added.into_iter();
-            added
-                .filter_map(|(kernel, ns)| Some((row(&kernel)?, ns)))
-                .collect()
-        };
-        let [default, direct] = ROUTES.map(added);
+        let [default, direct] = ROUTES.map(|path| added(&group, path));
         let pairs: Vec<(&KernelRow, f64, f64)> = default
             .iter()
             .filter_map(|(row, slow)| {
@@ -374,7 +378,9 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
     let told = |(network, path, class): (String, String, String)| {
         let of = |row: &KernelRow| (&row.network, &row.class) == (&network, &class);
         let together = slowed(&|row| of(row) && row.ranks > 1 && row.by() == path);
-        let alone = slowed(&|row| of(row) && row.ranks == 1);
+        // Of several libraries the first.
+        let lone = here.iter().find(|row| of(row) && row.ranks == 1)?.by();
+        let alone = slowed(&|row| of(row) && row.ranks == 1 && row.by() == lone);
         let pairs: Vec<_> = together
             .iter()
             .filter_map(|one| {
