@@ -258,10 +258,10 @@ fn kernels() -> Runs {
 const KERNELS: &str = "
 kernel  path        ranks  hosts  load    time             95 %  communicating  Mop/s  of reference         95 %  printed  of its own
                                              s                s              %                times        times        s       times
-─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 is      native:shm  4      1      idle  0.1000  0.1000 – 0.1010              -      -          1.00            -        -           -
-is      pvm:direct  4      4      idle  0.2500  0.2500 – 0.2525           73.1  20.97          2.50  2.48 – 2.50    11.34        2.27
-is      pvm:direct  4      4      0.9   0.9000  0.9000 – 0.9090              -      -          9.00  8.96 – 9.00    43.30        8.68
+is      pvm:direct  4      4      idle  0.2500  0.2500 – 0.2525           73.1  20.97          2.50  2.49 – 2.51    11.34        2.27
+is      pvm:direct  4      4      0.9   0.9000  0.9000 – 0.9090              -      -          9.00  8.96 – 9.04    43.30        8.68
 
 Kernels by sonde, checked against the official values of the NAS benchmarks; no NPB results. Time: of the longest rank
 (ft: rank 0), the median of all runs; communicating: the ranks' time in calls of the library, the rest is computing. Of
@@ -270,17 +270,17 @@ broadband ATM network, Table 2, of machines of its time; of its own: over its ow
 
 kernel  ranks  path        messages    mean   median   printed    mean   median
                                           B        B  messages       B        B
-───────────────────────────────────────────────────────────────────────────────
+────────────────────────────────────────────────────────────────────────────────
 is      4      pvm:direct       612  51 234  131 072       599  71 364  130 016
 
 Messages of all ranks in the timed part, without collectives that a library makes of its own. Printed: UPC SABA, virtual
 parallel machine on a broadband ATM network, Table 1.
 
-kernel  machine                                                      printed  of its own
-                                                                           s       times
-────────────────────────────────────────────────────────────────────────────────────────
-is      SGI Origin 2000, four of its processors                        4.990        1.00
-is      an ideal ATM cluster, simulated, from the literature           3.600       0.721
+kernel  machine                                               printed  of its own
+                                                                    s       times
+──────────────────────────────────────────────────────────────────────────────────
+is      SGI Origin 2000, four of its processors                 4.990        1.00
+is      an ideal ATM cluster, simulated, from the literature    3.600       0.721
 
 Printed of machines that are not here: UPC SABA, virtual parallel machine on a broadband ATM network, Table 2.";
 
