@@ -109,8 +109,9 @@ impl Trace {
     ///
     /// # Errors
     /// Those of the writer.
-    pub fn write_chrome(&self, out: impl Write) -> io::Result<()> {
-        serde_json::to_writer(out, &Chrome(self)).map_err(io::Error::from)
+    pub fn write_chrome(&self, mut out: impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut out, &Chrome(self))?;
+        out.flush()
     }
 
     /// Writes a table: a line with the columns' names, then one for each event; what it has not is empty. `clock_bound_ns` and
