@@ -10,7 +10,7 @@
 //!          several of them stand on one CPU of today. Nothing moves in this rank's engine meanwhile, as nothing does
 //!          while it computes. Calls themselves are not stretched: what an old host needs for frames is the network's
 //!          `[host]`. A program that waits outside of calls (a disk, a sleep) is not for this: its waits are taken for time
-//!          that others had.
+//!          that others had. The patience of the other ranks has to be longer than the longest span.
 //! Source:  a factor is the time of a sequential run on the old host over that of the same run here ([`factor`]).
 //! Units:   nanoseconds of CLOCK_MONOTONIC and of CPU time; an exact ratio.
 //! Checked: `computing_takes_its_factor`, `holds_do_not_drift`, `what_others_had_is_part_of_the_span`, `factors_are_checked`,
