@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use sonde_message::collectives::{Algorithm, Choice, Communicator, Maker};
 use sonde_message::aged::Aged;
+use sonde_message::collectives::{Algorithm, Choice, Communicator, Maker};
 use sonde_message::counted::Counted;
 use sonde_message::native::Memory;
 use sonde_message::timeline::Timeline;

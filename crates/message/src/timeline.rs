@@ -368,7 +368,9 @@ fn disorder(from: usize, why: String) -> Error {
     Error::Refused {
         library: "the timeline".into(),
         what: format!("bringing what rank {from} wrote down"),
-        why: format!("{why}: have all ranks received their messages, and do all of them bring theirs?"),
+        why: format!(
+            "{why}: have all ranks received their messages, and do all of them bring theirs?"
+        ),
     }
 }
 

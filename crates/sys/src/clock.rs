@@ -129,10 +129,15 @@ mod tests {
     #[test]
     fn the_clock_of_one_process_is_one() {
         let Some(own) = identity() else {
-            return println!("skipped: the boot's id: /proc/sys/kernel/random/boot_id cannot be read");
+            return println!(
+                "skipped: the boot's id: /proc/sys/kernel/random/boot_id cannot be read"
+            );
         };
         let other = std::thread::spawn(identity).join().unwrap();
-        assert!(own.len() > 30 && other.as_deref() == Some(own.as_str()), "{own} {other:?}");
+        assert!(
+            own.len() > 30 && other.as_deref() == Some(own.as_str()),
+            "{own} {other:?}"
+        );
     }
 
     #[test]

@@ -15,8 +15,7 @@ use sonde_units::Ratio;
 use sonde_workload::npb::Kernel;
 use sonde_workload::replay::{BYTES_MAX, Sequence, run, upc};
 
-const USAGE: &str =
-    "replay KERNEL [aged=FACTOR] [computing=NS] [trace=FILE.json] [table=FILE.csv]";
+const USAGE: &str = "replay KERNEL [aged=FACTOR] [computing=NS] [trace=FILE.json] [table=FILE.csv]";
 /// Events of a rank.
 const ROOM: usize = 1 << 20;
 
@@ -80,7 +79,10 @@ fn write(trace: &Trace, json: Option<&str>, table: Option<&str>) -> Result<(), F
     }
     for (rank, one) in trace.ranks.iter().enumerate() {
         let (events, dropped) = (one.recording.events.len(), one.recording.dropped);
-        println!("rank {rank}: {events} events, {dropped} had no room, {:?}", one.clock);
+        println!(
+            "rank {rank}: {events} events, {dropped} had no room, {:?}",
+            one.clock
+        );
     }
     Ok(())
 }

@@ -207,7 +207,12 @@ impl Graph {
             Self::AllToAll => all().map(|(from, to)| edge(from, to, 1)).collect(),
             Self::Neighbours(text) => {
                 let topology = Topology::parse(text, ranks)?;
-                let of = |from| topology.neighbours(from).into_iter().map(move |to| (from, to));
+                let of = |from| {
+                    topology
+                        .neighbours(from)
+                        .into_iter()
+                        .map(move |to| (from, to))
+                };
                 let pairs = (0..ranks).flat_map(of);
                 pairs.map(|(from, to)| edge(from, to, 1)).collect()
             }

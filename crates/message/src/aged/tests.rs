@@ -174,7 +174,10 @@ fn what_others_had_is_part_of_the_span() {
     assert_eq!((time.now(), time.slept().len()), (2_300_000, 1));
     time.compute(100_000);
     aged.progress().unwrap();
-    assert_eq!((time.now(), time.slept()), (3_000_000, vec![600_000, 600_000]));
+    assert_eq!(
+        (time.now(), time.slept()),
+        (3_000_000, vec![600_000, 600_000])
+    );
 }
 
 #[test]
@@ -215,7 +218,10 @@ fn a_real_rank_is_held() {
         let profile = aged.inner().profile();
         assert!(charges.computed_ns >= 6_000_000 - 3 * aged.reading_ns);
         // All that is owed but less than a grain was waited for, or others had the CPU as long.
-        assert!(passed + GRAIN_NS >= 4 * charges.computed_ns, "{passed} {charges:?}");
+        assert!(
+            passed + GRAIN_NS >= 4 * charges.computed_ns,
+            "{passed} {charges:?}"
+        );
         assert_eq!(profile.phases[0].busy_ns, charges.held_ns);
     });
 }

@@ -127,9 +127,8 @@ pub(super) struct Course {
 impl Course {
     /// A time of the rank's clock as rank 0's has it.
     pub(super) fn moved(&self, own_ns: u64) -> u64 {
-        let own_at = |standing: &Standing| {
-            i128::from(standing.at_ns) + i128::from(standing.offset_ns)
-        };
+        let own_at =
+            |standing: &Standing| i128::from(standing.at_ns) + i128::from(standing.offset_ns);
         let (begin, end) = (own_at(&self.first), own_at(&self.last));
         let (first, last) = (
             i128::from(self.first.offset_ns),
@@ -187,7 +186,9 @@ mod tests {
     #[test]
     fn one_machine_has_one_clock() {
         if identity().is_none() {
-            return println!("skipped: the boot's id: /proc/sys/kernel/random/boot_id cannot be read");
+            return println!(
+                "skipped: the boot's id: /proc/sys/kernel/random/boot_id cannot be read"
+            );
         }
         let mut read = Memory::run(3, |messenger| Clocks::read(messenger).unwrap().ranks);
         assert!(read[1].is_empty() && read[2].is_empty());

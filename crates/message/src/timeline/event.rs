@@ -158,12 +158,7 @@ mod tests {
             for (way, kind, peer, tag) in [
                 (None, None, None, None),
                 (Some(Way::Sent), Some(Kind::Barrier), Some(0), Some(0)),
-                (
-                    Some(Way::Received),
-                    Some(Kind::Scan),
-                    Some(7),
-                    Some(NO - 1),
-                ),
+                (Some(Way::Received), Some(Kind::Scan), Some(7), Some(NO - 1)),
             ] {
                 let event = Event {
                     begin_ns: 5,

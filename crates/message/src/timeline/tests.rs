@@ -5,11 +5,11 @@ use sonde_sys::cpu::thread_cpu_ns;
 use sonde_units::Ratio;
 
 use super::*;
+use crate::Operation;
 use crate::aged::Aged;
 use crate::collectives::{Choice, Communicator, Maker};
 use crate::counted::{Counted, Profile};
 use crate::native::Memory;
-use crate::Operation;
 
 const WORLD: Comm = Comm::WORLD;
 
@@ -21,7 +21,9 @@ fn program(messenger: &mut dyn Messenger) {
     let mut room = [0; 64];
     messenger.phase("pairs");
     messenger.send(WORLD, next, 1, &[0; 10]).unwrap();
-    messenger.recv(WORLD, from, Tagged::With(1), &mut room).unwrap();
+    messenger
+        .recv(WORLD, from, Tagged::With(1), &mut room)
+        .unwrap();
     let mut statuses = [envelope(0, 0, 0); 2];
     let mut ops = [
         Op::Recv {
@@ -127,7 +129,10 @@ fn nest(events: impl IntoIterator<Item = (u64, u64)>) {
     for (begin, end) in events {
         assert!(last <= begin && begin <= end, "{last} {begin} {end}");
         last = begin;
-        while open.last().is_some_and(|(_, until)| *until <= begin && *until < end) {
+        while open
+            .last()
+            .is_some_and(|(_, until)| *until <= begin && *until < end)
+        {
             open.pop();
         }
         if let Some((_, until)) = open.last() {
@@ -140,7 +145,12 @@ fn nest(events: impl IntoIterator<Item = (u64, u64)>) {
 #[test]
 fn events_nest_and_ascend() {
     for (recording, _) in recorded(3, 1_000) {
-        nest(recording.events.iter().map(|event| (event.begin_ns, event.end_ns)));
+        nest(
+            recording
+                .events
+                .iter()
+                .map(|event| (event.begin_ns, event.end_ns)),
+        );
         let whats = recording.events.iter().map(|event| event.what);
         let phases: Vec<_> = whats.filter(|what| *what == What::Phase).collect();
         assert_eq!(phases.len(), 4, "the first one, and three that were named");
@@ -243,13 +253,22 @@ fn a_trace_of_four_ranks_has_its_fields() {
         assert_eq!((&told["rank"], &told["dropped"]), (&rank.into(), &0.into()));
         assert!(told["clock_bound_ns"].is_u64() && told["clock_offset_ns"].is_i64());
         assert!(told["clock_is_same"].is_boolean());
-        let own: Vec<_> = events.iter().filter(|event| event["pid"] == rank + 1).collect();
+        let own: Vec<_> = events
+            .iter()
+            .filter(|event| event["pid"] == rank + 1)
+            .collect();
         assert_eq!(own[0]["args"]["name"], format!("rank {rank}"));
         assert_eq!((&own[0]["ph"], &own[1]["ph"]), (&"M".into(), &"M".into()));
         assert_eq!(own.len() - 2, told["events"].as_u64().unwrap() as usize);
         check(&own[2..], rank);
     }
-    assert_eq!(events.iter().map(|event| &event["pid"]).max_by_key(|pid| pid.as_u64()), Some(&4.into()));
+    assert_eq!(
+        events
+            .iter()
+            .map(|event| &event["pid"])
+            .max_by_key(|pid| pid.as_u64()),
+        Some(&4.into())
+    );
 }
 
 /// Fields of one rank's events.
@@ -276,13 +295,22 @@ fn check(own: &[&Value], rank: usize) {
     }
     let is_own = |event: &&&Value| event["args"]["collective"].is_null();
     let of = |category: &str| {
-        let has = own.iter().filter(is_own).filter(|event| event["cat"] == category);
+        let has = own
+            .iter()
+            .filter(is_own)
+            .filter(|event| event["cat"] == category);
         has.count()
     };
     assert_eq!(of("phase"), 4);
     assert!(of("busy") >= 1, "a millisecond was stretched by 200");
-    assert_eq!(of("message"), 4, "two of the exchange, one of wait, one of test");
-    let sums = own.iter().filter(|event| event["args"]["collective"] == "allreduce");
+    assert_eq!(
+        of("message"),
+        4,
+        "two of the exchange, one of wait, one of test"
+    );
+    let sums = own
+        .iter()
+        .filter(|event| event["args"]["collective"] == "allreduce");
     assert!(sums.count() > 0);
 }
 
@@ -304,9 +332,18 @@ fn a_table_has_a_row_for_each_event() {
     assert!(rows.iter().any(|row| row.starts_with("1,send,")));
     let send = rows.iter().find(|row| row.starts_with("0,send,")).unwrap();
     let fields: Vec<_> = send.split(',').collect();
-    assert_eq!(fields[4..11], ["pairs", "sent", "1", "1", "10", "", "false"][..]);
-    assert!(rows.iter().any(|row| row.contains(",\"requests, \"\"of\"\" all\",")));
-    assert!(rows.iter().any(|row| row.starts_with("0,phase,") && row.contains(",start,,,,,,false,")));
+    assert_eq!(
+        fields[4..11],
+        ["pairs", "sent", "1", "1", "10", "", "false"][..]
+    );
+    assert!(
+        rows.iter()
+            .any(|row| row.contains(",\"requests, \"\"of\"\" all\","))
+    );
+    assert!(
+        rows.iter()
+            .any(|row| row.starts_with("0,phase,") && row.contains(",start,,,,,,false,"))
+    );
 }
 
 #[test]
@@ -317,5 +354,8 @@ fn clocks_of_other_ranks_are_refused() {
         Trace::gather(messenger, recording, Some(&none))
     });
     let error = wrong.remove(0).unwrap_err().to_string();
-    assert!(error.contains("is 0, and must be 1, one of each rank"), "{error}");
+    assert!(
+        error.contains("is 0, and must be 1, one of each rank"),
+        "{error}"
+    );
 }

@@ -97,7 +97,10 @@ impl Trace {
 
     /// The first begin of all.
     fn zero_ns(&self) -> u64 {
-        let firsts = self.ranks.iter().filter_map(|rank| rank.recording.events.first());
+        let firsts = self
+            .ranks
+            .iter()
+            .filter_map(|rank| rank.recording.events.first());
         firsts.map(|event| event.begin_ns).min().unwrap_or(0)
     }
 

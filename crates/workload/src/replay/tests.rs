@@ -123,7 +123,9 @@ proptest! {
 /// Whether all ranks come to their end where a send waits for its receive: what a rank posts ends as soon as the other has
 /// posted its part, and the next step is posted when all of the last one has ended.
 fn ends_without_buffers(sequence: &Sequence) -> bool {
-    let mut steps: Vec<Vec<Step>> = (0..sequence.ranks()).map(|rank| sequence.of(rank)).collect();
+    let mut steps: Vec<Vec<Step>> = (0..sequence.ranks())
+        .map(|rank| sequence.of(rank))
+        .collect();
     steps.iter_mut().for_each(|steps| steps.reverse());
     loop {
         let mut has_moved = false;
@@ -191,13 +193,19 @@ fn a_replay_is_counted_as_its_statistic() {
             assert_eq!(outcome.wrong, 0, "{kernel}");
             let phase = profile.phases.iter().find(|phase| phase.name == "replay");
             let total = phase.unwrap().sent.total;
-            assert_eq!((total.messages, total.bytes), (outcome.messages, outcome.bytes));
+            assert_eq!(
+                (total.messages, total.bytes),
+                (outcome.messages, outcome.bytes)
+            );
             messages += total.messages;
             bytes += total.bytes;
         }
         assert_eq!(messages, statistic.messages, "{kernel}");
         let mean = bytes as f64 / messages as f64;
-        assert!((mean - statistic.bytes_mean).abs() <= 1.0, "{kernel} {mean}");
+        assert!(
+            (mean - statistic.bytes_mean).abs() <= 1.0,
+            "{kernel} {mean}"
+        );
     }
 }
 
@@ -255,9 +263,15 @@ fn refusals_say_why() {
     assert!(said(statistic(5, -1.0, 1)).contains("-1 B"));
     assert!(said(statistic(5, 101.0, 101)).contains("longer than the longest"));
     let low = said(statistic(5, 1.0, 10));
-    assert!(low.contains("3 are as long") && low.contains("mean is 6 B at least"), "{low}");
+    assert!(
+        low.contains("3 are as long") && low.contains("mean is 6 B at least"),
+        "{low}"
+    );
     let high = said(statistic(4, 90.0, 10));
-    assert!(high.contains("2 are as long") && high.contains("mean is 55 B at most"), "{high}");
+    assert!(
+        high.contains("2 are as long") && high.contains("mean is 55 B at most"),
+        "{high}"
+    );
     let fine = statistic(9, 10.0, 10);
     let refused = |graph: Graph, ranks| {
         let refused = Sequence::new(&fine, &graph, ranks, BYTES_MAX, 0);
