@@ -2,7 +2,7 @@
 //!
 //! Model:   [`Timeline`] passes every call on and keeps its begin, its end and what it moved, in memory that was reserved and
 //!          touched before; what does not fit is counted, not kept. Messages of an exchange, and those that a test or a
-//!          wait ends, are entries of their own at the end of the call. Phases are spans around their calls, and `busy` is a hold of
+//!          wait ends, are entries of their own at the end of the call. Looks in a row that find nothing are one event. Phases are spans around their calls, and `busy` is a hold of
 //!          [`Aged`](crate::aged::Aged). Collectives that sonde makes are such messages; a library's are calls.
 //!          Afterwards rank 0 has the recordings of all ([`Trace::gather`]), on its own clock ([`Clocks`]), and writes them
 //!          for Chrome and Perfetto or as a table.
@@ -164,7 +164,13 @@ impl<M: Messenger> Timeline<M> {
             Err(_) => event.is_failed = true,
         }
         self.last_ns = event.end_ns;
-        self.keep(event);
+        match self.events.last_mut() {
+            Some(last) if last.goes_on_as(&event) => {
+                last.end_ns = event.end_ns;
+                last.calls += 1;
+            }
+            _ => self.keep(event),
+        }
         result
     }
 
@@ -271,7 +277,11 @@ impl<M: Messenger> Messenger for Timeline<M> {
 
     fn test(&mut self, request: Request) -> Result<std::result::Result<Completion, Request>> {
         let name = request.0;
-        let outcome = self.timed(Timed::Test, |inner| inner.test(request), |_, _, _| ())?;
+        let outcome = self.timed(
+            Timed::Test,
+            |inner| inner.test(request),
+            |_, outcome, event| event.is_idle = outcome.is_err(),
+        )?;
         if let Ok(completion) = &outcome {
             self.completed(name, completion.status);
         }
@@ -289,7 +299,7 @@ impl<M: Messenger> Messenger for Timeline<M> {
         self.timed(
             Timed::Iprobe,
             |inner| inner.iprobe(comm, from, tag),
-            |_, _, _| (),
+            |_, found, event| event.is_idle = found.is_none(),
         )
     }
 

@@ -1,6 +1,6 @@
 //! One thing that a rank did, as it is kept and as it goes to rank 0.
 //!
-//! Model:   six words: begin, end, bytes, peer and tag, phase, and four small numbers. A peer or tag of all ones is none.
+//! Model:   six words: begin, end, bytes, peer and tag, calls and phase, and five small numbers. A peer or tag of all ones is none.
 //! Units:   nanoseconds, bytes, ranks of the world.
 //! Checked: `events_come_back_from_their_words`, `words_that_are_no_event_are_refused`.
 
@@ -73,6 +73,10 @@ pub struct Event {
     pub kind: Option<Kind>,
     /// The call ended in an error.
     pub is_failed: bool,
+    /// A test or a look that found nothing.
+    pub is_idle: bool,
+    /// How many calls it is: those in a row that found nothing are one event, from the first begin to the last end.
+    pub calls: u32,
 }
 
 /// An event on its way.
@@ -93,6 +97,8 @@ impl Event {
         way: None,
         kind: None,
         is_failed: false,
+        is_idle: false,
+        calls: 1,
     };
 
     /// It moved this message to or from that rank of the world.
@@ -104,33 +110,47 @@ impl Event {
         self.bytes = status.bytes as u64;
     }
 
+    /// Both are looks that found nothing, one after the other.
+    #[inline]
+    pub(super) fn goes_on_as(&self, next: &Self) -> bool {
+        let are_idle = self.is_idle && next.is_idle && self.calls < u32::MAX;
+        are_idle && (self.what, self.phase) == (next.what, next.phase)
+    }
+
     pub(super) fn words(&self) -> Words {
         let (peer, tag) = (self.peer.unwrap_or(NO), self.tag.unwrap_or(NO));
         let way = self.way.map_or(0, |way| 1 + way as u64);
         let kind = self.kind.map_or(0, |kind| 1 + kind as u64);
-        let small = [self.what.number(), way, kind, u64::from(self.is_failed)];
+        let small = [
+            self.what.number(),
+            way,
+            kind,
+            u64::from(self.is_failed),
+            u64::from(self.is_idle),
+        ];
         let small = small.into_iter().rev().fold(0, |all, one| all << 8 | one);
         [
             self.begin_ns,
             self.end_ns,
             self.bytes,
             u64::from(peer) << 32 | u64::from(tag),
-            u64::from(self.phase),
+            u64::from(self.calls) << 32 | u64::from(self.phase),
             small,
         ]
     }
 
     /// `None` where these are words of no event of so many phases.
     pub(super) fn of_words(words: Words, phases: usize) -> Option<Self> {
-        let [begin_ns, end_ns, bytes, peer_tag, phase, small] = words;
-        let [what, way, kind, failed, rest @ ..] = small.to_le_bytes().map(usize::from);
+        let [begin_ns, end_ns, bytes, peer_tag, calls_phase, small] = words;
+        let [what, way, kind, failed, idle, rest @ ..] = small.to_le_bytes().map(usize::from);
         let some = |number: u32| (number != NO).then_some(number);
         let is_sound = begin_ns <= end_ns
-            && phase < phases as u64
+            && (calls_phase as u32 as usize) < phases
             && way <= 2
             && kind <= Kind::ALL.len()
             && failed <= 1
-            && rest == [0; 4];
+            && idle <= 1
+            && rest == [0; 3];
         is_sound.then_some(())?;
         Some(Self {
             begin_ns,
@@ -138,11 +158,13 @@ impl Event {
             bytes,
             peer: some((peer_tag >> 32) as u32),
             tag: some(peer_tag as u32),
-            phase: phase as u32,
+            phase: calls_phase as u32,
             what: What::of_number(what)?,
             way: [None, Some(Way::Sent), Some(Way::Received)][way],
             kind: kind.checked_sub(1).map(|kind| Kind::ALL[kind]),
             is_failed: failed == 1,
+            is_idle: idle == 1,
+            calls: (calls_phase >> 32) as u32,
         })
     }
 }
@@ -171,6 +193,8 @@ mod tests {
                     way,
                     kind,
                     is_failed: number % 2 == 1,
+                    is_idle: number % 3 == 1,
+                    calls: 1 + 7 * number as u32,
                 };
                 assert_eq!(Event::of_words(event.words(), 4), Some(event));
                 assert_eq!(Event::of_words(event.words(), 3), None);
@@ -195,7 +219,8 @@ mod tests {
             (5, 0x3_00),
             (5, 0xff_00_00),
             (5, 2 << 24),
-            (5, 1 << 32),
+            (5, 2 << 32),
+            (5, 1 << 40),
         ] {
             let mut wrong = words;
             wrong[at] = value;

@@ -85,7 +85,8 @@ fn sums_are_those_of_the_counts() {
             for calls in &phase.calls {
                 let wanted = |event: &&&Event| event.what.name() == calls.call;
                 let made: Vec<_> = events.iter().filter(wanted).collect();
-                assert_eq!(made.len() as u64, calls.count, "{}", calls.call);
+                let count: u32 = made.iter().map(|event| event.calls).sum();
+                assert_eq!(u64::from(count), calls.count, "{}", calls.call);
                 let spans = made.iter().map(|event| event.end_ns - event.begin_ns);
                 // The timeline is around the counts; two clocks differ by 100 ppm at the most.
                 let time_ns = spans.sum::<u64>();
@@ -324,7 +325,7 @@ fn a_table_has_a_row_for_each_event() {
     let head = lines.next().unwrap();
     assert_eq!(
         head,
-        "rank,what,begin_ns,end_ns,phase,way,peer,tag,bytes,collective,failed,clock_bound_ns,dropped"
+        "rank,what,begin_ns,end_ns,phase,way,peer,tag,bytes,collective,failed,calls,clock_bound_ns,dropped"
     );
     let rows: Vec<_> = lines.collect();
     let events = trace.ranks.iter().map(|rank| rank.recording.events.len());

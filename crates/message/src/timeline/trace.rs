@@ -26,7 +26,7 @@ pub const TRACE_SCHEMA: &str = "sonde-trace/1";
 /// Events of one message to rank 0.
 const PIECE: usize = 4_096;
 
-const COLUMNS: &str = "rank,what,begin_ns,end_ns,phase,way,peer,tag,bytes,collective,failed,\
+const COLUMNS: &str = "rank,what,begin_ns,end_ns,phase,way,peer,tag,bytes,collective,failed,calls,\
                        clock_bound_ns,dropped";
 
 /// What all ranks did, on rank 0's clock.
@@ -106,7 +106,7 @@ impl Trace {
 
     /// Writes what Chrome (`chrome://tracing`) and Perfetto show.
     ///
-    /// `args` of a call or message: `phase`, and where it has them `way`, `peer`, `tag`, `bytes`, `collective`, `failed`.
+    /// `args` of a call or message: `phase`, and where it has them `way`, `peer`, `tag`, `bytes`, `collective`, `calls` (looks in a row that found nothing), `failed`.
     /// `otherData` has `schema`, `zero_ns` (the begin of times, by rank 0's CLOCK_MONOTONIC) and for each of `ranks` its
     /// number, `events`, `dropped`, `clock_offset_ns`, `clock_bound_ns` and `clock_is_same`.
     ///
@@ -130,7 +130,7 @@ impl Trace {
             for event in &recording.events {
                 writeln!(
                     out,
-                    "{rank},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    "{rank},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                     event.what.name(),
                     event.begin_ns - zero_ns,
                     event.end_ns - zero_ns,
@@ -141,6 +141,7 @@ impl Trace {
                     shown(moved_bytes(event)),
                     collective_of(event).map_or("", |kind| kind.name()),
                     event.is_failed,
+                    event.calls,
                     one.clock_bound_ns,
                     recording.dropped,
                 )?;
@@ -280,6 +281,8 @@ struct Args<'a> {
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     collective: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<u32>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
 }
@@ -350,6 +353,7 @@ impl Args<'_> {
         tag: None,
         bytes: None,
         collective: None,
+        calls: None,
         failed: false,
     };
 }
@@ -414,6 +418,7 @@ fn shown_event<'a>(
             tag: event.tag,
             bytes: moved_bytes(event),
             collective,
+            calls: event.is_idle.then_some(event.calls),
             failed: event.is_failed,
             ..Args::NONE
         },
