@@ -165,7 +165,7 @@ impl<M: Messenger> Timeline<M> {
         }
         self.last_ns = event.end_ns;
         match self.events.last_mut() {
-            Some(last) if last.goes_on_as(&event) => {
+            Some(last) if self.dropped == 0 && last.goes_on_as(&event) => {
                 last.end_ns = event.end_ns;
                 last.calls += 1;
             }
