@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::collectives::{Choice, Communicator};
 use crate::native::Memory;
 use crate::{Operation, collectives};
 
