@@ -12,7 +12,7 @@ use pulp::{Simd, WithSimd};
 use super::cfd::{
     CONDUCTION, FOURTH, GAMMA_LESS_ONE, SECOND, VARIABLES, VISCOSITY, fourth_difference,
 };
-use super::wide::Wide;
+use super::wide::{self, Wide};
 
 /// Layers around a cell.
 pub const GHOSTS: usize = 2;
@@ -128,7 +128,7 @@ pub fn of_plane(
     planes: &mut Planes,
     plane: usize,
 ) {
-    pulp::Arch::new().dispatch(Pass {
+    wide::run(Pass {
         site,
         u,
         forcing,

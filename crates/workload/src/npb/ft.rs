@@ -18,7 +18,7 @@ use sonde_message::{Messenger, Operation, Result};
 use sonde_sys::clock::monotonic_ns;
 
 use super::random::Stream;
-use super::{Check, Class, Outcome, reference, widest};
+use super::{Check, Class, Outcome, reference, wide};
 use axes::{Across, Along, Factors, Rows};
 use fourier::{LANES, Lines, Roots};
 
@@ -302,7 +302,7 @@ impl Field {
             world.alltoall(&self.layers, &mut self.modes)?;
         }
         for y in 0..self.own().1 {
-            widest::run(Across {
+            wide::run(Across {
                 from: None,
                 rows: self.pillar(y),
                 to: &mut self.modes,
@@ -335,7 +335,7 @@ impl Field {
                 along: &self.factors[0],
                 all: self.factors[1][rows * self.rank + y],
             };
-            widest::run(Across {
+            wide::run(Across {
                 from: Some((&self.modes, factors)),
                 rows: self.pillar(y),
                 to: &mut self.work,
@@ -362,7 +362,7 @@ impl Field {
                 (1, true) => &mut self.work,
                 _ => &mut self.layers,
             };
-            widest::run(Across {
+            wide::run(Across {
                 from: None,
                 rows,
                 to: field,
@@ -371,7 +371,7 @@ impl Field {
                 lines: &mut self.lines,
                 back,
             });
-            widest::run(Along {
+            wide::run(Along {
                 field,
                 rows,
                 count: ny,

@@ -22,7 +22,6 @@ pub mod result;
 pub mod sp;
 mod sweeps;
 mod wide;
-mod widest;
 
 use std::fmt;
 use std::str::FromStr;

@@ -38,11 +38,6 @@ impl Stream {
     pub const fn next(&mut self) -> f64 {
         self.step() as f64 * SCALE
     }
-
-    /// The integer that was delivered last, or the seed.
-    pub const fn state(self) -> u64 {
-        self.0
-    }
 }
 
 /// 5^13 to this power, modulo 2^46.
@@ -77,7 +72,7 @@ mod tests {
         for _ in 0..1_000 {
             let number = stream.next();
             assert!(number > 0.0 && number < 1.0);
-            assert_eq!((number * (1_u64 << BITS) as f64) as u64, stream.state());
+            assert_eq!((number * (1_u64 << BITS) as f64) as u64, stream.0);
         }
     }
 }

@@ -15,7 +15,7 @@ use sonde_message::{Messenger, Op, Source, Tagged};
 use super::cfd::VARIABLES;
 use super::flow::{GHOSTS, Site, of_plane};
 use super::multipartition::{Fields, NOWHERE, Partition};
-use super::wide::{Wide, lanes, numbers};
+use super::wide::{Wide, lanes, numbers, run};
 
 /// As many lines of a cell as a register has lanes, side by side.
 #[derive(Debug, Clone, Copy)]
@@ -285,13 +285,12 @@ impl Sweeps {
 
     /// Of one rank all but the sweep along z, plane by plane while it is in the cache.
     fn planes<L: Lines>(&mut self, systems: &L, fields: &mut Fields, dt: f64) {
-        let arch = pulp::Arch::new();
         let cell = &fields.partition.cells[0];
         let (u, rhs) = (&mut fields.u[0][..], &mut fields.rhs[0][..]);
         for plane in cell.inside[2].0..cell.inside[2].1 {
             let from = [&*u, &fields.forcing[0]];
             of_plane(cell, from, rhs, dt, &mut fields.planes, plane);
-            arch.dispatch(Forth::<L, 0> {
+            run(Forth::<L, 0> {
                 systems,
                 cell,
                 u: &mut *u,
@@ -303,7 +302,7 @@ impl Sweeps {
                 is_last: true,
                 plane: Some(plane),
             });
-            arch.dispatch(Forth::<L, 1> {
+            run(Forth::<L, 1> {
                 systems,
                 cell,
                 u: &mut *u,
@@ -330,12 +329,11 @@ impl Sweeps {
     ) -> sonde_message::Result<()> {
         let partition = &fields.partition;
         let q = partition.q;
-        let arch = pulp::Arch::new();
         let mut begin = 0;
         for stage in 0..q {
             let number = partition.at_stage(D, stage);
             let cell = &partition.cells[number];
-            arch.dispatch(Forth::<L, D> {
+            run(Forth::<L, D> {
                 systems,
                 cell,
                 u: &mut fields.u[number],
@@ -362,7 +360,7 @@ impl Sweeps {
             let numbers = lines(after, D) * VARIABLES * L::REACH;
             let partners = [partition.neighbour(D, true), partition.neighbour(D, false)];
             self.pass(world, partners, TAG + 1 + 2 * D as u32, numbers)?;
-            arch.dispatch(Back::<L, D> {
+            run(Back::<L, D> {
                 systems,
                 cell,
                 u: &mut fields.u[number],

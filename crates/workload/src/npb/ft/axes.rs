@@ -4,7 +4,8 @@
 //!          taken together from each row; along x, eight rows.
 //! Checked: the official values.
 
-use super::super::widest::Kernel;
+use pulp::{Simd, WithSimd};
+
 use super::fourier::{LANES, Lines, Roots};
 
 /// Where rows begin: row k is at first + (k / part) far + (k mod part) near.
@@ -63,11 +64,11 @@ fn eight(of: &[f64], at: usize) -> [f64; LANES] {
     eight
 }
 
-impl Kernel for Across<'_> {
+impl WithSimd for Across<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn with_simd<S: Simd>(self, _: S) {
         let nx = self.nx;
         let n = self.roots.length();
         for x in (0..nx).step_by(LANES) {
@@ -95,7 +96,7 @@ impl Kernel for Across<'_> {
                     }
                 }
             }
-            self.roots.transform::<FUSED>(self.lines, self.back);
+            self.roots.transform::<S>(self.lines, self.back);
             let first = &self.lines[0];
             for (k, (re, im)) in first.re[..n].iter().zip(&first.im[..n]).enumerate() {
                 let at = self.rows.at(k) + x;
@@ -122,11 +123,11 @@ pub struct Along<'a> {
     pub back: bool,
 }
 
-impl Kernel for Along<'_> {
+impl WithSimd for Along<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn with_simd<S: Simd>(self, _: S) {
         let nx = self.roots.length();
         for k in (0..self.count).step_by(LANES) {
             let rows: [usize; LANES] = std::array::from_fn(|lane| self.rows.at(k + lane));
@@ -139,7 +140,7 @@ impl Kernel for Along<'_> {
                     }
                 }
             }
-            self.roots.transform::<FUSED>(self.lines, self.back);
+            self.roots.transform::<S>(self.lines, self.back);
             let Lines { re, im } = &self.lines[0];
             for (part, from) in [(0, re), (nx, im)] {
                 for (lane, row) in rows.iter().enumerate() {

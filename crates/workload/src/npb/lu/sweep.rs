@@ -14,7 +14,7 @@ use pulp::{Simd, WithSimd};
 
 use super::super::cfd::{CONDUCTION, GAMMA, GAMMA_LESS_ONE, SECOND, VARIABLES, VISCOSITY};
 use super::super::flow::Site;
-use super::super::wide::Wide;
+use super::super::wide::{self, Wide};
 
 /// Over-relaxation.
 pub const OMEGA: f64 = 1.2;
@@ -108,7 +108,7 @@ impl Sweeper {
 
     /// Keeps what is needed of plane k.
     pub fn derive(&mut self, site: &Site, u: &[f64], k: usize) {
-        pulp::Arch::new().dispatch(Derive {
+        wide::run(Derive {
             site,
             u,
             kept: &mut self.kept[k % 2],
@@ -122,7 +122,7 @@ impl Sweeper {
     pub fn sweep(&mut self, site: &Site, v: &mut [f64], k: usize, way: Way) {
         let [low, high] = &mut self.kept;
         let (here, before) = if k % 2 == 0 { (low, high) } else { (high, low) };
-        pulp::Arch::new().dispatch(Plane {
+        wide::run(Plane {
             site,
             weights: &self.weights,
             here,
