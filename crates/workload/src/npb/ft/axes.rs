@@ -1,7 +1,8 @@
 //! Transforms of a field along its axes.
 //!
-//! Model:   a row of the field is its real parts along x, then its imaginary ones. Along y and z eight neighbours along x are
-//!          taken together from each row; along x, eight rows.
+//! Model:   a row of the field is its real parts along x, then its imaginary ones; or it is cut in pieces which are so, each at
+//!          the same distance from the one before. Along y and z eight neighbours along x are taken together from each row; along
+//!          x, eight rows.
 //! Checked: the official values.
 
 use pulp::{Simd, WithSimd};
@@ -111,10 +112,12 @@ impl WithSimd for Across<'_> {
 pub struct Along<'a> {
     /// Points and results.
     pub field: &'a mut [f64],
-    /// The rows.
+    /// The rows' first pieces.
     pub rows: Rows,
     /// How many; a multiple of eight.
     pub count: usize,
+    /// Points of a piece, and from piece to piece of a row.
+    pub piece: (usize, usize),
     /// Of as many roots as a row has points.
     pub roots: &'a Roots,
     /// Room.
@@ -128,25 +131,33 @@ impl WithSimd for Along<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let nx = self.roots.length();
+        let (width, apart) = self.piece;
+        let pieces = self.roots.length() / width;
         for k in (0..self.count).step_by(LANES) {
             let rows: [usize; LANES] = std::array::from_fn(|lane| self.rows.at(k + lane));
-            let Lines { re, im } = &mut self.lines[0];
-            for (part, into) in [(0, re), (nx, im)] {
-                let from = rows.map(|row| &self.field[row + part..][..nx]);
-                for (x, into) in into[..nx].iter_mut().enumerate() {
-                    for (into, from) in into.0.iter_mut().zip(&from) {
-                        *into = from[x];
+            for piece in 0..pieces {
+                let points = piece * width..(piece + 1) * width;
+                let Lines { re, im } = &mut self.lines[0];
+                let into = [(0, &mut re[points.clone()]), (width, &mut im[points])];
+                for (part, into) in into {
+                    let from = rows.map(|row| &self.field[row + piece * apart + part..][..width]);
+                    for (x, into) in into.iter_mut().enumerate() {
+                        for (into, from) in into.0.iter_mut().zip(&from) {
+                            *into = from[x];
+                        }
                     }
                 }
             }
             self.roots.transform::<S>(self.lines, self.back);
-            let Lines { re, im } = &self.lines[0];
-            for (part, from) in [(0, re), (nx, im)] {
-                for (lane, row) in rows.iter().enumerate() {
-                    let into = &mut self.field[row + part..][..nx];
-                    for (into, from) in into.iter_mut().zip(&from[..nx]) {
-                        *into = from.0[lane];
+            for piece in 0..pieces {
+                let points = piece * width..(piece + 1) * width;
+                let Lines { re, im } = &self.lines[0];
+                for (part, from) in [(0, &re[points.clone()]), (width, &im[points])] {
+                    for (lane, row) in rows.iter().enumerate() {
+                        let into = &mut self.field[row + piece * apart + part..][..width];
+                        for (into, from) in into.iter_mut().zip(from) {
+                            *into = from.0[lane];
+                        }
                     }
                 }
             }
