@@ -96,11 +96,15 @@ pub struct Planes {
 impl Planes {
     /// For cells of at most this shape.
     pub fn new(shape: &Shape) -> Self {
-        let plane = shape.strides[2] + SLACK;
         Self {
-            numbers: vec![0.0; VARIABLES * 3 * plane],
-            plane,
+            numbers: vec![0.0; Self::numbers(shape)],
+            plane: shape.strides[2] + SLACK,
         }
+    }
+
+    /// How many numbers that is.
+    pub const fn numbers(shape: &Shape) -> usize {
+        VARIABLES * 3 * (shape.strides[2] + SLACK)
     }
 }
 

@@ -306,6 +306,17 @@ mod tests {
     }
 
     #[test]
+    fn class_c_fits_into_8_gib() {
+        for kernel in Kernel::ALL.into_iter().filter(|of| *of != Kernel::Ft) {
+            let problem = Problem::of(kernel, Class::C).unwrap();
+            for ranks in [1, 4, 16] {
+                let all = problem.memory_bytes(ranks) * ranks as u64;
+                assert!(all <= 8 << 30, "{kernel} on {ranks}: {all} B");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_number_fails() {
         let check = |found, wanted| Check {
             name: "x".into(),

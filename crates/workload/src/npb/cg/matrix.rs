@@ -211,13 +211,17 @@ impl Shape {
     pub fn memory_bytes(&self, size: &Size) -> u64 {
         const ENTRY: usize = size_of::<u16>() + size_of::<f64>();
         let (height, width) = (self.rows.len() as f64, self.columns.len());
-        let density = ((size.nonzer + 1) * (size.nonzer + 1)) as f64 / size.n as f64;
+        // Each vector has an entry more than its random ones; two vectors seldom have one at the same place.
+        let pairs = (size.nonzer * (size.nonzer + 1)) as f64;
+        let n = size.n as f64;
+        let density = (1.0 + n * (1.0 - (-pairs / n).exp())) / n;
         let (cells, mirrored) = if self.is_mirrored {
-            (height - width as f64 / 2.0, 16 * width + 8 * PANEL)
+            (height - width as f64 / 2.0, 16 * width)
         } else {
             (height, 0)
         };
-        (cells * width as f64 * density * ENTRY as f64) as u64 + mirrored as u64
+        let counts = 4 * self.rows.len() * width.div_ceil(self.panel);
+        (cells * width as f64 * density * ENTRY as f64) as u64 + (mirrored + counts) as u64
     }
 }
 
@@ -305,7 +309,7 @@ impl Block {
             return;
         };
         let to = &mut to[mirror.first..mirror.first + mirror.diagonal.len()];
-        mirror.below.fill(0.0);
+        mirror.below[..mirror.diagonal.len()].fill(0.0);
         for panel in &mirror.above.panels {
             let below = &mut mirror.below[panel.first..panel.first + PANEL];
             wide::run(Mirrored {

@@ -65,15 +65,15 @@ impl Size {
         2.0 * self.steps as f64 * self.n as f64 * row
     }
 
-    /// The matrix's block, the vectors it is made of, and those of the iteration.
+    /// The matrix's block, and what is more: the vectors it is made of at first, or then those of the iteration.
     pub fn memory_bytes(&self, ranks: usize) -> u64 {
         let grid = Grid::new(0, ranks.max(1));
         let (rows, columns) = (grid.row_block(self.n), grid.column_block(self.n));
         let (height, width) = (rows.len(), columns.len());
         let per_row = self.nonzer + 1;
-        let made_of = self.n * (12 * per_row + 16) + 12 * height * per_row;
-        let vectors = 8 * (4 * width + padded(width) + if ranks > 1 { 2 * height } else { 0 });
-        Shape::new(self, rows, columns).memory_bytes(self) + (made_of + vectors) as u64
+        let made_of = self.n * (12 * per_row + 16) + height * (12 * per_row + 8) + 17 * width;
+        let vectors = 8 * (5 * width + if ranks > 1 { 2 * height } else { 0 });
+        Shape::new(self, rows, columns).memory_bytes(self) + made_of.max(vectors) as u64
     }
 
     /// Powers of two.

@@ -13,7 +13,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::super::cfd::{CONDUCTION, GAMMA, GAMMA_LESS_ONE, SECOND, VARIABLES, VISCOSITY};
-use super::super::flow::Site;
+use super::super::flow::{Shape, Site};
 use super::super::wide::{self, Wide};
 
 /// Over-relaxation.
@@ -94,9 +94,7 @@ pub struct Sweeper {
 impl Sweeper {
     /// For a cell.
     pub fn new(site: &Site, dt: f64) -> Self {
-        let [_, row, plane] = site.shape.strides;
-        let front = SLACK * (row + 1);
-        let whole = plane + 2 * front;
+        let (front, whole) = room(&site.shape);
         Self {
             weights: Weights::new(site.n, dt),
             kept: [vec![0.0; KEPT * whole], vec![0.0; KEPT * whole]],
@@ -104,6 +102,11 @@ impl Sweeper {
             plane: whole,
             front,
         }
+    }
+
+    /// Numbers of all that.
+    pub const fn numbers(shape: &Shape) -> usize {
+        (2 * KEPT + VARIABLES) * room(shape).1
     }
 
     /// Keeps what is needed of plane k.
@@ -135,6 +138,13 @@ impl Sweeper {
             way,
         });
     }
+}
+
+/// Where a plane begins among the numbers of one variable, and how many these are.
+const fn room(shape: &Shape) -> (usize, usize) {
+    let [_, row, plane] = shape.strides;
+    let front = SLACK * (row + 1);
+    (front, plane + 2 * front)
 }
 
 struct Derive<'a> {
