@@ -108,7 +108,11 @@ impl Size {
     pub const fn memory_bytes(&self, ranks: usize) -> u64 {
         let ranks = if ranks == 0 { 1 } else { ranks as u64 };
         let own = self.keys() as u64 / ranks;
-        let moved = if ranks > 1 { 2 * own - own / ranks } else { own };
+        let moved = if ranks > 1 {
+            2 * own - own / ranks
+        } else {
+            own
+        };
         4 * (own + moved + (1 << self.range_log2) / ranks)
     }
 

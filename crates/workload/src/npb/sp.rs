@@ -243,21 +243,21 @@ fn out_of_z<S: Simd>(state: &State<S>, r: [Wide<S>; 5]) -> [Wide<S>; 5] {
 impl Lines for Systems {
     const REACH: usize = 2;
     const KEPT: usize = 11;
-    const SCRATCH: usize = 3;
+    const FORMED: usize = 3;
 
+    /// Of each point and the two beside the line: convection, sound, diffusion. Of those inside the right-hand side.
     #[inline(always)]
-    fn eliminate<S: Simd, const D: usize>(
+    fn form<S: Simd, const D: usize>(
         &self,
         set: S,
         tile: &Tile,
         u: &[f64],
         rhs: &[f64],
         rows: &mut [S::f64s],
-        scratch: &mut [S::f64s],
+        formed: &mut [S::f64s],
     ) {
         let (u, rhs) = (tile.split(u), tile.split(rhs));
-        // Of each point and its two neighbours: convection, sound, diffusion.
-        let terms = &mut scratch[..3 * (tile.count + 2)];
+        let terms = &mut formed[..3 * (tile.count + 2)];
         let rows = &mut rows[..11 * (tile.count + 2)];
         let least = Wide::splat(set, SECOND[D] * self.second);
         let viscous = Wide::splat(set, CONDUCTION * VISCOSITY * self.second);
@@ -281,6 +281,20 @@ impl Lines for Systems {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn eliminate<S: Simd, const D: usize>(
+        &self,
+        set: S,
+        tile: &Tile,
+        _: &[f64],
+        _: &[f64],
+        rows: &mut [S::f64s],
+        formed: &[S::f64s],
+    ) {
+        let terms = &formed[..3 * (tile.count + 2)];
+        let rows = &mut rows[..11 * (tile.count + 2)];
         for place in 0..tile.count {
             let term = &terms[3 * place..][..9];
             let mut fourth = [Wide::splat(set, 0.0); 5];
