@@ -117,7 +117,13 @@ fn kernels_take_what_they_tell() {
             };
             let line = format!("{kernel} on {ranks}: told {told}, taken {taken}");
             println!("{line}");
-            let is_less = taken < told - told / 10;
+            // A right-hand side that is zero but at twenty points is only read: the kernel gives one page of zeros for all of it.
+            let least = if kernel == Kernel::Mg {
+                told / 10 * 6
+            } else {
+                told / 10 * 9
+            };
+            let is_less = taken < least;
             let is_more = taken > told + told / 10 + PROCESS_BYTES + more;
             // What is told of EP is less than a page or two: nothing can be seen of it.
             if is_more || (is_less && told > 8 * PROCESS_BYTES) {
