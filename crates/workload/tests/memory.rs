@@ -126,7 +126,8 @@ fn kernels_take_what_they_tell() {
             let is_less = taken < least;
             let is_more = taken > told + told / 10 + PROCESS_BYTES + more;
             // What is told of EP is less than a page or two: nothing can be seen of it.
-            if is_more || (is_less && told > 8 * PROCESS_BYTES) {
+            // Nor do all ranks have the most at the same time.
+            if is_more || (is_less && ranks == 1 && told > 8 * PROCESS_BYTES) {
                 wrong.push(line);
             }
         }
