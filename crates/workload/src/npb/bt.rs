@@ -281,7 +281,7 @@ fn pivot<S: Simd, const P: usize>(set: S, row: &mut Row<S>) {
 impl Lines for Systems {
     const REACH: usize = 1;
     const KEPT: usize = 30;
-    const SCRATCH: usize = 0;
+    const FORMED: usize = 0;
 
     #[inline(always)]
     fn eliminate<S: Simd, const D: usize>(
@@ -291,7 +291,7 @@ impl Lines for Systems {
         u: &[f64],
         rhs: &[f64],
         rows: &mut [S::f64s],
-        _: &mut [S::f64s],
+        _: &[S::f64s],
     ) {
         let (u, rhs) = (tile.split(u), tile.split(rhs));
         let none = [[set.splat_f64s(0.0); 5]; 5];

@@ -9,13 +9,14 @@
 //! Units:   operations are random numbers, two of each pair.
 //! Checked: `official_values_on_any_ranks`, `two_halves_are_class_s`, `a_wrong_seed_fails`, `logarithms_are_exact_to_a_few_bits`.
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use serde::Deserialize;
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Operation, Result};
 use sonde_sys::clock::monotonic_ns;
 
 use super::random::{Stream, power};
+use super::wide::{self, fused};
 use super::{Check, Class, Outcome, reference};
 
 const SEED: u64 = 271_828_183;
@@ -140,7 +141,7 @@ fn run_pairs<M: Messenger + ?Sized>(
     world.barrier()?;
     world.messenger().phase("pairs");
     let begin = monotonic_ns();
-    let own = Arch::new().dispatch(Pairs {
+    let own = wide::run(Pairs {
         columns: &mut columns,
         blocks: pairs / COLUMNS as u64,
     });
@@ -202,7 +203,7 @@ impl Columns {
 
     /// Takes the next block.
     #[inline(always)]
-    fn advance<const FMA: bool>(&mut self) {
+    fn advance<S: Simd>(&mut self) {
         const JUMP: u64 = power(2 * COLUMNS as u64);
         const MASK: u64 = (1 << 46) - 1;
         for column in 0..COLUMNS {
@@ -210,9 +211,9 @@ impl Columns {
             let y_state = self.y[column].wrapping_mul(JUMP) & MASK;
             (self.x[column], self.y[column]) = (x_state, y_state);
             let (x, y) = (centred(x_state), centred(y_state));
-            let t = madd::<FMA>(x, x, y * y);
+            let t = fused::<S>(x, x, y * y);
             let accepted = t <= 1.0;
-            let factor = polar_factor::<FMA>(t);
+            let factor = polar_factor::<S>(t);
             let zero_unless = |value: f64| if accepted { value } else { 0.0 };
             let big_x = zero_unless((x * factor).abs());
             let big_y = zero_unless((y * factor).abs());
@@ -248,23 +249,12 @@ impl WithSimd for Pairs<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Self::Output {
-        if S::IS_SCALAR {
-            self.taken::<false>()
-        } else {
-            self.taken::<true>()
-        }
-    }
-}
-
-impl Pairs<'_> {
-    #[inline(always)]
-    fn taken<const FMA: bool>(self) -> [f64; 2 + ANNULI] {
         let (columns, mut left) = (self.columns, self.blocks);
         let mut counts = [0; ANNULI];
         while left > 0 {
             let blocks = left.min(COUNTED_MAX as u64);
             for _ in 0..blocks {
-                columns.advance::<FMA>();
+                columns.advance::<S>();
             }
             columns.empty_counts(&mut counts);
             left -= blocks;
@@ -281,12 +271,6 @@ impl Pairs<'_> {
 
 const TWO_52: f64 = (1_u64 << 52) as f64;
 
-/// a b + c; in one rounding where the processor has it.
-#[inline(always)]
-fn madd<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
-}
-
 /// 2 (state 2^-46) - 1, exact.
 #[inline(always)]
 fn centred(state: u64) -> f64 {
@@ -300,7 +284,7 @@ fn centred(state: u64) -> f64 {
 /// t = 2^k m with m in [sqrt 1/2, sqrt 2), ln m = 2 artanh s with s = (m - 1) / (m + 1), whose series in s² ends below 2^-56
 /// of the first term as s² < 0.0295. One division gives 1 / (m + 1) and 1 / t.
 #[inline(always)]
-fn polar_factor<const FMA: bool>(t: f64) -> f64 {
+fn polar_factor<S: Simd>(t: f64) -> f64 {
     const ROOT: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     const ONE: u64 = 1_f64.to_bits();
     const MANTISSA: u64 = (1 << 52) - 1;
@@ -313,16 +297,17 @@ fn polar_factor<const FMA: bool>(t: f64) -> f64 {
     let z = s * s;
     let mut series = 1.0 / 21.0;
     for odd in [19, 17, 15, 13, 11, 9, 7, 5, 3] {
-        series = madd::<FMA>(series, z, 1.0 / f64::from(odd));
+        series = fused::<S>(series, z, 1.0 / f64::from(odd));
     }
     // ln m = 2 s + 2 s z series; k ln 2 is no smaller than it where k is not zero.
-    let ln_m = madd::<FMA>(2.0 * s * z, series, 2.0 * s);
-    let ln_t = madd::<FMA>(k, std::f64::consts::LN_2, ln_m);
+    let ln_m = fused::<S>(2.0 * s * z, series, 2.0 * s);
+    let ln_t = fused::<S>(k, std::f64::consts::LN_2, ln_m);
     (-2.0 * ln_t * one_by_t).sqrt()
 }
 
 #[cfg(test)]
 mod tests {
+    use pulp::Scalar;
     use sonde_message::Comm;
     use sonde_message::collectives::Choice;
     use sonde_message::native::Memory;
@@ -339,7 +324,7 @@ mod tests {
 
     fn sums(seed: u64, first: u64, pairs: u64) -> [f64; 2 + ANNULI] {
         let mut columns = Columns::new(seed, first);
-        Arch::new().dispatch(Pairs {
+        wide::run(Pairs {
             columns: &mut columns,
             blocks: pairs / COLUMNS as u64,
         })
@@ -391,17 +376,28 @@ mod tests {
         }
     }
 
+    struct Factor(f64);
+
+    impl WithSimd for Factor {
+        type Output = f64;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> f64 {
+            polar_factor::<S>(self.0)
+        }
+    }
+
     #[test]
     fn logarithms_are_exact_to_a_few_bits() {
         let mut stream = Stream::new(SEED);
         for shift in (0..40_000).map(|index| index % 90) {
             let t = stream.next() * 0.5_f64.powi(shift);
             let wanted = (-2.0 * t.ln() / t).sqrt();
-            for found in [polar_factor::<false>(t), polar_factor::<true>(t)] {
+            for found in [polar_factor::<Scalar>(t), wide::run(Factor(t))] {
                 assert!((found / wanted - 1.0).abs() < 1e-15, "{t} {found} {wanted}");
             }
         }
-        assert!(polar_factor::<false>(1.0) == 0.0);
+        assert!(polar_factor::<Scalar>(1.0) == 0.0);
     }
 
     #[test]

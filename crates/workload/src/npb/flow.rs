@@ -12,7 +12,7 @@ use pulp::{Simd, WithSimd};
 use super::cfd::{
     CONDUCTION, FOURTH, GAMMA_LESS_ONE, SECOND, VARIABLES, VISCOSITY, fourth_difference,
 };
-use super::wide::Wide;
+use super::wide::{self, Wide};
 
 /// Layers around a cell.
 pub const GHOSTS: usize = 2;
@@ -96,11 +96,15 @@ pub struct Planes {
 impl Planes {
     /// For cells of at most this shape.
     pub fn new(shape: &Shape) -> Self {
-        let plane = shape.strides[2] + SLACK;
         Self {
-            numbers: vec![0.0; VARIABLES * 3 * plane],
-            plane,
+            numbers: vec![0.0; Self::numbers(shape)],
+            plane: shape.strides[2] + SLACK,
         }
+    }
+
+    /// How many numbers that is.
+    pub const fn numbers(shape: &Shape) -> usize {
+        VARIABLES * 3 * (shape.strides[2] + SLACK)
     }
 }
 
@@ -128,7 +132,7 @@ pub fn of_plane(
     planes: &mut Planes,
     plane: usize,
 ) {
-    pulp::Arch::new().dispatch(Pass {
+    wide::run(Pass {
         site,
         u,
         forcing,
@@ -362,6 +366,7 @@ impl<S: Simd> Linear<S> {
     }
 
     /// Sets a variable's row. Differences first: the products of a sum of weights are so large that their last bits would show.
+    /// Of these the centre first: less twice of it, a neighbour is nearly always exact; their sum would lose its last bit.
     #[inline(always)]
     fn add(
         &self,
@@ -385,14 +390,14 @@ impl<S: Simd> Linear<S> {
         for c in 0..count {
             let twice = Wide::new(set, centre[c]) * -2.0;
             let sum = Wide::new(set, forcing[c]) * self.scale;
-            let one = Wide::new(set, xb[c]) + Wide::new(set, xc[c]) + twice;
-            let two = Wide::new(set, xa[c]) + Wide::new(set, xd[c]) + twice;
+            let one = twice + Wide::new(set, xb[c]) + Wide::new(set, xc[c]);
+            let two = twice + Wide::new(set, xa[c]) + Wide::new(set, xd[c]);
             let sum = two.fused(self.far, one.fused(self.near[0], sum));
-            let one = Wide::new(set, yb[c]) + Wide::new(set, yc[c]) + twice;
-            let two = Wide::new(set, ya[c]) + Wide::new(set, yd[c]) + twice;
+            let one = twice + Wide::new(set, yb[c]) + Wide::new(set, yc[c]);
+            let two = twice + Wide::new(set, ya[c]) + Wide::new(set, yd[c]);
             let sum = two.fused(self.far, one.fused(self.near[1], sum));
-            let one = Wide::new(set, zb[c]) + Wide::new(set, zc[c]) + twice;
-            let two = Wide::new(set, za[c]) + Wide::new(set, zd[c]) + twice;
+            let one = twice + Wide::new(set, zb[c]) + Wide::new(set, zc[c]);
+            let two = twice + Wide::new(set, za[c]) + Wide::new(set, zd[c]);
             out[c] = two.fused(self.far, one.fused(self.near[2], sum)).lanes;
         }
     }
@@ -499,11 +504,11 @@ impl<S: Simd> Nonlinear<'_, S> {
             let sum = flux.fused(slope, Wide::new(set, out[c]));
             // Weights of one sum would not cancel to the last bit, the same way at every point.
             let twice = Wide::new(set, own[c]) * minus_two;
-            let second = Wide::new(set, oxa[c]) + Wide::new(set, oxb[c]) + twice;
+            let second = twice + Wide::new(set, oxa[c]) + Wide::new(set, oxb[c]);
             let sum = second.fused(factors[0], sum);
-            let second = Wide::new(set, oya[c]) + Wide::new(set, oyb[c]) + twice;
+            let second = twice + Wide::new(set, oya[c]) + Wide::new(set, oyb[c]);
             let sum = second.fused(factors[1], sum);
-            let second = Wide::new(set, oza[c]) + Wide::new(set, ozb[c]) + twice;
+            let second = twice + Wide::new(set, oza[c]) + Wide::new(set, ozb[c]);
             out[c] = second.fused(factors[2], sum).lanes;
         }
     }
@@ -536,7 +541,7 @@ impl<S: Simd> Nonlinear<'_, S> {
             let shear = up.fused(up, down * down).less(mid + mid, mid);
             let sum = shear.fused(sixth, sum);
             let twice = Wide::new(set, h[c]) * -2.0;
-            let warm = Wide::new(set, ha[c]) + Wide::new(set, hb[c]) + twice;
+            let warm = twice + Wide::new(set, ha[c]) + Wide::new(set, hb[c]);
             out[c] = warm.fused(viscous, sum).lanes;
         }
     }

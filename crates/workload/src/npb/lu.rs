@@ -18,7 +18,7 @@ use sonde_message::{Messenger, Operation, Result};
 use sonde_sys::clock::monotonic_ns;
 
 use super::cfd::{self, Derived, Exact, Official, Point, TOLERANCE, VARIABLES};
-use super::flow::{Planes, Site, right_hand_side};
+use super::flow::{Planes, Shape, Site, right_hand_side};
 use super::{Check, Class, Outcome};
 use edges::{Axis, Edges};
 use sweep::{OMEGA, Sweeper, Way};
@@ -59,8 +59,10 @@ impl Size {
     pub fn memory_bytes(&self, ranks: usize) -> u64 {
         let Some([x, y]) = grid(ranks) else { return 0 };
         let [x, y] = [self.points.div_ceil(x), self.points.div_ceil(y)];
-        let points = (x + 4) * (y + 4) * (self.points + 4);
-        (3 * VARIABLES * 8 * points) as u64
+        let shape = Shape::new([x, y, self.points]);
+        let beside = if ranks > 1 { Edges::numbers(&shape) } else { 0 };
+        let planes = Planes::numbers(&shape) + Sweeper::numbers(&shape);
+        8 * (3 * shape.numbers() + planes + beside) as u64
     }
 
     /// Whether it can run on so many ranks.

@@ -24,7 +24,6 @@ mod size;
 pub mod sp;
 mod sweeps;
 mod wide;
-mod widest;
 
 use std::fmt;
 use std::str::FromStr;
@@ -308,6 +307,17 @@ mod tests {
         }
         let error = "dg".parse::<Kernel>().unwrap_err().to_string();
         assert!(error.contains("ep, cg"), "{error}");
+    }
+
+    #[test]
+    fn class_c_fits_into_8_gib() {
+        for kernel in Kernel::ALL.into_iter().filter(|of| *of != Kernel::Ft) {
+            let problem = Problem::of(kernel, Class::C).unwrap();
+            for ranks in [1, 4, 16] {
+                let all = problem.memory_bytes(ranks) * ranks as u64;
+                assert!(all <= 8 << 30, "{kernel} on {ranks}: {all} B");
+            }
+        }
     }
 
     #[test]

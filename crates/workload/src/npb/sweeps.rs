@@ -2,20 +2,22 @@
 //!
 //! Model:   as many lines as a register has lanes are a tile; all lines of a cell are worked at by tiles, in rows of numbers
 //!          kept of each point. Where a line goes on in another rank's cell, its last rows are sent there, and the solution
-//!          comes back; at every stage each rank sends to one neighbour what it receives from the opposite one.
+//!          comes back; at every stage each rank sends to one neighbour what it receives from the opposite one. Until rows
+//!          have come, the left-hand sides of the cell that they are for are formed, tile by tile; once they are there, each is
+//!          formed right before its elimination, while it is in the cache.
 //! Source:  npb.md §8, §9. Deviations: the lines inside alone travel, without padding; coefficients and lines lie apart in
-//!          messages, whatever the registers; the left-hand side is made in the sweep, not while waiting.
+//!          messages, whatever the registers; BT's blocks are made in the elimination, and nothing of them ahead.
 //! Units:   messages are numbers of 8 bytes.
 //! Checked: the kernels' verification and counts of messages.
 
 use pulp::{Simd, WithSimd};
 use sonde_message::collectives::Communicator;
-use sonde_message::{Messenger, Op, Source, Tagged};
+use sonde_message::{Messenger, Op, Request, Source, Tagged};
 
 use super::cfd::VARIABLES;
-use super::flow::{GHOSTS, Site, of_plane};
+use super::flow::{GHOSTS, Planes, Site, of_plane};
 use super::multipartition::{Fields, NOWHERE, Partition};
-use super::wide::{Wide, lanes, numbers};
+use super::wide::{Wide, lanes, numbers, run};
 
 /// As many lines of a cell as a register has lanes, side by side.
 #[derive(Debug, Clone, Copy)]
@@ -171,8 +173,20 @@ pub trait Lines {
     const REACH: usize;
     /// Numbers kept of a point.
     const KEPT: usize;
-    /// Registers that a tile's elimination needs for each point of a line, and two more, to itself.
-    const SCRATCH: usize;
+    /// Registers that forming gives to elimination, for each point of a line and two more. With none nothing is formed.
+    const FORMED: usize;
+
+    /// Forms what needs nothing of the points before the line: of left-hand sides in `formed`, of right-hand sides in `rows`.
+    fn form<S: Simd, const D: usize>(
+        &self,
+        _: S,
+        _tile: &Tile,
+        _u: &[f64],
+        _rhs: &[f64],
+        _rows: &mut [S::f64s],
+        _formed: &mut [S::f64s],
+    ) {
+    }
 
     /// Eliminates along the tile; `rows` are `KEPT` for each point.
     fn eliminate<S: Simd, const D: usize>(
@@ -182,7 +196,7 @@ pub trait Lines {
         u: &[f64],
         rhs: &[f64],
         rows: &mut [S::f64s],
-        scratch: &mut [S::f64s],
+        formed: &[S::f64s],
     );
 
     /// Substitutes back, leaving the solution in the last five of each row, and writes what is wanted of it.
@@ -199,26 +213,65 @@ pub trait Lines {
 /// The memory of sweeps.
 #[derive(Debug)]
 pub struct Sweeps {
-    /// Rows of all tiles of all stages but the last, which has those of one tile.
+    /// Rows of all tiles of all stages; of the last one only as many tiles as can be under way.
     rows: Vec<f64>,
-    scratch: Vec<f64>,
+    formed: Vec<f64>,
     lanes: usize,
-    sent: Vec<f64>,
-    received: Vec<f64>,
+    /// Numbers, as bytes: they are the messenger's while they are on their way.
+    sent: Vec<u8>,
+    received: Vec<u8>,
 }
 
-/// Bytes of the arrays of the rank that has most, for the systems `L` on n^3 points.
+/// How many numbers sweeps need.
+struct Room {
+    rows: usize,
+    formed: usize,
+    message: usize,
+}
+
+impl Room {
+    /// For the systems `L` on a part.
+    fn of<L: Lines>(partition: &Partition, lanes: usize) -> Self {
+        let q = partition.q;
+        let is_ahead = q > 1 && L::FORMED > 0;
+        let mut room = Self {
+            rows: 0,
+            formed: 0,
+            message: 0,
+        };
+        for direction in 0..3 {
+            let mut rows = 0;
+            for stage in 0..q {
+                let cell = &partition.cells[partition.at_stage(direction, stage)];
+                let length = cell.inside[direction].1 - cell.inside[direction].0;
+                let tiles = tiles(cell, direction, lanes, None).count();
+                let row = (length + 2 * L::REACH) * L::KEPT * lanes;
+                let is_last = stage + 1 == q;
+                rows += row * if is_last && !is_ahead { 1 } else { tiles };
+                let formed = (length + 2) * L::FORMED * lanes;
+                let formed = formed * if is_ahead { tiles } else { 1 };
+                room.formed = room.formed.max(formed);
+                let message = lines(cell, direction) * L::KEPT * L::REACH;
+                room.message = room.message.max(if q > 1 { message } else { 0 });
+            }
+            room.rows = room.rows.max(rows);
+        }
+        room
+    }
+}
+
+/// Bytes of the arrays of a rank, for the systems `L` on n^3 points; where cells differ, as if all were of the largest.
 pub fn memory_bytes<L: Lines>(n: usize, ranks: usize) -> u64 {
-    let partition = Partition::new(n, 0, ranks);
-    let q = partition.q;
-    let edge = n.div_ceil(q) + 2 * GHOSTS;
-    let fields = 3 * q * VARIABLES * edge.pow(3);
-    let faces = 2 * 6 * 2 * (q - 1) * VARIABLES * n.div_ceil(q).pow(2);
-    let tiles = |length: usize| length.div_ceil(lanes()) * lanes() * length;
-    let inside = n.div_ceil(q);
-    let rows = (inside + 2 * L::REACH) * L::KEPT;
-    let sweeps = rows * ((q - 1) * tiles(inside) + lanes());
-    8 * (fields + faces + sweeps) as u64
+    let q = ranks.isqrt().max(1);
+    let edge = n.div_ceil(q);
+    let partition = Partition::new(edge * q, 0, q * q);
+    let cells = partition.cells.iter();
+    let fields: usize = cells.map(|cell| 3 * cell.shape.numbers()).sum();
+    let faces = 2 * 6 * GHOSTS * (q - 1) * VARIABLES * edge.pow(2);
+    let planes = Planes::numbers(&partition.cells[0].shape);
+    let room = Room::of::<L>(&partition, lanes());
+    let sweeps = room.rows + room.formed + 2 * room.message;
+    8 * (fields + faces + planes + sweeps) as u64
 }
 
 /// First tag of sweeps: after those of faces.
@@ -228,32 +281,14 @@ impl Sweeps {
     /// For the systems `L` on a part.
     pub fn new<L: Lines>(partition: &Partition) -> Self {
         let lanes = lanes();
-        let (mut rows, mut most, mut longest) = (0, 0, 0);
-        for direction in 0..3 {
-            let mut sum = 0;
-            for stage in 0..partition.q {
-                let cell = &partition.cells[partition.at_stage(direction, stage)];
-                let length = cell.inside[direction].1 - cell.inside[direction].0;
-                let tiles = tiles(cell, direction, lanes, None).count();
-                let tile = (length + 2 * L::REACH) * L::KEPT * lanes;
-                let last = stage + 1 == partition.q;
-                sum += if last { tile } else { tile * tiles };
-                longest = longest.max(length);
-                most = most.max(lines(cell, direction));
-            }
-            rows = rows.max(sum);
-        }
-        let message = if partition.q == 1 {
-            0
-        } else {
-            most * L::KEPT * L::REACH
-        };
+        let room = Room::of::<L>(partition, lanes);
+        let message = || vec![0; room.message * size_of::<f64>()];
         Self {
-            rows: vec![0.0; rows],
-            scratch: vec![0.0; (longest + 2) * L::SCRATCH * lanes],
+            rows: vec![0.0; room.rows],
+            formed: vec![0.0; room.formed],
             lanes,
-            sent: vec![0.0; message],
-            received: vec![0.0; message],
+            sent: message(),
+            received: message(),
         }
     }
 
@@ -285,31 +320,32 @@ impl Sweeps {
 
     /// Of one rank all but the sweep along z, plane by plane while it is in the cache.
     fn planes<L: Lines>(&mut self, systems: &L, fields: &mut Fields, dt: f64) {
-        let arch = pulp::Arch::new();
         let cell = &fields.partition.cells[0];
         let (u, rhs) = (&mut fields.u[0][..], &mut fields.rhs[0][..]);
         for plane in cell.inside[2].0..cell.inside[2].1 {
             let from = [&*u, &fields.forcing[0]];
             of_plane(cell, from, rhs, dt, &mut fields.planes, plane);
-            arch.dispatch(Forth::<L, 0> {
+            run(Forth::<L, 0> {
                 systems,
                 cell,
                 u: &mut *u,
                 rhs: &mut *rhs,
                 rows: &mut self.rows,
-                scratch: &mut self.scratch,
+                formed: &mut self.formed,
+                ahead: 0,
                 received: None,
                 sent: None,
                 is_last: true,
                 plane: Some(plane),
             });
-            arch.dispatch(Forth::<L, 1> {
+            run(Forth::<L, 1> {
                 systems,
                 cell,
                 u: &mut *u,
                 rhs: &mut *rhs,
                 rows: &mut self.rows,
-                scratch: &mut self.scratch,
+                formed: &mut self.formed,
+                ahead: 0,
                 received: None,
                 sent: None,
                 is_last: true,
@@ -328,41 +364,49 @@ impl Sweeps {
         systems: &L,
         fields: &mut Fields,
     ) -> sonde_message::Result<()> {
-        let partition = &fields.partition;
-        let q = partition.q;
-        let arch = pulp::Arch::new();
-        let mut begin = 0;
+        let q = fields.partition.q;
+        let after = fields.partition.neighbour(D, false);
+        let before = fields.partition.neighbour(D, true);
+        let (mut begin, mut under_way) = (0, None);
         for stage in 0..q {
-            let number = partition.at_stage(D, stage);
-            let cell = &partition.cells[number];
-            arch.dispatch(Forth::<L, D> {
+            let number = fields.partition.at_stage(D, stage);
+            let ahead = match under_way.take() {
+                Some(under_way) => {
+                    self.form_until::<L, M, D>(world, systems, fields, (number, begin), under_way)?
+                }
+                None => 0,
+            };
+            let cell = &fields.partition.cells[number];
+            let is_last = stage + 1 == q;
+            if q > 1 {
+                let kept = if is_last { VARIABLES } else { L::KEPT };
+                self.resize_sent(lines(cell, D) * kept * L::REACH);
+            }
+            run(Forth::<L, D> {
                 systems,
                 cell,
                 u: &mut fields.u[number],
                 rhs: &mut fields.rhs[number],
                 rows: &mut self.rows[begin..],
-                scratch: &mut self.scratch,
+                formed: &mut self.formed,
+                ahead,
                 received: (stage > 0).then_some(&self.received[..]),
                 sent: (q > 1).then_some(&mut self.sent[..]),
-                is_last: stage + 1 == q,
+                is_last,
                 plane: None,
             });
-            if stage + 1 < q {
+            if !is_last {
                 begin += self.stage_rows::<L>(cell, D);
-                let numbers = lines(cell, D) * L::KEPT * L::REACH;
-                let partners = [partition.neighbour(D, false), partition.neighbour(D, true)];
-                self.pass(world, partners, TAG + 2 * D as u32, numbers)?;
+                under_way = Some(self.post(world, [after, before], TAG + 2 * D as u32)?);
             }
         }
         for stage in (0..q - 1).rev() {
-            let number = partition.at_stage(D, stage);
-            let cell = &partition.cells[number];
+            self.pass(world, [before, after], TAG + 1 + 2 * D as u32)?;
+            let number = fields.partition.at_stage(D, stage);
+            let cell = &fields.partition.cells[number];
             begin -= self.stage_rows::<L>(cell, D);
-            let after = &partition.cells[partition.at_stage(D, stage + 1)];
-            let numbers = lines(after, D) * VARIABLES * L::REACH;
-            let partners = [partition.neighbour(D, true), partition.neighbour(D, false)];
-            self.pass(world, partners, TAG + 1 + 2 * D as u32, numbers)?;
-            arch.dispatch(Back::<L, D> {
+            self.resize_sent(lines(cell, D) * VARIABLES * L::REACH);
+            run(Back::<L, D> {
                 systems,
                 cell,
                 u: &mut fields.u[number],
@@ -375,11 +419,71 @@ impl Sweeps {
         Ok(())
     }
 
+    /// Forms tiles of a cell, whose rows are from `begin` on, until what is to come has come; gives how many.
+    fn form_until<L: Lines, M: Messenger + ?Sized, const D: usize>(
+        &mut self,
+        world: &mut Communicator<'_, M>,
+        systems: &L,
+        fields: &Fields,
+        (number, begin): (usize, usize),
+        [coming, going]: [Request; 2],
+    ) -> sonde_message::Result<usize> {
+        let cell = &fields.partition.cells[number];
+        let tiles = tiles(cell, D, self.lanes, None);
+        let mut ahead = 0;
+        let mut come = Err(coming);
+        for tile in tiles.take_while(|_| L::FORMED > 0) {
+            come = match come {
+                Ok(done) => Ok(done),
+                Err(request) => world.messenger().test(request)?,
+            };
+            if come.is_ok() {
+                break;
+            }
+            run(Form::<L, D> {
+                systems,
+                tile,
+                u: &fields.u[number],
+                rhs: &fields.rhs[number],
+                rows: &mut self.rows[begin..],
+                formed: &mut self.formed,
+                number: ahead,
+            });
+            ahead += 1;
+        }
+        let come = match come {
+            Ok(done) => done,
+            Err(request) => world.messenger().wait(request)?,
+        };
+        self.received = come.buffer;
+        self.sent = world.messenger().wait(going)?.buffer;
+        Ok(ahead)
+    }
+
+    fn resize_sent(&mut self, numbers: usize) {
+        self.sent.resize(numbers * size_of::<f64>(), 0);
+    }
+
     /// Numbers of the rows of a stage.
     fn stage_rows<L: Lines>(&self, cell: &Site, direction: usize) -> usize {
         let length = cell.inside[direction].1 - cell.inside[direction].0;
         let tiles = tiles(cell, direction, self.lanes, None).count();
         tiles * (length + 2 * L::REACH) * L::KEPT * self.lanes
+    }
+
+    /// Begins to receive from the second of two partners, and to send to the first.
+    fn post<M: Messenger + ?Sized>(
+        &mut self,
+        world: &mut Communicator<'_, M>,
+        [to, from]: [usize; 2],
+        tag: u32,
+    ) -> sonde_message::Result<[Request; 2]> {
+        let (comm, messenger) = (world.comm(), world.messenger());
+        let room = std::mem::take(&mut self.received);
+        let payload = std::mem::take(&mut self.sent);
+        let coming = messenger.irecv(comm, Source::Rank(from), Tagged::With(tag), room)?;
+        let going = messenger.isend(comm, to, tag, payload)?;
+        Ok([coming, going])
     }
 
     /// Sends to the first of two partners what the other's is received for.
@@ -388,24 +492,54 @@ impl Sweeps {
         world: &mut Communicator<'_, M>,
         [to, from]: [usize; 2],
         tag: u32,
-        numbers: usize,
     ) -> sonde_message::Result<()> {
         let comm = world.comm();
         let mut ops = [
             Op::Recv {
                 from: Source::Rank(from),
                 tag: Tagged::With(tag),
-                room: bytemuck::cast_slice_mut(&mut self.received[..]),
+                room: &mut self.received,
             },
             Op::Send {
                 to,
                 tag,
-                payload: bytemuck::cast_slice(&self.sent[..numbers]),
+                payload: &self.sent,
             },
         ];
         world
             .messenger()
             .exchange(comm, &mut ops, &mut [NOWHERE; 2])
+    }
+}
+
+/// A tile's rows: of the tile `number`, each having so many registers.
+#[inline(always)]
+fn slot<T>(of: &mut [T], number: usize, length: usize) -> &mut [T] {
+    &mut of[number * length..(number + 1) * length]
+}
+
+/// Forms one tile, to be eliminated later.
+struct Form<'a, L, const D: usize> {
+    systems: &'a L,
+    tile: Tile,
+    u: &'a [f64],
+    rhs: &'a [f64],
+    rows: &'a mut [f64],
+    formed: &'a mut [f64],
+    number: usize,
+}
+
+impl<L: Lines, const D: usize> WithSimd for Form<'_, L, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, set: S) {
+        let length = (self.tile.count + 2 * L::REACH) * L::KEPT;
+        let rows = slot(S::as_mut_simd_f64s(self.rows).0, self.number, length);
+        let length = (self.tile.count + 2) * L::FORMED;
+        let formed = slot(S::as_mut_simd_f64s(self.formed).0, self.number, length);
+        self.systems
+            .form::<S, D>(set, &self.tile, self.u, self.rhs, rows, formed);
     }
 }
 
@@ -416,9 +550,11 @@ struct Forth<'a, L, const D: usize> {
     u: &'a mut [f64],
     rhs: &'a mut [f64],
     rows: &'a mut [f64],
-    scratch: &'a mut [f64],
-    received: Option<&'a [f64]>,
-    sent: Option<&'a mut [f64]>,
+    formed: &'a mut [f64],
+    /// Tiles that are formed.
+    ahead: usize,
+    received: Option<&'a [u8]>,
+    sent: Option<&'a mut [u8]>,
     is_last: bool,
     /// Of x and y: only this plane.
     plane: Option<usize>,
@@ -430,19 +566,24 @@ impl<L: Lines, const D: usize> WithSimd for Forth<'_, L, D> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, set: S) {
         let all = lines(self.cell, D);
-        let rows = S::as_mut_simd_f64s(self.rows).0;
-        let scratch = S::as_mut_simd_f64s(self.scratch).0;
-        let mut begin = 0;
-        for tile in tiles(self.cell, D, S::F64_LANES, self.plane) {
+        let all_rows = S::as_mut_simd_f64s(self.rows).0;
+        let all_formed = S::as_mut_simd_f64s(self.formed).0;
+        for (number, tile) in tiles(self.cell, D, S::F64_LANES, self.plane).enumerate() {
+            // What is not kept has one place for all tiles: it stays in the cache.
+            let place = number.min(self.ahead);
             let length = (tile.count + 2 * L::REACH) * L::KEPT;
-            let rows = &mut rows[begin..begin + length];
+            let rows = slot(all_rows, if self.is_last { place } else { number }, length);
+            let formed = slot(all_formed, place, (tile.count + 2) * L::FORMED);
+            let systems = self.systems;
+            if number >= self.ahead {
+                systems.form::<S, D>(set, &tile, self.u, self.rhs, rows, formed);
+            }
             let (before, _) = rows.split_at_mut(L::REACH * L::KEPT);
             match self.received {
                 Some(received) => unpack::<S>(before, received, &tile, all),
                 None => before.fill(set.splat_f64s(0.0)),
             }
-            let systems = self.systems;
-            systems.eliminate::<S, D>(set, &tile, self.u, self.rhs, rows, scratch);
+            systems.eliminate::<S, D>(set, &tile, self.u, self.rhs, rows, formed);
             if self.is_last {
                 let after = rows.len() - L::REACH * L::KEPT;
                 rows[after..].fill(set.splat_f64s(0.0));
@@ -450,10 +591,7 @@ impl<L: Lines, const D: usize> WithSimd for Forth<'_, L, D> {
                 if let Some(sent) = &mut self.sent {
                     pack_solution::<L, S>(rows, sent, &tile, all);
                 }
-                continue;
-            }
-            begin += length;
-            if let Some(sent) = &mut self.sent {
+            } else if let Some(sent) = &mut self.sent {
                 let last = tile.count * L::KEPT;
                 pack::<S>(&rows[last..last + L::REACH * L::KEPT], sent, &tile, all);
             }
@@ -468,8 +606,8 @@ struct Back<'a, L, const D: usize> {
     u: &'a mut [f64],
     rhs: &'a mut [f64],
     rows: &'a mut [f64],
-    received: &'a [f64],
-    sent: Option<&'a mut [f64]>,
+    received: &'a [u8],
+    sent: Option<&'a mut [u8]>,
 }
 
 impl<L: Lines, const D: usize> WithSimd for Back<'_, L, D> {
@@ -487,7 +625,7 @@ impl<L: Lines, const D: usize> WithSimd for Back<'_, L, D> {
             for reach in 0..L::REACH {
                 let row = (L::REACH + tile.count + reach + 1) * L::KEPT;
                 let solution = &mut rows[row - VARIABLES..row];
-                let received = &self.received[reach * VARIABLES * all..];
+                let received = &self.received[reach * VARIABLES * all * NUMBER..];
                 unpack::<S>(solution, received, &tile, all);
             }
             let systems = self.systems;
@@ -499,35 +637,35 @@ impl<L: Lines, const D: usize> WithSimd for Back<'_, L, D> {
     }
 }
 
+/// Bytes of a number.
+const NUMBER: usize = size_of::<f64>();
+
 /// Registers to a message: of each the lines of the tile, at their place among `all` lines.
 #[inline(always)]
-fn pack<S: Simd>(registers: &[S::f64s], message: &mut [f64], tile: &Tile, all: usize) {
-    for (register, to) in registers.iter().zip(message.chunks_exact_mut(all)) {
+fn pack<S: Simd>(registers: &[S::f64s], message: &mut [u8], tile: &Tile, all: usize) {
+    let place = tile.line * NUMBER..(tile.line + tile.lines) * NUMBER;
+    for (register, to) in registers.iter().zip(message.chunks_exact_mut(all * NUMBER)) {
         let mut register = *register;
         let from = &numbers::<S>(&mut register)[..tile.lines];
-        to[tile.line..tile.line + tile.lines].copy_from_slice(from);
+        to[place.clone()].copy_from_slice(bytemuck::cast_slice(from));
     }
 }
 
 #[inline(always)]
-fn unpack<S: Simd>(registers: &mut [S::f64s], message: &[f64], tile: &Tile, all: usize) {
-    for (register, from) in registers.iter_mut().zip(message.chunks_exact(all)) {
-        let from = &from[tile.line..tile.line + tile.lines];
-        numbers::<S>(register)[..tile.lines].copy_from_slice(from);
+fn unpack<S: Simd>(registers: &mut [S::f64s], message: &[u8], tile: &Tile, all: usize) {
+    let place = tile.line * NUMBER..(tile.line + tile.lines) * NUMBER;
+    for (register, from) in registers.iter_mut().zip(message.chunks_exact(all * NUMBER)) {
+        let to = &mut numbers::<S>(register)[..tile.lines];
+        bytemuck::cast_slice_mut(to).copy_from_slice(&from[place.clone()]);
     }
 }
 
 /// The solution of the first points of the lines.
 #[inline(always)]
-fn pack_solution<L: Lines, S: Simd>(
-    rows: &[S::f64s],
-    message: &mut [f64],
-    tile: &Tile,
-    all: usize,
-) {
+fn pack_solution<L: Lines, S: Simd>(rows: &[S::f64s], message: &mut [u8], tile: &Tile, all: usize) {
     for reach in 0..L::REACH {
         let end = (L::REACH + reach + 1) * L::KEPT;
-        let message = &mut message[reach * VARIABLES * all..];
+        let message = &mut message[reach * VARIABLES * all * NUMBER..];
         pack::<S>(&rows[end - VARIABLES..end], message, tile, all);
     }
 }

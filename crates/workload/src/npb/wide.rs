@@ -1,12 +1,30 @@
-//! As many numbers as a vector register holds, with operators.
+//! The widest vector instructions that the processor has, found at run time.
 //!
-//! Model:   [`Wide`] is a register of the instruction set that `pulp` found; every operation is on each lane.
-//!          [`Wide::fused`] rounds once where the set has fused operations, twice elsewhere.
-//! Checked: the kernels' verification.
+//! Model:   work is compiled once for plain instructions and once for the widest known ones; [`run`] lets the processor decide.
+//!          Work is written for whole arrays, which the compiler turns into vectors, with [`fused`]; or, where it would not find
+//!          them, for registers with operators, [`Wide`]. Both round a product and its sum once where the set has fused
+//!          operations, twice elsewhere. All of a piece of work is to be inlined.
+//! Checked: `plain_and_fused_agree`, `registers_are_as_numbers`; the kernels' verification.
 
 use std::ops::{Add, Mul, Sub};
 
-use pulp::{Simd, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
+
+/// Does the work with the best instructions there are.
+#[inline]
+pub fn run<W: WithSimd>(work: W) -> W::Output {
+    Arch::new().dispatch(work)
+}
+
+/// a b + c, by one instruction where the set has it.
+#[inline(always)]
+pub fn fused<S: Simd>(a: f64, b: f64, c: f64) -> f64 {
+    if S::IS_SCALAR {
+        a * b + c
+    } else {
+        a.mul_add(b, c)
+    }
+}
 
 /// A register of numbers.
 #[derive(Clone, Copy)]
@@ -156,5 +174,75 @@ pub fn lanes() -> usize {
             S::F64_LANES
         }
     }
-    pulp::Arch::new().dispatch(Lanes)
+    run(Lanes)
+}
+
+#[cfg(test)]
+mod tests {
+    use pulp::Scalar;
+
+    use super::*;
+
+    struct Squares<'a>(&'a [f64]);
+
+    impl WithSimd for Squares<'_> {
+        type Output = f64;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) -> f64 {
+            let add = |sum, x: &f64| fused::<S>(*x, *x, sum);
+            self.0.iter().fold(0.0, add)
+        }
+    }
+
+    #[test]
+    fn plain_and_fused_agree() {
+        let numbers: Vec<f64> = (0..100).map(f64::from).collect();
+        let wanted = Squares(&numbers).with_simd(Scalar);
+        assert!((run(Squares(&numbers)) - wanted).abs() < 1e-6);
+    }
+
+    /// sqrt((2 a + b - a b) / a) of numbers a and those after them, b, with a stride.
+    struct Strided<'a> {
+        from: &'a [f64],
+        to: &'a mut [f64],
+        stride: usize,
+    }
+
+    impl WithSimd for Strided<'_> {
+        type Output = usize;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, set: S) -> usize {
+            let a = Wide::gather(set, self.from, 0, self.stride);
+            let b = Wide::gather(set, self.from, 1, self.stride);
+            let sum = a.fused(Wide::splat(set, 2.0), b).less(b, a) * a.inverse();
+            sum.sqrt().scatter(self.to, 0, self.stride, S::F64_LANES);
+            S::F64_LANES
+        }
+    }
+
+    #[test]
+    fn registers_are_as_numbers() {
+        let from: Vec<f64> = (0..40).map(|number| 0.5 / f64::from(number + 1)).collect();
+        for stride in 2..5 {
+            let mut to = vec![0.0; from.len()];
+            let count = run(Strided {
+                from: &from,
+                to: &mut to,
+                stride,
+            });
+            assert_eq!(count, lanes());
+            for (place, found) in to.iter().enumerate() {
+                let is_set = place % stride == 0 && place / stride < count;
+                let wanted = if is_set {
+                    let (a, b) = (from[place], from[place + 1]);
+                    ((2.0 * a + b - b * a) / a).sqrt()
+                } else {
+                    0.0
+                };
+                assert!((found - wanted).abs() < 1e-14, "{place} {found} {wanted}");
+            }
+        }
+    }
 }

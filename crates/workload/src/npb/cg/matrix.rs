@@ -11,9 +11,10 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 
 use super::super::random::Stream;
+use super::super::wide::{self, fused};
 use super::Size;
 
 /// Columns that a 16-bit number tells apart.
@@ -210,13 +211,17 @@ impl Shape {
     pub fn memory_bytes(&self, size: &Size) -> u64 {
         const ENTRY: usize = size_of::<u16>() + size_of::<f64>();
         let (height, width) = (self.rows.len() as f64, self.columns.len());
-        let density = ((size.nonzer + 1) * (size.nonzer + 1)) as f64 / size.n as f64;
+        // Each vector has an entry more than its random ones; two vectors seldom have one at the same place.
+        let pairs = (size.nonzer * (size.nonzer + 1)) as f64;
+        let n = size.n as f64;
+        let density = (1.0 + n * (1.0 - (-pairs / n).exp())) / n;
         let (cells, mirrored) = if self.is_mirrored {
-            (height - width as f64 / 2.0, 16 * width + 8 * PANEL)
+            (height - width as f64 / 2.0, 16 * width)
         } else {
             (height, 0)
         };
-        (cells * width as f64 * density * ENTRY as f64) as u64 + mirrored as u64
+        let counts = 4 * self.rows.len() * width.div_ceil(self.panel);
+        (cells * width as f64 * density * ENTRY as f64) as u64 + (mirrored + counts) as u64
     }
 }
 
@@ -287,11 +292,11 @@ impl Block {
     }
 
     /// `to` = A `of`; `of` has the length [`padded`].
-    pub fn product(&mut self, arch: Arch, of: &[f64], to: &mut [f64]) {
+    pub fn product(&mut self, of: &[f64], to: &mut [f64]) {
         match &self.plain {
             Some(plain) => {
                 for panel in &plain.panels {
-                    arch.dispatch(Product {
+                    wide::run(Product {
                         panel,
                         of: window(of, panel.first),
                         to,
@@ -304,10 +309,10 @@ impl Block {
             return;
         };
         let to = &mut to[mirror.first..mirror.first + mirror.diagonal.len()];
-        mirror.below.fill(0.0);
+        mirror.below[..mirror.diagonal.len()].fill(0.0);
         for panel in &mirror.above.panels {
             let below = &mut mirror.below[panel.first..panel.first + PANEL];
-            arch.dispatch(Mirrored {
+            wide::run(Mirrored {
                 panel,
                 all: of,
                 of: window(of, panel.first),
@@ -398,17 +403,6 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        if S::IS_SCALAR {
-            self.made::<false>();
-        } else {
-            self.made::<true>();
-        }
-    }
-}
-
-impl Product<'_> {
-    #[inline(always)]
-    fn made<const FMA: bool>(self) {
         const WIDTH: usize = 8;
         let Self { panel, of, to } = self;
         let is_first = panel.first == 0;
@@ -423,12 +417,12 @@ impl Product<'_> {
             let (last, value_last) = (eights.remainder(), value_eights.remainder());
             for (columns, values) in eights.zip(value_eights) {
                 for ((sum, column), value) in sums.iter_mut().zip(columns).zip(values) {
-                    *sum = madd::<FMA>(*value, of[usize::from(*column)], *sum);
+                    *sum = fused::<S>(*value, of[usize::from(*column)], *sum);
                 }
             }
             let mut sum = 0.0;
             for (column, value) in last.iter().zip(value_last) {
-                sum = madd::<FMA>(*value, of[usize::from(*column)], sum);
+                sum = fused::<S>(*value, of[usize::from(*column)], sum);
             }
             let [a, b, c, d, e, f, g, h] = sums;
             sum += ((a + b) + (c + d)) + ((e + f) + (g + h));
@@ -452,17 +446,6 @@ impl WithSimd for Mirrored<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        if S::IS_SCALAR {
-            self.made::<false>();
-        } else {
-            self.made::<true>();
-        }
-    }
-}
-
-impl Mirrored<'_> {
-    #[inline(always)]
-    fn made<const FMA: bool>(self) {
         const WIDTH: usize = 4;
         let Self {
             panel,
@@ -483,25 +466,19 @@ impl Mirrored<'_> {
             for (columns, values) in fours.zip(value_fours) {
                 for ((sum, column), value) in sums.iter_mut().zip(columns).zip(values) {
                     let column = usize::from(*column);
-                    *sum = madd::<FMA>(*value, of[column], *sum);
-                    below[column] = madd::<FMA>(*value, *own, below[column]);
+                    *sum = fused::<S>(*value, of[column], *sum);
+                    below[column] = fused::<S>(*value, *own, below[column]);
                 }
             }
             for ((sum, column), value) in sums.iter_mut().zip(last).zip(value_last) {
                 let column = usize::from(*column);
-                *sum = madd::<FMA>(*value, of[column], *sum);
-                below[column] = madd::<FMA>(*value, *own, below[column]);
+                *sum = fused::<S>(*value, of[column], *sum);
+                below[column] = fused::<S>(*value, *own, below[column]);
             }
             let [a, b, c, d] = sums;
             *to += (a + b) + (c + d);
         }
     }
-}
-
-/// a b + c; in one rounding where the processor has it.
-#[inline(always)]
-fn madd<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
 #[cfg(test)]
@@ -513,7 +490,7 @@ mod tests {
         let mut room = of.to_vec();
         room.resize(padded(of.len()), f64::NAN);
         let mut to = vec![f64::NAN; rows];
-        block.product(Arch::new(), &room, &mut to);
+        block.product(&room, &mut to);
         to
     }
 

@@ -9,13 +9,13 @@
 mod grid;
 mod matrix;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use serde::Deserialize;
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Result};
 use sonde_sys::clock::monotonic_ns;
 
-use super::{Check, Class, Outcome, reference};
+use super::{Check, Class, Outcome, reference, wide};
 use grid::Grid;
 use matrix::{Block, Recipe, Shape, padded};
 
@@ -65,15 +65,15 @@ impl Size {
         2.0 * self.steps as f64 * self.n as f64 * row
     }
 
-    /// The matrix's block, the vectors it is made of, and those of the iteration.
+    /// The matrix's block, and what is more: the vectors it is made of at first, or then those of the iteration.
     pub fn memory_bytes(&self, ranks: usize) -> u64 {
         let grid = Grid::new(0, ranks.max(1));
         let (rows, columns) = (grid.row_block(self.n), grid.column_block(self.n));
         let (height, width) = (rows.len(), columns.len());
         let per_row = self.nonzer + 1;
-        let made_of = self.n * (12 * per_row + 16) + 12 * height * per_row;
-        let vectors = 8 * (4 * width + padded(width) + if ranks > 1 { 2 * height } else { 0 });
-        Shape::new(self, rows, columns).memory_bytes(self) + (made_of + vectors) as u64
+        let made_of = self.n * (12 * per_row + 16) + height * (12 * per_row + 8) + 17 * width;
+        let vectors = 8 * (5 * width + if ranks > 1 { 2 * height } else { 0 });
+        Shape::new(self, rows, columns).memory_bytes(self) + made_of.max(vectors) as u64
     }
 
     /// Powers of two.
@@ -160,7 +160,6 @@ fn run_with<M: Messenger + ?Sized>(
 struct Solver {
     /// The untimed step belongs to the setup.
     is_timed: bool,
-    arch: Arch,
     size: Size,
     grid: Grid,
     block: Block,
@@ -184,7 +183,6 @@ impl Solver {
         let shape = Shape::new(size, rows, columns);
         Self {
             is_timed: false,
-            arch: Arch::new(),
             size: *size,
             grid,
             x: vec![1.0; width],
@@ -213,7 +211,7 @@ impl Solver {
         let width = self.z.len();
         self.p[..width].copy_from_slice(&self.z);
         self.product(world)?;
-        let own = self.arch.dispatch(Norms {
+        let own = wide::run(Norms {
             x: &self.x,
             z: &self.z,
             q: &self.q,
@@ -232,13 +230,13 @@ impl Solver {
         self.z.fill(0.0);
         self.r.copy_from_slice(&self.x);
         self.p[..width].copy_from_slice(&self.x);
-        let own = self.arch.dispatch(Dot(&self.r, &self.r));
+        let own = wide::run(Dot(&self.r, &self.r));
         let [mut rho] = self.grid.sum(world, [own])?;
         for _ in 0..ITERATIONS {
             self.product(world)?;
-            let own = self.arch.dispatch(Dot(&self.p[..width], &self.q));
+            let own = wide::run(Dot(&self.p[..width], &self.q));
             let [p_q] = self.grid.sum(world, [own])?;
-            let own = self.arch.dispatch(Advance {
+            let own = wide::run(Advance {
                 alpha: rho / p_q,
                 p: &self.p[..width],
                 q: &self.q,
@@ -258,10 +256,10 @@ impl Solver {
     /// q = B p.
     fn product<M: Messenger + ?Sized>(&mut self, world: &mut Communicator<'_, M>) -> Result<()> {
         if self.parts.is_empty() {
-            self.block.product(self.arch, &self.p, &mut self.q);
+            self.block.product(&self.p, &mut self.q);
             return Ok(());
         }
-        self.block.product(self.arch, &self.p, &mut self.parts);
+        self.block.product(&self.p, &mut self.parts);
         let (parts, room) = (&mut self.parts, &mut self.room);
         let n = self.size.n;
         self.grid.gathered(world, n, parts, room, &mut self.q)

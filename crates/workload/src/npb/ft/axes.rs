@@ -1,10 +1,12 @@
 //! Transforms of a field along its axes.
 //!
-//! Model:   a row of the field is its real parts along x, then its imaginary ones. Along y and z eight neighbours along x are
-//!          taken together from each row; along x, eight rows.
+//! Model:   a row of the field is its real parts along x, then its imaginary ones; or it is cut in pieces which are so, each at
+//!          the same distance from the one before. Along y and z eight neighbours along x are taken together from each row; along
+//!          x, eight rows.
 //! Checked: the official values.
 
-use super::super::widest::Kernel;
+use pulp::{Simd, WithSimd};
+
 use super::fourier::{LANES, Lines, Roots};
 
 /// Where rows begin: row k is at first + (k / part) far + (k mod part) near.
@@ -63,11 +65,11 @@ fn eight(of: &[f64], at: usize) -> [f64; LANES] {
     eight
 }
 
-impl Kernel for Across<'_> {
+impl WithSimd for Across<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn with_simd<S: Simd>(self, _: S) {
         let nx = self.nx;
         let n = self.roots.length();
         for x in (0..nx).step_by(LANES) {
@@ -95,7 +97,7 @@ impl Kernel for Across<'_> {
                     }
                 }
             }
-            self.roots.transform::<FUSED>(self.lines, self.back);
+            self.roots.transform::<S>(self.lines, self.back);
             let first = &self.lines[0];
             for (k, (re, im)) in first.re[..n].iter().zip(&first.im[..n]).enumerate() {
                 let at = self.rows.at(k) + x;
@@ -110,10 +112,12 @@ impl Kernel for Across<'_> {
 pub struct Along<'a> {
     /// Points and results.
     pub field: &'a mut [f64],
-    /// The rows.
+    /// The rows' first pieces.
     pub rows: Rows,
     /// How many; a multiple of eight.
     pub count: usize,
+    /// Points of a piece, and from piece to piece of a row.
+    pub piece: (usize, usize),
     /// Of as many roots as a row has points.
     pub roots: &'a Roots,
     /// Room.
@@ -122,30 +126,38 @@ pub struct Along<'a> {
     pub back: bool,
 }
 
-impl Kernel for Along<'_> {
+impl WithSimd for Along<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
-        let nx = self.roots.length();
+    fn with_simd<S: Simd>(self, _: S) {
+        let (width, apart) = self.piece;
+        let pieces = self.roots.length() / width;
         for k in (0..self.count).step_by(LANES) {
             let rows: [usize; LANES] = std::array::from_fn(|lane| self.rows.at(k + lane));
-            let Lines { re, im } = &mut self.lines[0];
-            for (part, into) in [(0, re), (nx, im)] {
-                let from = rows.map(|row| &self.field[row + part..][..nx]);
-                for (x, into) in into[..nx].iter_mut().enumerate() {
-                    for (into, from) in into.0.iter_mut().zip(&from) {
-                        *into = from[x];
+            for piece in 0..pieces {
+                let points = piece * width..(piece + 1) * width;
+                let Lines { re, im } = &mut self.lines[0];
+                let into = [(0, &mut re[points.clone()]), (width, &mut im[points])];
+                for (part, into) in into {
+                    let from = rows.map(|row| &self.field[row + piece * apart + part..][..width]);
+                    for (x, into) in into.iter_mut().enumerate() {
+                        for (into, from) in into.0.iter_mut().zip(&from) {
+                            *into = from[x];
+                        }
                     }
                 }
             }
-            self.roots.transform::<FUSED>(self.lines, self.back);
-            let Lines { re, im } = &self.lines[0];
-            for (part, from) in [(0, re), (nx, im)] {
-                for (lane, row) in rows.iter().enumerate() {
-                    let into = &mut self.field[row + part..][..nx];
-                    for (into, from) in into.iter_mut().zip(&from[..nx]) {
-                        *into = from.0[lane];
+            self.roots.transform::<S>(self.lines, self.back);
+            for piece in 0..pieces {
+                let points = piece * width..(piece + 1) * width;
+                let Lines { re, im } = &self.lines[0];
+                for (part, from) in [(0, &re[points.clone()]), (width, &im[points])] {
+                    for (lane, row) in rows.iter().enumerate() {
+                        let into = &mut self.field[row + piece * apart + part..][..width];
+                        for (into, from) in into.iter_mut().zip(from) {
+                            *into = from.0[lane];
+                        }
                     }
                 }
             }

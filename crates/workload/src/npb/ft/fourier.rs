@@ -7,7 +7,9 @@
 //! Source:  Van Loan, Computational Frameworks for the Fast Fourier Transform, §1.7. Deviations: none.
 //! Checked: `a_transform_is_the_sum`.
 
-use super::super::widest::fused;
+use pulp::Simd;
+
+use super::super::wide::fused;
 
 /// Lines that are transformed together.
 pub const LANES: usize = 8;
@@ -82,12 +84,12 @@ impl Complex {
     }
 
     #[inline(always)]
-    fn times<const FUSED: bool>(self, (re, im): (f64, f64)) -> Self {
+    fn times<S: Simd>(self, (re, im): (f64, f64)) -> Self {
         let mut product = self;
         for lane in 0..LANES {
             let (a, b) = (self.re.0[lane], self.im.0[lane]);
-            product.re.0[lane] = fused::<FUSED>(a, re, -(b * im));
-            product.im.0[lane] = fused::<FUSED>(a, im, b * re);
+            product.re.0[lane] = fused::<S>(a, re, -(b * im));
+            product.im.0[lane] = fused::<S>(a, im, b * re);
         }
         product
     }
@@ -142,7 +144,7 @@ impl Roots {
 
     /// Transforms what is in the first buffer; the result is there too, the second is used. `back` is the other sign.
     #[inline(always)]
-    pub fn transform<const FUSED: bool>(&self, lines: &mut [Lines; 2], back: bool) {
+    pub fn transform<S: Simd>(&self, lines: &mut [Lines; 2], back: bool) {
         let n = self.0.len();
         let [first, second] = lines;
         let mut from: Parts<'_> = (&mut first.re[..n], &mut first.im[..n]);
@@ -154,7 +156,7 @@ impl Roots {
         let mut stride = 1;
         let mut steps = 0;
         while n / stride >= 4 {
-            self.four::<FUSED>(&from, &mut to, stride);
+            self.four::<S>(&from, &mut to, stride);
             stride *= 4;
             (from, to) = (to, from);
             steps += 1;
@@ -170,7 +172,7 @@ impl Roots {
 
     /// A step of four: parts of n / stride points become four times as many.
     #[inline(always)]
-    fn four<const FUSED: bool>(&self, from: &Parts<'_>, to: &mut Parts<'_>, stride: usize) {
+    fn four<S: Simd>(&self, from: &Parts<'_>, to: &mut Parts<'_>, stride: usize) {
         let n = self.0.len();
         let quarter = n / 4;
         let parts = quarter / stride;
@@ -199,11 +201,11 @@ impl Roots {
                 let (left, right) = (a.minus(c), b.minus(d).turned());
                 let out = even.plus(odd);
                 (re0[q], im0[q]) = (out.re, out.im);
-                let out = left.plus(right).times::<FUSED>(w1);
+                let out = left.plus(right).times::<S>(w1);
                 (re1[q], im1[q]) = (out.re, out.im);
-                let out = even.minus(odd).times::<FUSED>(w2);
+                let out = even.minus(odd).times::<S>(w2);
                 (re2[q], im2[q]) = (out.re, out.im);
-                let out = left.minus(right).times::<FUSED>(w3);
+                let out = left.minus(right).times::<S>(w3);
                 (re3[q], im3[q]) = (out.re, out.im);
             }
         }
@@ -226,6 +228,8 @@ fn two(from: &Parts<'_>, to: &mut Parts<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use pulp::Scalar;
+
     use super::*;
 
     #[test]
@@ -245,7 +249,7 @@ mod tests {
                     (lines[0].re[k].0[lane], lines[0].im[k].0[lane]) = value(k, lane);
                 }
             }
-            roots.transform::<false>(&mut lines, back);
+            roots.transform::<Scalar>(&mut lines, back);
             for m in 0..n {
                 for lane in 0..LANES {
                     let (mut re, mut im) = (0.0, 0.0);

@@ -10,7 +10,7 @@ use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Op, Result, Source, Status, Tagged};
 
 use super::super::cfd::VARIABLES;
-use super::super::flow::{GHOSTS, Site};
+use super::super::flow::{GHOSTS, Shape, Site};
 use super::sweep::Way;
 
 const NONE: Status = Status {
@@ -56,14 +56,18 @@ impl Edges {
             let after = (at[axis] + 1 < along[axis]).then(|| beside(at[axis] + 1));
             [before, after]
         });
-        let [nx, ny, nz] = site.shape.extent;
-        let longest = GHOSTS * VARIABLES * nz * nx.max(ny);
-        let room = || vec![0.0; if along == [1, 1] { 0 } else { longest }];
+        let is_alone = along == [1, 1];
+        let room = || vec![0.0; if is_alone { 0 } else { longest(&site.shape) }];
         Self {
             neighbours,
             sent: [room(), room()],
             came: [room(), room()],
         }
+    }
+
+    /// Numbers of the room where there are neighbours.
+    pub const fn numbers(shape: &Shape) -> usize {
+        4 * longest(shape)
     }
 
     /// Takes the edge upstream of plane k.
@@ -231,4 +235,10 @@ fn unpack(site: &Site, into: &mut [f64], part: &Part, from: &[f64]) {
         into[row].copy_from_slice(&from[unpacked..unpacked + length]);
         unpacked += length;
     }
+}
+
+/// The longest message's numbers: two layers.
+const fn longest(shape: &Shape) -> usize {
+    let [nx, ny, nz] = shape.extent;
+    GHOSTS * VARIABLES * nz * if nx > ny { nx } else { ny }
 }

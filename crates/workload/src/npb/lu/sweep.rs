@@ -13,8 +13,8 @@
 use pulp::{Simd, WithSimd};
 
 use super::super::cfd::{CONDUCTION, GAMMA, GAMMA_LESS_ONE, SECOND, VARIABLES, VISCOSITY};
-use super::super::flow::Site;
-use super::super::wide::Wide;
+use super::super::flow::{Shape, Site};
+use super::super::wide::{self, Wide};
 
 /// Over-relaxation.
 pub const OMEGA: f64 = 1.2;
@@ -94,9 +94,7 @@ pub struct Sweeper {
 impl Sweeper {
     /// For a cell.
     pub fn new(site: &Site, dt: f64) -> Self {
-        let [_, row, plane] = site.shape.strides;
-        let front = SLACK * (row + 1);
-        let whole = plane + 2 * front;
+        let (front, whole) = room(&site.shape);
         Self {
             weights: Weights::new(site.n, dt),
             kept: [vec![0.0; KEPT * whole], vec![0.0; KEPT * whole]],
@@ -106,9 +104,14 @@ impl Sweeper {
         }
     }
 
+    /// Numbers of all that.
+    pub const fn numbers(shape: &Shape) -> usize {
+        (2 * KEPT + VARIABLES) * room(shape).1
+    }
+
     /// Keeps what is needed of plane k.
     pub fn derive(&mut self, site: &Site, u: &[f64], k: usize) {
-        pulp::Arch::new().dispatch(Derive {
+        wide::run(Derive {
             site,
             u,
             kept: &mut self.kept[k % 2],
@@ -122,7 +125,7 @@ impl Sweeper {
     pub fn sweep(&mut self, site: &Site, v: &mut [f64], k: usize, way: Way) {
         let [low, high] = &mut self.kept;
         let (here, before) = if k % 2 == 0 { (low, high) } else { (high, low) };
-        pulp::Arch::new().dispatch(Plane {
+        wide::run(Plane {
             site,
             weights: &self.weights,
             here,
@@ -135,6 +138,13 @@ impl Sweeper {
             way,
         });
     }
+}
+
+/// Where a plane begins among the numbers of one variable, and how many these are.
+const fn room(shape: &Shape) -> (usize, usize) {
+    let [_, row, plane] = shape.strides;
+    let front = SLACK * (row + 1);
+    (front, plane + 2 * front)
 }
 
 struct Derive<'a> {

@@ -8,7 +8,9 @@
 //! Source:  RNR-94-007 §2.3.2. Deviations: sums in another order, which is in the last bits.
 //! Checked: `operators_of_a_wave` (eigenvalues on plane waves), and the official values.
 
-use super::super::widest::{self, Kernel, fused};
+use pulp::{Simd, WithSimd};
+
+use super::super::wide::{self, fused};
 
 /// Coefficients by distance: centre, face, edge, corner.
 pub type Coefficients = [f64; 4];
@@ -49,11 +51,11 @@ struct Sum<'a, const SMOOTH: bool> {
     room: &'a mut [f64],
 }
 
-impl<const SMOOTH: bool> Kernel for Sum<'_, SMOOTH> {
+impl<const SMOOTH: bool> WithSimd for Sum<'_, SMOOTH> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn with_simd<S: Simd>(self, _: S) {
         let Lie { row, rows } = self.lie;
         let (sums, products) = self.room.split_at_mut(3 * row);
         let (mut before, sums) = sums.split_at_mut(row);
@@ -67,7 +69,7 @@ impl<const SMOOTH: bool> Kernel for Sum<'_, SMOOTH> {
         for j in 1..rows - 1 {
             across_sum(after, &below[at(j + 1)], &above[at(j + 1)]);
             let centre = [&middle[at(j - 1)], &middle[at(j)], &middle[at(j + 1)]];
-            weigh::<FUSED, SMOOTH>(
+            weigh::<S, SMOOTH>(
                 centre,
                 [before, here, after],
                 self.coefficients,
@@ -100,7 +102,7 @@ fn across_sum(sum: &mut [f64], a: &[f64], b: &[f64]) {
 
 /// What a point gives of itself and what it gives to its neighbours along the row.
 #[inline(always)]
-fn weigh<const FUSED: bool, const SMOOTH: bool>(
+fn weigh<S: Simd, const SMOOTH: bool>(
     middle: [&[f64]; 3],
     sums: [&[f64]; 3],
     [c0, c1, c2, c3]: Coefficients,
@@ -116,11 +118,11 @@ fn weigh<const FUSED: bool, const SMOOTH: bool>(
         let f = m0[i] + m2[i] + s1[i];
         let g = s0[i] + s2[i];
         if SMOOTH {
-            own[i] = fused::<FUSED>(c0, e, fused::<FUSED>(c1, f, c2 * g));
-            across[i] = fused::<FUSED>(c1, e, c2 * f);
+            own[i] = fused::<S>(c0, e, fused::<S>(c1, f, c2 * g));
+            across[i] = fused::<S>(c1, e, c2 * f);
         } else {
-            own[i] = fused::<FUSED>(c0, e, c2 * g);
-            across[i] = fused::<FUSED>(c2, f, c3 * g);
+            own[i] = fused::<S>(c0, e, c2 * g);
+            across[i] = fused::<S>(c2, f, c3 * g);
         }
     }
 }
@@ -138,7 +140,7 @@ fn finish(own: &[f64], across: &[f64], out: &mut [f64], with: impl Fn(f64, f64) 
 
 /// r = v - A u in the inner points of a plane; r = r - A u without v.
 pub fn residual(u: Planes<'_>, v: Option<&[f64]>, r: &mut [f64], lie: Lie, room: &mut [f64]) {
-    widest::run(Sum::<false> {
+    wide::run(Sum::<false> {
         of: u,
         coefficients: RESIDUAL,
         from: v,
@@ -150,7 +152,7 @@ pub fn residual(u: Planes<'_>, v: Option<&[f64]>, r: &mut [f64], lie: Lie, room:
 
 /// u = u + S r in the inner points of a plane. The fourth coefficient is taken as zero.
 pub fn smooth(r: Planes<'_>, u: &mut [f64], by: Coefficients, lie: Lie, room: &mut [f64]) {
-    widest::run(Sum::<true> {
+    wide::run(Sum::<true> {
         of: r,
         coefficients: by,
         from: None,
@@ -170,11 +172,11 @@ struct Restrict<'a> {
     room: &'a mut [f64],
 }
 
-impl Kernel for Restrict<'_> {
+impl WithSimd for Restrict<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn with_simd<S: Simd>(self, _: S) {
         let (row, coarse_row) = (self.fine_lie.row, self.coarse_lie.row);
         let whole = &mut self.room[..row];
         let [below, middle, above] = self.fine;
@@ -191,14 +193,14 @@ impl Kernel for Restrict<'_> {
             for i in 0..row {
                 let faces = (m0[i] + m2[i]) + (b1[i] + a1[i]);
                 let edges = (b0[i] + b2[i]) + (a0[i] + a2[i]);
-                whole[i] = fused::<FUSED>(0.5, faces, fused::<FUSED>(0.25, edges, m1[i]));
+                whole[i] = fused::<S>(0.5, faces, fused::<S>(0.25, edges, m1[i]));
             }
             let out = &mut self.coarse[c * coarse_row..(c + 1) * coarse_row];
             let inner = out.len() - 2;
             let whole = &whole[1 - self.off[0]..];
             let pairs = whole[..2 * inner + 1].windows(3).step_by(2);
             for (out, three) in out[1..=inner].iter_mut().zip(pairs) {
-                *out = fused::<FUSED>(0.25, three[0] + three[2], 0.5 * three[1]);
+                *out = fused::<S>(0.25, three[0] + three[2], 0.5 * three[1]);
             }
         }
     }
@@ -212,7 +214,7 @@ pub fn restrict(
     off: [usize; 2],
     room: &mut [f64],
 ) {
-    widest::run(Restrict {
+    wide::run(Restrict {
         fine: fine.0,
         fine_lie: fine.1,
         coarse: coarse.0,
@@ -232,11 +234,11 @@ struct Prolong<'a, const ADD: bool> {
     room: &'a mut [f64],
 }
 
-impl<const ADD: bool> Kernel for Prolong<'_, ADD> {
+impl<const ADD: bool> WithSimd for Prolong<'_, ADD> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const FUSED: bool>(self) {
+    fn with_simd<S: Simd>(self, _: S) {
         let (row, coarse_row) = (self.fine_lie.row, self.coarse_lie.row);
         let (mean, next) = self.room.split_at_mut(coarse_row);
         let next = &mut next[..coarse_row];
@@ -296,7 +298,7 @@ pub fn prolong(
 ) {
     macro_rules! prolong {
         ($add:literal) => {
-            widest::run(Prolong::<$add> {
+            wide::run(Prolong::<$add> {
                 coarse: (coarse.0, coarse.1),
                 coarse_lie: coarse.2,
                 fine: fine.0,
