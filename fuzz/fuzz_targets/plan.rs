@@ -9,8 +9,13 @@ mod failure;
 #[path = "../../crates/sonde/src/knobs.rs"]
 mod knobs;
 #[expect(dead_code, reason = "the command uses the rest")]
-#[path = "../../crates/sonde/src/plan.rs"]
+#[path = "../../crates/sonde/src/library.rs"]
+mod library;
+#[expect(dead_code, reason = "the command uses the rest")]
+#[path = "../../crates/sonde/src/plan/mod.rs"]
 mod plan;
+#[path = "../../crates/sonde/src/way.rs"]
+mod way;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {

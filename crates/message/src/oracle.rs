@@ -106,11 +106,27 @@ fn elements(draw: &mut Draw) -> usize {
     }
 }
 
+/// Why a case did not come out right on a rank.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsound {
+    /// Its result is not the oracle's, with case, rank and element.
+    #[error("{0}")]
+    Result(String),
+    /// The call failed, so nothing is known of its result.
+    #[error("{at}: {error}")]
+    Call {
+        /// Case and rank.
+        at: String,
+        /// Why.
+        error: crate::Error,
+    },
+}
+
 /// Makes the case among all ranks of a messenger; every rank calls it with the same one.
 ///
 /// # Errors
 /// The call failed, or this rank's result is not the oracle's: both are said with case, rank and element.
-pub fn check(messenger: &mut dyn Messenger, case: &Case) -> Result<Made, String> {
+pub fn check(messenger: &mut dyn Messenger, case: &Case) -> Result<Made, Unsound> {
     check_in(
         &mut Communicator::new(messenger, Comm::WORLD, Choice::default()),
         case,
@@ -124,43 +140,44 @@ pub fn check(messenger: &mut dyn Messenger, case: &Case) -> Result<Made, String>
 pub fn check_in<M: Messenger + ?Sized>(
     group: &mut Communicator<'_, M>,
     case: &Case,
-) -> Result<Made, String> {
+) -> Result<Made, Unsound> {
     let (rank, size) = (group.rank(), group.size());
-    let told = |what: String| format!("{case}: rank {rank} of {size}: {what}");
+    let at = || format!("{case}: rank {rank} of {size}");
+    let wrong = |what: &dyn fmt::Display| Unsound::Result(format!("{}: {what}", at()));
+    let failed = |error| Unsound::Call { at: at(), error };
     let choice = Choice::default().with(case.kind, case.maker);
-    group.choose(choice.map_err(|error| told(error.to_string()))?);
+    group.choose(choice.map_err(|error| wrong(&error))?);
     let field = Field::of(case, rank, size);
     let wanted = field.wanted();
-    let mut again = || make(group, &field, wanted.len()).map_err(|error| told(error.to_string()));
+    let mut again = || make(group, &field, wanted.len()).map_err(failed);
     let (made, got) = again()?;
-    field.compare(&got, &wanted).map_err(told)?;
+    field.compare(&got, &wanted).map_err(|what| wrong(&what))?;
     if case.rounds && matches!(made, Made::Sonde(_)) {
         let (_, again) = again()?;
         if again != got {
-            return Err(told("another result when made again".into()));
+            return Err(wrong(&"another result when made again"));
         }
         if case.kind == Kind::Allreduce {
-            same_on_all(group, &got).map_err(told)?;
+            if let Some(other) = other_than_here(group, &got).map_err(failed)? {
+                return Err(wrong(&format_args!("rank {other} has another result")));
+            }
         }
     }
     Ok(made)
 }
 
-fn same_on_all<M: Messenger + ?Sized>(
+/// The first rank that has not these bytes.
+fn other_than_here<M: Messenger + ?Sized>(
     group: &mut Communicator<'_, M>,
     got: &[u8],
-) -> Result<(), String> {
+) -> crate::Result<Option<usize>> {
     // FNV-1a.
     let digest = got.iter().fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| {
         (digest ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let mut all = vec![0_i64; group.size()];
-    let made = group.allgather(&[digest as i64], &mut all);
-    made.map_err(|error| error.to_string())?;
-    match all.iter().position(|other| *other != digest as i64) {
-        None => Ok(()),
-        Some(other) => Err(format!("rank {other} has another result")),
-    }
+    group.allgather(&[digest as i64], &mut all)?;
+    Ok(all.iter().position(|other| *other != digest as i64))
 }
 
 /// A case as one rank of so many sees it.

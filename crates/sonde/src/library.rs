@@ -8,7 +8,6 @@
 
 use crate::failure::Failure;
 use crate::kernel::{self, Asked};
-use crate::layout::Block;
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
 use crate::way::Way;
 use sonde_channel::Wait;
@@ -273,11 +272,8 @@ pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     vec![own, polled, theirs, messages]
 }
 
-/// What bounds a transport bounds the libraries that stand on it: the same ceilings under their paths.
-pub fn ceilings<'b>(blocks: impl Iterator<Item = &'b Block>, known: &[Ceiling]) -> Vec<Ceiling> {
-    let paths = blocks
-        .filter(|block| block.is_bounded())
-        .map(|block| block.path);
+/// What bounds a transport bounds the libraries that stand on it: the same ceilings under those of these paths that are theirs.
+pub fn ceilings(paths: impl Iterator<Item = Way>, known: &[Ceiling]) -> Vec<Ceiling> {
     let libraries: BTreeSet<Way> = paths.filter(|path| path.library().is_some()).collect();
     let of = |path: Way| {
         let beneath = known

@@ -593,10 +593,13 @@ impl Bed {
         let profile = self.site.profile.unwrap_or(Profile::MODERN);
         let mut points = BTreeSet::new();
         let here = |block: &&Block| block.site == index && block.skipped().is_none();
-        for block in blocks.iter().filter(here) {
-            if !block.is_bounded() {
-                continue;
-            }
+        let bounded = || {
+            blocks
+                .iter()
+                .filter(here)
+                .filter(|block| block.is_bounded())
+        };
+        for block in bounded() {
             for size in &block.terms.sizes_bytes {
                 let size = (block.mode != Some(Mode::Stream)).then_some(*size);
                 points.insert((block.path.beneath(), block.quantity(), size));
@@ -604,7 +607,7 @@ impl Bed {
         }
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
         let mut network = model::network(spec, profile, points, warnings)?;
-        let more = library::ceilings(blocks.iter().filter(here), &network.ceilings);
+        let more = library::ceilings(bounded().map(|block| block.path), &network.ceilings);
         network.ceilings.extend(more);
         network.attachment = self.site.attachment.clone();
         network.backpressure = self.fleet.borrow().backpressure();

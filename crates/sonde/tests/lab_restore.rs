@@ -6,9 +6,10 @@
 
 mod lab;
 
-use lab::Stage;
+use lab::{Outcome, Stage};
 
-const SCRIPT: &str = r#"
+/// Three servers, h3 with a small receive buffer; what begins a run and waits until all is put back.
+const STAGE: &str = r#"
 set -eu
 PATH=/run/sonde/bin:$PATH:/usr/sbin:/sbin
 ssh_setup=SSHD keys=DIR/keys runs=DIR/runs
@@ -52,6 +53,9 @@ restored() {
 }
 kill_on() { on $1 -- sh -c "pkill -9 -f '$2'" || true; }
 
+"#;
+
+const WITHOUT_KILLING_AGENTS: &str = r#"
 code=0; (tune) >/dev/null 2>DIR/asked.err || code=$?
 echo "asked ended with $code"; restored asked
 
@@ -60,6 +64,12 @@ echo "int ended with $code"; restored int
 
 begin command; kill -KILL $run; wait $run || true; restored command
 
+(tune --yes --json) >DIR/kept.json 2>DIR/kept.err || echo "kept failed"
+on h3 -- sysctl -n net.ipv4.tcp_rmem | sed 's/^/kept /'
+on h3 -- sh -c 'ls -A /run/sonde-changes 2>/dev/null || true' | sed 's/^/left /'
+"#;
+
+const KILLING_AGENTS: &str = r#"
 begin agent; kill_on h3 ' agen[t]$'; kill -INT $run; wait $run || true; restored agent
 
 begin both; on h3 -- sh -c 'pkill -STOP -f "sonde-guar[d]"'; kill_on h3 ' agen[t]$'; kill_on h3 'sonde-guar[d]'
@@ -67,43 +77,37 @@ kill -INT $run; wait $run || true
 on h3 -- sysctl -n net.ipv4.tcp_rmem | sed 's/^/both left /'
 code=0; sonde probe latency --testbed hosts:h2,h3 --size 8 --launches 1 --out "$runs" >/dev/null 2>DIR/next.err || code=$?
 restored both
-
-(tune --yes --json) >DIR/kept.json 2>DIR/kept.err || echo "kept failed"
-on h3 -- sysctl -n net.ipv4.tcp_rmem | sed 's/^/kept /'
-on h3 -- sh -c 'ls -A /run/sonde-changes 2>/dev/null || true' | sed 's/^/left /'
 "#;
 
-#[test]
-fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
-    let Some(stage) = Stage::of_root(&["sshd", "ssh", "pkill", "sysctl"]) else {
-        return;
-    };
-    let script = stage.with_sshd(SCRIPT);
+/// Runs the script on a stage of its own; its output, and what the files were that it wrote there.
+fn staged(script: &str) -> Option<(Outcome, impl Fn(&str) -> String)> {
+    let stage = Stage::of_root(&["sshd", "ssh", "pkill", "sysctl"])?;
+    let script = stage.with_sshd(&format!("{STAGE}{script}"));
     let options = ["--hosts", "4", "--network", "wan-100m-20ms", "--root"];
     let outcome = stage
         .run(&options, &["sh", "-c", &script])
         .limit(600)
         .output();
-    let read = |name: &str| std::fs::read_to_string(stage.path(name)).unwrap_or_default();
     assert_eq!(outcome.code, 0, "{outcome}");
-    // Not a terminal: who is not asked is not changed.
-    assert!(outcome.out.contains("asked ended with 64"), "{outcome}");
-    let asked = read("asked.err");
-    assert!(
-        asked.contains("--yes") && asked.contains("h3 (eth0;"),
-        "{asked}"
-    );
-    for way in ["asked", "int", "command", "agent", "both"] {
+    let read = move |name: &str| std::fs::read_to_string(stage.path(name)).unwrap_or_default();
+    Some((outcome, read))
+}
+
+fn assert_put_back(outcome: &Outcome, ways: &[&str]) {
+    for way in ways {
         assert!(
             outcome.out.contains(&format!("{way}: put back")),
             "{outcome}"
         );
     }
-    assert!(
-        read("int.err").contains("all settings are put back"),
-        "{}",
-        read("int.err")
-    );
+}
+
+#[test]
+fn settings_are_put_back_where_agents_are_killed() {
+    let Some((outcome, read)) = staged(KILLING_AGENTS) else {
+        return;
+    };
+    assert_put_back(&outcome, &["agent", "both"]);
     // With both killed the settings stayed until the next start, which says so.
     assert!(
         !outcome.out.contains("both left 4096\t32768\t32768"),
@@ -113,6 +117,26 @@ fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
     assert!(
         next.contains("h3") && next.contains("was put back"),
         "{next}"
+    );
+}
+
+#[test]
+fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
+    let Some((outcome, read)) = staged(WITHOUT_KILLING_AGENTS) else {
+        return;
+    };
+    // Not a terminal: who is not asked is not changed.
+    assert!(outcome.out.contains("asked ended with 64"), "{outcome}");
+    let asked = read("asked.err");
+    assert!(
+        asked.contains("--yes") && asked.contains("h3 (eth0;"),
+        "{asked}"
+    );
+    assert_put_back(&outcome, &["asked", "int", "command"]);
+    assert!(
+        read("int.err").contains("all settings are put back"),
+        "{}",
+        read("int.err")
     );
     let kept: serde_json::Value = serde_json::from_str(&read("kept.json"))
         .unwrap_or_else(|error| panic!("{error}: {}", read("kept.err")));

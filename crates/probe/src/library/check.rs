@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
-use sonde_message::oracle::{self, Case};
+use sonde_message::oracle::{self, Case, Unsound};
 use sonde_message::{
     Capabilities, Comm, Kind, Messenger, Op, Request, Source, Status, Tag, Tagged,
 };
@@ -94,9 +94,12 @@ fn left_out(capabilities: Capabilities) -> String {
     lacking.collect::<Vec<_>>().join(",")
 }
 
-/// What was checked when it failed.
+/// What was checked when something was wrong; a call that failed speaks for itself.
 fn during(what: &str, error: Error) -> Error {
-    Error::Integrity(format!("checking {what}: {error}"))
+    match error {
+        Error::Integrity(told) => Error::Integrity(format!("checking {what}: {told}")),
+        other => other,
+    }
 }
 
 fn wrong(messenger: &(impl Messenger + ?Sized), what: impl std::fmt::Display) -> Error {
@@ -128,7 +131,10 @@ fn collectives(
     tally: &mut Tally,
 ) -> Result<()> {
     for case in cases {
-        let made = oracle::check_in(group, case).map_err(Error::Integrity)?;
+        let made = oracle::check_in(group, case).map_err(|unsound| match unsound {
+            Unsound::Result(told) => Error::Integrity(told),
+            Unsound::Call { error, .. } => Error::Message(error),
+        })?;
         tally.collectives += 1;
         tally.by_library += u64::from(matches!(made, Made::Library));
     }

@@ -281,10 +281,15 @@ fn receive_window(evidence: &Evidence) -> Option<Cause> {
         .reach_bps
         .is_none_or(|reach| bound < super::FULL * reach);
     let within = bps <= 1.1 * evidence.bound_bps(least.most)?;
-    // Held by it most of the time, or, where TCP does not tell, as fast as it allows.
+    // Held by it most of the time; or as fast as it allows, where TCP does not tell, or charges part of the wait to a send buffer
+    // of the same size.
+    let fills = (0.8..=1.1).contains(&(bps / bound));
     let explains = match held {
-        Some(held) => held >= HELD,
-        None => (0.8..=1.1).contains(&(bps / bound)),
+        Some(held) => {
+            let either = held + evidence.sndbuf_share.unwrap_or(0.0);
+            held >= HELD || (fills && either >= HELD)
+        }
+        None => fills,
     };
     // Where nobody knows what the network allows, a window in full use is one to be raised only if TCP says so.
     if !(binds && within && explains) || (evidence.reach_bps.is_none() && held.is_none()) {
@@ -314,7 +319,7 @@ fn receive_window(evidence: &Evidence) -> Option<Cause> {
             time(rtt),
             rate(bound)
         ),
-        "the window holds the sender in half of the time, and window / round trip is below 90 % of what the network allows",
+        "the window, or a send buffer like it, holds the sender in half of the time, and window / round trip is below 90 % of what the network allows",
         "RFC 7323 §1.1; tcp(7), tcpi_rwnd_limited",
     );
     let mut change = Advice::default();
@@ -622,7 +627,7 @@ fn slow_reader(evidence: &Evidence) -> Option<Cause> {
             share(held)
         ),
         format!("{} of the time", share(held)),
-        "the window holds the sender in half of the time, and window / round trip is not below what the network allows",
+        "the window, or a send buffer like it, holds the sender in half of the time, and window / round trip is not below what the network allows",
         "tcp(7), tcpi_rwnd_limited",
     );
     found.host = Some(evidence.dst.host.clone());

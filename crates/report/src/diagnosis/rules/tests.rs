@@ -94,8 +94,14 @@ type Plant = fn(&mut Evidence);
 
 #[test]
 fn planted_faults_are_named() {
-    let plants: [(&str, Plant); 14] = [
+    let plants: [(&str, Plant); 15] = [
         ("receive-window", era),
+        ("receive-window", |one| {
+            era(one);
+            // Both buffers are as large: the kernel charges the wait to either.
+            (one.rate_bps, one.rwnd_share) = (Some(22.6e6), Some(0.4));
+            one.sndbuf_share = Some(0.4);
+        }),
         ("receive-window", |one| {
             set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
             (one.rate_bps, one.rwnd_share) = (Some(15e6), Some(0.97));
