@@ -78,7 +78,7 @@ export function filters(model: Model, selection: Selection): HTMLElement {
     const names = distinct(model.series.flatMap((series) => Object.keys(series.knobs)))
         .map((name) => [name, distinct(model.series.map((series) => series.knobs[name] ?? null))] as const).filter(([, values]) => values.length > 1)
     const bar = h('div', { class: 'filters', role: 'toolbar', 'aria-label': 'What the figures show' },
-        group('Networks', model.networks.map((network) => of(network, model.series.filter((series) => series.network === network), model.colour(network)))),
+        group('Networks', model.networks.filter((network) => model.series.some((series) => series.network === network)).map((network) => of(network, model.series.filter((series) => series.network === network), model.colour(network)))),
         group('Paths', model.paths.map((path) => of(path, model.series.filter((series) => series.path === path)))),
         group('Wait', model.waits.map((wait) => of(wait || 'unsaid', model.series.filter((series) => (series.wait ?? '') === wait)))),
         group('Method', model.methods.map((method) => of(method, model.series.filter((series) => series.method === method)))),

@@ -13,6 +13,7 @@ import { distributions } from './sections/distributions'
 import { findings } from './sections/findings'
 import { head } from './sections/head'
 import { heat } from './sections/heat'
+import { kernels } from './sections/kernels'
 import { ladder } from './sections/ladder'
 import { latency } from './sections/latency'
 import { overhead } from './sections/overhead'
@@ -26,7 +27,7 @@ import { Tooltip } from './tooltip'
 import type { View } from './view'
 
 const SHORT: Record<string, string> = {
-    findings: 'Findings', pairs: 'All pairs', sweep: 'Sweep', latency: 'Latency', ladder: 'Libraries', anatomy: 'Anatomy', throughput: 'Throughput', coldstart: 'Cold start', overhead: 'Overhead', distributions: 'Distributions',
+    findings: 'Findings', pairs: 'All pairs', kernels: 'Kernels', sweep: 'Sweep', latency: 'Latency', ladder: 'Libraries', anatomy: 'Anatomy', throughput: 'Throughput', coldstart: 'Cold start', overhead: 'Overhead', distributions: 'Distributions',
     steadiness: 'Steadiness', cost: 'Cost', conditions: 'Conditions', rows: 'Rows',
 }
 const page = document.getElementById('page') ?? document.body
@@ -51,13 +52,13 @@ function show(view: View): void {
     const selection = new Selection(model.series)
     const context = new Context(model, selection, new Tooltip())
     document.title = `sonde: ${model.networks.join(', ') || view.run.id}`
-    const plots = [heat, sweep, latency, ladder, anatomy, throughput, coldstart, overhead, distributions, steadiness, cost].map((section) => section(context)).filter((section) => section !== null)
+    const plots = [heat, kernels, sweep, latency, ladder, anatomy, throughput, coldstart, overhead, distributions, steadiness, cost].map((section) => section(context)).filter((section) => section !== null)
     const found = findings(context)
     const last = [conditions(context), rows(context)]
     page.replaceChildren(
         h('a', { class: 'skip', href: '#findings' }, 'Skip to the findings'),
         navigation([found, ...plots, ...last], () => context.redraw()),
-        h('main', {}, head(context), found, plots.length ? h('div', { class: 'figures' }, filters(model, selection), plots) : null, last),
+        h('main', {}, head(context), found, plots.length ? h('div', { class: 'figures' }, model.series.length ? filters(model, selection) : null, plots) : null, last),
         h('footer', { class: 'foot' }, `sonde ${view.run.version} · run ${view.run.id} · seed ${view.run.seed}`))
     context.redraw()
 }

@@ -2,9 +2,10 @@
 //
 // Model:   a series is one (network, path, method, wait, knobs, load). Its colour is the network's, with another method, knobs
 //          or load one of its own; its symbol is the path's and wait's, and both are the same in every figure. Single flows of a
-//          pattern are of no series: they are in the heat map and among the rows. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
+//          pattern are of no series: they are in the heat map and among the rows; so are kernels, in figures of their own. Bounds, fits and the verdict are of idle networks. The loopback beside other networks is drawn in grey: it is a floor, not a rival.
 // Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`,
-//          `method and knobs are series of their own`, `libraries are told in the headline`.
+//          `method and knobs are series of their own`, `libraries are told in the headline`,
+//          `kernels are told in the headline`.
 import type { Ceiling, Fit, Heat, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
 import { rate, share, time } from './units'
 
@@ -75,6 +76,8 @@ export function said(of: Of): string {
 
 /** Whether a row is of one flow of a pattern. */
 const isFlow = (row: ResultRow): boolean => row.probe === 'pattern' && (row.knobs.flow ?? 'all') !== 'all'
+/** Whether a row is of no series: flows are in the heat map, kernels in figures of their own. */
+const isApart = (row: ResultRow): boolean => isFlow(row) || row.layer === 'application'
 
 export class Model {
     readonly view: View
@@ -98,15 +101,16 @@ export class Model {
     constructor(view: View) {
         this.view = view
         for (const record of view.networks) this.records.set(record.row.name, record)
-        this.own = view.results.filter((row) => !isFlow(row))
+        this.own = view.results.filter((row) => !isApart(row))
         for (const row of view.results) {
-            if (!isFlow(row)) push(this.bySeries, seriesId(row), row)
+            if (!isApart(row)) push(this.bySeries, seriesId(row), row)
             push(this.byCell, row.cell, row)
         }
         this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
-        this.paths = distinct(view.results.map((row) => row.path))
-        this.waits = distinct(view.results.map((row) => row.wait ?? ''))
-        this.loads = distinct(view.results.map((row) => row.load)).sort((a, b) => Number(b === null) - Number(a === null))
+        const curved = view.results.filter((row) => row.layer !== 'application')
+        this.paths = distinct(curved.map((row) => row.path))
+        this.waits = distinct(curved.map((row) => row.wait ?? ''))
+        this.loads = distinct(curved.map((row) => row.load)).sort((a, b) => Number(b === null) - Number(a === null))
         const lines = [...this.bySeries.values()].map((rows) => rows[0]).filter((row): row is ResultRow => row !== undefined)
         this.methods = distinct(lines.map((row) => row.method ?? USUAL)).sort((a, b) => Number(b === USUAL) - Number(a === USUAL))
         this.knobs = distinct(lines.map((row) => JSON.stringify(settings(row)))).sort((a, b) => Number(b === '[]') - Number(a === '[]'))
@@ -310,8 +314,25 @@ function librariesOf(model: Model): string | null {
     return `Over ${count === 1 ? rows[0]?.network : `${count} networks`} libraries add to a small message: ${said.sort((a, b) => a.low - b.low).map(({ text }) => text).join(', ')}.`
 }
 
+/** What part of the time kernels communicate; null where something else was measured too, or no kernel. */
+function kernelsOf(model: Model): string | null {
+    const all = model.view.kernels ?? []
+    if (!all.length || model.series.length) return null
+    const names = distinct(all.map((row) => row.kernel))
+    const apart = all.filter((row) => row.hosts > 1)
+    const networks = distinct(apart.map((row) => row.network))
+    const where = networks.length === 0 ? 'on one host' : `over ${networks.length === 1 ? networks[0] : `${networks.length} networks`}`
+    const idle = (apart.length ? apart : all).filter((row) => row.ranks > 1 && row.load === null)
+    const parts = idle.flatMap((row) => (row.communicating_share === null ? [] : [row.communicating_share]))
+    const [low, high] = [Math.min(...parts), Math.max(...parts)]
+    const said = parts.length ? `idle, ranks communicate for ${low === high ? share(low) : `${share(low)} to ${share(high)}`} of the time` : `${all.length} times`
+    return `${names.length === 1 ? `The kernel ${names[0]?.toUpperCase()}` : `${names.length} kernels`} ${where}: ${said}.`
+}
+
 function verdictOf(model: Model): string {
     if (model.view.heat) return pairsOf(model.view.heat)
+    const kernels = kernelsOf(model)
+    if (kernels) return kernels
     const libraries = librariesOf(model)
     if (libraries) return libraries
     const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]

@@ -101,6 +101,12 @@ const NAMES: Record<Quantity, string> = {
     collective_ns: 'collective call',
     rate_per_s: 'messages a second',
     late_share: 'sent late',
+    kernel_ns: 'kernel, longest rank',
+    mop_per_s: 'million operations a second',
+    communicating_share: 'communicating',
+    messages: 'messages',
+    message_bytes_mean: 'mean message',
+    message_bytes_median: 'median message',
 }
 
 /** A quantity's name in words. */

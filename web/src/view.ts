@@ -31,6 +31,12 @@ export type Quantity =
     | 'response_ns'
     | 'service_ns'
     | 'collective_ns'
+    | 'kernel_ns'
+    | 'mop_per_s'
+    | 'communicating_share'
+    | 'messages'
+    | 'message_bytes_mean'
+    | 'message_bytes_median'
     | 'rate_per_s'
     | 'late_share'
 
@@ -226,6 +232,36 @@ export interface LibraryRow {
     sizes: { size_bytes: number; wire_ns?: number | null; transport_ns: number; library_ns: number; cost_ns: Cost }[]
 }
 
+/** One kernel, as it ran; null where something was not measured, or there is nothing to set beside it. */
+export interface KernelRow {
+    cell: string
+    kernel: string
+    class: string
+    ranks: number
+    hosts: number
+    network: string
+    path: string
+    wait: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
+    load: string | null
+    /** The level of the load, 0 when idle. */
+    level: number
+    time_ns: number
+    ci95_low_ns: number | null
+    ci95_high_ns: number | null
+    mops: number | null
+    communicating_share: number | null
+    messages: number | null
+    mean_bytes: number | null
+    median_bytes: number | null
+    of_reference: { value: number; ci95_low: number | null; ci95_high: number | null } | null
+    reference: string | null
+    /** What a paper prints; `seconds_to` is the greatest reading where the print is damaged. */
+    printed: { cite: string; what: string; size: string; seconds: number; seconds_to: number | null; of_reference: number | null; note: string | null } | null
+    printed_messages: { cite: string; messages: number; mean_bytes: number; median_bytes: number } | null
+}
+
 /** Where the time of a cell's messages goes; null where a stamp was not to be had. */
 export interface Anatomy {
     cell: string
@@ -360,6 +396,10 @@ export interface View {
     queueing?: Queueing[]
     /** Absent where it was written before libraries were measured. */
     library?: LibraryRow[]
+    /** Absent where it was written before kernels were measured. */
+    kernels?: KernelRow[]
+    /** What papers print of these kernels on machines of other kinds. */
+    kernels_elsewhere?: { kernel: string; cite: string; what: string; seconds: number; of_reference: number | null }[]
     /** Absent where it was written before messages were cut. */
     anatomy?: Anatomy[]
     /** Absent where it was written before there were sweeps. */

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Model } from '../src/model'
 import { unpacked } from '../src/read'
 import { scale } from '../src/heatmap'
-import { knobbedView, librariesView, loadedView, packed, pairsView, sampleView } from './sample'
+import { kernelsView, knobbedView, librariesView, loadedView, packed, pairsView, sampleView } from './sample'
 
 test('the sample is the same every time', () => {
     assert.equal(JSON.stringify(sampleView()), JSON.stringify(sampleView()))
@@ -118,4 +118,17 @@ test('packed rows are the same rows, in a third of the bytes', () => {
     assert.deepEqual(unpacked(results), view.results)
     assert.ok(JSON.stringify(results).length * 3 < JSON.stringify(view.results).length)
     assert.deepEqual(unpacked({ columns: [] }), [])
+})
+
+test('kernels are told in the headline, and are of no series', () => {
+    const view = kernelsView()
+    const model = new Model(view)
+    assert.deepEqual([model.series.length, model.paths.length], [0, 0])
+    assert.match(model.verdict(), /^2 kernels over atm-oc3c:vc=svc: idle, ranks communicate for 1.% to 75.% of the time\.$/)
+    view.kernels = (view.kernels ?? []).filter((row) => row.hosts === 1 && row.kernel === 'is')
+    assert.match(new Model(view).verdict(), /^The kernel IS on one host: idle, ranks communicate for 75.% of the time\.$/)
+    // Beside other measurements these are told.
+    const both = { ...sampleView(), kernels: view.kernels }
+    both.results.push(...view.results)
+    assert.equal(new Model(both).verdict(), new Model(sampleView()).verdict())
 })

@@ -10,7 +10,7 @@ import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { View } from '../src/view'
-import { cutView, embed, knobbedView, librariesView, loadedView, packed, pairsView, sampleView, sweptView } from './sample'
+import { cutView, embed, kernelsView, knobbedView, librariesView, loadedView, packed, pairsView, sampleView, sweptView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -89,7 +89,7 @@ const real = process.env.SONDE_PAGE
 const pages = (): [string, string][] => [['sample', sample()], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])]
 
 /** Also those that have other figures than an assessment. */
-const others = (): [string, string][] => [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())], ['libraries', file('libraries', librariesView())]]
+const others = (): [string, string][] => [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())], ['libraries', file('libraries', librariesView())], ['kernels', file('kernels', kernelsView())]]
 
 const drawn = (page: Page, part: string, series: string): Promise<number> =>
     page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])
@@ -176,6 +176,62 @@ browserTest('the ladder of libraries adds up', async () => {
     assert.deepEqual(troubles, [])
     const without = await open(sample())
     assert.equal(await without.page.$('#ladder'), null)
+})
+
+browserTest('kernels have a graph each and a curve for each load', async () => {
+    const view = kernelsView()
+    const { page, troubles } = await open(file('kernels', view))
+    assert.match(await page.innerText('h1'), /^2 kernels over atm-oc3c:vc=svc: idle, ranks communicate for 1.% to 75.% of the time\.$/)
+    const panels = page.locator('#kernels .panel')
+    assert.deepEqual(await panels.locator('h3').allInnerTexts(), ['IS, class upc', 'EP, class upc'])
+    const drawn = (name: string): Promise<number[]> => panels.evaluateAll((all, part) => all.map((panel) => [...panel.querySelectorAll(`g.${part}, .${part}`)].reduce((sum, group) => sum + (group.tagName === 'g' ? group.childElementCount : 1), 0)), name)
+    // Three loads of each; under load shared memory was not measured.
+    assert.deepEqual(await drawn('kernel-curve'), [3, 3])
+    assert.deepEqual(await drawn('kernel-curve-points'), [10, 10])
+    assert.deepEqual(await drawn('kernel-interval'), [10, 10])
+    const colours = await panels.first().locator('.kernel-curve').evaluateAll((curves) => new Set(curves.map((curve) => getComputedStyle(curve.tagName === 'g' ? curve.firstElementChild ?? curve : curve).stroke)).size)
+    assert.equal(colours, 3)
+    const places = await panels.first().locator('svg').innerHTML()
+    for (const place of ['1 host, 1 rank', '1 host, 4 × native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct']) assert.ok(places.includes(place), place)
+    // Each point tells its figures.
+    await panels.first().locator('.plot').focus()
+    await page.keyboard.press('ArrowRight')
+    assert.match(await panels.first().locator('.figure > p').innerText(), /IS · idle: time 200.ms.*over the reference 1 ×.*communicating 75.%/)
+    assert.equal(await page.locator('.filters').count(), 0)
+    await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels.png') })
+    assert.deepEqual(troubles, [])
+    const without = await open(sample())
+    assert.equal(await without.page.$('#kernels'), null)
+    assert.equal(await without.page.locator('.filters').count(), 1)
+})
+
+browserTest('what a paper prints is hollow, and beside our figures', async () => {
+    const view = kernelsView()
+    const { page, troubles } = await open(file('kernels', view))
+    const [is, ep] = [page.locator('#kernels .panel').nth(0), page.locator('#kernels .panel').nth(1)]
+    const hollow = is.locator('.kernel-printed-points circle, circle.kernel-printed-points, .kernel-printed-points path')
+    assert.equal(await hollow.count(), 6)
+    assert.equal(await ep.locator('.kernel-printed-points').count(), 0)
+    assert.match(await page.innerText('#kernels .line-key'), /printed: a study of kernels, Table 2/)
+    const times = page.locator('#kernels details').first()
+    const line = (await times.locator('tbody tr', { hasText: 'pvm:direct' }).filter({ hasText: '0.9' }).first().innerText()).replace(/\s+/g, ' ')
+    assert.match(line, /30 to 31\.5 s/)
+    const others = page.locator('#kernels details').last()
+    assert.match(await others.locator('summary').innerText(), /machines that are not here: one time$/)
+    const messages = page.locator('#kernels details').nth(1)
+    assert.match(await messages.locator('summary').innerText(), /beside a study of kernels, Table 1/)
+    assert.match((await messages.locator('tbody tr', { hasText: 'pvm:direct' }).first().innerText()).replace(/\s+/g, ' '), /612.*599/)
+    assert.deepEqual(troubles, [])
+})
+
+browserTest('kernels without a reference show times', async () => {
+    const view = kernelsView()
+    for (const row of view.kernels ?? []) Object.assign(row, { of_reference: null, reference: null, mops: null, communicating_share: null, ci95_low_ns: null, ci95_high_ns: null })
+    const { page, troubles } = await open(file('plain-kernels', view))
+    assert.match(await page.locator('#kernels .panel svg').first().innerHTML(), /time →/)
+    assert.equal(await page.locator('#kernels .kernel-printed-points').count(), 0)
+    assert.match(await page.innerText('h1'), /2 kernels over atm-oc3c:vc=svc: 20 times/)
+    assert.deepEqual(troubles, [])
 })
 
 browserTest('many series have a figure for each network', async () => {

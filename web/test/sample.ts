@@ -2,7 +2,7 @@
 //
 // Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
 //          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
-import type { Ceiling, Distribution, Embedded, Finding, HeatMap, LaunchMedians, NetworkRecord, Phase, Quantity, Queueing, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
+import type { Ceiling, Distribution, Embedded, Finding, HeatMap, KernelRow, LaunchMedians, NetworkRecord, Phase, Quantity, Queueing, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
 
 /** The page with a run in it, as the crate `report` makes it. */
 export function embed(html: string, view: unknown): string {
@@ -315,6 +315,39 @@ export function sampleView(): View {
         warnings: ['wan-100m-20ms: 4 of 6 launches of latency were made before the budget ended; their medians have no interval'],
         events: [{ at_unix_ns: BEGAN_NS + 161e9, kind: 'budget', text: 'the budget of 160 s was spent; 2 launches of wan-100m-20ms were left out' }],
     }
+}
+
+/** A run of two kernels alone, on one host and on four, under three loads; a paper prints some of IS, one of them damaged. */
+export function kernelsView(): View {
+    const view = sampleView()
+    const row = view.results.find((one) => one.network === 'atm-oc3c:vc=svc' && one.quantity === 'latency_ns' && one.p50 !== null)
+    if (!row) throw new Error('the sample has no latency')
+    const places: [string, number, number, number][] = [['native:shm', 4, 1, 0.2], ['native:tcp', 1, 1, 1], ['pvm:default', 4, 4, 0.9], ['pvm:direct', 4, 4, 0.5]]
+    const cite = 'a study of kernels, Table 2'
+    const rows: KernelRow[] = ['is', 'ep'].flatMap((kernel) => [null, '0.6', '0.9'].flatMap((load, at) => places.filter(([path]) => load === null || path !== 'native:shm').map(([path, ranks, hosts, part]): KernelRow => {
+        const times = part * (kernel === 'is' && hosts > 1 ? [1, 1.6, 3][at] ?? 1 : 1)
+        const over = { value: times / 0.2, ci95_low: (times / 0.2) * 0.97, ci95_high: (times / 0.2) * 1.04 }
+        const prints = kernel === 'is' && hosts > 1
+        return {
+            cell: `kernel-${kernel}-${path}-${ranks}-${load ?? 'idle'}`, kernel, class: 'upc', ranks, hosts, network: row.network, path, wait: 'block', knobs: {}, load, level: Number(load ?? 0),
+            time_ns: times * 1e9, ci95_low_ns: times * 0.98e9, ci95_high_ns: times * 1.03e9, mops: 12.5 / times, communicating_share: ranks === 1 ? 0 : kernel === 'is' ? 0.75 : 0.01,
+            messages: ranks === 1 ? 0 : 612, mean_bytes: ranks === 1 ? null : 51234, median_bytes: ranks === 1 ? null : 131072, of_reference: over, reference: '4 ranks by native:shm on one host',
+            printed: prints ? { cite, what: `four hosts, ${path}`, size: '2^19 keys', seconds: times * 20, seconds_to: load === '0.9' ? times * 21 : null, of_reference: times * 4, note: load === '0.9' ? 'the row is damaged in the scan' : null } : null,
+            printed_messages: prints ? { cite: 'a study of kernels, Table 1', messages: 599, mean_bytes: 71364.32, median_bytes: 130016 } : null,
+        }
+    })))
+    view.kernels = rows
+    view.kernels_elsewhere = [{ kernel: 'is', cite, what: 'another machine', seconds: 4.99, of_reference: 1 }]
+    view.results = rows.map((one) => ({
+        ...row, probe: 'npb', layer: 'application', path: one.path, knobs: { kernel: one.kernel, class: one.class, ranks: String(one.ranks) }, load: one.load, size_bytes: null, cell: one.cell, quantity: 'kernel_ns', samples: 6,
+        p50: one.time_ns, min: one.time_ns, max: one.time_ns, mean: one.time_ns, p90: one.time_ns, p99: null, ci95_low: one.ci95_low_ns, ci95_high: one.ci95_high_ns,
+    }))
+    view.networks = view.networks.filter((record) => record.row.name === row.network)
+    view.distributions = []
+    view.launch_medians = []
+    view.fits = []
+    view.interference = []
+    return view
 }
 
 /** The same run with libraries beside TCP on four networks: the native one costs little, PVM's daemons much, MPICH saves. */

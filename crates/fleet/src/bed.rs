@@ -38,6 +38,11 @@ pub(crate) trait Bed {
         self.first_placement()
     }
 
+    /// Where ranks of a kernel run, which compute: on all CPUs but an emulated network's.
+    fn kernel_placement(&self) -> Placement {
+        Placement::Any
+    }
+
     /// Runs a command in a host before it is measured.
     fn prepare(&mut self, _host: usize, _command: &str) -> Result<()> {
         Err(FleetError::of_all(
@@ -67,9 +72,9 @@ pub(crate) trait Bed {
         false
     }
 
-    /// Loads the ways to two hosts as long as a launch takes; without a load, no longer. Only where the network
+    /// Loads the ways to these hosts as long as a launch takes; without a load, no longer. Only where the network
     /// [loads itself](Self::loads_itself).
-    fn load(&mut self, _load: Option<&Load>, _src: usize, _dst: usize) -> Result<()> {
+    fn load(&mut self, _load: Option<&Load>, _hosts: &[usize]) -> Result<()> {
         Ok(())
     }
 

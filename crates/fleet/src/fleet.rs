@@ -244,23 +244,29 @@ impl Fleet {
             ask.src,
             ask.dst
         );
-        self.launch_with(ask, |fleet, keys| fleet.measured(ask, keys))
+        let placements = self.bed.placements(&ask.terms);
+        let hosts = [ask.src, ask.dst];
+        self.launch_with(ask, placements, &hosts, |fleet, keys| {
+            fleet.measured(ask, keys)
+        })
     }
 
-    /// Makes one launch by `measure`: agents, load and the emulated network are ready before it, and read after it.
+    /// Makes one launch by `measure`: agents, load of the ways to `loaded` and the emulated network are ready before it, and read
+    /// after it.
     pub(crate) fn launch_with(
         &mut self,
         ask: &Ask,
+        [src, dst]: [Placement; 2],
+        loaded: &[usize],
         measure: impl FnOnce(&mut Self, [(usize, Placement); 2]) -> Result<Outcome>,
     ) -> Result<Launched> {
         let began = Instant::now();
-        let [src, dst] = self.bed.placements(&ask.terms);
         let keys = [(ask.src, src), (ask.dst, dst)];
         for (host, placement) in keys {
             self.ensure(host, placement)?;
         }
-        let loaded = self.bed.load(ask.load.as_ref(), ask.src, ask.dst);
-        loaded.map_err(|error| self.bed_failed(error))?;
+        let begun = self.bed.load(ask.load.as_ref(), loaded);
+        begun.map_err(|error| self.bed_failed(error))?;
         let traffic = self.load_for(ask)?;
         let outcome = measure(self, keys);
         let outcome = match traffic {

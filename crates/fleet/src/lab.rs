@@ -48,7 +48,7 @@ pub(crate) struct Emulated {
     has_circuits: bool,
     cpus: Cpus,
     /// The load that is there, and the hosts that it goes to.
-    load: Option<(Load, [u16; 2])>,
+    load: Option<(Load, Vec<u16>)>,
 }
 
 /// A failure of the lab itself; all of its hosts are lost with it when it is gone.
@@ -145,6 +145,10 @@ impl Bed for Emulated {
         Ok(Agent::new(link, Body::Session(session, mine), said))
     }
 
+    fn kernel_placement(&self) -> Placement {
+        Placement::Split
+    }
+
     fn pattern_placement(&self) -> Placement {
         Placement::Split
     }
@@ -200,28 +204,29 @@ impl Bed for Emulated {
         false
     }
 
-    fn load(&mut self, load: Option<&Load>, src: usize, dst: usize) -> Result<()> {
-        let wanted = load
-            .filter(|load| !load.rho.is_zero())
-            .map(|load| (load.clone(), [port(src), port(dst)]));
+    fn load(&mut self, load: Option<&Load>, hosts: &[usize]) -> Result<()> {
+        let wanted = load.filter(|load| !load.rho.is_zero()).map(|load| {
+            let ports = hosts.iter().map(|host| port(*host));
+            (load.clone(), ports.collect::<Vec<u16>>())
+        });
         if wanted.is_none() && self.load.is_none() {
             return Ok(());
         }
         let attempt = "load the emulated network";
-        let tell = |load: &Load, hosts: [u16; 2]| {
-            hosts.iter().try_for_each(|host| {
+        let tell = |load: &Load, ports: &[u16]| {
+            ports.iter().try_for_each(|host| {
                 let command = Command::Load(load.flow(*host));
                 self.lab.command(&command)
             })
         };
         if let Some((load, hosts)) = self.load.clone() {
             let rho = Ratio::ZERO;
-            tell(&Load { rho, ..load }, hosts).map_err(|error| failed(attempt, &error))?;
+            tell(&Load { rho, ..load }, &hosts).map_err(|error| failed(attempt, &error))?;
             // What the launch before left in the queues would take long to leave beside a load.
             std::thread::sleep(DRAINED);
         }
         if let Some((load, hosts)) = &wanted {
-            tell(load, *hosts).map_err(|error| failed(attempt, &error))?;
+            tell(load, hosts).map_err(|error| failed(attempt, &error))?;
         }
         self.load = wanted;
         std::thread::sleep(STEADY);

@@ -1,6 +1,6 @@
 //! Background traffic while a launch measures.
 //!
-//! Model:   in an emulated network a flow to each of the two hosts that talk, from elsewhere: they meet the measured frames in
+//! Model:   in an emulated network a flow to each of the hosts that talk, from elsewhere: they meet the measured frames in
 //!          the queue before each host, so that half a round trip waits once in the mean. Between real hosts flows of
 //!          datagrams, made by the hosts themselves. Text: `RHO[:law=LAW][:size=BYTES]`, of real hosts also
 //!          `[:of=RATE][:flow=A>B+C>D]`.

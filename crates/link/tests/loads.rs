@@ -80,12 +80,12 @@ fn each_law_achieves_its_level() {
     }
 }
 
-/// When the last of ten back-to-back frames of h1 arrives at h2.
-fn ten(mut network: Fabric) -> Span {
+/// When the last of ten back-to-back frames of h1 arrives.
+fn ten(mut network: Fabric, to: Port) -> Span {
     let start = Instant::START + Span::millis(10);
     let mut last = Instant::START;
     for id in 0..10 {
-        let frame = Frame::datagram(FrameId(id), Port(0), Port(1), Bytes(1_400));
+        let frame = Frame::datagram(FrameId(id), Port(0), to, Bytes(1_400));
         while network.poll(start).is_some() {}
         assert_eq!(network.offer(start, frame), Admission::Taken);
     }
@@ -106,7 +106,7 @@ fn only_who_shares_a_link_meets_it() {
             if !text.is_empty() {
                 tell(&mut network, Instant::START, text);
             }
-            ten(network)
+            ten(network, Port(1))
         };
         let empty = with("");
         // Other links, and the other direction of the same ones.
@@ -125,6 +125,48 @@ fn only_who_shares_a_link_meets_it() {
         ] {
             assert!(with(text) > empty, "{name} {text}");
         }
+    }
+}
+
+/// UPC SABA, 2.3: four simplex circuits from a generator at the first switch, one to each workstation, two of them by the trunk.
+#[test]
+fn the_generator_of_the_upc_study_loads_four_workstations() {
+    let text = include_str!("../../../plans/examples/networks/upc.toml");
+    let spec = parse("upc.toml", text).unwrap();
+    let study = || Fabric::new(&spec, 5, 5).unwrap();
+    // Its line at 0.6 and 0.9, in four equal parts.
+    for rho in [0.15, 0.225] {
+        let mut network = study();
+        for host in 1..=4 {
+            let flow = format!("load {host} h5 h{host} rho={rho}");
+            tell(&mut network, Instant::START, &flow);
+        }
+        let end = Instant::START + Span::millis(200);
+        while network.poll(end).is_some() {}
+        let flows = &network.counters().flows;
+        assert_eq!(flows.len(), 4);
+        for flow in flows {
+            let achieved = part(flow.achieved(end));
+            // Four standard deviations of 10,000 cells.
+            assert!((achieved / rho - 1.0).abs() < 0.04, "{rho}: {achieved}");
+        }
+        assert_eq!(network.counters().lost_total(), 0);
+    }
+    // What goes on to the second switch meets whoever goes there too, and nobody else.
+    for (flow, to, meets) in [
+        ("h5 h4", 2, true),
+        ("h5 h4", 1, false),
+        ("h5 h2", 1, true),
+        ("h5 h2", 2, false),
+    ] {
+        let mut loaded = study();
+        tell(
+            &mut loaded,
+            Instant::START,
+            &format!("load 0 {flow} rho=0.6"),
+        );
+        let (loaded, idle) = (ten(loaded, Port(to)), ten(study(), Port(to)));
+        assert_eq!(loaded > idle, meets, "{flow}, to h{}", to + 1);
     }
 }
 

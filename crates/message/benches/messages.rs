@@ -2,7 +2,7 @@
 //!
 //! Model:   `decorator`: a message of 8 B there and back between two ranks in this process's memory that one thread drives, as
 //!          it is and counted, four calls; and a send into a messenger that does nothing, counted and not, whose difference
-//!          is what counting a call costs. `collectives`: eight ranks that are threads;
+//!          is what counting a call costs, writing it down, or reading the CPU's time around it. `collectives`: eight ranks that are threads;
 //!          a time is that of all of them for one call.
 //! Units:   nanoseconds a round trip, a send, a call. Threads that outnumber the CPUs say little of a network: compare
 //!          algorithms of one run only.
@@ -11,13 +11,16 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use sonde_message::aged::Aged;
 use sonde_message::collectives::{Algorithm, Choice, Communicator, Maker};
 use sonde_message::counted::Counted;
 use sonde_message::native::Memory;
+use sonde_message::timeline::Timeline;
 use sonde_message::{
     Call, Capabilities, Comm, Completion, Element, Kind, Messenger, Op, Operation, Parts, Request,
     Result, Source, Status, Tag, Tagged,
 };
+use sonde_units::Ratio;
 
 const WORLD: Comm = Comm::WORLD;
 const RANKS: usize = 8;
@@ -122,6 +125,32 @@ fn decorator(bench: &mut Criterion) {
     group.bench_function("send/counted", |bencher| {
         bencher.iter(|| counted.send(WORLD, 1, 1, black_box(&[7; 8])));
     });
+    group.bench_function("send/timeline", |bencher| bencher.iter_custom(written_down));
+    let aged = Aged::new(Nothing, Ratio::ONE).expect("a factor of 1");
+    let mut aged: Box<dyn Messenger> = Box::new(aged);
+    group.bench_function("send/aged", |bencher| {
+        bencher.iter(|| aged.send(WORLD, 1, 1, black_box(&[7; 8])));
+    });
+}
+
+/// The time of so many sends that all have room.
+fn written_down(mut sends: u64) -> Duration {
+    const ROOM: u64 = 1 << 16;
+    let mut passed = Duration::ZERO;
+    while sends > 0 {
+        let some = sends.min(ROOM);
+        // One more for the phase.
+        let timeline = Timeline::new(Nothing, ROOM as usize + 1);
+        let mut timeline: Box<dyn Messenger> = Box::new(timeline);
+        let begin = Instant::now();
+        for _ in 0..some {
+            let sent = timeline.send(WORLD, 1, 1, black_box(&[7; 8]));
+            sent.expect("nothing can go wrong");
+        }
+        passed += begin.elapsed();
+        sends -= some;
+    }
+    passed
 }
 
 /// One call of the kind, of about so many bytes a rank.

@@ -128,6 +128,11 @@ impl<'a, M: Messenger + ?Sized> Communicator<'a, M> {
         self.messenger
     }
 
+    /// Another group of the same messenger, with the same choice.
+    pub fn within(&mut self, comm: Comm) -> Communicator<'_, M> {
+        Communicator::new(self.messenger, comm, self.choice)
+    }
+
     /// Who shall make each kind from now on; the same on all ranks.
     pub const fn choose(&mut self, choice: Choice) {
         self.choice = choice;

@@ -2,28 +2,35 @@
 //!
 //! Model:   [`Counted`] passes every call on and reads the clock before and after it: time in calls is communicating, time
 //!          between them computing. The clock is the CPU's counter where that is one ([`sonde_sys::tsc`]), else the kernel's.
-//!          A send is counted when it is called and a receive when it is done, by rank of the world, tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
-//!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens.
+//!          A send is counted when it is called and a receive when it is done, by rank of the world,
+//!          tag and length; a call that fails is timed only. Collectives that sonde makes of messages are such messages,
+//!          those that the library makes are counted by kind. All of it belongs to the phase in which it happens. A program that
+//!          names the phase `setup` has made ready: what it went through before, such as a pass that is not timed, is called
+//!          `setup: PHASE` from then on, and what it enters again under the same name begins anew.
 //! Source:  what the tables of message statistics of parallel kernels give: count, mean, median (requirement U26).
 //! Units:   ticks of the clock within, nanoseconds without; bytes.
-//! Checked: `a_program_is_counted_as_it_was`, `ranks_are_those_of_the_world`, `phases_part_the_time`; the cost by the
-//!          bench `messages`.
+//! Checked: `a_program_is_counted_as_it_was`, `ranks_are_those_of_the_world`, `phases_part_the_time`,
+//!          `what_came_before_the_setup_belongs_to_it`; the cost by the bench `messages`.
 
 mod clock;
+mod groups;
 mod lengths;
 mod profile;
 
 use std::collections::HashMap;
 
-use crate::collectives::{Choice, Communicator, Maker, made_of};
+use crate::collectives::made_of;
 use crate::{
     Call, Capabilities, Comm, Completion, Error, Kind, Messenger, Op, Parts, Request, Result,
     Source, Status, Tag, Tagged,
 };
 
-use clock::{Clock, Spread};
-use lengths::Lengths;
+use clock::Clock;
 use sonde_units::Matrix;
+
+pub(crate) use clock::Spread;
+pub(crate) use groups::{Groups, uncounted};
+pub use lengths::Lengths;
 
 pub use profile::{
     Calls, Collectives, Flow, LengthsRow, PROFILE_SCHEMA, Phase, Power, Profile, Total,
@@ -31,36 +38,69 @@ pub use profile::{
 
 /// The phase before any is named.
 const FIRST_PHASE: &str = "start";
+/// A program that names this phase says that all before it belongs to its setup.
+const SETUP: &str = "setup";
 
 /// Calls as they are timed.
-#[derive(Debug, Clone, Copy)]
-enum Timed {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timed {
+    /// A send.
     Send,
+    /// A receive.
     Recv,
+    /// Several posted together.
     Exchange,
+    /// The begin of a send.
     Isend,
+    /// The begin of a receive.
     Irecv,
+    /// A look at a request.
     Test,
+    /// The end of a request.
     Wait,
+    /// A look at what comes.
     Iprobe,
+    /// A new group.
     Split,
+    /// A chance to move.
     Progress,
+    /// A collective of the library.
     Collective,
 }
 
-const TIMED: [&str; 11] = [
-    "send",
-    "recv",
-    "exchange",
-    "isend",
-    "irecv",
-    "test",
-    "wait",
-    "iprobe",
-    "split",
-    "progress",
-    "collective",
-];
+impl Timed {
+    /// All.
+    pub const ALL: [Self; 11] = [
+        Self::Send,
+        Self::Recv,
+        Self::Exchange,
+        Self::Isend,
+        Self::Irecv,
+        Self::Test,
+        Self::Wait,
+        Self::Iprobe,
+        Self::Split,
+        Self::Progress,
+        Self::Collective,
+    ];
+
+    /// As it is written: `send`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Recv => "recv",
+            Self::Exchange => "exchange",
+            Self::Isend => "isend",
+            Self::Irecv => "irecv",
+            Self::Test => "test",
+            Self::Wait => "wait",
+            Self::Iprobe => "iprobe",
+            Self::Split => "split",
+            Self::Progress => "progress",
+            Self::Collective => "collective",
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Clocked {
@@ -78,9 +118,12 @@ impl Clocked {
     }
 }
 
+/// Which way a message went, as its rank sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub enum Way {
+    /// From this rank.
     Sent = 0,
+    /// To this rank.
     Received = 1,
 }
 
@@ -89,7 +132,9 @@ enum Way {
 struct Counts {
     name: String,
     computing: u64,
-    calls: [Clocked; TIMED.len()],
+    /// Nanoseconds of it that the rank was held.
+    busy_ns: u64,
+    calls: [Clocked; Timed::ALL.len()],
     collectives: [(Clocked, u64); Kind::ALL.len()],
     lengths: [Lengths; 2],
     /// By way and other rank: tags, those of late first.
@@ -101,6 +146,7 @@ impl Counts {
         Self {
             name: name.into(),
             computing: 0,
+            busy_ns: 0,
             calls: Default::default(),
             collectives: Default::default(),
             lengths: [Lengths::new(), Lengths::new()],
@@ -133,11 +179,11 @@ impl Counts {
     }
 
     fn phase(&self, clock: Clock) -> Phase {
-        let calls = TIMED.iter().zip(&self.calls);
+        let calls = Timed::ALL.iter().zip(&self.calls);
         let calls: Vec<_> = calls
             .filter(|(_, clocked)| clocked.count > 0)
-            .map(|(name, clocked)| Calls {
-                call: (*name).into(),
+            .map(|(timed, clocked)| Calls {
+                call: timed.name().into(),
                 count: clocked.count,
                 time_ns: clock.ns(clocked.ticks),
                 longest_ns: clock.ns(clocked.longest),
@@ -157,6 +203,7 @@ impl Counts {
             name: self.name.clone(),
             wall_ns: computing_ns + calls.iter().map(|calls| calls.time_ns).sum::<u64>(),
             computing_ns,
+            busy_ns: self.busy_ns,
             collectives: collectives.collect(),
             sent: self.lengths[Way::Sent as usize].row(),
             received: self.lengths[Way::Received as usize].row(),
@@ -199,8 +246,7 @@ fn bring_first(tags: &mut Vec<(Tag, Total)>, tag: Tag) {
 pub struct Counted<M> {
     inner: M,
     ranks: usize,
-    /// Groups but the world, and their members.
-    groups: Vec<(Comm, Vec<usize>)>,
+    groups: Groups,
     /// Receives that are under way, and their group.
     receives: HashMap<u64, Comm, Spread>,
     phases: Vec<Counts>,
@@ -218,25 +264,13 @@ impl<M: Messenger> Counted<M> {
         Self {
             inner,
             ranks,
-            groups: Vec::new(),
+            groups: Groups::default(),
             receives: HashMap::default(),
             phases: vec![Counts::new(FIRST_PHASE, ranks)],
             current: 0,
             clock,
             last: clock.now(),
         }
-    }
-
-    /// What follows belongs to this phase, until the next call; a phase may be entered again.
-    pub fn phase(&mut self, name: &str) {
-        let now = self.clock.now();
-        self.phases[self.current].computing += now.saturating_sub(self.last);
-        self.last = now;
-        let known = self.phases.iter().position(|phase| phase.name == name);
-        self.current = known.unwrap_or_else(|| {
-            self.phases.push(Counts::new(name, self.ranks));
-            self.phases.len() - 1
-        });
     }
 
     /// What was counted until now. Time since the last call is not in it. The phase `start` is left out if there is nothing in it but
@@ -254,6 +288,15 @@ impl<M: Messenger> Counted<M> {
             clock: self.clock.told(),
             phases: phases.collect(),
         }
+    }
+
+    /// The lengths of messages sent in the phases whose name is wanted.
+    pub fn sent(&self, wanted: impl Fn(&str) -> bool) -> Lengths {
+        let mut sent = Lengths::new();
+        for phase in self.phases.iter().filter(|phase| wanted(&phase.name)) {
+            sent.merge(&phase.lengths[Way::Sent as usize]);
+        }
+        sent
     }
 
     /// Who sent how much to whom in this phase, or in all; all ranks call it and have it. What it sends itself is not counted.
@@ -313,12 +356,7 @@ impl<M: Messenger> Counted<M> {
 
     #[inline]
     fn count(&mut self, way: Way, comm: Comm, rank: usize, tag: Tag, bytes: usize) {
-        let rank = if comm == Comm::WORLD {
-            rank
-        } else {
-            let group = self.groups.iter().find(|(known, _)| *known == comm);
-            group.map_or(rank, |(_, members)| members[rank])
-        };
+        let rank = self.groups.world_rank(comm, rank);
         self.phases[self.current].add(way, rank, tag, bytes);
     }
 
@@ -329,14 +367,8 @@ impl<M: Messenger> Counted<M> {
     }
 }
 
-/// A group for the decorator's own messages: of every library the same.
-fn uncounted<M: Messenger>(inner: &mut M, comm: Comm) -> Communicator<'_, M> {
-    let choice = Choice::all(Maker::Sonde).expect("of every kind");
-    Communicator::new(inner, comm, choice)
-}
-
 /// What a rank puts into a collective, or gets of it where it puts in nothing.
-fn bytes_of(call: &Call<'_>, rank: usize) -> usize {
+pub(crate) fn bytes_of(call: &Call<'_>, rank: usize) -> usize {
     match call {
         Call::Barrier => 0,
         Call::Broadcast { data, .. } => data.len(),
@@ -424,22 +456,10 @@ impl<M: Messenger> Messenger for Counted<M> {
     }
 
     fn split(&mut self, comm: Comm, colour: Option<u32>, key: i32) -> Result<Option<Comm>> {
-        let (part, members) = self.timed(Timed::Split, |inner| {
-            let Some(part) = inner.split(comm, colour, key)? else {
-                return Ok((None, Vec::new()));
-            };
-            let own = [inner.rank(Comm::WORLD) as i64];
-            let mut group = uncounted(inner, part);
-            let mut members = vec![0; group.size()];
-            group.allgather(&own, &mut members)?;
-            Ok((Some(part), members))
+        let parted = self.timed(Timed::Split, |inner| {
+            Groups::split(inner, comm, colour, key)
         })?;
-        if let Some(part) = part {
-            let members = members.into_iter().map(|rank| rank as usize).collect();
-            self.groups.retain(|(known, _)| *known != part);
-            self.groups.push((part, members));
-        }
-        Ok(part)
+        Ok(self.groups.keep(parted))
     }
 
     fn collective(&mut self, comm: Comm, call: &mut Call<'_>) -> Result<bool> {
@@ -458,6 +478,30 @@ impl<M: Messenger> Messenger for Counted<M> {
 
     fn progress(&mut self) -> Result<()> {
         self.timed(Timed::Progress, M::progress)
+    }
+
+    /// Until the next one is named; a phase may be entered again.
+    fn phase(&mut self, name: &str) {
+        let now = self.clock.now();
+        self.phases[self.current].computing += now.saturating_sub(self.last);
+        self.last = now;
+        if name == SETUP {
+            let before = self.phases.iter_mut();
+            before
+                .filter(|phase| !phase.name.starts_with(SETUP))
+                .for_each(|phase| phase.name.insert_str(0, "setup: "));
+        }
+        let known = self.phases.iter().position(|phase| phase.name == name);
+        self.current = known.unwrap_or_else(|| {
+            self.phases.push(Counts::new(name, self.ranks));
+            self.phases.len() - 1
+        });
+        self.inner.phase(name);
+    }
+
+    fn busy(&mut self, begin_ns: u64, end_ns: u64) {
+        self.phases[self.current].busy_ns += end_ns.saturating_sub(begin_ns);
+        self.inner.busy(begin_ns, end_ns);
     }
 
     fn facts(&self) -> Vec<(String, String)> {

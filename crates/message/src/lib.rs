@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adapters;
+pub mod aged;
 mod best;
 mod collective;
 pub mod collectives;
@@ -19,6 +20,7 @@ pub mod oracle;
 mod path;
 mod postbox;
 mod routed;
+pub mod timeline;
 
 pub use best::{Best, Cost, Ways};
 pub use collective::{Call, Element, Kind, Operation, Parts};

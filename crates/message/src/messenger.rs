@@ -186,6 +186,13 @@ pub trait Messenger {
     /// Those of the trait.
     fn progress(&mut self) -> Result<()>;
 
+    /// What follows belongs to this phase of the program, for those who watch it, as [`Counted`](crate::counted::Counted) does.
+    fn phase(&mut self, _name: &str) {}
+
+    /// The rank was held between these two times, in nanoseconds of CLOCK_MONOTONIC, in place of computing on a slower host: for
+    /// those who watch. [`Aged`](crate::aged::Aged) says so.
+    fn busy(&mut self, _begin_ns: u64, _end_ns: u64) {}
+
     /// What is to be known of it, by name: `library`, `version`, `transport`, `provider` (that which really ran), `thread_level`, `route`, `encoding`.
     fn facts(&self) -> Vec<(String, String)>;
 
@@ -257,6 +264,14 @@ macro_rules! passed_on {
 
             fn progress(&mut self) -> Result<()> {
                 (**self).progress()
+            }
+
+            fn phase(&mut self, name: &str) {
+                (**self).phase(name);
+            }
+
+            fn busy(&mut self, begin_ns: u64, end_ns: u64) {
+                (**self).busy(begin_ns, end_ns);
             }
 
             fn facts(&self) -> Vec<(String, String)> {

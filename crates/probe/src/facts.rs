@@ -48,6 +48,7 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         cpu: host::cpu_model(),
         cpus: host::cpus(),
         memory_bytes: host::memory_bytes(),
+        memory_available_bytes: host::memory_available_bytes(),
         clock_source: host::clock_source(),
         clock_read_ns: Some(worth.read_ns),
         clock_resolution_ns: Some(worth.resolution_ns),
@@ -99,6 +100,7 @@ mod tests {
         let facts = here(Some("127.0.0.1".parse().unwrap()));
         assert_eq!(facts.interface.as_deref(), Some("lo"));
         assert!(facts.mtu_bytes.unwrap() >= 1_500 && facts.line_bps.is_none());
+        assert!(facts.memory_available_bytes.unwrap() <= facts.memory_bytes.unwrap());
         assert!(facts.clock_resolution_ns.unwrap() > 0 && facts.cpus > 0);
         assert!(facts.settings.contains_key("ipv4.tcp_rmem"));
         assert_eq!(here(None).interface, None);

@@ -16,9 +16,10 @@ use std::time::Duration;
 use arguments::{Joins, Order, USAGE};
 use sonde_adapter::{Options, meet};
 use sonde_message::{Comm, Library, Messenger, Path, adapters};
-use sonde_probe::library::{Job, MARKER, Marks, begun};
+use sonde_probe::library::{Job, MARKER, Marks, Report, Task, begun};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
+use sonde_workload::npb::{Problem, launch};
 
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 64;
@@ -89,8 +90,8 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
     if let Some(own) = cpus.get(rank).filter(|own| !own.is_empty()) {
         cpu::pin_pid(std::process::id(), own).map_err(|error| named(error.to_string()))?;
     }
-    let done = job.run(&mut *messenger, marks).map_err(|error| {
-        let what = named(format!("{error}; {}", error.remedy()));
+    let done = run(job, &mut *messenger, marks).map_err(|what| {
+        let what = named(what);
         messenger.abort(&what);
         what
     });
@@ -105,6 +106,21 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
     // Those beside wait for its end too, in the sockets by which they met.
     drop(messenger);
     beside.map_or(Ok(()), meeting::Beside::end)
+}
+
+/// Does the job, of which kernels are not in the probe's room; the report, at rank 0.
+fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<Report>, String> {
+    let done = match &job.task {
+        Task::Npb { kernel, size, .. } => {
+            let problem = Problem::named(kernel, size).map_err(|error| error.to_string())?;
+            problem.admits(messenger.size(Comm::WORLD))?;
+            job.run_kernel(messenger, marks, |messenger| {
+                launch::once(&problem, messenger)
+            })
+        }
+        _ => job.run(messenger, marks),
+    };
+    done.map_err(|error| format!("{error}; {}", error.remedy()))
 }
 
 fn native(job: &Job, beside: &mut Option<meeting::Beside>) -> Result<Box<dyn Messenger>, String> {

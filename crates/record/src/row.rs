@@ -146,6 +146,18 @@ pub enum Quantity {
     CollectiveNs,
     /// Messages at a rate: those sent only when the next was due already, of all.
     LateShare,
+    /// A kernel: its timed part at the longest rank, of FT at rank 0.
+    KernelNs,
+    /// A kernel: millions of operations a second, as its benchmark counts operations.
+    MopPerS,
+    /// A kernel: the share of the ranks' time that they were in calls of the library, in the timed part.
+    CommunicatingShare,
+    /// A kernel: messages of all ranks in the timed part.
+    Messages,
+    /// A kernel: the mean length of these messages.
+    MessageBytesMean,
+    /// A kernel: the lower median of their lengths, off by at most a 64th of itself.
+    MessageBytesMedian,
 }
 
 impl Quantity {
@@ -169,15 +181,23 @@ impl Quantity {
             | Self::NicTripNs
             | Self::ResponseNs
             | Self::ServiceNs
-            | Self::CollectiveNs => 1,
-            Self::RatePerS | Self::CpuSrcNsPerByte | Self::CpuDstNsPerByte => 1_000,
+            | Self::CollectiveNs
+            | Self::KernelNs
+            | Self::Messages
+            | Self::MessageBytesMedian => 1,
+            Self::MopPerS
+            | Self::MessageBytesMean
+            | Self::RatePerS
+            | Self::CpuSrcNsPerByte
+            | Self::CpuDstNsPerByte => 1_000,
             Self::LostShare
             | Self::ReorderedShare
             | Self::DuplicatedShare
             | Self::BusyShare
             | Self::RwndLimitedShare
             | Self::SndbufLimitedShare
-            | Self::LateShare => 1_000_000,
+            | Self::LateShare
+            | Self::CommunicatingShare => 1_000_000,
         }
     }
 }
@@ -238,7 +258,7 @@ pub struct ResultRow {
     pub src: Option<String>,
     /// The receiving host.
     pub dst: Option<String>,
-    /// User bytes in a message.
+    /// User bytes in a message; null of a kernel, whose messages have sizes of their own.
     pub size_bytes: Option<u64>,
     /// Cold or warm; never mixed.
     pub phase: Option<Phase>,

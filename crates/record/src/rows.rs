@@ -32,6 +32,7 @@ impl Factors {
             "rate" if self.layer == crate::Layer::Library => (Quantity::RatePerS, Phase::Warm),
             "rate" => (Quantity::ResponseNs, Phase::Warm),
             "collective" => (Quantity::CollectiveNs, Phase::Warm),
+            "npb" => (Quantity::KernelNs, Phase::Warm),
             "pattern" => match self.mode.as_deref() {
                 Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
                 Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),
@@ -260,7 +261,7 @@ impl Launched<'_> {
             load: factors.load.clone(),
             src: one_pair.map(|launch| launch.src.clone()),
             dst: one_pair.map(|launch| launch.dst.clone()),
-            size_bytes: Some(factors.size_bytes),
+            size_bytes: (factors.size_bytes > 0).then_some(factors.size_bytes),
             phase: Some(phase),
             step,
             cell: self.cell.id.clone(),

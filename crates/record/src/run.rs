@@ -99,6 +99,9 @@ pub struct HostFacts {
     pub cpus: u64,
     /// Main memory.
     pub memory_bytes: Option<u64>,
+    /// What of it programs could have when the host was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_available_bytes: Option<u64>,
     /// The kernel's clock source: `tsc`, `kvm-clock`.
     pub clock_source: Option<String>,
     /// What reading the clock costs.

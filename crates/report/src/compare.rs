@@ -335,7 +335,10 @@ fn middle(values: &[u64]) -> f64 {
 }
 
 fn higher_is_better(quantity: Quantity) -> bool {
-    matches!(quantity, Quantity::ThroughputBps | Quantity::RatePerS)
+    matches!(
+        quantity,
+        Quantity::ThroughputBps | Quantity::RatePerS | Quantity::MopPerS
+    )
 }
 
 impl Comparison {

@@ -12,6 +12,7 @@ mod cpu;
 mod crossing;
 mod drift;
 mod fidelity;
+mod kernels;
 mod load;
 mod loss;
 mod mtu;
@@ -136,6 +137,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(ceiling::near(index));
     all.extend(load::queueing(index));
     all.extend(crate::library::costs(index));
+    all.extend(kernels::all(index));
     all.extend(rungs::most(index));
     all.extend(crossing::curves(index));
     all.extend(anatomy::past_ip(index));

@@ -1,11 +1,11 @@
 //! A run as rules look at it: its rows by what they are of, and the launches behind a cell.
 //!
-//! Model:   a line is one (network, path, method, wait, load, knobs): what one curve on a plot is of. Lines come in the order of
-//!          the rows. The flows of a pattern are places of one line. Rules about ceilings, cold starts, windows and the like
+//! Model:   a line is one (network, path, method, wait, load, knobs): what one curve on a plot is of; kernels are of none. Lines come
+//!          in the order of the rows. The flows of a pattern are places of one line. Rules about ceilings, cold starts, windows and the like
 //!          look at idle lines only; ceilings are of an idle network. A round trip that was not measured on a line is that of
 //!          the line nearest to it.
-//! Checked: `loads_are_lines_of_their_own`, `methods_and_knobs_are_lines_of_their_own`, `flows_are_of_one_line`; the tests of the
-//!          rules that use it.
+//! Checked: `loads_are_lines_of_their_own`, `methods_and_knobs_are_lines_of_their_own`, `flows_are_of_one_line`,
+//!          `kernels_are_of_no_line`; the tests of the rules that use it.
 
 use std::collections::BTreeMap;
 
@@ -150,6 +150,9 @@ impl Line {
     }
 }
 
+/// The probe of kernels.
+pub(crate) const KERNEL: &str = "npb";
+
 /// A run, looked up.
 pub(crate) struct Index<'a> {
     pub run: &'a Run,
@@ -165,7 +168,8 @@ impl<'a> Index<'a> {
         let mut rows = run.rows();
         rows.retain(|row| !row.knobs.contains_key("reference"));
         let mut lines: Vec<Line> = Vec::new();
-        for row in &rows {
+        // Kernels have a table of their own: theirs is no line of a transport.
+        for row in rows.iter().filter(|row| row.probe != KERNEL) {
             if !lines.iter().any(|line| line.has(row)) {
                 lines.push(Line::of(row));
             }
@@ -200,8 +204,8 @@ impl<'a> Index<'a> {
     /// Every load of the run in the order of the rows; `None` for idle.
     pub fn loads(&self) -> Vec<Option<&str>> {
         let mut all = Vec::new();
-        for line in &self.lines {
-            let load = line.load.as_deref();
+        for row in &self.rows {
+            let load = row.load.as_deref();
             if !all.contains(&load) {
                 all.push(load);
             }
@@ -436,7 +440,11 @@ pub(crate) fn is_main(row: &ResultRow) -> bool {
     row.step.is_none()
         && matches!(
             row.quantity,
-            Quantity::LatencyNs | Quantity::RttNs | Quantity::StartupNs | Quantity::ThroughputBps
+            Quantity::LatencyNs
+                | Quantity::RttNs
+                | Quantity::StartupNs
+                | Quantity::ThroughputBps
+                | Quantity::KernelNs
         )
 }
 
@@ -490,6 +498,20 @@ pub(crate) fn under(load: Option<&str>) -> String {
 mod tests {
     use super::*;
     use crate::testing::{Runs, line, net};
+
+    #[test]
+    fn kernels_are_of_no_line() {
+        let run = Runs::new()
+            .network(net("lan"))
+            .load("0.9")
+            .kernel("lan", "pvm:direct", "cg S 2", 1_000_000)
+            .done();
+        let index = Index::new(&run);
+        assert_eq!(index.every_line(), []);
+        // What is judged by load and by row knows them.
+        assert_eq!(index.loads(), [Some("0.9")]);
+        assert!(index.rows.iter().all(is_main));
+    }
 
     #[test]
     fn loads_are_lines_of_their_own() {

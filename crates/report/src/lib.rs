@@ -13,6 +13,7 @@ mod finding;
 mod fit;
 mod format;
 mod index;
+mod kernels;
 mod library;
 pub mod matrix;
 mod page;
@@ -30,12 +31,13 @@ pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare,
 pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
+pub use kernels::{KernelRow, PrintedElsewhere, PrintedMessages, PrintedTime, Times};
 pub use library::{Cost, LibraryRow, SizeCost};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    anatomy_table, findings_text, library_table, queueing_table, rows_table, summary_table,
-    sweep_table,
+    anatomy_table, findings_text, kernel_table, library_table, queueing_table, rows_table,
+    summary_table, sweep_table,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

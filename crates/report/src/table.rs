@@ -6,6 +6,7 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
+mod kernels;
 mod library;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
 
+pub use kernels::kernel_table;
 pub use library::library_table;
 
 const DASH: &str = "-";
@@ -281,6 +283,12 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::CollectiveNs => ("collective µs", 1e3),
         Quantity::RatePerS => ("messages/s", 1.0),
         Quantity::LateShare => ("sent late %", 0.01),
+        Quantity::KernelNs => ("kernel ms", 1e6),
+        Quantity::MopPerS => ("Mop/s", 1.0),
+        Quantity::CommunicatingShare => ("communicating %", 0.01),
+        Quantity::Messages => ("messages", 1.0),
+        Quantity::MessageBytesMean => ("mean message B", 1.0),
+        Quantity::MessageBytesMedian => ("median message B", 1.0),
     }
 }
 

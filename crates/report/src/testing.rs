@@ -74,6 +74,11 @@ impl Net {
         self
     }
 
+    pub fn technology(mut self, name: &str) -> Self {
+        self.0.row.technology = name.into();
+        self
+    }
+
     pub fn spec(mut self, text: &str) -> Self {
         self.0.spec = Some(text.into());
         self
@@ -120,6 +125,7 @@ pub(crate) struct Runs {
     spread: f64,
     launches: u64,
     together: bool,
+    hosts: u64,
     clock: u64,
     last: String,
 }
@@ -180,6 +186,7 @@ impl Runs {
             spread: 0.0,
             launches: 6,
             together: false,
+            hosts: 2,
             clock: 0,
             last: String::new(),
         }
@@ -250,6 +257,12 @@ impl Runs {
         self
     }
 
+    /// The testbed of what is measured from here on has so many hosts.
+    pub fn on(mut self, hosts: u64) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
     pub fn done(self) -> Run {
         self.run
     }
@@ -312,6 +325,24 @@ impl Runs {
 
     pub fn message(self, network: &str, path: &str, size: u64, bps: u64) -> Self {
         self.measured(&Of::rate("message", network, path, size), &[bps; 20])
+    }
+
+    /// A kernel: its name, class and ranks, as `cg S 4`.
+    pub fn kernel(mut self, network: &str, path: &str, what: &str, ns: u64) -> Self {
+        let before = self.knobs.clone();
+        let named = ["kernel", "class", "ranks"]
+            .into_iter()
+            .zip(what.split(' '));
+        self.knobs
+            .extend(named.map(|(name, value)| (name.into(), value.into())));
+        let of = Of {
+            probe: "npb",
+            quantity: Quantity::KernelNs,
+            ..Of::latency(network, path, 0)
+        };
+        let mut runs = self.measured(&of, &[ns]);
+        runs.knobs = before;
+        runs
     }
 
     /// Messages that were cut: their one-way times.
@@ -391,6 +422,7 @@ impl Runs {
             probe: of.probe.into(),
             mode: of.mode.map(Into::into),
             layer: match of.path.contains(':') {
+                _ if of.probe == "npb" => Layer::Application,
                 true => Layer::Library,
                 false => Layer::Transport,
             },
@@ -400,7 +432,7 @@ impl Runs {
             wait: Some(self.wait.clone()),
             network: of.network.into(),
             testbed: Testbed::Lab,
-            hosts: vec!["h1".into(), "h2".into()],
+            hosts: (1..=self.hosts).map(|host| format!("h{host}")).collect(),
             profile: Some(self.profile.clone()),
             attachment: Some("tap".into()),
             load: self.load.clone(),

@@ -22,6 +22,7 @@ use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50, settings};
+use crate::kernels::{KernelRow, PrintedElsewhere, elsewhere, kernels};
 use crate::library::{LibraryRow, libraries};
 use crate::matrix::{HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
@@ -73,6 +74,12 @@ pub struct View {
     /// What libraries cost over the transports beneath them.
     #[serde(default)]
     pub library: Vec<LibraryRow>,
+    /// The kernels, with what papers print of them.
+    #[serde(default)]
+    pub kernels: Vec<KernelRow>,
+    /// What papers print of these kernels on machines of other kinds.
+    #[serde(default)]
+    pub kernels_elsewhere: Vec<PrintedElsewhere>,
     /// Where the time of messages goes.
     #[serde(default)]
     pub anatomy: Vec<AnatomyRow>,
@@ -166,6 +173,7 @@ impl View {
         let findings = findings(&index);
         let verdict = verdict(&index, &findings);
         let left_out = lighten(&mut index);
+        let kernels = kernels(&index);
         let (distributions, launch_medians) = populations(&index);
         Self {
             schema: ViewSchema::V1,
@@ -177,6 +185,8 @@ impl View {
             fits: fits(&index),
             queueing: queueing(&index),
             library: libraries(&index),
+            kernels_elsewhere: elsewhere(&index, &kernels),
+            kernels,
             anatomy: anatomies(&index),
             sweep: curves(&index),
             heat: heat(run),

@@ -10,6 +10,7 @@
 
 use crate::events::{self, Event};
 use crate::failure::Failure;
+use crate::kernel;
 use crate::layout::{self, Block, Site};
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat};
@@ -432,10 +433,15 @@ impl<'a> Campaign<'a> {
                         job: ranks.job.clone(),
                         count: ranks.count,
                         settings: ranks.settings.clone(),
+                        spread: ranks.spread,
                     }),
                     _ => fleet.converse(&ask),
                 };
-                launched.map_err(|error| error.to_string())
+                let launched = launched.map_err(|error| error.to_string())?;
+                match kernel::unverified(&launched.outcome.settings) {
+                    Some(wrong) => Err(wrong),
+                    None => Ok(launched),
+                }
             }),
         };
         if changes.is_some() && !block.host.is_empty() {

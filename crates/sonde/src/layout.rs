@@ -5,6 +5,7 @@
 //! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
 
 use crate::failure::Failure;
+use crate::kernel::Asked;
 use crate::knobs::apart;
 use crate::library::{self, Ranks};
 use crate::model;
@@ -18,7 +19,7 @@ use sonde_link::NetworkSpec;
 
 use sonde_probe::host::Setting;
 use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
-use sonde_record::{CellRecord, Factors, Quantity, Testbed};
+use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -127,6 +128,7 @@ impl Block {
             ProbeKind::Rate if self.ranks.is_some() => Quantity::RatePerS,
             ProbeKind::Rate => Quantity::ResponseNs,
             ProbeKind::Collective => Quantity::CollectiveNs,
+            ProbeKind::Npb => Quantity::KernelNs,
         }
     }
 
@@ -197,12 +199,21 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                             Failure::usage(format!("{error}: {}", error.remedy()))
                         })?;
                     }
-                    let estimate_ns = estimate_ns(site, &terms)?
-                        + library::beside_ns(
-                            *path,
-                            &terms.sizes_bytes,
-                            round_trip_ns(site, &terms, 1)?,
-                        );
+                    let beside = library::beside_ns(
+                        *path,
+                        &terms.sizes_bytes,
+                        round_trip_ns(site, &terms, 1)?,
+                    );
+                    let kernel_ns = ranks
+                        .as_ref()
+                        .and_then(|ranks| ranks.kernel_ns(site.testbed));
+                    let estimate_ns = beside
+                        + match kernel_ns {
+                            Some(kernel_ns) => kernel_ns,
+                            None => estimate_ns(site, &terms)?,
+                        };
+                    let kernel = ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
+                    let refused = kernel.and_then(Asked::refused);
                     let mut block = Block {
                         site: index,
                         kind: probe.kind,
@@ -222,7 +233,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         way: None,
                     };
                     block.cells = cells(site, &block, &beyond)?;
-                    if let Some(reason) = machines_apart(site, *path) {
+                    if let Some(reason) = refused.or_else(|| machines_apart(site, *path)) {
                         block.skip(&reason);
                     }
                     all.push(block);
@@ -314,7 +325,7 @@ fn terms(
         (ProbeKind::Anatomy, _) => Probe::Anatomy,
         (ProbeKind::Rate, _) => Probe::Rate,
         // Of libraries only; round trips are the nearest.
-        (ProbeKind::Collective, _) => Probe::Latency,
+        (ProbeKind::Collective | ProbeKind::Npb, _) => Probe::Latency,
     };
     let mut terms = Terms::new(kind, path, wait);
     terms.sizes_bytes = sizes;
@@ -381,7 +392,10 @@ pub fn cells(
         let factors = Factors {
             probe: block.kind.name().into(),
             mode: block.mode.map(|mode| mode.name().into()),
-            layer: block.path.layer(),
+            layer: match block.kind {
+                ProbeKind::Npb => Layer::Application,
+                _ => block.path.layer(),
+            },
             path: block.path.name(),
             method: Some(block.method.name().into()),
             knobs: block.knobs.clone(),
@@ -395,7 +409,11 @@ pub fn cells(
             ),
             attachment: site.attachment.clone(),
             load: block.load.as_ref().map(ToString::to_string),
-            size_bytes: *size_bytes,
+            size_bytes: match block.kind {
+                // Its messages have sizes of their own.
+                ProbeKind::Npb => 0,
+                _ => *size_bytes,
+            },
         };
         Ok(CellRecord {
             id: factors.cell().map_err(Failure::cannot)?,

@@ -2,18 +2,19 @@
 //!
 //! Model:   start-up, latency, throughput and message rates are jobs of two ranks, each on a host of its own; a collective
 //!          call is one of `ranks` ranks, which go round the hosts. Knobs of a library: `volley` (messages posted at once) of
-//!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM.
+//!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM; those of a kernel are in [`kernel`].
 //! Units:   guesses in nanoseconds.
 //! Checked: `jobs_follow_the_probe`.
 
 use crate::failure::Failure;
+use crate::kernel::{self, Asked};
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
 use crate::way::Way;
 use sonde_channel::Wait;
 use sonde_message::{Library, Path};
 use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
 use sonde_probe::{Probe, Terms};
-use sonde_record::Ceiling;
+use sonde_record::{Ceiling, Testbed};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ const MILLI_NS: u64 = 1_000_000;
 const FRAGMENT_BYTES: u64 = 4_080;
 
 /// What all ranks do, and how many there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
     /// What they do.
     pub job: Job,
@@ -30,6 +31,28 @@ pub struct Ranks {
     pub count: usize,
     /// Options of the library's adapter that were asked for.
     pub settings: Vec<(String, String)>,
+    /// Round how many hosts they go; round all where none.
+    pub spread: Option<usize>,
+    /// The kernel that they run, if they run one.
+    pub kernel: Option<Asked>,
+}
+
+impl Ranks {
+    /// A guess at what the kernel's runs of a launch take, where it is one.
+    pub fn kernel_ns(&self, testbed: Testbed) -> Option<u64> {
+        let kernel = self.kernel.as_ref()?;
+        let Task::Npb { runs, .. } = self.job.task else {
+            return None;
+        };
+        let here = sonde_sys::cpu::online().map_or(1, |online| online.len());
+        let cpus = match testbed {
+            Testbed::Local | Testbed::Virtual => here,
+            // The switch has one of its own.
+            Testbed::Lab => here - 1,
+            Testbed::Hosts => kernel.ranks,
+        };
+        Some(kernel.estimate_ns(cpus).saturating_mul(runs))
+    }
 }
 
 /// What the ranks of a library take beside their round trips of `trip_ns`: their start, the ways that a start goes over the
@@ -72,6 +95,9 @@ pub fn job(
     terms: Terms,
     knobs: &BTreeMap<String, String>,
 ) -> Result<Ranks, Failure> {
+    if probe.kind == ProbeKind::Npb {
+        return of_kernel(probe, path, terms.wait, knobs.clone());
+    }
     let mut left = knobs.clone();
     let task = match probe.kind {
         ProbeKind::Startup => Task::Startup {},
@@ -89,7 +115,7 @@ pub fn job(
             })?,
             algorithm: left.remove("algorithm"),
         },
-        ProbeKind::Anatomy => {
+        ProbeKind::Anatomy | ProbeKind::Npb => {
             return Err(Failure::usage(format!(
                 "the messages of {path} cannot be cut by the kernel's time stamps: measure the anatomy of the transport beneath"
             )));
@@ -106,13 +132,7 @@ pub fn job(
         )));
     }
     let settings = settings(path, &mut left)?;
-    if let Some(name) = left.keys().next() {
-        return Err(Failure::usage(format!(
-            "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
-             (collective), and of PVM encoding",
-            probe.kind.name()
-        )));
-    }
+    none_left(path, probe.kind, &left)?;
     let mut job = Job::new(task, terms.probe, terms.wait);
     match probe.kind {
         ProbeKind::Rate | ProbeKind::Collective => {
@@ -133,7 +153,55 @@ pub fn job(
         job,
         count: count as usize,
         settings,
+        spread: None,
+        kernel: None,
     })
+}
+
+/// A kernel of a probe of kind npb.
+fn of_kernel(
+    probe: &ProbePlan,
+    path: Path,
+    wait: Wait,
+    mut knobs: BTreeMap<String, String>,
+) -> Result<Ranks, Failure> {
+    let (kernel, runs) = kernel::take(&mut knobs)?;
+    let spread = number(&mut knobs, "hosts")?;
+    if spread == Some(0) {
+        return Err(Failure::usage(
+            "ranks go round 1 host at least: `hosts=1` is the collapsed machine",
+        ));
+    }
+    let settings = settings(path, &mut knobs)?;
+    none_left(path, probe.kind, &knobs)?;
+    let job = kernel.job(runs, wait, probe.budget);
+    job.check()
+        .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
+    if kernel.ranks > RANKS_MAX {
+        return Err(Failure::usage(format!(
+            "{} ranks cannot be started: write 1 to {RANKS_MAX}",
+            kernel.ranks
+        )));
+    }
+    Ok(Ranks {
+        job,
+        count: kernel.ranks,
+        settings,
+        spread: spread.map(|hosts| hosts as usize),
+        kernel: Some(kernel),
+    })
+}
+
+/// Refuses a knob that nobody took.
+fn none_left(path: Path, kind: ProbeKind, left: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let Some(name) = left.keys().next() else {
+        return Ok(());
+    };
+    Err(Failure::usage(format!(
+        "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
+         (collective), kernel, class, size, ranks, runs and hosts (npb), and of PVM encoding",
+        kind.name()
+    )))
 }
 
 /// How PVM puts bytes into its messages: `default` (XDR), `raw` or `inplace`.
@@ -265,6 +333,15 @@ mod tests {
         assert!(all.settings.is_empty());
         let xdr = by("pvm:direct", ProbeKind::Latency, &[("encoding", "default")]).unwrap();
         assert_eq!(xdr.settings, [("encoding".into(), "default".into())]);
+        let knobs = [
+            ("kernel", "lu"),
+            ("class", "S"),
+            ("ranks", "6"),
+            ("hosts", "1"),
+        ];
+        let lu = by("pvm:direct", ProbeKind::Npb, &knobs).unwrap();
+        assert_eq!((lu.count, lu.spread), (6, Some(1)));
+        assert!(lu.kernel.is_some_and(|kernel| kernel.refused().is_none()));
         let error = by("pvm", ProbeKind::Latency, &[("encoding", "xml")]).unwrap_err();
         assert!(
             error.contains("`xml`") && error.contains("inplace"),
@@ -291,6 +368,17 @@ mod tests {
                 "no knob `encoding`",
             ),
             (ProbeKind::Anatomy, &[], "anatomy"),
+            (ProbeKind::Npb, &[("class", "S")], "needs `kernel`"),
+            (
+                ProbeKind::Npb,
+                &[("kernel", "cg"), ("class", "S"), ("volley", "3")],
+                "no knob `volley`",
+            ),
+            (
+                ProbeKind::Npb,
+                &[("kernel", "cg"), ("class", "S"), ("hosts", "0")],
+                "1 host at least",
+            ),
         ] {
             let error = of(kind, knobs).unwrap_err();
             assert!(error.contains(said), "{error}");

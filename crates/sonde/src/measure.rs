@@ -8,11 +8,13 @@
 use crate::campaign::{Bed, Campaign, End, unix_ns};
 use crate::events::Event;
 use crate::failure::{self, Failure};
+use crate::kernel;
 use crate::layout::{self, Block, Site};
 use crate::library;
 use crate::limit::Search;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan};
+use crate::shown;
 use crate::testbed::{self, LabOptions};
 use crate::wanted::{too_few, too_wide};
 use crate::way::Way;
@@ -23,7 +25,7 @@ use sonde_record::{
     EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
     Store, Testbed, VerdictStatus,
 };
-use sonde_report::{Severity, View};
+use sonde_report::View;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Read};
@@ -326,33 +328,7 @@ impl Task {
                 serde_json::to_string_pretty(&document).map_err(Failure::cannot)?
             );
         } else {
-            let width = width();
-            if self.rows {
-                println!("{}", sonde_report::rows_table(&rows, width));
-                if let Some(library) = sonde_report::library_table(run, width) {
-                    println!("\n{library}");
-                }
-                if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
-                    println!("\n{anatomy}");
-                    let mut view = View::of(run);
-                    view.findings.retain(|finding| finding.rule == "past-ip");
-                    if !view.findings.is_empty() {
-                        println!("\n{}", sonde_report::findings_text(&view, width));
-                    }
-                }
-            } else {
-                println!("{}", sonde_report::summary_table(run, width));
-                if let Some(queueing) = sonde_report::queueing_table(run, width) {
-                    println!("\n{queueing}\n");
-                }
-                if let Some(library) = sonde_report::library_table(run, width) {
-                    println!("\n{library}\n");
-                }
-                if let Some(sweep) = sonde_report::sweep_table(run, width) {
-                    println!("\n{sweep}\n");
-                }
-                print_findings(run, width);
-            }
+            shown::print(run, self.rows, width());
         }
         for warning in &document.warnings {
             eprintln!("sonde: {warning}");
@@ -401,15 +377,19 @@ impl Task {
         let mut lines = Vec::new();
         let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
         for block in &blocks {
-            let sizes: Vec<String> = block.terms.sizes_bytes.iter().map(u64::to_string).collect();
-            let kind = if block.reference {
-                "reference"
-            } else {
-                block.kind.name()
+            // A kernel's messages have sizes of their own.
+            let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
+            let sizes = sizes.filter(|size| *size > 0).map(|size| size.to_string());
+            let sizes: Vec<String> = sizes.collect();
+            let kernel = block.ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
+            let kind = match kernel {
+                _ if block.reference => "reference".into(),
+                Some(kernel) => format!("{} {}", block.kind.name(), kernel.name()),
+                None => block.kind.name().to_string(),
             };
             lines.push(vec![
                 sites[block.site].name.clone(),
-                kind.into(),
+                kind,
                 block.mode.map_or("-", Mode::name).into(),
                 block.path.name(),
                 block.wait.name().into(),
@@ -674,6 +654,14 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
             if let Some(why) = fleet.lacks(path, &alive).map_err(Failure::cannot)? {
                 block.skip(&why);
             }
+            let ranks = block.ranks.as_ref();
+            let no_room = ranks.and_then(|ranks| {
+                let kernel = ranks.kernel.as_ref()?;
+                kernel::lacks_room(kernel, &fleet, ranks.spread)
+            });
+            if let Some(why) = no_room {
+                block.skip(&why);
+            }
         }
     }
     Ok(())
@@ -711,21 +699,6 @@ pub fn record_of(network: &Joined) -> NetworkRecord {
     let interfaces: Vec<&str> = interfaces.into_iter().collect();
     let summary = format!("the hosts' interfaces {}", interfaces.join(", "));
     model::real(&network.name, &summary, mtu.unwrap_or(1_500), line)
-}
-
-/// The findings that want something done; how many notes there are beside them.
-fn print_findings(run: &Run, width: usize) {
-    let mut view = View::of(run);
-    let all = view.findings.len();
-    view.findings
-        .retain(|finding| finding.severity != Severity::Note);
-    let notes = all - view.findings.len();
-    if !view.findings.is_empty() {
-        println!("{}", sonde_report::findings_text(&view, width));
-    }
-    if notes > 0 {
-        println!("{notes} notes more are in the report; `sonde report show` prints them.");
-    }
 }
 
 /// Writes the page beside the store, whole or not at all; says where, or why not.

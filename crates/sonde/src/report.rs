@@ -146,8 +146,12 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));
             } else {
                 println!("{}", sonde_report::summary_table(&run, width));
-                if let Some(queueing) = sonde_report::queueing_table(&run, width) {
-                    println!("\n{queueing}\n");
+                let tables = [
+                    sonde_report::queueing_table(&run, width),
+                    sonde_report::kernel_table(&run, width),
+                ];
+                for table in tables.into_iter().flatten() {
+                    println!("\n{table}\n");
                 }
                 println!("{}", sonde_report::findings_text(&View::of(&run), width));
             }

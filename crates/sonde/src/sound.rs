@@ -150,6 +150,7 @@ impl Task {
             job,
             count: ranks,
             settings: Vec::new(),
+            spread: None,
         };
         let begin = std::time::Instant::now();
         let launched = fleet.ranks(&ask);

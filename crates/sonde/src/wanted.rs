@@ -32,6 +32,7 @@ pub fn too_wide(rows: &[ResultRow], per_mille: u64) -> Option<String> {
                     | Quantity::StartupNs
                     | Quantity::ThroughputBps
                     | Quantity::ResponseNs
+                    | Quantity::KernelNs
             )
     };
     for row in rows.iter().filter(main) {

@@ -325,6 +325,44 @@ fn four_tasks_of_pvm_on_one_host() {
 }
 
 #[test]
+fn a_load_comes_to_every_host_that_has_a_rank() {
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let Some(stage) = stage(case) else { return };
+    for (ranks, loaded) in [("3", 3), ("2", 2)] {
+        let words = "collective allreduce --path native:tcp --size 8 --budget 50ms --network atm-oc3c --hosts 4 --load 0.3 --ranks";
+        let words: Vec<&str> = words.split(' ').chain([ranks]).collect();
+        let call = probe(&stage, &words);
+        let mark = call.mark().to_string();
+        drop(call.expect(0));
+        let out = stage.path("runs");
+        let export = stage.sonde(&["report", "export", "--json", "--out", &out]);
+        let text = export.expect(0).out;
+        let export: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+        let launches = export["run"]["launches"].as_array().unwrap();
+        assert!(!launches.is_empty());
+        for launch in launches {
+            let settings = launch["settings"].as_object().unwrap();
+            let flows = settings
+                .keys()
+                .filter(|key| key.starts_with("load.achieved."));
+            let wanted = settings.keys().filter_map(|key| {
+                let host = key.strip_prefix("load.wanted.")?;
+                let share: f64 = settings[key].as_str()?.parse().ok()?;
+                (share > 0.0).then(|| host.to_string())
+            });
+            let (flows, wanted) = (flows.count(), wanted.count());
+            assert!(
+                wanted == loaded && flows >= loaded,
+                "{ranks}: {settings:#?}"
+            );
+        }
+        gone(&stage, &mark);
+    }
+}
+
+#[test]
 fn what_is_missing_is_said_in_the_row() {
     let Some(case) = attachments().first().copied() else {
         return;

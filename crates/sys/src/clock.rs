@@ -3,7 +3,7 @@
 //! Model:   one time line, CLOCK_MONOTONIC; kernel stamps (SO_TIMESTAMPNS) come in CLOCK_REALTIME and are
 //!          moved over by an offset sampled between two monotonic readings.
 //! Units:   nanoseconds.
-//! Checked: `sleeping_is_never_early`, `the_offset_is_bracketed`.
+//! Checked: `sleeping_is_never_early`, `the_offset_is_bracketed`, `the_clock_of_one_process_is_one`.
 
 use std::num::NonZeroU64;
 
@@ -22,6 +22,17 @@ fn nanoseconds(time: Timespec) -> u64 {
 #[inline]
 pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
+}
+
+/// What processes have in common whose CLOCK_MONOTONIC is the same: the boot's id and the time namespace. `None` where
+/// the kernel does not tell the boot's id.
+pub fn identity() -> Option<String> {
+    let boot = crate::error::read_text("/proc/sys/kernel/random/boot_id").ok()?;
+    // A kernel without time namespaces has no such file: then there is one clock.
+    let space = std::fs::read_link("/proc/self/ns/time")
+        .map(|space| space.display().to_string())
+        .unwrap_or_default();
+    Some(format!("{} {space}", boot.trim()))
 }
 
 /// Now, on CLOCK_REALTIME, since 1970.
@@ -112,6 +123,20 @@ mod tests {
         assert!(
             moved + 1_000_000 >= before && moved <= after + 1_000_000,
             "{before} {moved} {after}"
+        );
+    }
+
+    #[test]
+    fn the_clock_of_one_process_is_one() {
+        let Some(own) = identity() else {
+            return println!(
+                "skipped: the boot's id: /proc/sys/kernel/random/boot_id cannot be read"
+            );
+        };
+        let other = std::thread::spawn(identity).join().unwrap();
+        assert!(
+            own.len() > 30 && other.as_deref() == Some(own.as_str()),
+            "{own} {other:?}"
         );
     }
 

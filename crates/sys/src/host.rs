@@ -6,6 +6,7 @@
 //! Checked: unit tests below.
 
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketType};
 
@@ -142,10 +143,35 @@ pub fn cpu_model() -> Option<String> {
 
 /// Main memory.
 pub fn memory_bytes() -> Option<u64> {
+    memory("MemTotal:")
+}
+
+/// Main memory that programs can have now without anything being swapped out, as the kernel reckons it; no more than the control
+/// groups of this process are let have.
+pub fn memory_available_bytes() -> Option<u64> {
+    let available = memory("MemAvailable:")?;
+    Some(memory_limit().map_or(available, |limit| limit.min(available)))
+}
+
+/// The least limit of this process's control groups (version 2); none where none has one.
+fn memory_limit() -> Option<u64> {
+    const ROOT: &str = "/sys/fs/cgroup";
+    let groups = read_text("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mut folder = Path::new(ROOT).join(own);
+    let mut least: Option<u64> = None;
+    while folder.starts_with(ROOT) {
+        let limit = std::fs::read_to_string(folder.join("memory.max"));
+        let limit = limit.ok().and_then(|text| text.trim().parse().ok());
+        least = [least, limit].into_iter().flatten().min();
+        folder.pop();
+    }
+    least
+}
+
+fn memory(name: &str) -> Option<u64> {
     let text = read_text("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }

@@ -12,9 +12,9 @@ const WORDS: Record<string, string> = {
     line: 'line rate', framing: 'frames and gaps', sonet: 'SONET', cell: 'cell headers', aal5: 'AAL5, padding', snap: 'LLC/SNAP', ip: 'IP header', tcp: 'TCP header',
 }
 
-/** The section; null when no network has an overhead chain. */
+/** The section; null when no network with series has an overhead chain. */
 export function overhead({ model, selection }: Context): HTMLElement | null {
-    const chained = model.networks.filter((name) => (model.network(name)?.row.overhead.length ?? 0) > 1)
+    const chained = model.networks.filter((name) => (model.network(name)?.row.overhead.length ?? 0) > 1 && model.series.some((series) => series.network === name))
     if (!chained.length) return null
     const place = h('div', { class: 'grid wide' })
     const draw = (): void => {

@@ -13,7 +13,7 @@ mod native;
 mod pvm;
 mod tool;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use sonde_message::{Library, Path};
@@ -47,6 +47,8 @@ pub struct RanksAsk {
     pub count: usize,
     /// Options of the adapter, by name.
     pub settings: Vec<(String, String)>,
+    /// The ranks go round so many hosts, the pair's first; round all where none. One is the machine that is collapsed.
+    pub spread: Option<usize>,
 }
 
 impl Fleet {
@@ -59,7 +61,16 @@ impl Fleet {
     /// # Panics
     /// A host is not of this fleet, or both are the same.
     pub fn ranks(&mut self, ask: &RanksAsk) -> Result<Launched> {
-        self.launch_with(&ask.pair, |fleet, keys| {
+        let placements = match is_kernel(&ask.job) {
+            true => [self.bed.kernel_placement(); 2],
+            false => self.bed.placements(&ask.pair.terms),
+        };
+        let [src, dst] = placements;
+        let seats = self.seats(ask, [(ask.pair.src, src), (ask.pair.dst, dst)]);
+        // The ways to all hosts that have ranks are loaded.
+        let hosts: BTreeSet<usize> = seats.iter().map(|seat| seat.0).collect();
+        let hosts: Vec<usize> = hosts.into_iter().collect();
+        self.launch_with(&ask.pair, placements, &hosts, |fleet, keys| {
             let mut joined: Option<Outcome> = None;
             for job in pieces(&ask.job) {
                 fleet.ready(keys)?;
@@ -121,6 +132,11 @@ impl Fleet {
             outcome.settings.insert("ranks.end".into(), told);
         }
         Ok(outcome)
+    }
+
+    /// Whether all hosts are this machine, which shares one memory among them.
+    pub fn is_one_machine(&self) -> bool {
+        self.bed.one_machine() || self.lab_info().is_some()
     }
 
     pub(crate) fn name(&self, host: usize) -> &str {
@@ -191,16 +207,33 @@ impl Fleet {
         let others = (1..count).map(|step| (ask.pair.dst + step) % count);
         order.extend(others.filter(|host| *host != ask.pair.src && self.alive(*host)));
         order.dedup();
+        order.truncate(ask.spread.unwrap_or(count).max(1));
         let seat = |rank: usize| match rank {
+            _ if order.len() == 1 => keys[0],
             0 | 1 => keys[rank],
             _ => (order[rank % order.len()], keys[1].1),
         };
         (0..ask.count).map(seat).collect()
     }
 
+    /// Binds each rank where its agent is bound, in words for `sonde-rank`: what starts it may be bound elsewhere.
+    fn bound(&self, job: &Job, seats: &[(usize, Placement)]) -> Vec<String> {
+        let text = |seat: &(usize, Placement)| {
+            let cpus = self.bed.cpus_of(seat.1);
+            let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
+            cpus.join(",")
+        };
+        let cpus: Vec<String> = seats.iter().map(text).collect();
+        let is_known = cpus.iter().all(|cpus| !cpus.is_empty());
+        match is_known && (seats.len() == 2 || is_kernel(job)) {
+            true => vec!["--cpus".into(), cpus.join(":")],
+            false => Vec::new(),
+        }
+    }
+
     /// What ranks on this machine, or in a lab on it, take from the environment of the command: where adapters are.
     pub(super) fn rank_environment(&self) -> BTreeMap<String, String> {
-        if !self.bed.one_machine() && self.lab_info().is_none() {
+        if !self.is_one_machine() {
             return BTreeMap::new();
         }
         let names = ["HOME", sonde_message::adapters::VARIABLE];
@@ -210,10 +243,19 @@ impl Fleet {
         known.collect()
     }
 
-    /// The whole time that ranks may take.
+    /// The whole time that ranks may take: of a kernel its budget, else what the terms come to.
     fn limit(job: &Job) -> Duration {
-        START_LIMIT + job.terms.duration_max()
+        START_LIMIT
+            + match is_kernel(job) {
+                true => Duration::from_nanos(job.terms.budget_ns),
+                false => job.terms.duration_max(),
+            }
     }
+}
+
+/// Whether its ranks compute.
+fn is_kernel(job: &Job) -> bool {
+    matches!(job.task, Task::Npb { .. })
 }
 
 /// A start-up has one size: what one message sets up serves all others.

@@ -96,19 +96,7 @@ impl Fleet {
             "spin"
         };
         words.extend(["--set".into(), format!("idle={idle}")]);
-        let cpus: Vec<String> = seats
-            .iter()
-            .map(|seat| self.bed.cpus_of(seat.1))
-            .map(|cpus| {
-                cpus.iter()
-                    .map(usize::to_string)
-                    .collect::<Vec<_>>()
-                    .join(",")
-            })
-            .collect();
-        if cpus.iter().all(|cpus| !cpus.is_empty()) && seats.len() == 2 {
-            words.extend(["--cpus".into(), cpus.join(":")]);
-        }
+        words.extend(self.bound(job, seats));
         words.push(job.text());
         words
     }
@@ -141,7 +129,7 @@ impl Fleet {
 
     /// Whether ranks outnumber the CPUs that they have.
     fn is_crowded(&self, seats: &[(usize, Placement)]) -> bool {
-        if self.bed.one_machine() || self.lab_info().is_some() {
+        if self.is_one_machine() {
             // A lab's switch wants one too.
             let others = usize::from(self.lab_info().is_some());
             return cpu::online().is_ok_and(|online| seats.len() + others > online.len());

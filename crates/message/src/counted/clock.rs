@@ -60,10 +60,10 @@ impl Clock {
 
 /// Spreads the numbers of requests, which nobody chooses to hurt, over a table: one multiplication.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spread;
+pub(crate) struct Spread;
 
 #[derive(Debug)]
-pub(super) struct Spreader(u64);
+pub(crate) struct Spreader(u64);
 
 impl BuildHasher for Spread {
     type Hasher = Spreader;

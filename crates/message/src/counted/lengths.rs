@@ -4,7 +4,7 @@
 //!          at most a 64th of itself.
 //! Source:  the layout is that of HdrHistogram at six bits.
 //! Units:   bytes.
-//! Checked: `a_median_is_near_that_of_the_sorted_lengths`, `every_length_has_a_bucket_around_it`.
+//! Checked: `a_median_is_near_that_of_the_sorted_lengths`, `every_length_has_a_bucket_around_it`, `parts_add_up`.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,43 @@ const WITHIN: u64 = 32;
 const FIRST: u32 = EXACT.ilog2();
 const BUCKETS: usize = (EXACT + WITHIN * (64 - FIRST) as u64) as usize;
 
-/// Lengths as they are counted.
-#[derive(Debug, Clone)]
-pub(super) struct Lengths {
-    pub total: Total,
+/// Lengths as they are counted: of several phases or ranks they can be added, which rows cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Sparse", into = "Sparse")]
+pub struct Lengths {
+    pub(super) total: Total,
     buckets: Vec<u64>,
+}
+
+/// The same without empty buckets: each with its index.
+#[derive(Clone, Serialize, Deserialize)]
+struct Sparse {
+    total: Total,
+    buckets: Vec<(usize, u64)>,
+}
+
+impl From<Lengths> for Sparse {
+    fn from(lengths: Lengths) -> Self {
+        let buckets = lengths.buckets.into_iter().enumerate();
+        Self {
+            total: lengths.total,
+            buckets: buckets.filter(|(_, count)| *count > 0).collect(),
+        }
+    }
+}
+
+impl From<Sparse> for Lengths {
+    fn from(sparse: Sparse) -> Self {
+        let mut lengths = Self {
+            total: sparse.total,
+            ..Self::new()
+        };
+        for (index, count) in sparse.buckets {
+            // The last one is that of the greatest lengths.
+            lengths.buckets[index.min(BUCKETS - 1)] += count;
+        }
+        lengths
+    }
 }
 
 /// Count, sum, least and greatest of lengths.
@@ -80,12 +112,38 @@ impl Total {
     }
 }
 
+impl Default for Lengths {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Lengths {
-    pub(super) fn new() -> Self {
+    /// Of no message.
+    pub fn new() -> Self {
         Self {
             total: Total::NONE,
             buckets: vec![0; BUCKETS],
         }
+    }
+
+    /// Adds those of another phase or rank.
+    pub fn merge(&mut self, other: &Self) {
+        if other.total.messages == 0 {
+            return;
+        }
+        let (own, more) = (self.total, other.total);
+        self.total = Total {
+            messages: own.messages + more.messages,
+            bytes: own.bytes + more.bytes,
+            bytes_min: match own.messages {
+                0 => more.bytes_min,
+                _ => own.bytes_min.min(more.bytes_min),
+            },
+            bytes_max: own.bytes_max.max(more.bytes_max),
+        };
+        let buckets = self.buckets.iter_mut().zip(&other.buckets);
+        buckets.for_each(|(own, more)| *own += more);
     }
 
     #[inline]
@@ -106,7 +164,8 @@ impl Lengths {
         Some(centre.clamp(self.total.bytes_min, self.total.bytes_max))
     }
 
-    pub(super) fn row(&self) -> LengthsRow {
+    /// As they are written down.
+    pub fn row(&self) -> LengthsRow {
         let mut powers: Vec<Power> = Vec::new();
         for (index, messages) in self.buckets.iter().enumerate() {
             if *messages == 0 {
@@ -164,6 +223,21 @@ mod tests {
             let bytes = (bytes >> shift).min(u64::MAX - 1);
             let index = bucket(bytes);
             prop_assert!(begin(index) <= bytes && bytes < begin(index + 1));
+        }
+
+        #[test]
+        fn parts_add_up(all in prop::collection::vec(0_u64..1 << 30, 0..60), cut in 0_usize..60) {
+            let of = |part: &[u64]| {
+                let mut lengths = Lengths::new();
+                part.iter().for_each(|bytes| lengths.add(*bytes));
+                lengths
+            };
+            let (first, second) = all.split_at(cut.min(all.len()));
+            let mut sum = of(first);
+            let text = serde_json::to_string(&of(second)).unwrap();
+            sum.merge(&serde_json::from_str(&text).unwrap());
+            prop_assert_eq!(&sum, &of(&all));
+            prop_assert_eq!(sum.row(), of(&all).row());
         }
 
         #[test]

@@ -34,6 +34,9 @@ pub struct Phase {
     pub wall_ns: u64,
     /// Time between calls.
     pub computing_ns: u64,
+    /// Of it, the time that the rank was held in place of computing on a slower host.
+    #[serde(default)]
+    pub busy_ns: u64,
     /// Each kind of call that was made.
     pub calls: Vec<Calls>,
     /// Collectives that the library made of its own. sonde's are among the messages.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::collectives::{Choice, Communicator};
 use crate::native::Memory;
 use crate::{Operation, collectives};
 
@@ -125,6 +126,30 @@ fn ranks_are_those_of_the_world() {
         let phase = &counted.profile().phases[0];
         assert_eq!(rows(phase, true), [(rank ^ 1, 3, total(&[8]))]);
         assert_eq!(rows(phase, false), [(rank ^ 1, 3, total(&[8]))]);
+    });
+}
+
+#[test]
+fn what_came_before_the_setup_belongs_to_it() {
+    Memory::run(2, |messenger| {
+        let mut counted = Counted::new(messenger);
+        let other = 1 - counted.rank(Comm::WORLD);
+        let mut room = [0; 8];
+        for (phase, times) in [("setup", 0), ("work", 1), ("setup", 1), ("work", 3)] {
+            counted.phase(phase);
+            for _ in 0..times {
+                counted.send(Comm::WORLD, other, 1, &[0; 8]).unwrap();
+                counted
+                    .recv(Comm::WORLD, Source::Any, Tagged::Any, &mut room)
+                    .unwrap();
+            }
+        }
+        let profile = counted.profile();
+        let sent = profile.phases.iter();
+        let sent: Vec<(&str, u64)> = sent
+            .map(|phase| (phase.name.as_str(), phase.sent.total.messages))
+            .collect();
+        assert_eq!(sent, [("setup", 1), ("setup: work", 1), ("work", 3)]);
     });
 }
 

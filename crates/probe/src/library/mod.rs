@@ -10,6 +10,7 @@
 
 mod check;
 mod collective;
+pub mod npb;
 mod pair;
 mod report;
 mod startup;
@@ -44,6 +45,9 @@ pub const NATIVE: &str = "SONDE_NATIVE";
 pub const YIELDS: &str = "SONDE_YIELDS";
 /// Messages of a volley where nothing else is asked for.
 pub const VOLLEY: u64 = 64;
+/// What a launch of a kernel may take, and how long a rank of it may compute while others wait, unless the terms say otherwise.
+const KERNEL_NS: u64 = 600 * 1_000_000_000;
+const KERNEL_PATIENCE_NS: u64 = 60 * 1_000_000_000;
 /// The most ranks of a job.
 pub const RANKS_MAX: usize = 1_024;
 /// The most collectives of a check.
@@ -106,6 +110,15 @@ pub enum Task {
         #[serde(default)]
         algorithm: Option<String>,
     },
+    /// A kernel of the NAS parallel benchmarks among all ranks, run by [`Job::run_kernel`].
+    Npb {
+        /// Its name: `cg`.
+        kernel: String,
+        /// How large: a class (`S`), or a size of one's own in words of who has the kernels.
+        size: String,
+        /// Runs of a launch; see [`npb::RUNS_MAX`].
+        runs: u64,
+    },
     /// Nothing: messages and collectives are held against what they should give. See [`CASES_MAX`].
     Check {
         /// What the cases follow from.
@@ -117,14 +130,15 @@ pub enum Task {
 
 impl Job {
     /// The usual terms of a task; see [`Terms::new`]. Volleys: 8 bytes, 10 to 1,000 samples after 2 discarded, for 1 s.
-    /// Collectives: 8 bytes, 10 to 1,000 samples after 3 discarded, for 1 s.
+    /// Collectives: 8 bytes, 10 to 1,000 samples after 3 discarded, for 1 s. Kernels: at most 10 minutes, of which ranks may wait
+    /// for one.
     pub fn new(task: Task, probe: Probe, wait: Wait) -> Self {
         let probe = match task {
             Task::Trips {} => probe,
             Task::Volleys { .. } => Probe::Message,
             Task::Stream {} => Probe::Stream,
             Task::Startup {} => Probe::Startup,
-            Task::Collective { .. } | Task::Check { .. } => Probe::Message,
+            Task::Collective { .. } | Task::Check { .. } | Task::Npb { .. } => Probe::Message,
         };
         let mut terms = Terms::new(probe, Path::Unix, wait);
         if let Task::Volleys { .. } | Task::Collective { .. } = task {
@@ -134,6 +148,11 @@ impl Job {
         }
         if let Task::Collective { .. } = task {
             terms.warmup = 3;
+        }
+        if let Task::Npb { .. } = task {
+            // Its messages have sizes of their own.
+            terms.sizes_bytes = vec![1];
+            (terms.budget_ns, terms.patience_ns) = (KERNEL_NS, KERNEL_PATIENCE_NS);
         }
         Self { task, terms }
     }
@@ -146,6 +165,7 @@ impl Job {
             Task::Stream {} => "stream",
             Task::Startup {} => "startup",
             Task::Collective { kind, .. } => kind,
+            Task::Npb { kernel, .. } => kernel,
             Task::Check { .. } => "check",
         }
     }
@@ -185,6 +205,12 @@ impl Job {
                     "ask for 1 to 100000",
                 );
             }
+            Task::Npb { runs, .. } if !(1..=npb::RUNS_MAX).contains(runs) => {
+                return refuse(
+                    format!("{runs} runs of a kernel cannot be made"),
+                    "ask for 1 to 1000",
+                );
+            }
             Task::Collective { kind, algorithm } => {
                 collective::kind(kind)?;
                 collective::choice(kind, algorithm.as_deref())?;
@@ -208,8 +234,8 @@ impl Job {
     pub fn run(&self, messenger: &mut dyn Messenger, mut marks: Marks) -> Result<Option<Report>> {
         self.check()?;
         let (rank, ranks) = (messenger.rank(Comm::WORLD), messenger.size(Comm::WORLD));
-        let is_check = matches!(self.task, Task::Check { .. });
-        if ranks < 2 && !is_check {
+        let may_be_alone = matches!(self.task, Task::Check { .. } | Task::Npb { .. });
+        if ranks < 2 && !may_be_alone {
             return Err(Error::Terms {
                 what: format!("{ranks} rank cannot be measured"),
                 remedy: "start at least two",
@@ -224,6 +250,12 @@ impl Job {
             }
             (Task::Check { seed, cases }, _) => {
                 check::all(messenger, &self.terms, (*seed, *cases), &mut measured)?;
+            }
+            (Task::Npb { kernel, .. }, _) => {
+                return Err(Error::Terms {
+                    what: format!("the kernel {kernel} is not in this room"),
+                    remedy: "run it by who has it: sonde-rank",
+                });
             }
             (_, 2..) => {}
             (Task::Trips {}, 0) => pair::measure(messenger, &self.terms, &mut measured)?,
@@ -253,16 +285,22 @@ fn nothing_measured() -> Measured {
     }
 }
 
-/// Sends JSON: its length, then itself.
-fn tell<T: Serialize>(messenger: &mut dyn Messenger, to: usize, what: &T) -> Result<()> {
+/// Sends JSON to a rank: its length, then itself.
+///
+/// # Errors
+/// Those of the messenger; it is no JSON.
+pub fn tell<T: Serialize>(messenger: &mut dyn Messenger, to: usize, what: &T) -> Result<()> {
     let body = serde_json::to_vec(what).map_err(crate::frame::FrameError::from)?;
     let length = (body.len() as u64).to_le_bytes();
     messenger.send(Comm::WORLD, to, SEEN, &length)?;
     Ok(messenger.send(Comm::WORLD, to, SEEN, &body)?)
 }
 
-/// Receives JSON.
-fn hear<T: for<'a> Deserialize<'a>>(messenger: &mut dyn Messenger, from: usize) -> Result<T> {
+/// Receives JSON of a rank.
+///
+/// # Errors
+/// Those of the messenger; it is too long, or not what it must be.
+pub fn hear<T: for<'a> Deserialize<'a>>(messenger: &mut dyn Messenger, from: usize) -> Result<T> {
     let mut length = [0; 8];
     receive(messenger, from, SEEN, &mut length)?;
     let length = u64::from_le_bytes(length);

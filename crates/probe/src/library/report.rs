@@ -84,7 +84,8 @@ pub(super) fn gather(
     facts.insert("ranks.hosts".into(), hosts.join(" "));
     Ok(Some(Report {
         measured,
-        served: told.unwrap_or_default(),
+        // A rank that is alone has served itself.
+        served: told.unwrap_or(served),
         facts,
         marks,
     }))

@@ -236,3 +236,93 @@ fn nothing_measured_is_said() {
     assert!(findings_text(&View::of(&failed), 80).contains("h2 is gone"));
     assert!(!View::of(&failed).verdict.is_empty());
 }
+
+fn kernels() -> Runs {
+    let net = net("atm-oc3c").technology("atm");
+    Runs::new()
+        .network(net)
+        .spread(0.01)
+        .on(1)
+        .kernel("atm-oc3c", "native:shm", "is upc 4", 100_000_000)
+        .on(4)
+        .kernel("atm-oc3c", "pvm:direct", "is upc 4", 250_000_000)
+        .beside(Quantity::MopPerS, 20_972)
+        .beside(Quantity::CommunicatingShare, 731_000)
+        .beside(Quantity::Messages, 612)
+        .beside(Quantity::MessageBytesMean, 51_234_000)
+        .beside(Quantity::MessageBytesMedian, 131_072)
+        .load("0.9")
+        .kernel("atm-oc3c", "pvm:direct", "is upc 4", 900_000_000)
+}
+
+const KERNELS: &str = "
+kernel  path        ranks  hosts  load    time             95 %  communicating  Mop/s  of reference         95 %  printed  of its own
+                                             s                s              %                times        times        s       times
+──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+is      native:shm  4      1      idle  0.1000  0.1000 – 0.1010              -      -          1.00            -        -           -
+is      pvm:direct  4      4      idle  0.2500  0.2500 – 0.2525           73.1  20.97          2.50  2.49 – 2.51    11.34        2.27
+is      pvm:direct  4      4      0.9   0.9000  0.9000 – 0.9090              -      -          9.00  8.96 – 9.04    43.30        8.68
+
+Kernels by sonde, checked against the official values of the NAS benchmarks; no NPB results. Time: of the longest rank
+(ft: rank 0), the median of all runs; communicating: the ranks' time in calls of the library, the rest is computing. Of
+reference: over the idle time of 4 ranks by native:shm on one host. Printed: UPC SABA, virtual parallel machine on a
+broadband ATM network, Table 2, of machines of its time; of its own: over its own reference.
+
+kernel  ranks  path        messages    mean   median   printed    mean   median
+                                          B        B  messages       B        B
+────────────────────────────────────────────────────────────────────────────────
+is      4      pvm:direct       612  51 234  131 072       599  71 364  130 016
+
+Messages of all ranks in the timed part, without collectives that a library makes of its own. Printed: UPC SABA, virtual
+parallel machine on a broadband ATM network, Table 1.
+
+kernel  machine                                               printed  of its own
+                                                                    s       times
+──────────────────────────────────────────────────────────────────────────────────
+is      SGI Origin 2000, four of its processors                 4.990        1.00
+is      an ideal ATM cluster, simulated, from the literature    3.600       0.721
+
+Printed of machines that are not here: UPC SABA, virtual parallel machine on a broadband ATM network, Table 2.";
+
+#[test]
+fn kernels_are_beside_their_reference_and_the_paper() {
+    let run = kernels().done();
+    let text = kernel_table(&run, 200).unwrap();
+    assert_eq!(text, KERNELS.trim_start_matches('\n'), "\n{text}");
+    // They are no lines of transports.
+    assert_eq!(summary_table(&run, 200), "Nothing was measured.");
+    assert_eq!(kernel_table(&two_networks().done(), 200), None);
+}
+
+#[test]
+fn kernels_that_were_not_run_say_why() {
+    let mut run = kernels()
+        .knob("encoding", "raw")
+        .kernel("atm-oc3c", "pvm:direct", "sp S 2", 1)
+        .done();
+    let last = run.cells.last_mut().unwrap();
+    last.skipped = Some("sp S on 2: take a square number of ranks".into());
+    let id = last.id.clone();
+    run.launches.retain(|launch| launch.cell != id);
+    let text = kernel_table(&run, 240).unwrap();
+    let line = text.lines().find(|line| line.starts_with("sp ")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let named = [
+        "sp",
+        "S",
+        "pvm:direct",
+        "encoding=raw",
+        "2",
+        "-",
+        "0.9",
+        "-",
+    ];
+    assert_eq!(words[..8], named, "{text}");
+    assert!(
+        text.contains("sp S on 2: take a square number of ranks"),
+        "{text}"
+    );
+    // Nothing else of that run is left: the table is there all the same.
+    run.cells.retain(|cell| cell.id == id);
+    assert!(kernel_table(&run, 240).is_some());
+}

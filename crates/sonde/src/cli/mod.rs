@@ -4,6 +4,7 @@ mod agent;
 mod check;
 mod lab;
 mod load;
+mod npb;
 mod options;
 mod pattern;
 mod place;
@@ -41,6 +42,7 @@ const EXAMPLES: &str = "Examples:
   sonde assess --testbed hosts:a,b[01-16]           the same on machines of your own, through ssh
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde load --testbed hosts:a,b,c --flow 'a>b' --rho 0.6 --for 30s
+  sonde npb all --class A --ranks 4 --path native,openmpi
   sonde lab run --network atm-oc3c --hosts 4 -- ping -c 3 h2
   sonde report html                                 the last run as one HTML file
   sonde doctor                                      what this machine can do, what is missing, how to get it";
@@ -71,6 +73,9 @@ enum Task {
     /// One measurement.
     #[command(subcommand)]
     Probe(ProbeTask),
+    /// The NAS parallel benchmarks' kernels over any message path, with the result block that their users know.
+    #[command(after_help = npb::EXAMPLES)]
+    Npb(Box<npb::NpbOptions>),
     /// Why a stream between two hosts is not faster, and what to set: with the arithmetic, applied and verified on request.
     #[command(after_help = tune::EXAMPLES)]
     Tune(Box<TuneOptions>),
@@ -143,6 +148,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         }
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),
+        Task::Npb(options) => options.run(),
         Task::Tune(options) => options.run(),
         Task::Place(options) => options.run(),
         Task::Report(task) => report::run(task),

@@ -92,7 +92,7 @@ impl EffortOptions {
     }
 }
 
-fn wait(text: &str) -> Result<Wait, String> {
+pub fn wait(text: &str) -> Result<Wait, String> {
     match text {
         "block" => Ok(Wait::Block),
         "poll" => Ok(Wait::Poll),

@@ -214,6 +214,9 @@ pub enum ProbeKind {
     Rate,
     /// A call among all ranks of a library. Its knobs say which and among how many: `call`, `ranks`, `algorithm`.
     Collective,
+    /// A kernel of the NAS benchmarks among ranks of a library. Its knobs say which, how large and among how many: `kernel`,
+    /// `class` or `size`, `ranks`; `runs` of a launch, and round how many `hosts` the ranks go.
+    Npb,
 }
 
 impl ProbeKind {
@@ -226,6 +229,7 @@ impl ProbeKind {
             Self::Anatomy => "anatomy",
             Self::Rate => "rate",
             Self::Collective => "collective",
+            Self::Npb => "npb",
         }
     }
 }
@@ -272,7 +276,8 @@ pub struct ProbePlan {
     /// Only within this machine, as a floor beside what is measured between hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
-    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`.
+    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. A kernel has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Launches of these cells, instead of the plan's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -414,6 +419,10 @@ impl ProbePlan {
     /// A text that is no size.
     pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
+        if self.kind == ProbeKind::Npb {
+            // Its messages have sizes of their own.
+            sizes.insert(1);
+        }
         for text in &self.size {
             expand(text, frame_payload, &mut sizes)?;
         }
@@ -492,6 +501,84 @@ impl ProbePlan {
             all = all.into_iter().flat_map(with).collect();
         }
         all
+    }
+}
+
+impl ProbePlan {
+    /// Refuses what no run can do.
+    fn check(&self, seed: u64) -> Result<(), Failure> {
+        let refuse = |what: String| Err(Failure::usage(what));
+        let name = self.kind.name();
+        let is_kernel = self.kind == ProbeKind::Npb;
+        let has_sizes = is_kernel || !self.size.is_empty();
+        if self.path.is_empty() || self.wait.is_empty() || !has_sizes {
+            return refuse(format!(
+                "a [[probe]] of kind {name} needs at least one path, wait and size"
+            ));
+        }
+        if is_kernel && !self.size.is_empty() {
+            return refuse(
+                "messages of kernels have sizes of their own: remove `size` from the [[probe]] of kind npb; a kernel's own size \
+                 is in [probe.with]"
+                    .into(),
+            );
+        }
+        if self.mode.is_some() && self.kind != ProbeKind::Throughput {
+            return refuse(format!(
+                "`mode` is of throughput; remove it from the [[probe]] of kind {name}"
+            ));
+        }
+        if self.launches == Some(0) {
+            return refuse(format!(
+                "no launches of {name} are no measurement: remove the [[probe]]"
+            ));
+        }
+        for path in &self.path {
+            self.sizes(*path, Some(1_448))?;
+            if self.product(*path, &[None]).is_empty() {
+                let has: Vec<&str> = path.methods().iter().map(|one| one.name()).collect();
+                return refuse(format!(
+                    "nothing of the [[probe]] of kind {name} can be measured by {path}, whose methods are {}; a knob needs at least one value",
+                    has.join(", ")
+                ));
+            }
+        }
+        let mut channels = self.path.iter().filter(|path| path.channel().is_some());
+        let of_ranks = match self.kind {
+            ProbeKind::Collective => Some("collective calls"),
+            ProbeKind::Npb => Some("ranks that a kernel could run on"),
+            _ => None,
+        };
+        if let (Some(what), Some(path)) = (of_ranks, channels.next()) {
+            return refuse(format!(
+                "{path} has no {what}: write a library's path, as native:tcp or openmpi:tcp"
+            ));
+        }
+        self.check_knobs(seed)
+    }
+
+    /// Refuses knobs that nobody takes, and kernels of which none can be. Where others can, they are left out with their reason.
+    fn check_knobs(&self, seed: u64) -> Result<(), Failure> {
+        let (mut kernels, mut refused) = (0, Vec::new());
+        for knobs in self.settings() {
+            let (_, channel) = crate::knobs::apart(&knobs)?;
+            for path in &self.path {
+                match path {
+                    Way::Channel(_) => drop(self.knobs(&channel, seed)?),
+                    Way::Library(path) => {
+                        let wait = Wait::Block;
+                        let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
+                        let ranks = crate::library::job(self, *path, terms, &channel)?;
+                        kernels += usize::from(ranks.kernel.is_some());
+                        refused.extend(ranks.kernel.and_then(|kernel| kernel.refused()));
+                    }
+                }
+            }
+        }
+        match refused.first() {
+            Some(why) if refused.len() == kernels => Err(Failure::usage(why)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -628,53 +715,9 @@ impl Plan {
         if self.probes.is_empty() {
             return refuse("a plan needs a [[probe]]: nothing would be measured".into());
         }
-        for probe in &self.probes {
-            let name = probe.kind.name();
-            if probe.path.is_empty() || probe.wait.is_empty() || probe.size.is_empty() {
-                return refuse(format!(
-                    "a [[probe]] of kind {name} needs at least one path, wait and size"
-                ));
-            }
-            if probe.mode.is_some() && probe.kind != ProbeKind::Throughput {
-                return refuse(format!(
-                    "`mode` is of throughput; remove it from the [[probe]] of kind {name}"
-                ));
-            }
-            if probe.launches == Some(0) {
-                return refuse(format!(
-                    "no launches of {name} are no measurement: remove the [[probe]]"
-                ));
-            }
-            for path in &probe.path {
-                probe.sizes(*path, Some(1_448))?;
-                if probe.product(*path, &[None]).is_empty() {
-                    let has: Vec<&str> = path.methods().iter().map(|one| one.name()).collect();
-                    return refuse(format!(
-                        "nothing of the [[probe]] of kind {name} can be measured by {path}, whose methods are {}; a knob needs at least one value",
-                        has.join(", ")
-                    ));
-                }
-            }
-            let mut channels = probe.path.iter().filter(|path| path.channel().is_some());
-            if let (ProbeKind::Collective, Some(path)) = (probe.kind, channels.next()) {
-                return refuse(format!(
-                    "{path} has no collective calls: write a library's path, as native:tcp or openmpi:tcp"
-                ));
-            }
-            for knobs in probe.settings() {
-                let (_, channel) = crate::knobs::apart(&knobs)?;
-                for path in &probe.path {
-                    match path {
-                        Way::Channel(_) => drop(probe.knobs(&channel, self.repeat.seed)?),
-                        Way::Library(path) => {
-                            let wait = Wait::Block;
-                            let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
-                            crate::library::job(probe, *path, terms, &channel)?;
-                        }
-                    }
-                }
-            }
-        }
+        self.probes
+            .iter()
+            .try_for_each(|probe| probe.check(self.repeat.seed))?;
         self.check_loads()?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {

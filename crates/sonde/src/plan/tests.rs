@@ -128,9 +128,35 @@ fn wrong_plans_are_refused_with_their_place() {
 }
 
 #[test]
+fn kernels_are_of_libraries_and_ranks() {
+    let good = "[testbed]\nkind = \"local\"\n[[probe]]\nkind = \"npb\"\npath = [\"native:shm\", \"pvm\"]\n\
+        [probe.with]\nkernel = [\"cg\", \"lu\"]\nclass = [\"S\"]\nranks = [\"4\", \"6\"]\n";
+    // On 6 ranks cg is left out and lu is not.
+    let plan = Plan::parse(good).unwrap();
+    assert_eq!(plan.probes[0].settings().len(), 4);
+    assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+    for (from, to, said) in [
+        ("\"native:shm\"", "\"tcp\"", "tcp has no ranks"),
+        ("[\"4\", \"6\"]", "[\"3\", \"5\"]", "cg S on 3"),
+        ("class = [\"S\"]", "class = [\"D\"]", "parameters alone"),
+        ("class = [\"S\"]\n", "", "either `class`"),
+        ("kernel = [\"cg\"", "kernel = [\"dg\"", "ep, cg"),
+        (
+            "kind = \"npb\"",
+            "kind = \"npb\"\nsize = [\"8\"]",
+            "remove `size`",
+        ),
+    ] {
+        assert!(good.contains(from), "{from} is not in\n{good}");
+        let error = Plan::parse(&good.replacen(from, to, 1)).expect_err(to);
+        assert!(error.to_string().contains(said), "{to}: {error}");
+    }
+}
+
+#[test]
 fn plans_of_papers_are_read() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/papers");
-    let files = std::fs::read_dir(folder).unwrap();
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let files = std::fs::read_dir(root.join("plans/papers")).unwrap();
     let paths = files.map(|file| file.unwrap().path());
     // The ledger of claims lies beside them.
     let plans: Vec<_> = paths
@@ -140,7 +166,10 @@ fn plans_of_papers_are_read() {
     for path in plans {
         let plan = Plan::read(&path).unwrap_or_else(|error| panic!("{error}"));
         for network in &plan.networks {
-            sonde_link::resolve(&network.name, &|_| Err("no file".into())).unwrap();
+            let read = |path: &str| {
+                std::fs::read_to_string(root.join(path)).map_err(|error| error.to_string())
+            };
+            sonde_link::resolve(&network.name, &read).unwrap();
         }
     }
 }

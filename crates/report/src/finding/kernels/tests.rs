@@ -1,0 +1,217 @@
+//! Each rule on runs that trigger it and on runs that do not.
+
+use super::*;
+use crate::testing::{Runs, net};
+use sonde_record::Quantity;
+
+const NET: &str = "atm-oc3c";
+const MS: u64 = 1_000_000;
+
+fn runs() -> Runs {
+    Runs::new()
+        .network(net(NET).technology("atm"))
+        .spread(0.01)
+        .on(4)
+}
+
+/// The finding of a rule, which is one.
+fn one(runs: Runs, rule: &str) -> Finding {
+    let mut found = of(runs, rule);
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+fn of(runs: Runs, rule: &str) -> Vec<Finding> {
+    let run = runs.done();
+    let mut found = all(&Index::new(&run));
+    found.retain(|finding| finding.rule == rule);
+    found
+}
+
+#[test]
+fn the_direct_route_is_held_against_the_default_one() {
+    let found = one(
+        runs()
+            .kernel(NET, "pvm:default", "is upc 4", 1_530 * MS)
+            .kernel(NET, "pvm:direct", "is upc 4", 1_020 * MS)
+            .kernel(NET, "pvm:default", "ep upc 4", 1_000 * MS)
+            .kernel(NET, "pvm:direct", "ep upc 4", 1_000 * MS),
+        "kernel-route",
+    );
+    assert_eq!(
+        found.sentence,
+        "On atm-oc3c (class upc, 4 ranks) kernels take longer by pvm:default than by pvm:direct, intervals apart, in 1 of 2: 1.50 \
+         times; not ep idle (1.00)."
+    );
+    // Table 2: 15.3 over 11.34 s, and 22.71 over 22.29 s.
+    assert_eq!(
+        found.arithmetic.as_deref(),
+        Some("is idle 1.50 (printed 1.35), ep idle 1.00 (printed 1.02)")
+    );
+    assert_eq!(found.severity, Severity::Note);
+    assert_eq!(found.network.as_deref(), Some(NET));
+    // One route alone, and both on one host, are nothing to compare.
+    let alone = runs().kernel(NET, "pvm:default", "is upc 4", MS);
+    assert_eq!(of(alone, "kernel-route"), []);
+    let collapsed = runs()
+        .on(1)
+        .kernel(NET, "pvm:default", "is upc 4", 2 * MS)
+        .kernel(NET, "pvm:direct", "is upc 4", MS);
+    assert_eq!(of(collapsed, "kernel-route"), []);
+}
+
+#[test]
+fn without_intervals_nothing_is_apart() {
+    let found = one(
+        runs()
+            .launches(2)
+            .kernel(NET, "pvm:default", "cg S 4", 3_000 * MS)
+            .kernel(NET, "pvm:direct", "cg S 4", 1_000 * MS),
+        "kernel-route",
+    );
+    assert!(
+        found
+            .sentence
+            .ends_with("in 0 of 1; not cg idle (3.00); an interval needs six launches."),
+        "{found:?}"
+    );
+}
+
+/// Two kernels under three levels: one grows with each, the other does not.
+fn loaded() -> Runs {
+    let both = |runs: Runs, is: u64, ep: u64| {
+        runs.kernel(NET, "pvm:direct", "is upc 4", is * MS).kernel(
+            NET,
+            "pvm:direct",
+            "ep upc 4",
+            ep * MS,
+        )
+    };
+    let runs = both(runs(), 1_000, 1_000);
+    let runs = both(runs.load("0.6"), 1_500, 990);
+    both(runs.load("0.9"), 4_000, 1_002)
+}
+
+#[test]
+fn a_load_is_held_against_none() {
+    let found = one(loaded(), "kernel-load");
+    assert_eq!(
+        found.sentence,
+        "Under load on atm-oc3c (class upc, 4 ranks) kernels by pvm:direct take longer than idle, intervals apart, in 1 of 2: 4.00 \
+         times; not ep at 0.9 (1.00); the time grows with each level in 1 of 2."
+    );
+    assert_eq!(
+        found.arithmetic.as_deref(),
+        Some("is 1.50 at 0.6 and 4.00 at 0.9; ep 0.990 at 0.6 and 1.00 at 0.9")
+    );
+    let idle = runs().kernel(NET, "pvm:direct", "is upc 4", MS);
+    assert_eq!(of(idle, "kernel-load"), []);
+    let never_idle = runs().load("0.9").kernel(NET, "pvm:direct", "is upc 4", MS);
+    assert_eq!(of(never_idle, "kernel-load"), []);
+}
+
+#[test]
+fn a_load_adds_more_by_one_route() {
+    let added = runs()
+        .kernel(NET, "pvm:default", "is upc 4", 1_200 * MS)
+        .kernel(NET, "pvm:direct", "is upc 4", 1_000 * MS)
+        .load("0.9")
+        .kernel(NET, "pvm:default", "is upc 4", 4_000 * MS)
+        .kernel(NET, "pvm:direct", "is upc 4", 3_000 * MS);
+    let found = one(added, "kernel-route-load");
+    assert_eq!(
+        found.sentence,
+        "On atm-oc3c (class upc, 4 ranks) the highest load adds more time by pvm:default than by pvm:direct in 1 of 1 kernels."
+    );
+    assert_eq!(found.arithmetic.as_deref(), Some("is 2.800 s and 2.000 s"));
+    assert_eq!(of(loaded(), "kernel-route-load"), []);
+}
+
+/// LU alone, collapsed and on four hosts.
+fn placed(four: u64) -> Runs {
+    runs()
+        .kernel(NET, "pvm:direct", "lu S 4", four * MS)
+        .on(1)
+        .kernel(NET, "native:tcp", "lu S 1", 1_000 * MS)
+        .kernel(NET, "pvm:direct", "lu S 4", 1_200 * MS)
+        .kernel(NET, "native:shm", "lu S 4", 250 * MS)
+}
+
+#[test]
+fn hosts_are_held_against_one() {
+    let found = one(placed(500), "kernel-places");
+    assert_eq!(
+        found.sentence,
+        "4 hosts of atm-oc3c (class S) beat every run on one host, shared memory aside, intervals apart, in 1 of 1: 2.00 times."
+    );
+    let found = one(placed(2_000), "kernel-places");
+    assert!(
+        found.sentence.ends_with("in 0 of 1; not lu idle (0.500)."),
+        "{found:?}"
+    );
+    let nowhere = runs().kernel(NET, "pvm:direct", "lu S 4", MS);
+    assert_eq!(of(nowhere, "kernel-places"), []);
+}
+
+#[test]
+fn shared_memory_is_beaten_or_not() {
+    let found = one(placed(500), "kernel-reference");
+    assert_eq!(
+        found.sentence,
+        "The fastest runs over atm-oc3c take 2.00 to 2.00 times as long as 4 ranks by native:shm on one host, which is beaten in 0 of \
+         1 kernels."
+    );
+    let found = one(placed(125), "kernel-reference");
+    assert!(found.sentence.contains("beaten in 1 of 1"), "{found:?}");
+    let nothing_shared = runs().kernel(NET, "pvm:direct", "lu S 4", MS).on(1).kernel(
+        NET,
+        "native:tcp",
+        "lu S 1",
+        MS,
+    );
+    assert_eq!(of(nothing_shared, "kernel-reference"), []);
+}
+
+#[test]
+fn several_ranks_on_one_host_under_load() {
+    let one_host = |loaded: u64| {
+        runs()
+            .on(1)
+            .kernel(NET, "pvm:direct", "lu S 4", 1_000 * MS)
+            .kernel(NET, "native:tcp", "lu S 1", 1_000 * MS)
+            .load("0.9")
+            .kernel(NET, "pvm:direct", "lu S 4", loaded * MS)
+            .kernel(NET, "native:tcp", "lu S 1", 3_000 * MS)
+    };
+    let found = one(one_host(2_000), "kernel-one-host");
+    assert_eq!(
+        found.sentence,
+        "At 0.9 of atm-oc3c (class S) several ranks on one host by pvm:direct are slowed less than one rank alone in 1 of 1 kernels."
+    );
+    assert_eq!(found.arithmetic.as_deref(), Some("lu 2.00 and 3.00 times"));
+    let found = one(one_host(4_000), "kernel-one-host");
+    assert!(found.sentence.contains("in 0 of 1"), "{found:?}");
+    assert_eq!(of(placed(500), "kernel-one-host"), []);
+}
+
+#[test]
+fn messages_are_beside_the_paper() {
+    let counted = |class: &str| {
+        runs()
+            .kernel(NET, "pvm:direct", &format!("ft {class} 4"), MS)
+            .beside(Quantity::Messages, 93)
+            .kernel(NET, "pvm:direct", &format!("lu {class} 4"), MS)
+            .beside(Quantity::Messages, 21_057)
+    };
+    let found = one(counted("S"), "kernel-messages");
+    assert_eq!(
+        found.sentence,
+        "Ranks send 0.500 to 1.00 times the messages that UPC SABA, virtual parallel machine on a broadband ATM network, Table 1 \
+         counts, in 2 kernels."
+    );
+    assert_eq!(
+        found.arithmetic.as_deref(),
+        Some("ft 93 of 186, lu 21 057 of 21 057")
+    );
+    assert_eq!(of(counted("A"), "kernel-messages"), []);
+}

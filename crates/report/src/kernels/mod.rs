@@ -1,0 +1,426 @@
+//! The kernels of a run: the time of each by network, path, place and load, beside the one that it is divided by and beside
+//! what papers print.
+//!
+//! Model:   a cell of the probe `npb` is one kernel of one class among some ranks, whose hosts are told by its launches, or else
+//!          are as many as ranks, or as there are. Times are divided by a reference, which is of the same kernel and class, idle and on one
+//!          host: the most ranks over shared memory where there are several, else one rank alone. The ratio is that of the
+//!          launches' medians, with its bootstrap interval. What a paper prints is divided by the paper's own reference.
+//! Source:  `sonde_stats::ratio`; Efron & Tibshirani §13.3 for the interval; [`published`] for the papers.
+//! Units:   nanoseconds; shares from 0 to 1; bytes.
+//! Checked: `a_kernel_is_beside_its_reference_and_the_paper`, `shared_memory_is_the_reference`, `levels_are_read`,
+//!          `hosts_are_those_of_the_ranks`.
+
+mod published;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_record::{CellRecord, Number, Phase, Quantity, ResultRow, Status};
+
+use crate::index::{Index, KERNEL};
+use crate::library::SEED;
+use published::{Published, Sought};
+
+pub use published::{PrintedElsewhere, PrintedMessages, PrintedTime};
+
+/// Knobs that have places of their own in a row.
+const NAMED: [&str; 5] = ["kernel", "class", "size", "ranks", "hosts"];
+/// The setting of a launch that names the host of each rank.
+const HOSTS: &str = "ranks.hosts";
+/// Where ranks share memory.
+const SHARED: &str = "native:shm";
+
+/// A time over another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    /// How many times the other.
+    pub value: Number,
+    /// Lower end of the interval at 95 %; null below six launches of either.
+    pub ci95_low: Option<Number>,
+    /// Upper end of the interval at 95 %; null below six launches of either.
+    pub ci95_high: Option<Number>,
+}
+
+/// One kernel, as it ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KernelRow {
+    /// The cell.
+    pub cell: String,
+    /// The kernel, as `cg`.
+    pub kernel: String,
+    /// How large it is, as it was asked for: `S`, `upc`.
+    pub class: String,
+    /// How many ranks share it.
+    pub ranks: u64,
+    /// On how many hosts.
+    pub hosts: u64,
+    /// The network.
+    pub network: String,
+    /// What carries the messages.
+    pub path: String,
+    /// `block` or `poll`.
+    pub wait: Option<String>,
+    /// What else was set, by name.
+    pub knobs: BTreeMap<String, String>,
+    /// Traffic of others; null when idle.
+    pub load: Option<String>,
+    /// Its level, 0 when idle.
+    pub level: Number,
+    /// The kernel's time: the median of all launches.
+    pub time_ns: Number,
+    /// Lower end of the interval of the launches' median; null below six launches.
+    pub ci95_low_ns: Option<Number>,
+    /// Upper end of the interval of the launches' median; null below six launches.
+    pub ci95_high_ns: Option<Number>,
+    /// Millions of operations a second, as the benchmark counts them.
+    pub mops: Option<Number>,
+    /// The part of the time in which a rank communicates; what is left is computing.
+    pub communicating_share: Option<Number>,
+    /// Messages of all ranks.
+    pub messages: Option<Number>,
+    /// Their mean length.
+    pub mean_bytes: Option<Number>,
+    /// The median of their lengths.
+    pub median_bytes: Option<Number>,
+    /// The time over that of the reference; null where there is none.
+    pub of_reference: Option<Times>,
+    /// What the reference is, as `4 ranks by native:shm on one host`.
+    pub reference: Option<String>,
+    /// What a paper prints of the same.
+    pub printed: Option<PrintedTime>,
+    /// What a paper prints of the messages.
+    pub printed_messages: Option<PrintedMessages>,
+}
+
+impl KernelRow {
+    /// Whether it took less time than the other, intervals apart; `None` where one of them has no interval.
+    pub fn is_below(&self, other: &Self) -> Option<bool> {
+        Some(self.ci95_high_ns? < other.ci95_low_ns?)
+    }
+
+    /// The time over the other's.
+    pub(crate) fn times(&self, other: &Self) -> f64 {
+        self.time_ns.0 / other.time_ns.0
+    }
+
+    /// Where it ran, as `4 ranks by pvm:direct on 4 hosts of atm-oc3c`.
+    pub(crate) fn place(&self) -> String {
+        if self.ranks == 1 {
+            return "one rank alone".into();
+        }
+        match self.hosts {
+            1 => format!("{} ranks by {} on one host", self.ranks, self.by()),
+            hosts => format!(
+                "{} ranks by {} on {hosts} hosts of {}",
+                self.ranks,
+                self.by(),
+                self.network
+            ),
+        }
+    }
+
+    /// Whether several ranks share the memory of one host.
+    pub(crate) fn shares_memory(&self) -> bool {
+        self.hosts == 1 && self.ranks > 1 && self.path == SHARED
+    }
+
+    /// Its load in words.
+    pub(crate) fn under(&self) -> &str {
+        self.load.as_deref().unwrap_or("idle")
+    }
+
+    /// The path with what was set of it, in brackets.
+    pub(crate) fn by(&self) -> String {
+        crate::index::by(&self.path, None, self.wait.as_deref(), &self.knobs)
+    }
+
+    /// Whether it and the other are the same problem under the same load.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.kernel, &self.class, &self.load) == (&other.kernel, &other.class, &other.load)
+    }
+}
+
+/// All kernels that were measured, in the order of the cells.
+pub(crate) fn kernels(index: &Index<'_>) -> Vec<KernelRow> {
+    let is_time = |row: &&ResultRow| {
+        row.probe == KERNEL
+            && row.quantity == Quantity::KernelNs
+            && row.status == Status::Measured
+            && row.phase == Some(Phase::Warm)
+    };
+    let measured: Vec<&ResultRow> = index.rows.iter().filter(is_time).collect();
+    let mut rows: Vec<KernelRow> = measured
+        .into_iter()
+        .filter_map(|row| kernel(index, row))
+        .collect();
+    for at in 0..rows.len() {
+        let Some(reference) = reference(&rows, &rows[at]) else {
+            continue;
+        };
+        let (times, words) = (over(index, &rows[at], reference), reference.place());
+        (rows[at].of_reference, rows[at].reference) = (times, Some(words));
+    }
+    if !rows.is_empty() {
+        print_beside(index, &mut rows);
+    }
+    rows
+}
+
+fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
+    let knob = |name: &str| row.knobs.get(name).cloned();
+    let mut others = row.knobs.clone();
+    others.retain(|name, _| !NAMED.contains(&name.as_str()));
+    let ranks = knob("ranks")?.parse().ok()?;
+    let beside = |quantity| index.beside(row, quantity).map(Number);
+    Some(KernelRow {
+        cell: row.cell.clone(),
+        kernel: knob("kernel")?,
+        class: knob("class").or_else(|| knob("size"))?,
+        ranks,
+        hosts: hosts(index, index.cell(&row.cell)?, ranks),
+        network: row.network.clone(),
+        path: row.path.clone(),
+        wait: row.wait.clone(),
+        knobs: others,
+        load: row.load.clone(),
+        level: Number(row.load.as_deref().map_or(0.0, level)),
+        time_ns: row.p50?,
+        ci95_low_ns: row.ci95_low,
+        ci95_high_ns: row.ci95_high,
+        mops: beside(Quantity::MopPerS),
+        communicating_share: beside(Quantity::CommunicatingShare),
+        messages: beside(Quantity::Messages),
+        mean_bytes: beside(Quantity::MessageBytesMean),
+        median_bytes: beside(Quantity::MessageBytesMedian),
+        of_reference: None,
+        reference: None,
+        printed: None,
+        printed_messages: None,
+    })
+}
+
+/// On how many hosts so many ranks of a cell are.
+fn hosts(index: &Index<'_>, cell: &CellRecord, ranks: u64) -> u64 {
+    let told = index.launches(&cell.id).filter_map(|launch| {
+        let names = launch.settings.get(HOSTS)?.split(' ');
+        Some(names.collect::<BTreeSet<_>>().len() as u64)
+    });
+    let there = (cell.factors.hosts.len() as u64).min(ranks);
+    told.max().unwrap_or(there).max(1)
+}
+
+/// The level of a load that is written `0.6`, `1/3` or `0.6:law=constant`; 0 where it is none.
+fn level(load: &str) -> f64 {
+    let level = load.split(':').next().unwrap_or_default();
+    let value = match level.split_once('/') {
+        Some((part, of)) => part
+            .parse::<f64>()
+            .and_then(|part| Ok(part / of.parse::<f64>()?)),
+        None => level.parse(),
+    };
+    value.ok().filter(|value| value.is_finite()).unwrap_or(0.0)
+}
+
+/// What a kernel is divided by.
+fn reference<'r>(rows: &'r [KernelRow], of: &KernelRow) -> Option<&'r KernelRow> {
+    let here = rows.iter().filter(|row| {
+        (&row.kernel, &row.class) == (&of.kernel, &of.class) && row.hosts == 1 && row.load.is_none()
+    });
+    let shared = here.clone().filter(|row| row.shares_memory());
+    // Of several the one with the most ranks; of these the first.
+    let most = shared.fold(None, |most: Option<&KernelRow>, row| match most {
+        Some(known) if known.ranks >= row.ranks => Some(known),
+        _ => Some(row),
+    });
+    most.or_else(|| here.into_iter().find(|row| row.ranks == 1))
+}
+
+/// A time over that of its reference.
+fn over(index: &Index<'_>, row: &KernelRow, reference: &KernelRow) -> Option<Times> {
+    if reference.time_ns.0 <= 0.0 {
+        return None;
+    }
+    let [own, others] = [row, reference].map(|row| medians(index, &row.cell));
+    let known = match row.cell == reference.cell {
+        true => None,
+        false => sonde_stats::ratio(&own, &others, SEED),
+    };
+    let value = known.map_or(row.times(reference), |known| known.value);
+    Some(Times {
+        value: Number(value),
+        ci95_low: known.map(|known| Number(known.low)),
+        ci95_high: known.map(|known| Number(known.high)),
+    })
+}
+
+/// The kernel's time in each launch of a cell.
+fn medians(index: &Index<'_>, cell: &str) -> Vec<u64> {
+    let series = index.launches(cell).flat_map(|launch| &launch.series);
+    let times = series.filter(|one| one.quantity == Quantity::KernelNs && one.step.is_none());
+    times.filter_map(|one| one.series.median()).collect()
+}
+
+fn technology<'i>(index: &'i Index<'_>, network: &str) -> &'i str {
+    let record = index.network(network);
+    record.map_or("", |record| record.row.technology.as_str())
+}
+
+/// The technologies of the networks that kernels ran over.
+fn technologies<'i>(index: &'i Index<'_>, rows: &[KernelRow]) -> Vec<&'i str> {
+    let all: BTreeSet<&str> = rows.iter().map(|row| row.network.as_str()).collect();
+    all.into_iter()
+        .map(|name| technology(index, name))
+        .collect()
+}
+
+/// What papers print of the same kernels on machines of other kinds, once each.
+pub(crate) fn elsewhere(index: &Index<'_>, rows: &[KernelRow]) -> Vec<PrintedElsewhere> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let published = Published::all();
+    let technologies = technologies(index, rows);
+    let mut all: Vec<PrintedElsewhere> = Vec::new();
+    for row in rows {
+        for one in published.elsewhere(&row.kernel, &row.class, &technologies) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+    }
+    all
+}
+
+/// Sets what papers print beside the rows.
+fn print_beside(index: &Index<'_>, rows: &mut [KernelRow]) {
+    let published = Published::all();
+    let all = technologies(index, rows);
+    for row in rows {
+        let level = row.level.to_string();
+        let sought = Sought {
+            kernel: &row.kernel,
+            class: &row.class,
+            ranks: row.ranks,
+            hosts: row.hosts,
+            path: &row.path,
+            level: &level,
+        };
+        // What runs on one host uses no network, and stands beside the study's where one of its technology is measured.
+        let technologies: Vec<&str> = match row.hosts {
+            1 => all.clone(),
+            _ => vec![technology(index, &row.network)],
+        };
+        row.printed = published.time(&sought, &technologies);
+        row.printed_messages = published.messages(&sought);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Runs, net};
+
+    /// IS of the study's size on its network.
+    fn runs() -> Runs {
+        Runs::new()
+            .network(net("atm-oc3c").technology("atm"))
+            .spread(0.01)
+    }
+
+    fn near(value: Number, wanted: f64) -> bool {
+        (value.0 / wanted - 1.0).abs() < 0.02
+    }
+
+    #[test]
+    fn a_kernel_is_beside_its_reference_and_the_paper() {
+        let run = runs()
+            .on(1)
+            .kernel("atm-oc3c", "native:tcp", "is upc 1", 2_000_000_000)
+            .on(4)
+            .kernel("atm-oc3c", "pvm:direct", "is upc 4", 3_000_000_000)
+            .beside(Quantity::CommunicatingShare, 750_000)
+            .beside(Quantity::Messages, 600)
+            .load("0.6")
+            .kernel("atm-oc3c", "pvm:direct", "is upc 4", 9_000_000_000)
+            .done();
+        let rows = kernels(&Index::new(&run));
+        assert_eq!(rows.len(), 3, "{rows:?}");
+        let [alone, idle, loaded] = &rows[..] else {
+            unreachable!("counted above")
+        };
+        assert_eq!((alone.ranks, alone.hosts, idle.hosts), (1, 1, 4));
+        // The reference has no interval against itself.
+        let own = alone.of_reference.unwrap();
+        assert_eq!((own.value, own.ci95_low), (Number(1.0), None));
+        let times = idle.of_reference.unwrap();
+        assert!(near(times.value, 1.5), "{times:?}");
+        assert!(times.ci95_low.unwrap() <= times.value && times.value <= times.ci95_high.unwrap());
+        assert_eq!(idle.reference.as_deref(), Some("one rank alone"));
+        assert_eq!(idle.communicating_share, Some(Number(0.75)));
+        assert_eq!(idle.messages, Some(Number(600.0)));
+        assert_eq!(idle.mean_bytes, None);
+        // The first at idle, the other at its level.
+        assert_eq!(idle.printed.as_ref().unwrap().seconds, Number(11.34));
+        let printed = loaded.printed.as_ref().unwrap();
+        assert_eq!(printed.seconds, Number(36.3));
+        assert!(near(printed.of_reference.unwrap(), 36.3 / 4.99));
+        assert_eq!(alone.printed.as_ref().unwrap().seconds, Number(30.89));
+        let messages = loaded.printed_messages.as_ref().unwrap();
+        assert_eq!(messages.messages, Number(599.0));
+        assert_eq!(idle.is_below(loaded), Some(true));
+        assert_eq!(loaded.is_below(idle), Some(false));
+    }
+
+    #[test]
+    fn shared_memory_is_the_reference() {
+        let run = runs()
+            .on(1)
+            .kernel("loopback", "native:shm", "cg S 2", 500_000_000)
+            .kernel("loopback", "native:shm", "cg S 4", 400_000_000)
+            .kernel("loopback", "native:tcp", "cg S 1", 900_000_000)
+            .kernel("loopback", "native:tcp", "cg W 1", 900_000_000)
+            .on(4)
+            .kernel("wire", "native:tcp", "cg S 4", 800_000_000)
+            .kernel("wire", "native:tcp", "ft S 4", 800_000_000)
+            .done();
+        let rows = kernels(&Index::new(&run));
+        let of = |row: &KernelRow| row.reference.clone();
+        let shared = Some("4 ranks by native:shm on one host".to_string());
+        assert_eq!((of(&rows[0]), of(&rows[4])), (shared.clone(), shared));
+        assert!(near(rows[4].of_reference.unwrap().value, 2.0));
+        assert_eq!(of(&rows[3]), Some("one rank alone".into()));
+        // Nothing else of FT ran.
+        assert_eq!((of(&rows[5]), rows[5].of_reference), (None, None));
+        // No network of a study: nothing is printed.
+        assert!(rows.iter().all(|row| row.printed.is_none()));
+    }
+
+    #[test]
+    fn levels_are_read() {
+        for (text, wanted) in [("0.6", 0.6), ("0.9:law=on-off:20", 0.9), ("1/4", 0.25)] {
+            assert!((level(text) - wanted).abs() < 1e-12, "{text}");
+        }
+        for text in ["", "x", "1/0", "1/x"] {
+            assert_eq!(level(text).to_bits(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_those_of_the_ranks() {
+        let run = runs()
+            .on(4)
+            .kernel("wire", "pvm", "lu S 2", 1_000)
+            .kernel("wire", "pvm", "lu S 8", 1_000)
+            .setting("ranks.hosts", "h2 h2 h2 h2")
+            .kernel("wire", "pvm", "lu S 4", 1_000)
+            .done();
+        let hosts: Vec<u64> = kernels(&Index::new(&run))
+            .iter()
+            .map(|row| row.hosts)
+            .collect();
+        assert_eq!(hosts, [2, 4, 1]);
+    }
+}

@@ -1,0 +1,222 @@
+//! `sonde npb`: its options, lowered to a task.
+
+use super::options::{testbed_named, wait};
+use crate::failure::Failure;
+use crate::kernel::Asked;
+use crate::npb::Task;
+use crate::plan::Kind;
+use crate::testbed::HostOptions;
+use clap::Args;
+use sonde_channel::Wait;
+use sonde_fleet::Load;
+use sonde_message::{Library, Path};
+use sonde_probe::library::RANKS_MAX;
+use sonde_probe::library::npb::RUNS_MAX;
+use sonde_units::Span;
+use sonde_workload::npb::{Class, Kernel};
+use std::path::PathBuf;
+
+/// Examples behind `--help`.
+pub const EXAMPLES: &str = "Examples:
+  sonde npb all --class A --ranks 4 --path native:shm,openmpi   all eight by sonde's own engine and by Open MPI, here
+  sonde npb cg,lu --class S,W --ranks 1,2,4 --runs 5            how they scale within this machine; 1 is the sequential reference
+  sonde npb is --testbed lab --network ethernet-100 --path pvm:default,pvm:direct
+  sonde npb ft --class B --ranks 8 --testbed hosts:a,b,c,d --path openmpi:tcp
+  sonde npb mg --size points=64:cycles=4 --ranks 4              a size of your own; upc is that of the UPC study
+  sonde npb sp --class W --ranks 4 --matrix sp.json             who sends how much to whom, for `sonde place --matrix`
+
+The kernels are sonde's own, checked against the official values of the NAS parallel benchmarks; their results are no NPB results.
+Allowed numbers of ranks are the benchmark's: a power of two for cg, ft, is and mg, a square for sp and bt, a near-square grid for lu,
+any for ep. Exit 1 where a result is wrong or a launch failed, 2 where nothing could be run.";
+
+/// What `sonde npb` takes.
+#[derive(Debug, Args)]
+pub struct NpbOptions {
+    /// Which kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
+    #[arg(required = true, value_delimiter = ',', value_parser = kernels)]
+    kernels: Vec<Kernels>,
+    /// How large: S, W, A, B or C; with several, each of them. [default: S]
+    #[arg(long = "class", value_delimiter = ',', value_parser = class, conflicts_with = "size")]
+    classes: Vec<Class>,
+    /// A size of your own: upc, or parameters as points=64:cycles=4, where what is not said is class S's.
+    #[arg(long, value_name = "upc|NAME=VALUE[:NAME=VALUE]...")]
+    size: Option<String>,
+    /// Among how many ranks; with several, each of them. One runs in this process, by no library.
+    #[arg(long, value_delimiter = ',', default_value = "4", value_parser = ranks)]
+    ranks: Vec<usize>,
+    /// By which libraries, as native:shm,openmpi:sm; without a transport the usual one here. [default: native]
+    #[arg(long = "path", value_delimiter = ',')]
+    paths: Vec<String>,
+    /// The hosts: local, lab, hosts:a,b[01-16] or hosts:./FILE.
+    #[arg(long, default_value = "local", value_parser = testbed_named)]
+    testbed: (Kind, Option<String>),
+    /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
+    network: Option<String>,
+    /// Background traffic on the network meanwhile: RHO[:law=LAW][:size=BYTES], as in 0.6.
+    #[arg(long, value_name = "RHO")]
+    load: Option<Load>,
+    /// All ranks on the first host: the collapsed machine.
+    #[arg(long)]
+    collapsed: bool,
+    #[command(flatten)]
+    hosts: HostOptions,
+    /// How ranks of the native engine wait: block, poll.
+    #[arg(long, default_value = "block", value_parser = wait)]
+    wait: Wait,
+    /// How often each is run, one after the other by the same ranks.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
+    runs: u64,
+    /// The longest that a launch may take, up to 1h; without it 10 minutes, or more for what is large.
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Span>,
+    /// Write who sent how much to whom to this file, as JSON; of one kernel, size, number of ranks and path.
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One kernel, or all.
+#[derive(Debug, Clone, Copy)]
+enum Kernels {
+    All,
+    One(Kernel),
+}
+
+fn kernels(text: &str) -> Result<Kernels, String> {
+    match text {
+        "all" => Ok(Kernels::All),
+        _ => {
+            let one = text.parse().map(Kernels::One);
+            one.map_err(|error: sonde_workload::npb::Unnamed| format!("{error}, or all"))
+        }
+    }
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    match text.parse() {
+        Ok(Class::D) => Err(sonde_workload::npb::Unsized::OnlyKnown.to_string()),
+        class => class.map_err(|error: sonde_workload::npb::Unnamed| error.to_string()),
+    }
+}
+
+fn ranks(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number| (1..=RANKS_MAX).contains(number));
+    number.ok_or_else(|| {
+        format!("`{text}` is no number of ranks: write 1 to {RANKS_MAX}, as in 4 or 1,2,4")
+    })
+}
+
+/// A library with its transport; without one the usual: memory within this machine.
+fn path(text: &str, testbed: Kind) -> Result<Path, Failure> {
+    let path: Path = text.parse().map_err(Failure::usage)?;
+    let within = match path.library {
+        Library::Native => "native:shm",
+        Library::OpenMpi => "openmpi:sm",
+        Library::Mpich => "mpich:sm",
+        _ => return Ok(path),
+    };
+    match text.contains(':') || testbed != Kind::Local {
+        true => Ok(path),
+        false => within.parse().map_err(Failure::usage),
+    }
+}
+
+impl NpbOptions {
+    /// Runs it; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        let task = self.task()?;
+        task.run()
+    }
+
+    fn task(self) -> Result<Task, Failure> {
+        let kernels = self.kernels.iter().flat_map(|one| match one {
+            Kernels::All => Kernel::ALL.to_vec(),
+            Kernels::One(kernel) => vec![*kernel],
+        });
+        let sizes = match (&self.size, self.classes.is_empty()) {
+            (Some(size), _) => vec![size.clone()],
+            (None, true) => vec![Class::S.name().to_string()],
+            (None, false) => self
+                .classes
+                .iter()
+                .map(|class| class.name().into())
+                .collect(),
+        };
+        let mut asked: Vec<Asked> = Vec::new();
+        for kernel in kernels {
+            for size in &sizes {
+                for ranks in &self.ranks {
+                    let one = Asked::read(kernel.name(), size, *ranks)?;
+                    if !asked.contains(&one) {
+                        asked.push(one);
+                    }
+                }
+            }
+        }
+        let paths: Vec<Path> = match self.paths.is_empty() {
+            true => vec![path("native", self.testbed.0)?],
+            false => {
+                let paths = self.paths.iter().map(|text| path(text, self.testbed.0));
+                paths.collect::<Result<_, _>>()?
+            }
+        };
+        let is_apart = self.testbed.0 != Kind::Local && !self.collapsed;
+        let mut within = paths.iter().filter(|path| path.is_within_machine());
+        if let (true, Some(path)) = (is_apart, within.next()) {
+            return Err(Failure::usage(format!(
+                "{path} joins processes of one machine, and these hosts are apart: use `--testbed local`, or `--collapsed`"
+            )));
+        }
+        if self.load.is_some() && self.testbed.0 == Kind::Local {
+            return Err(Failure::usage(
+                "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or `hosts:`, \
+                 or leave `--load` out",
+            ));
+        }
+        Ok(Task {
+            asked,
+            paths,
+            testbed: self.testbed,
+            hosts: self.hosts,
+            network: self.network,
+            load: self.load,
+            collapsed: self.collapsed,
+            wait: self.wait,
+            runs: self.runs,
+            budget: self.budget,
+            matrix: self.matrix,
+            json: self.json,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_transport_is_that_of_the_hosts() {
+        for (text, testbed, wanted) in [
+            ("native", Kind::Local, "native:shm"),
+            ("openmpi", Kind::Local, "openmpi:sm"),
+            ("openmpi", Kind::Hosts, "openmpi:tcp"),
+            ("native:tcp", Kind::Local, "native:tcp"),
+            ("pvm", Kind::Lab, "pvm:default"),
+        ] {
+            assert_eq!(path(text, testbed).unwrap().to_string(), wanted);
+        }
+        assert!(path("smoke", Kind::Local).is_err());
+    }
+
+    #[test]
+    fn words_are_refused_with_what_could_be() {
+        assert!(kernels("dg").unwrap_err().contains("or all"));
+        assert!(class("D").unwrap_err().contains("parameters alone"));
+        assert!(class("E").unwrap_err().contains("S, W"));
+        assert!(ranks("0").unwrap_err().contains("1,2,4"));
+    }
+}

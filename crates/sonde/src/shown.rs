@@ -1,0 +1,66 @@
+//! What a run shows on the terminal when it is over: its tables, and the findings that want something done.
+//!
+//! Checked: the end-to-end tests of `assess` and `probe`.
+
+use sonde_record::Run;
+use sonde_report::{Severity, View};
+
+/// Prints every row, or the assessment, with the tables of what was measured.
+pub fn print(run: &Run, rows: bool, width: usize) {
+    match rows {
+        true => print_rows(run, width),
+        false => print_assessment(run, width),
+    }
+}
+
+fn print_rows(run: &Run, width: usize) {
+    println!("{}", sonde_report::rows_table(&run.rows(), width));
+    let tables = [
+        sonde_report::library_table(run, width),
+        sonde_report::kernel_table(run, width),
+    ];
+    for table in tables.into_iter().flatten() {
+        println!("\n{table}");
+    }
+    if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
+        println!("\n{anatomy}");
+        let mut view = View::of(run);
+        view.findings.retain(|finding| finding.rule == "past-ip");
+        if !view.findings.is_empty() {
+            println!("\n{}", sonde_report::findings_text(&view, width));
+        }
+    }
+}
+
+fn print_assessment(run: &Run, width: usize) {
+    let kernels = sonde_report::kernel_table(run, width);
+    let is_of_kernels = run.cells.iter().all(|cell| cell.factors.probe == "npb");
+    if kernels.is_none() || !is_of_kernels {
+        println!("{}", sonde_report::summary_table(run, width));
+    }
+    let tables = [
+        sonde_report::queueing_table(run, width),
+        sonde_report::library_table(run, width),
+        kernels,
+        sonde_report::sweep_table(run, width),
+    ];
+    for table in tables.into_iter().flatten() {
+        println!("\n{table}\n");
+    }
+    print_findings(run, width);
+}
+
+/// The findings that want something done; how many notes there are beside them.
+fn print_findings(run: &Run, width: usize) {
+    let mut view = View::of(run);
+    let all = view.findings.len();
+    view.findings
+        .retain(|finding| finding.severity != Severity::Note);
+    let notes = all - view.findings.len();
+    if !view.findings.is_empty() {
+        println!("{}", sonde_report::findings_text(&view, width));
+    }
+    if notes > 0 {
+        println!("{notes} notes more are in the report; `sonde report show` prints them.");
+    }
+}
