@@ -6,6 +6,9 @@ use libfuzzer_sys::fuzz_target;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/failure.rs"]
 mod failure;
+#[expect(dead_code, reason = "the command uses the rest")]
+#[path = "../../crates/sonde/src/kernel.rs"]
+mod kernel;
 #[path = "../../crates/sonde/src/knobs.rs"]
 mod knobs;
 #[expect(dead_code, reason = "the command uses the rest")]
