@@ -144,6 +144,30 @@ fn all_eight_run_by_every_library_here() {
 }
 
 #[test]
+fn the_sizes_of_the_upc_study_verify() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    let outcome = npb(&stage, &["all", "--size", "upc", "--json"]).expect(0);
+    let document = document(&outcome.out);
+    let found = results(&document, "native:shm");
+    let extents: Vec<&str> = found
+        .iter()
+        .map(|result| result["extent"].as_str().unwrap())
+        .collect();
+    let flow = "12 x 12 x 12";
+    let cube = "64 x 64 x 64";
+    let wanted = ["8388608", "1400", cube, cube, "524288", flow, flow, flow];
+    assert_eq!(extents, wanted);
+    for result in found {
+        assert_is_right(result);
+        // What no class is has values of its own to be held against.
+        let is_own = ["ep", "mg", "is"].contains(&result["kernel"].as_str().unwrap());
+        assert_eq!(result["class"].is_null(), is_own, "{result:#}");
+    }
+}
+
+#[test]
 fn one_rank_runs_by_no_library() {
     let stage = Stage::new(Case::own("veth"));
     let empty = stage.path("nothing");
@@ -275,9 +299,13 @@ fn what_cannot_be_is_refused_before_anything_starts() {
             "MiB are available",
         ),
         (&["mg", "--size", "points=8192"], 2, "class C fits"),
-        (&["is", "--size", "keys_log2=40"], 64, "from 2048"),
+        (&["is", "--size", "keys_log2=40"], 64, "2^39 keys"),
+        (&["is", "--size", "keys_log2=39"], 64, "from 1024 to 1024"),
         (&["ep", "--size", "pairs_log2=50"], 64, "2^43"),
-        (&["cg", "--path", "ucx:tcp"], 2, ""),
+        (&["cg", "--path", "ucx:tcp"], 2, "no adapter for ucx in "),
+        (&["cg", "--path", "openmpi"], 2, "libopenmpi-dev"),
+        (&["cg", "--path", "mpich"], 2, "doctor --build-adapters"),
+        (&["cg", "--path", "pvm:direct"], 2, "pvm-dev"),
     ] {
         let call = npb(&stage, words)
             .env("SONDE_ADAPTERS", &empty)
@@ -365,7 +393,7 @@ fn ranks(program: &PathBuf) -> Vec<u32> {
 
 /// Whether a path's library and its adapter are here; says so where not.
 fn is_here(stage: &Stage, path: &str) -> bool {
-    let words = ["ep", "--size", "pairs_log2=16", "--path", path];
+    let words = ["ep", "--size", "pairs_log2=18", "--path", path];
     let outcome = npb(stage, &words).output();
     let is_here = !outcome.err.contains("is left out") && outcome.code == 0;
     is_here || skip(&format!("{path}: {}", outcome.err))
@@ -437,7 +465,8 @@ fn a_wrong_coefficient_fails_the_launch() {
         panic!("the coefficients are {} times in {program}", places.len());
     };
     let last = place + known.len() - 8;
-    bytes[last..last + 8].copy_from_slice(&(0.3 * (1.0 + 1e-6)).to_ne_bytes());
+    let wrong: f64 = COEFFICIENTS[12] * (1.0 + 1e-6);
+    bytes[last..last + 8].copy_from_slice(&wrong.to_ne_bytes());
     std::fs::write(&program, bytes).unwrap();
     let outcome = npb(&stage, &["cg,lu,sp,bt"]).output();
     assert_eq!(outcome.code, 1, "{outcome}");
