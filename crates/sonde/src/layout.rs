@@ -243,7 +243,9 @@ impl Spot<'_> {
         }
         let trip_ns = round_trip_ns(site, &terms, 1)?;
         let beside_ns = library::beside_ns(self.path, &terms.sizes_bytes, trip_ns);
-        let kernel_ns = ranks.as_ref().and_then(|ranks| ranks.kernel_ns(site.testbed));
+        let kernel_ns = ranks
+            .as_ref()
+            .and_then(|ranks| ranks.kernel_ns(site.testbed));
         let own_ns = kernel_ns.map_or_else(|| estimate_ns(site, &terms), Ok)?;
         let kernel = ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
         let refused = kernel.and_then(Asked::refused);
@@ -334,13 +336,7 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     Ok(all)
 }
 
-fn terms(
-    plan: &Plan,
-    probe: &ProbePlan,
-    path: Path,
-    wait: Wait,
-    sizes: Vec<u64>,
-) -> Terms {
+fn terms(plan: &Plan, probe: &ProbePlan, path: Path, wait: Wait, sizes: Vec<u64>) -> Terms {
     let kind = match (probe.kind, probe.mode()) {
         (ProbeKind::Startup, _) => Probe::Startup,
         (ProbeKind::Latency, _) => Probe::Latency,

@@ -120,7 +120,10 @@ mod tests {
         let both = "9:name=systemd:/\n4:cpu,memory:/a\n0::/job/step\n";
         assert_eq!(left_in(both, &root), Some(100));
         // Where the group's folder is not to be seen, that of the root is.
-        assert_eq!(left_in("4:memory:/elsewhere\n", &root), Some(i64::MAX as u64 & !0xfff));
+        assert_eq!(
+            left_in("4:memory:/elsewhere\n", &root),
+            Some(i64::MAX as u64 & !0xfff)
+        );
         assert_eq!(left_in("0::/other\n", &root), None);
         std::fs::remove_dir_all(&root).unwrap();
     }

@@ -132,7 +132,10 @@ impl Size {
             range_log2,
             buckets_log2,
         } = *self;
-        if !(5..=KEYS_LOG2_MAX).contains(&keys_log2) || range_log2 > 30 || buckets_log2 > range_log2.min(16) {
+        if !(5..=KEYS_LOG2_MAX).contains(&keys_log2)
+            || range_log2 > 30
+            || buckets_log2 > range_log2.min(16)
+        {
             return Err(format!(
                 "IS takes 2^5 to 2^{KEYS_LOG2_MAX} keys below at most 2^30, and at most 2^16 buckets and as many as keys can be, not 2^{keys_log2} below 2^{range_log2} in 2^{buckets_log2}"
             ));
