@@ -167,6 +167,50 @@ fn the_sizes_of_the_upc_study_verify() {
     }
 }
 
+/// What all ranks took of a launch, and what they were told to keep in arrays.
+fn memory(stage: &Stage, words: &[&str], ranks: &str) -> Option<(u64, u64)> {
+    let words = [words, &["--ranks", ranks, "--json"]].concat();
+    let document = document(&npb(stage, &words).expect(0).out);
+    let result = &document["results"][0];
+    let all = result["launch"]["ranks"].as_array().unwrap();
+    let taken = all.iter().map(|rank| rank["memory_bytes"].as_u64());
+    let taken: Option<u64> = taken.sum();
+    let told = result["arrays_bytes"].as_u64().unwrap() * all.len() as u64;
+    Some((taken?, told))
+}
+
+#[test]
+fn ranks_take_what_they_tell() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    for ranks in ["1", "4"] {
+        // A rank without arrays: the program's first steps, and messages.
+        let empty = memory(&stage, &["ep", "--size", "pairs_log2=18"], ranks);
+        let Some((empty, _)) = empty else {
+            skip("the most that a process had in memory: /proc/self/clear_refs");
+            return;
+        };
+        for words in [
+            ["cg", "rows=75000:nonzer=13:steps=1:shift=60"],
+            ["mg", "points=256:cycles=1"],
+            ["ft", "nx=256:ny=256:nz=128:iterations=1"],
+            ["is", "keys_log2=23:range_log2=19:buckets_log2=10"],
+            ["lu", "points=102:steps=1:dt=2"],
+            ["sp", "points=102:steps=1:dt=0.001"],
+            ["bt", "points=102:steps=1:dt=0.0003"],
+        ] {
+            let [kernel, size] = words;
+            let (taken, told) = memory(&stage, &[kernel, "--size", size], ranks).unwrap();
+            let own = taken.saturating_sub(empty);
+            let line = format!("{kernel} {size} on {ranks}: told {told}, taken {own}");
+            println!("{line}");
+            assert!(own <= told / 10 * 11, "{line}");
+            assert!(own >= told / 2, "{line}");
+        }
+    }
+}
+
 #[test]
 fn one_rank_runs_by_no_library() {
     let stage = Stage::new(Case::own("veth"));
