@@ -419,19 +419,39 @@ static void pvm_adapter_abort(struct sonde_rank *r, const char *why)
             pvm_kill(r->tids[i]);
 }
 
+/*
+ * Waits until rank 0 says that all may go, or is gone itself: nothing is left to do for it then. That others end by now is no
+ * loss, and PVM's notices are not cancelled for it: pvm_notify answers a cancel with the notice itself.
+ */
+static int32_t let_go(struct sonde_rank *r)
+{
+    struct timeval slice = {0, SLICE_NS / 1000};
+    uint64_t begin = now_ns();
+    int rc, tid = 0;
+    within(r, 0);
+    while ((rc = pvm_trecv(r->tids[0], TAG_LEAVE, &slice)) == 0) {
+        if (pvm_nrecv(-1, TAG_GONE) > 0 && pvm_upkint(&tid, 1, 1) == 0 && tid == r->tids[0])
+            return SONDE_OK;
+        if (now_ns() - begin > r->patience_ns) {
+            r->error->rank = 0;
+            return fail(r->error, SONDE_SILENT, "leaving", "");
+        }
+    }
+    return rc < 0 ? refused(r->error, rc, "pvm_trecv") : SONDE_OK;
+}
+
 /* All tell rank 0 that they leave, and go when it says so: none ends while another still waits for it. */
 static int32_t pvm_adapter_finish(struct sonde_rank *r)
 {
     int32_t code = SONDE_OK;
     struct sonde_status status;
     pvm_catchout(0);
-    pvm_notify(PvmTaskExit | PvmNotifyCancel, TAG_GONE, r->ranks, r->tids);
-    for (int i = 1; i < r->ranks && code == SONDE_OK; i++)
-        code = r->rank == 0 ? pvm_adapter_recv(r, 0, i, TAG_LEAVE, NULL, 0, &status) : SONDE_OK;
-    if (r->rank != 0 && (code = put(r, 0, r->tids[0], TAG_LEAVE, NULL, 0)) == SONDE_OK)
-        code = pvm_adapter_recv(r, 0, 0, TAG_LEAVE, NULL, 0, &status);
+    for (int i = 1; r->rank == 0 && i < r->ranks && code == SONDE_OK; i++)
+        code = pvm_adapter_recv(r, 0, i, TAG_LEAVE, NULL, 0, &status);
     for (int i = 1; r->rank == 0 && i < r->ranks && code == SONDE_OK; i++)
         code = put(r, 0, r->tids[i], TAG_LEAVE, NULL, 0);
+    if (r->rank != 0 && (code = put(r, 0, r->tids[0], TAG_LEAVE, NULL, 0)) == SONDE_OK)
+        code = let_go(r);
     pvm_exit();
     if (code == SONDE_OK) {
         free(r->tids);

@@ -143,6 +143,42 @@ fn all_eight_run_by_every_library_here() {
     assert_eq!(outcome.code, i32::from(lacking > 0), "{outcome}");
 }
 
+/// The other rank has finished long before rank 0 hears of it, and is not to take that for a loss.
+#[test]
+fn a_rank_far_away_leaves_in_order() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    drop(call(&stage, &["doctor", "--build-adapters"]).output());
+    let words = [
+        "ep",
+        "--ranks",
+        "2",
+        "--testbed",
+        "lab",
+        "--hosts",
+        "2",
+        "--attachment",
+        "veth",
+        "--network",
+        "wire:delay=150ms",
+        "--path",
+        "pvm:default,pvm:direct",
+        "--json",
+    ];
+    let outcome = npb(&stage, &words).output();
+    if outcome.code == 2 && outcome.err.contains("pvm") {
+        skip(&outcome.err);
+        return;
+    }
+    let document = document(&outcome.out);
+    for path in ["pvm:default", "pvm:direct"] {
+        let found = results(&document, path);
+        assert_eq!(found.len(), 1, "{path}: {outcome}");
+        assert_is_right(found[0]);
+    }
+}
+
 #[test]
 fn the_sizes_of_the_upc_study_verify() {
     let Some(stage) = stage(Case::own("veth")) else {
