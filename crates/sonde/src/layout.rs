@@ -10,7 +10,7 @@ use crate::knobs::apart;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
-use crate::plan::{Combination, Mode, Plan, ProbeKind, ProbePlan};
+use crate::plan::{Mode, Plan, ProbeKind};
 use crate::way::Way;
 use sonde_channel::{Method, Path, Wait};
 use sonde_fleet::Load;
@@ -150,17 +150,94 @@ impl Block {
 pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     let mut all = Vec::new();
     for (index, site) in sites.iter().enumerate() {
-        let is_here = |probe: &&ProbePlan| !probe.floor || site.testbed == Testbed::Local;
-        for probe in plan.probes.iter().filter(is_here) {
+        for probe in &plan.probes {
+            if probe.floor && site.testbed != Testbed::Local {
+                continue;
+            }
             for path in &probe.path {
-                let spot = Spot {
-                    plan,
-                    index,
-                    site,
-                    probe,
-                    path: *path,
+                let headers = networks::headers(site.profile.unwrap_or(Profile::MODERN));
+                let payload = site
+                    .mtu
+                    .map(|mtu| model::frame_payload(path.beneath(), mtu, headers));
+                let mut sizes = probe.sizes(*path, payload)?;
+                let mode = probe.mode();
+                if mode == Some(Mode::Stream) && !path.is_lossless() {
+                    // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
+                    sizes = sizes
+                        .iter()
+                        .map(|size| payload.map_or(*size, |most| (*size).min(most)))
+                        .collect();
+                    sizes.dedup();
+                }
+                if sizes.is_empty() {
+                    continue;
+                }
+                let loads = if site.spec.is_some() || site.testbed == Testbed::Hosts {
+                    plan.loads()?
+                } else {
+                    vec![None]
                 };
-                all.extend(spot.blocks()?);
+                let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
+                for (method, wait, knobs, load) in probe.product(*path, &loads) {
+                    let (host, channel) = apart(&knobs)?;
+                    let (terms, ranks) = match path {
+                        Way::Channel(path) => {
+                            let mut terms = terms(plan, probe, *path, wait, sizes.clone());
+                            terms.method = method;
+                            (terms.knobs, terms.pace) = probe.knobs(&channel, plan.repeat.seed)?;
+                            (terms, None)
+                        }
+                        Way::Library(path) => {
+                            let terms = terms(plan, probe, Path::Unix, wait, sizes.clone());
+                            let ranks = library::job(probe, *path, terms, &channel)?;
+                            (ranks.job.terms.clone(), Some(ranks))
+                        }
+                    };
+                    // Where the path carries no size of them, its cells are left out with their reason.
+                    if !terms.sizes_bytes.is_empty() {
+                        terms.check().map_err(|error| {
+                            Failure::usage(format!("{error}: {}", error.remedy()))
+                        })?;
+                    }
+                    let beside = library::beside_ns(
+                        *path,
+                        &terms.sizes_bytes,
+                        round_trip_ns(site, &terms, 1)?,
+                    );
+                    let kernel_ns = ranks
+                        .as_ref()
+                        .and_then(|ranks| ranks.kernel_ns(site.testbed));
+                    let estimate_ns = beside
+                        + match kernel_ns {
+                            Some(kernel_ns) => kernel_ns,
+                            None => estimate_ns(site, &terms)?,
+                        };
+                    let kernel = ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
+                    let refused = kernel.and_then(Asked::refused);
+                    let mut block = Block {
+                        site: index,
+                        kind: probe.kind,
+                        mode,
+                        path: *path,
+                        ranks,
+                        method,
+                        wait,
+                        knobs,
+                        host,
+                        load,
+                        launches: launches(plan, probe, site),
+                        terms,
+                        cells: Vec::new(),
+                        estimate_ns,
+                        reference: false,
+                        way: None,
+                    };
+                    block.cells = cells(site, &block, &beyond)?;
+                    if let Some(reason) = refused.or_else(|| machines_apart(site, *path)) {
+                        block.skip(&reason);
+                    }
+                    all.push(block);
+                }
             }
         }
     }
@@ -172,111 +249,8 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     Ok(all)
 }
 
-/// A probe of a plan by one of its paths at a site.
-#[derive(Clone, Copy)]
-struct Spot<'a> {
-    plan: &'a Plan,
-    index: usize,
-    site: &'a Site,
-    probe: &'a ProbePlan,
-    path: Way,
-}
-
-impl Spot<'_> {
-    /// Of every combination of methods, waits, knobs and loads; none where no size can be.
-    fn blocks(self) -> Result<Vec<Block>, Failure> {
-        let Self { site, path, .. } = self;
-        let headers = networks::headers(site.profile.unwrap_or(Profile::MODERN));
-        let payload = site
-            .mtu
-            .map(|mtu| model::frame_payload(path.beneath(), mtu, headers));
-        let mut sizes = self.probe.sizes(path, payload)?;
-        if self.probe.mode() == Some(Mode::Stream) && !path.is_lossless() {
-            // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
-            sizes = sizes
-                .iter()
-                .map(|size| payload.map_or(*size, |most| (*size).min(most)))
-                .collect();
-            sizes.dedup();
-        }
-        if sizes.is_empty() {
-            return Ok(Vec::new());
-        }
-        let loads = if site.spec.is_some() || site.testbed == Testbed::Hosts {
-            self.plan.loads()?
-        } else {
-            vec![None]
-        };
-        let (sizes, beyond) = fitting(path, self.probe.kind, sizes, payload);
-        let all = self.probe.product(path, &loads).into_iter();
-        all.map(|one| self.block(one, &sizes, &beyond)).collect()
-    }
-
-    fn block(
-        self,
-        (method, wait, knobs, load): Combination,
-        sizes: &[u64],
-        beyond: &[(u64, String)],
-    ) -> Result<Block, Failure> {
-        let Self {
-            plan, site, probe, ..
-        } = self;
-        let (host, channel) = apart(&knobs)?;
-        let (terms, ranks) = match self.path {
-            Way::Channel(path) => {
-                let mut terms = terms(plan, probe, path, wait, sizes.to_vec());
-                terms.method = method;
-                (terms.knobs, terms.pace) = probe.knobs(&channel, plan.repeat.seed)?;
-                (terms, None)
-            }
-            Way::Library(path) => {
-                let terms = terms(plan, probe, Path::Unix, wait, sizes.to_vec());
-                let ranks = library::job(probe, path, terms, &channel)?;
-                (ranks.job.terms.clone(), Some(ranks))
-            }
-        };
-        // Where the path carries no size of them, its cells are left out with their reason.
-        if !terms.sizes_bytes.is_empty() {
-            terms
-                .check()
-                .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
-        }
-        let trip_ns = round_trip_ns(site, &terms, 1)?;
-        let beside_ns = library::beside_ns(self.path, &terms.sizes_bytes, trip_ns);
-        let kernel_ns = ranks
-            .as_ref()
-            .and_then(|ranks| ranks.kernel_ns(site.testbed));
-        let own_ns = kernel_ns.map_or_else(|| estimate_ns(site, &terms), Ok)?;
-        let kernel = ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
-        let refused = kernel.and_then(Asked::refused);
-        let mut block = Block {
-            site: self.index,
-            kind: probe.kind,
-            mode: probe.mode(),
-            path: self.path,
-            ranks,
-            method,
-            wait,
-            knobs,
-            host,
-            load,
-            launches: launches(plan, probe, site),
-            terms,
-            cells: Vec::new(),
-            estimate_ns: beside_ns + own_ns,
-            reference: false,
-            way: None,
-        };
-        block.cells = cells(site, &block, beyond)?;
-        if let Some(reason) = refused.or_else(|| machines_apart(site, self.path)) {
-            block.skip(&reason);
-        }
-        Ok(block)
-    }
-}
-
 /// Launches of a probe at a site.
-fn launches(plan: &Plan, probe: &ProbePlan, site: &Site) -> u64 {
+fn launches(plan: &Plan, probe: &crate::plan::ProbePlan, site: &Site) -> u64 {
     let wanted = probe.launches.unwrap_or(plan.repeat.launches);
     let rated = match &site.spec {
         Some(spec) => spec.line.rate.is_some(),
@@ -336,7 +310,13 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     Ok(all)
 }
 
-fn terms(plan: &Plan, probe: &ProbePlan, path: Path, wait: Wait, sizes: Vec<u64>) -> Terms {
+fn terms(
+    plan: &Plan,
+    probe: &crate::plan::ProbePlan,
+    path: Path,
+    wait: Wait,
+    sizes: Vec<u64>,
+) -> Terms {
     let kind = match (probe.kind, probe.mode()) {
         (ProbeKind::Startup, _) => Probe::Startup,
         (ProbeKind::Latency, _) => Probe::Latency,
