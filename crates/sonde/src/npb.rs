@@ -76,6 +76,8 @@ struct Shown {
     extent: String,
     iterations: u64,
     ranks: usize,
+    /// What each rank keeps in arrays, as it is told before it starts.
+    arrays_bytes: u64,
     path: String,
     /// Of the median run, as the three that follow; null where the launch failed.
     time_s: Option<f64>,
@@ -295,6 +297,7 @@ impl Task {
             extent: problem.extent(),
             iterations: problem.iterations(),
             ranks: item.asked.ranks,
+            arrays_bytes: problem.memory_bytes(item.asked.ranks),
             path: item.path_name(),
             time_s: None,
             mop_per_s: None,

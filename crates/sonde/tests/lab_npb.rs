@@ -7,7 +7,7 @@ mod lab;
 
 use lab::{Call, Case, Stage, attachments, eventually, marked, skip};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -180,6 +180,74 @@ fn a_rank_far_away_leaves_in_order() {
 }
 
 #[test]
+fn the_sizes_of_the_upc_study_verify() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    let outcome = npb(&stage, &["all", "--size", "upc", "--json"]).expect(0);
+    let document = document(&outcome.out);
+    let found = results(&document, "native:shm");
+    let extents: Vec<&str> = found
+        .iter()
+        .map(|result| result["extent"].as_str().unwrap())
+        .collect();
+    let flow = "12 x 12 x 12";
+    let cube = "64 x 64 x 64";
+    let wanted = ["8388608", "1400", cube, cube, "524288", flow, flow, flow];
+    assert_eq!(extents, wanted);
+    for result in found {
+        assert_is_right(result);
+        // What no class is has values of its own to be held against.
+        let is_own = ["ep", "mg", "is"].contains(&result["kernel"].as_str().unwrap());
+        assert_eq!(result["class"].is_null(), is_own, "{result:#}");
+    }
+}
+
+/// What all ranks took of a launch, and what they were told to keep in arrays.
+fn memory(stage: &Stage, words: &[&str], ranks: &str) -> Option<(u64, u64)> {
+    let words = [words, &["--ranks", ranks, "--json"]].concat();
+    let document = document(&npb(stage, &words).expect(0).out);
+    let result = &document["results"][0];
+    let all = result["launch"]["ranks"].as_array().unwrap();
+    let taken = all.iter().map(|rank| rank["memory_bytes"].as_u64());
+    let taken: Option<u64> = taken.sum();
+    let told = result["arrays_bytes"].as_u64().unwrap() * all.len() as u64;
+    Some((taken?, told))
+}
+
+#[test]
+fn ranks_take_what_they_tell() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    for ranks in ["1", "4"] {
+        // A rank without arrays: the program's first steps, and messages.
+        let empty = memory(&stage, &["ep", "--size", "pairs_log2=18"], ranks);
+        let Some((empty, _)) = empty else {
+            skip("the most that a process had in memory: /proc/self/clear_refs");
+            return;
+        };
+        for words in [
+            ["cg", "rows=75000:nonzer=13:steps=1:shift=60"],
+            ["mg", "points=256:cycles=1"],
+            ["ft", "nx=256:ny=256:nz=128:iterations=1"],
+            ["is", "keys_log2=23:range_log2=19:buckets_log2=10"],
+            ["lu", "points=102:steps=1:dt=2"],
+            ["sp", "points=102:steps=1:dt=0.001"],
+            ["bt", "points=102:steps=1:dt=0.0003"],
+        ] {
+            let [kernel, size] = words;
+            let (taken, told) = memory(&stage, &[kernel, "--size", size], ranks).unwrap();
+            let own = taken.saturating_sub(empty);
+            let line = format!("{kernel} {size} on {ranks}: told {told}, taken {own}");
+            println!("{line}");
+            assert!(own <= told / 10 * 11, "{line}");
+            assert!(own >= told / 2, "{line}");
+        }
+    }
+}
+
+#[test]
 fn one_rank_runs_by_no_library() {
     let stage = Stage::new(Case::own("veth"));
     let empty = stage.path("nothing");
@@ -304,7 +372,20 @@ fn what_cannot_be_is_refused_before_anything_starts() {
             2,
             "MiB are available",
         ),
-        (&["cg", "--path", "ucx:tcp"], 2, ""),
+        (&["cg", "--size", "rows=2147483648"], 2, "MiB are available"),
+        (
+            &["lu,bt", "--size", "points=8192", "--ranks", "1"],
+            2,
+            "MiB are available",
+        ),
+        (&["mg", "--size", "points=8192"], 2, "class C fits"),
+        (&["is", "--size", "keys_log2=40"], 64, "2^39 keys"),
+        (&["is", "--size", "keys_log2=39"], 64, "from 1024 to 1024"),
+        (&["ep", "--size", "pairs_log2=50"], 64, "2^43"),
+        (&["cg", "--path", "ucx:tcp"], 2, "no adapter for ucx in "),
+        (&["cg", "--path", "openmpi"], 2, "libopenmpi-dev"),
+        (&["cg", "--path", "mpich"], 2, "doctor --build-adapters"),
+        (&["cg", "--path", "pvm:direct"], 2, "pvm-dev"),
     ] {
         let call = npb(&stage, words)
             .env("SONDE_ADAPTERS", &empty)
@@ -314,6 +395,69 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         assert!(outcome.err.contains(said), "{words:?}: {outcome}");
         assert!(outcome.out.is_empty(), "{words:?}: {outcome}");
     }
+}
+
+/// A control group of this user that may have so many bytes; removed when dropped. Says so where there can be none.
+struct Group(PathBuf);
+
+impl Group {
+    fn new(bytes: u64) -> Option<Self> {
+        let name = format!("sonde-test-{}", std::process::id());
+        for (root, limit) in [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ] {
+            let folder = Path::new(root).join(&name);
+            if std::fs::create_dir(&folder).is_err() {
+                continue;
+            }
+            let group = Self(folder);
+            if std::fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        skip("a control group of its own, with a limit of memory");
+        None
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Whoever was in it may take a moment to be gone.
+        eventually(|| std::fs::remove_dir(&self.0).is_ok(), |is_done| *is_done);
+    }
+}
+
+#[test]
+fn what_a_control_group_has_no_room_for_is_refused() {
+    let Some(group) = Group::new(256 << 20) else {
+        return;
+    };
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    let within = |words: &str| {
+        let script = format!(
+            "echo $$ > {0}/cgroup.procs && exec {1} npb {words}",
+            group.0.display(),
+            lab::sonde().display()
+        );
+        let mut call = stage.call(Path::new("/bin/sh"));
+        call.command.args(["-c", &script]);
+        let call = call.env("SONDE_RANK", stage.path("sonde-rank"));
+        call.limit(60).output()
+    };
+    for words in ["ft --class A", "ft --class A --ranks 1"] {
+        let outcome = within(words);
+        assert_eq!(outcome.code, 2, "{words}: {outcome}");
+        for part in ["MiB are available", "class W fits"] {
+            assert!(outcome.err.contains(part), "{words}: {outcome}");
+        }
+        assert!(outcome.out.is_empty(), "{words}: {outcome}");
+    }
+    // What has room runs there.
+    let outcome = within("cg --class S");
+    assert_eq!(outcome.code, 0, "{outcome}");
 }
 
 /// The ranks of a stage: its copy of their program is nobody else's.
@@ -327,28 +471,108 @@ fn ranks(program: &PathBuf) -> Vec<u32> {
     entries.filter_map(rank).collect()
 }
 
+/// Whether a path's library and its adapter are here; says so where not.
+fn is_here(stage: &Stage, path: &str) -> bool {
+    let words = ["ep", "--size", "pairs_log2=18", "--path", path];
+    let outcome = npb(stage, &words).output();
+    let is_here = !outcome.err.contains("is left out") && outcome.code == 0;
+    is_here || skip(&format!("{path}: {}", outcome.err))
+}
+
 #[test]
 fn a_killed_rank_ends_the_kernel_with_a_word() {
     let Some(stage) = stage(Case::own("veth")) else {
         return;
     };
+    drop(call(&stage, &["doctor", "--build-adapters"]).output());
     let program = PathBuf::from(stage.path("sonde-rank"));
     let program = program.canonicalize().unwrap();
-    // So long that it is still under way.
-    let words = ["lu", "--class", "B", "--path", "native:shm"];
-    let mut running = npb(&stage, &words).start();
-    let begun = eventually(|| ranks(&program), |ranks| ranks.len() == 4);
-    assert!(begun.len() == 4 && running.is_alive(), "{begun:?}");
-    std::thread::sleep(Duration::from_millis(700));
-    let victim = begun.iter().max().unwrap().to_string();
-    let killed = Command::new("kill").args(["-9", &victim]).status();
-    assert!(killed.unwrap().success());
-    let left = eventually(|| ranks(&program), Vec::is_empty);
-    assert!(left.is_empty(), "{left:?} of {begun:?} go on");
-    let outcome = running.finish();
-    assert_eq!(outcome.code, 2, "{outcome}");
-    assert!(outcome.err.contains("lu B on 4 by native:shm"), "{outcome}");
-    let named = ["is gone", "by signal 9", "(signal 9)"];
-    let is_named = named.iter().any(|words| outcome.err.contains(words));
-    assert!(is_named, "{outcome}");
+    for path in [
+        "native:shm",
+        "native:unix",
+        "native:tcp",
+        "pvm:default",
+        "pvm:direct",
+        "openmpi:sm",
+        "mpich:sm",
+    ] {
+        if !is_here(&stage, path) {
+            continue;
+        }
+        // So long that it is still under way.
+        let words = ["lu", "--class", "B", "--path", path];
+        let mut running = npb(&stage, &words).start();
+        let begun = eventually(|| ranks(&program), |ranks| ranks.len() == 4);
+        let is_alive = running.is_alive();
+        assert!(begun.len() == 4 && is_alive, "{path}: {begun:?}");
+        std::thread::sleep(Duration::from_millis(700));
+        let victim = begun.iter().max().unwrap().to_string();
+        let killed = Command::new("kill").args(["-9", &victim]).status();
+        assert!(killed.unwrap().success());
+        let left = eventually(|| ranks(&program), Vec::is_empty);
+        assert!(left.is_empty(), "{path}: {left:?} of {begun:?} go on");
+        let outcome = running.finish();
+        assert_eq!(outcome.code, 2, "{path}: {outcome}");
+        let name = format!("lu B on 4 by {path}");
+        assert!(outcome.err.contains(&name), "{path}: {outcome}");
+        let named = ["is gone", "by signal 9", "signal 9"];
+        let is_named = named.iter().any(|words| outcome.err.contains(words));
+        assert!(is_named, "{path}: {outcome}");
+    }
+}
+
+/// Coefficients of the density in the exact solution that BT, SP and LU share, as the program has them.
+const COEFFICIENTS: [f64; 13] = [
+    2.0, 0.0, 0.0, 4.0, 5.0, 3.0, 0.5, 0.02, 0.01, 0.03, 0.5, 0.4, 0.3,
+];
+
+#[test]
+fn a_wrong_coefficient_fails_the_launch() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    // The program of the ranks with one of its coefficients off by a millionth.
+    let program = stage.path("sonde-rank");
+    let mut bytes = std::fs::read(&program).unwrap();
+    let known: Vec<u8> = COEFFICIENTS
+        .iter()
+        .flat_map(|value| value.to_ne_bytes())
+        .collect();
+    let places: Vec<usize> = (0..bytes.len() - known.len())
+        .filter(|at| bytes[*at..].starts_with(&known))
+        .collect();
+    let [place] = places[..] else {
+        panic!("the coefficients are {} times in {program}", places.len());
+    };
+    let last = place + known.len() - 8;
+    let wrong: f64 = COEFFICIENTS[12] * (1.0 + 1e-6);
+    bytes[last..last + 8].copy_from_slice(&wrong.to_ne_bytes());
+    std::fs::write(&program, bytes).unwrap();
+    let outcome = npb(&stage, &["cg,lu,sp,bt"]).output();
+    assert_eq!(outcome.code, 1, "{outcome}");
+    for kernel in ["lu", "sp", "bt"] {
+        let line = format!("{kernel} S on 4 by native:shm: {kernel} S does not verify in run 1: ");
+        let line = outcome.err.lines().find(|told| told.contains(&line));
+        let line = line.unwrap_or_else(|| panic!("{kernel}: {outcome}"));
+        for part in [" is official", "a relative error of ", "where 1e-8 passes"] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
+    assert!(!outcome.err.contains("cg S on 4"), "{outcome}");
+    for line in [
+        " Verification    =                 UNSUCCESSFUL",
+        " Verification    =                   SUCCESSFUL",
+        "FAILS",
+    ] {
+        assert!(outcome.out.contains(line), "{line}: {outcome}");
+    }
+    let json = npb(&stage, &["lu,cg", "--json"]).output();
+    assert_eq!(json.code, 1, "{json}");
+    let document = document(&json.out);
+    let found = results(&document, "native:shm");
+    assert_eq!(
+        (&found[0]["verified"], &found[1]["verified"]),
+        (&false.into(), &true.into())
+    );
+    assert!(found[0]["error"].as_str().unwrap().contains("is official"));
 }

@@ -6,7 +6,6 @@
 //! Checked: unit tests below.
 
 use std::os::fd::AsRawFd;
-use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketType};
 
@@ -147,26 +146,10 @@ pub fn memory_bytes() -> Option<u64> {
 }
 
 /// Main memory that programs can have now without anything being swapped out, as the kernel reckons it; no more than the control
-/// groups of this process are let have.
+/// groups of this process let it have still.
 pub fn memory_available_bytes() -> Option<u64> {
     let available = memory("MemAvailable:")?;
-    Some(memory_limit().map_or(available, |limit| limit.min(available)))
-}
-
-/// The least limit of this process's control groups (version 2); none where none has one.
-fn memory_limit() -> Option<u64> {
-    const ROOT: &str = "/sys/fs/cgroup";
-    let groups = read_text("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let mut folder = Path::new(ROOT).join(own);
-    let mut least: Option<u64> = None;
-    while folder.starts_with(ROOT) {
-        let limit = std::fs::read_to_string(folder.join("memory.max"));
-        let limit = limit.ok().and_then(|text| text.trim().parse().ok());
-        least = [least, limit].into_iter().flatten().min();
-        folder.pop();
-    }
-    least
+    Some(crate::memory::left_in_groups().map_or(available, |left| left.min(available)))
 }
 
 fn memory(name: &str) -> Option<u64> {

@@ -21,6 +21,7 @@ pub mod foreign;
 pub mod frames;
 pub mod gate;
 pub mod host;
+pub mod memory;
 pub mod message;
 pub mod mount;
 pub mod namespace;

@@ -91,6 +91,10 @@ pub struct Rank {
     pub timed_ns: u64,
     /// What told the time: `tsc`, `monotonic`, or that it went astray.
     pub clock: String,
+    /// The most that its process had in memory during the run beyond what it had before: arrays, and what the library
+    /// keeps of messages. Null where the kernel does not tell.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// In the order in which they were entered.
     pub phases: Vec<Phase>,
     /// Messages that it sent in the timed part.
@@ -335,6 +339,7 @@ mod tests {
         let rank = |to: [u64; 2]| Rank {
             timed_ns: time_ns,
             clock: "tsc".into(),
+            memory_bytes: None,
             phases: Vec::new(),
             sent: sent.clone(),
             bytes_to: to.to_vec(),

@@ -27,6 +27,11 @@ const BORDER_TAG: Tag = 1;
 const LANES: usize = 4;
 /// A rank has at least so many keys; those that iterations change are on rank 0.
 const KEYS_MIN: usize = 32;
+const RANKS_MAX: usize = 1 << 10;
+/// The keys of a rank are counted in 32 bits.
+const RANK_KEYS_LOG2_MAX: u32 = 29;
+/// So many can still be shared.
+const KEYS_LOG2_MAX: u32 = RANKS_MAX.ilog2() + RANK_KEYS_LOG2_MAX;
 
 /// How many keys of which range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,9 +132,12 @@ impl Size {
             range_log2,
             buckets_log2,
         } = *self;
-        if !(5..=40).contains(&keys_log2) || range_log2 > 30 || buckets_log2 > range_log2.min(16) {
+        if !(5..=KEYS_LOG2_MAX).contains(&keys_log2)
+            || range_log2 > 30
+            || buckets_log2 > range_log2.min(16)
+        {
             return Err(format!(
-                "IS takes 2^5 to 2^40 keys below at most 2^30, and at most 2^16 buckets and as many as keys can be, not 2^{keys_log2} below 2^{range_log2} in 2^{buckets_log2}"
+                "IS takes 2^5 to 2^{KEYS_LOG2_MAX} keys below at most 2^30, and at most 2^16 buckets and as many as keys can be, not 2^{keys_log2} below 2^{range_log2} in 2^{buckets_log2}"
             ));
         }
         if 1 << range_log2 <= ITERATIONS {
@@ -139,10 +147,9 @@ impl Size {
         }
         let most = match self.keys_log2 {
             0..=16 => 128.min(self.keys() / KEYS_MIN),
-            _ => 1024,
+            _ => RANKS_MAX,
         };
-        // The keys of a rank are counted in 32 bits.
-        let least = 1_usize << self.keys_log2.saturating_sub(29);
+        let least = 1_usize << self.keys_log2.saturating_sub(RANK_KEYS_LOG2_MAX);
         if ranks.is_power_of_two() && (least..=most).contains(&ranks) {
             return Ok(());
         }

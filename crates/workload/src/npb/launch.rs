@@ -14,6 +14,7 @@ use sonde_message::{Comm, Messenger};
 use sonde_probe::Result;
 use sonde_probe::library::npb::{Check as Told, Ended, Phase, Rank, Run, together};
 use sonde_probe::library::{hear, tell};
+use sonde_sys::memory;
 
 use super::{Check, Kernel, Outcome, Problem};
 
@@ -40,13 +41,18 @@ struct Seen {
 /// # Panics
 /// The problem does not admit so many ranks.
 pub fn once(problem: &Problem, messenger: &mut dyn Messenger) -> Result<Option<Ended>> {
+    let before = memory::begin_most();
     let mut counted = Counted::new(&mut *messenger);
     let outcome = {
         let mut world = Communicator::new(&mut counted, Comm::WORLD, Choice::default());
         problem.run(&mut world)?
     };
+    let taken = before.and_then(|before| Some(memory::most()?.saturating_sub(before)));
     let own = Seen {
-        rank: rank(outcome.timed_ns, &counted.profile(), &counted),
+        rank: Rank {
+            memory_bytes: taken,
+            ..rank(outcome.timed_ns, &counted.profile(), &counted)
+        },
         sent: counted.sent(is_timed),
     };
     if messenger.rank(Comm::WORLD) > 0 {
@@ -82,6 +88,7 @@ fn rank<M: Messenger>(timed_ns: u64, profile: &Profile, counted: &Counted<M>) ->
     Rank {
         timed_ns,
         clock: profile.clock.clone(),
+        memory_bytes: None,
         phases: phases.collect(),
         sent: counted.sent(is_timed).row(),
         bytes_to: to.iter().map(|to| to[0]).collect(),

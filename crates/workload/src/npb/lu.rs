@@ -391,7 +391,7 @@ mod tests {
             .iter()
             .filter_map(Check::error)
             .fold(0.0, f64::max);
-        assert!(worst < 2e-11, "{class} {ranks} {outcome:?}");
+        assert!(worst < 1e-11, "{class} {ranks} {outcome:?}");
         assert_eq!(outcome.passes(), Some(true));
     }
 

@@ -3,7 +3,7 @@
 //! Model:   `S`; `upc`; `points=64:cycles=4`, where what is not said is class S's. A class is found again by its parameters.
 //!          Class D is known by its parameters alone and refused, since nothing of it has been run.
 //! Source:  the sizes of the UPC study (NPB 1 era, PVM): what has none of its own there is class S.
-//! Checked: `sizes_are_read`, `what_is_no_size_is_refused`.
+//! Checked: `sizes_are_read`, `what_is_no_size_is_refused`, `every_size_is_admitted_or_refused`.
 
 use std::str::FromStr;
 
@@ -273,6 +273,37 @@ impl Parameter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever is written, ranks and memory have an answer.
+    #[test]
+    fn every_size_is_admitted_or_refused() {
+        let least = [1_u64, 2, 3, 4, 5, 6, 9, 11, 16, 17, 29, 30, 31, 39, 40, 41];
+        let most = [44, 45, 59, 60, 162, 255, 256, 8_191, 8_192, 1 << 31];
+        let mut admitted = 0;
+        for kernel in Kernel::ALL {
+            for (name, _) in Problem::sized(kernel, Class::S).parameters() {
+                for value in least.iter().chain(&most) {
+                    let text = format!("{name}={value}");
+                    let Ok(problem) = Problem::named(kernel.name(), &text) else {
+                        continue;
+                    };
+                    assert!(problem.operations().is_finite() && !problem.extent().is_empty());
+                    for ranks in [0, 1, 2, 3, 4, 6, 9, 16, 64, 1_023, 1_024] {
+                        match problem.admits(ranks) {
+                            Ok(()) => {
+                                admitted += 1;
+                                let bytes = problem.memory_bytes(ranks);
+                                let whole = problem.memory_bytes(1).max(1 << 20);
+                                assert!(bytes <= 8 * whole, "{kernel} {text} on {ranks}: {bytes}");
+                            }
+                            Err(why) => assert!(!why.is_empty(), "{kernel} {text} on {ranks}"),
+                        }
+                    }
+                }
+            }
+        }
+        assert!(admitted > 1_000, "{admitted}");
+    }
 
     #[test]
     fn sizes_are_read() {
