@@ -47,25 +47,47 @@ struct Way {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum By {
-    /// sonde by this path.
-    Sonde(&'static str),
+    /// sonde by this path, whose ranks wait for each other so.
+    Sonde {
+        path: &'static str,
+        wait: &'static str,
+    },
     /// The benchmark's program.
     Benchmark,
 }
 
-const ALONE: Way = sonde(1, "native:shm");
-const SHARED: Way = sonde(2, "native:shm");
-const LIBRARY: Way = sonde(2, "openmpi");
-const WAYS: [Way; 5] = [ALONE, benchmark(1), SHARED, LIBRARY, benchmark(2)];
+const ALONE: Way = sonde(1, "native:shm", "block");
+const SHARED: Way = sonde(2, "native:shm", "block");
+const POLLING: Way = sonde(2, "native:shm", "poll");
+const LIBRARY: Way = sonde(2, "openmpi", "block");
+const OURS: [Way; 4] = [ALONE, SHARED, POLLING, LIBRARY];
+/// In the order of a round.
+const WAYS: [Way; 6] = [ALONE, benchmark(1), SHARED, POLLING, LIBRARY, benchmark(2)];
 
-const fn sonde(ranks: usize, path: &'static str) -> Way {
-    let by = By::Sonde(path);
+const fn sonde(ranks: usize, path: &'static str, wait: &'static str) -> Way {
+    let by = By::Sonde { path, wait };
     Way { ranks, by }
 }
 
 const fn benchmark(ranks: usize) -> Way {
     let by = By::Benchmark;
     Way { ranks, by }
+}
+
+impl Way {
+    fn is_polling(self) -> bool {
+        matches!(self.by, By::Sonde { wait: "poll", .. })
+    }
+
+    /// As a row names it.
+    fn name(self) -> String {
+        match self.by {
+            _ if self == ALONE => "alone".into(),
+            By::Sonde { path, .. } if self.is_polling() => format!("{path}, `--wait poll`"),
+            By::Sonde { path, .. } => path.into(),
+            By::Benchmark => "the benchmark".into(),
+        }
+    }
 }
 
 /// What came out of one kernel by one way, round by round.
@@ -100,15 +122,15 @@ pub fn measure(ground: &Ground) -> Result<Proof> {
     }
     for series in &all {
         if let Some(error) = &series.broken {
-            let (kernel, Way { ranks, by }) = (series.kernel, series.way);
-            unmet.push(format!("{kernel} on {ranks} by {by:?}: {error:#}"));
+            let (kernel, ranks, way) = (series.kernel, series.way.ranks, series.way.name());
+            unmet.push(format!("{kernel} on {ranks}, {way}: {error:#}"));
         }
     }
     let given = reference.map_or(String::new(), |_| " --reference DIR".into());
     Ok(Proof {
         command: format!("{} --runs {}{given}", Ground::retry("kernels"), ground.runs),
         note: format!(
-            "`sonde npb KERNEL --class A --ranks 1|2 --path native:shm|openmpi` and the benchmark's MPI programs by `mpirun.openmpi --bind-to none`, in turns, {} rounds; medians of what each prints, in Mop/s. Ratios are of rates of the same round. `sp` and `bt` take a square of ranks.",
+            "`sonde npb KERNEL --class A --ranks 1|2 --path native:shm|openmpi` (ranks that wait for each other sleep; with `--wait poll` they do not, as Open MPI's do not) and the benchmark's MPI programs by `mpirun.openmpi --bind-to none`, in turns, {} rounds; medians of what each prints, in Mop/s. Ratios are of rates of the same round. `sp` and `bt` take a square of ranks.",
             ground.runs
         ),
         tables,
@@ -144,17 +166,15 @@ fn turn(ground: &Ground, round: usize, series: &mut Series) {
     if series.broken.is_some() {
         return;
     }
-    let (kernel, Way { ranks, by }) = (series.kernel, series.way);
+    let (kernel, ranks, way) = (series.kernel, series.way.ranks, series.way.name());
     match run(ground, kernel, series.way).or_else(|_| run(ground, kernel, series.way)) {
         Ok(rate) => {
             let runs = ground.runs;
-            eprintln!(
-                "prove kernels: {round}/{runs} {kernel} on {ranks} by {by:?}: {rate:.1} Mop/s"
-            );
+            eprintln!("prove kernels: {round}/{runs} {kernel} on {ranks}, {way}: {rate:.1} Mop/s");
             series.rates.push(rate);
         }
         Err(error) => {
-            eprintln!("prove kernels: {kernel} on {ranks} by {by:?} failed: {error:#}");
+            eprintln!("prove kernels: {kernel} on {ranks}, {way} failed: {error:#}");
             series.broken = Some(error);
         }
     }
@@ -164,10 +184,10 @@ fn turn(ground: &Ground, round: usize, series: &mut Series) {
 fn run(ground: &Ground, kernel: &str, way: Way) -> Result<f64> {
     let ranks = way.ranks.to_string();
     let mut command = match way.by {
-        By::Sonde(path) => {
+        By::Sonde { path, wait } => {
             let mut command = Command::new(&ground.sonde);
             command.args(["npb", kernel, "--class", "A", "--ranks", &ranks]);
-            command.args(["--path", path]);
+            command.args(["--path", path, "--wait", wait]);
             command
         }
         By::Benchmark => {
@@ -232,12 +252,11 @@ fn geometric_means(ratios: &[Vec<f64>]) -> Vec<f64> {
 /// Ours beside the benchmark's.
 fn against(all: &[Series], unmet: &mut Vec<String>) -> Table {
     let mut table = Table::new(&HEADS);
-    for ours in [ALONE, SHARED, LIBRARY] {
-        let By::Sonde(path) = ours.by else { continue };
+    for ours in OURS {
         let ranks = ours.ranks;
-        // Another library's figures are beside it; the promise is of sonde's own engine.
-        let is_judged = ours != LIBRARY;
-        let path = if ours == ALONE { "alone" } else { path };
+        // Others are beside it; the promise is of sonde's own engine as it is usually called.
+        let is_judged = ours == ALONE || ours == SHARED;
+        let path = &*ours.name();
         let mut every = Vec::new();
         let kernels = if ranks == 1 { KERNELS.len() } else { TWO };
         for kernel in &KERNELS[..kernels] {
@@ -306,6 +325,9 @@ fn apart(all: &[Series]) -> Table {
         "two, native:shm",
         "speed-up",
         "95 % interval",
+        "two, native:shm, `--wait poll`",
+        "speed-up",
+        "95 % interval",
         "two, openmpi",
         "speed-up",
         "95 % interval",
@@ -316,7 +338,7 @@ fn apart(all: &[Series]) -> Table {
             continue;
         };
         let mut cells = vec![kernel.into(), format!("{:.0}", median(alone.rates.clone()))];
-        for way in [SHARED, LIBRARY] {
+        for way in [SHARED, POLLING, LIBRARY] {
             let Some(two) = series(all, kernel, way) else {
                 cells.extend(["–", "–", "–"].map(str::to_owned));
                 continue;
@@ -365,7 +387,7 @@ mod tests {
     #[test]
     fn rows_have_their_verdicts() {
         let mut all = contestants(|kernel| kernel != "bt");
-        assert_eq!(all.len(), 6 * 5 + 2 + 1, "sp and bt on one rank only");
+        assert_eq!(all.len(), 6 * 6 + 2 + 1, "sp and bt on one rank only");
         for one in &mut all {
             // 1.1 times the benchmark, and `is` on two ranks half of it.
             let is_slow = one.kernel == "is" && one.way == SHARED;
