@@ -27,9 +27,10 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   tidy    check the workspace; prints file:line: what is wrong; the remedy
-  prove   [SECTION...] [--runs N] [--write]: measure what the release promises with the built command, and print it as
-          Markdown; with --write into docs/performance.md. Sections: tcp rtt blast gate svc parity hosts forward peers
-          cold again networks delay shapers load transports shm anatomy tune verdict hippi rings netpipe library
+  prove   [SECTION...] [--runs N] [--reference DIR] [--write]: measure what the release promises with the built command, and
+          print it as Markdown; with --write into docs/performance.md. Sections: tcp rtt blast gate svc parity hosts forward
+          peers cold again networks delay shapers load transports shm anatomy tune verdict hippi rings netpipe library
+          kernels; DIR holds the programs of NPB 3.4.3 for the last one (ep.A.x, cg.A.x, ...)
   help    this text
 
 What tidy checks:

@@ -15,6 +15,7 @@ mod forward;
 mod gate;
 mod hippi;
 mod hosts;
+mod kernels;
 mod lab;
 mod library;
 mod load;
@@ -65,7 +66,7 @@ struct Proof {
 type Measure = fn(&Ground) -> Result<Proof>;
 
 /// In the order in which they run; name, title, measure.
-const SECTIONS: [(&str, &str, Measure); 24] = [
+const SECTIONS: [(&str, &str, Measure); 25] = [
     (
         "tcp",
         "A stream reaches what the model expects",
@@ -170,6 +171,11 @@ const SECTIONS: [(&str, &str, Measure); 24] = [
         "Libraries beside sockets, and PVM's direct route below its default one",
         library::measure,
     ),
+    (
+        "kernels",
+        "The eight kernels beside the benchmark's own programs",
+        kernels::measure,
+    ),
 ];
 
 /// What all sections stand on.
@@ -181,15 +187,18 @@ struct Ground {
     scratch: PathBuf,
     /// How often a thing is repeated.
     runs: usize,
+    /// Where the NAS parallel benchmarks' own programs are.
+    reference: Option<PathBuf>,
 }
 
 struct Options {
     sections: Vec<String>,
     runs: usize,
+    reference: Option<PathBuf>,
     write: bool,
 }
 
-/// `cargo xtask prove [SECTION…] [--runs N] [--write]`; exit code 1 where a promise was not met.
+/// `cargo xtask prove [SECTION…] [--runs N] [--reference DIR] [--write]`; exit code 1 where a promise was not met.
 pub fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     let options = options(arguments)?;
     let scratch = root.join("target/prove");
@@ -199,6 +208,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
         root: root.to_path_buf(),
         scratch,
         runs: options.runs,
+        reference: options.reference,
     };
     let machine = ground.machine();
     let mut text = machine.clone();
@@ -233,6 +243,7 @@ fn options(arguments: &[String]) -> Result<Options> {
     let mut options = Options {
         sections: Vec::new(),
         runs: 10,
+        reference: None,
         write: false,
     };
     let mut words = arguments.iter();
@@ -244,6 +255,11 @@ fn options(arguments: &[String]) -> Result<Options> {
                 options.runs = runs
                     .filter(|runs| *runs > 0)
                     .context("--runs needs a number above 0")?;
+            }
+            "--reference" => {
+                let dir = words.next().map(std::fs::canonicalize);
+                let dir = dir.context("--reference needs a directory with ep.A.x, cg.A.x, …")?;
+                options.reference = Some(dir.context("--reference: opening the directory")?);
             }
             name if SECTIONS.iter().any(|section| section.0 == name) => {
                 options.sections.push(name.to_owned());
@@ -409,7 +425,10 @@ mod tests {
             (read.sections.join(" "), read.runs, read.write),
             ("tcp rtt".to_owned(), 3, true)
         );
-        for wrong in ["tpc", "--runs", "--runs 0", "--runs x"] {
+        let with = options(&words("kernels --reference /")).unwrap();
+        assert_eq!((read.reference, with.reference), (None, Some("/".into())));
+        let wrong = ["tpc", "--runs", "--runs 0", "--runs x"];
+        for wrong in [&wrong[..], &["--reference", "--reference /nowhere"]].concat() {
             assert!(options(&words(wrong)).is_err(), "{wrong}");
         }
     }

@@ -71,10 +71,7 @@ impl Found {
 
     /// Of the median, at 95 %; none of fewer than six.
     fn interval(&self) -> Option<(f64, f64)> {
-        const SCALE: f64 = 1e6;
-        let whole: Vec<u64> = self.values.iter().map(|v| (v * SCALE) as u64).collect();
-        let interval = median_rank_interval(&whole, 0.95)?;
-        Some((interval.low as f64 / SCALE, interval.high as f64 / SCALE))
+        interval(&self.values)
     }
 
     /// The state, its floor and the count: three cells of a row.
@@ -174,7 +171,16 @@ pub fn judge(found: &[Found], bar: &Bar, table: &mut Table, unmet: &mut Vec<Stri
     }
 }
 
-fn range(values: &[f64]) -> String {
+/// Of the median of positive numbers, at 95 %; none of fewer than six.
+pub fn interval(values: &[f64]) -> Option<(f64, f64)> {
+    const SCALE: f64 = 1e6;
+    let whole: Vec<u64> = values.iter().map(|v| (v * SCALE) as u64).collect();
+    let interval = median_rank_interval(&whole, 0.95)?;
+    Some((interval.low as f64 / SCALE, interval.high as f64 / SCALE))
+}
+
+/// The lowest and the highest, in words.
+pub fn range(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(0.0, f64::max);
     format!("{low:.3} to {high:.3}")

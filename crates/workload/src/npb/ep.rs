@@ -149,6 +149,7 @@ fn run_pairs<M: Messenger + ?Sized>(
     let mut sums = [0.0; 2 + ANNULI];
     world.allreduce(&own, &mut sums, Operation::Sum)?;
     let timed_ns = monotonic_ns() - begin;
+    world.messenger().phase("end");
     let checks = checks(&sums, reference);
     Ok(Outcome { timed_ns, checks })
 }

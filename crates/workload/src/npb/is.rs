@@ -7,7 +7,8 @@
 //! Source:  RNR-94-007 §2.3.1; NPB 3.4.3 for buckets, key changes and tests. Deviations: keys are parted by the rank they go to, not by
 //!          bucket; none on one rank.
 //! Units:   operations are keys ranked.
-//! Checked: `official_ranks_on_any_ranks`, `sorted_keys_are_the_known_ones`, `a_wrong_key_fails`, `messages_are_those_counted`.
+//! Checked: `official_ranks_on_any_ranks`, `sorted_keys_are_the_known_ones`, `two_ranks_have_the_keys_of_one`,
+//!          `a_wrong_key_fails`, `messages_are_those_counted`.
 
 use std::ops::Range;
 
@@ -25,6 +26,8 @@ pub(super) const ITERATIONS: usize = 10;
 const BORDER_TAG: Tag = 1;
 /// Keys are taken from so many stretches in turns, each with counts of its own: a count need not wait for the one before.
 const LANES: usize = 4;
+/// Words behind the counts for what is not to be counted, taken in turns for the same reason.
+const ASIDE: usize = 8;
 /// A rank has at least so many keys; those that iterations change are on rank 0.
 const KEYS_MIN: usize = 32;
 const RANKS_MAX: usize = 1 << 10;
@@ -296,7 +299,7 @@ struct Ranking {
     width: usize,
     /// Keys of all ranks before.
     before: i64,
-    /// By key from `least`: how many keys here are less.
+    /// By key from `least`: how many are here, then how many keys here are less; behind the `width` of them words of no meaning.
     less: Vec<i32>,
 }
 
@@ -329,7 +332,7 @@ impl Ranking {
             least: 0,
             width: 1 << size.range_log2,
             before: 0,
-            less: vec![0; 1 << size.range_log2],
+            less: vec![0; (1 << size.range_log2) + ASIDE],
         }
     }
 
@@ -355,7 +358,10 @@ impl Ranking {
         let tested = self.size.buckets();
         if self.ranks == 1 {
             self.phase(world, "count");
-            count([&self.keys, &[]], 0, &mut self.less);
+            let less = &mut self.less[..self.width];
+            less.fill(0);
+            count(&self.keys, 0, less);
+            sum_up(less);
             for (word, place) in self.sums[tested..].iter_mut().zip(&self.places) {
                 *word = self.keys[*place];
             }
@@ -364,12 +370,21 @@ impl Ranking {
             self.count_buckets();
             world.allreduce(&self.counts, &mut self.sums, Operation::Sum)?;
             self.give_buckets();
-            self.part();
+            if self.ranks == 2 {
+                self.part_in_two();
+            } else {
+                self.part();
+            }
             self.phase(world, "keys");
             self.send(world)?;
             self.phase(world, "count");
-            let keys = [&self.parted[self.stay.clone()], &self.came[..self.come]];
-            count(keys, self.least, &mut self.less[..self.width]);
+            let less = &mut self.less[..self.width];
+            if self.ranks > 2 {
+                less.fill(0);
+                count(&self.parted[self.stay.clone()], self.least, less);
+            }
+            count(&self.came[..self.come], self.least, less);
+            sum_up(less);
         }
         let tests = self.places.len();
         let found = &mut self.found[(iteration - 1) * tests..iteration * tests];
@@ -432,6 +447,30 @@ impl Ranking {
         }
     }
 
+    /// Of two ranks: puts the keys that go together, and counts those that stay where they are. Which of both a key does is as good
+    /// as chance: each does both, one of them aside.
+    fn part_in_two(&mut self) {
+        let (least, width) = (self.least as u32, self.width);
+        self.sent[self.rank] = 0;
+        let go = self.sent[1 - self.rank];
+        self.stay = go..go;
+        let (less, parted) = (&mut self.less[..width + ASIDE], &mut self.parted[..]);
+        less.fill(0);
+        let mut next = 0;
+        for (place, key) in self.keys.iter().enumerate() {
+            let from_least = (*key as u32).wrapping_sub(least) as usize;
+            let stays = from_least < width;
+            parted[next] = *key;
+            next += usize::from(!stays);
+            less[if stays {
+                from_least
+            } else {
+                width + place % ASIDE
+            }] += 1;
+        }
+        debug_assert_eq!(next, go);
+    }
+
     /// Puts the keys in the order of the ranks they go to.
     fn part(&mut self) {
         let shift = self.shift();
@@ -488,6 +527,9 @@ impl Ranking {
         &mut self,
         world: &mut Communicator<'_, M>,
     ) -> Result<(Vec<i32>, bool)> {
+        if self.ranks == 2 {
+            self.part();
+        }
         // Where keys were parted, they are put in order in the place of what they were parted from.
         let (keys, mut sorted) = if self.ranks == 1 {
             ([&self.keys[..], &[]], Vec::new())
@@ -571,16 +613,17 @@ fn in_turns(keys: &[i32]) -> impl Iterator<Item = [i32; LANES]> + '_ {
     pairs.map(|((a, b), (c, d))| [*a, *b, *c, *d])
 }
 
-/// How many of the keys are less than each from `least` on.
-fn count(keys: [&[i32]; 2], least: usize, less: &mut [i32]) {
-    less.fill(0);
-    for keys in keys {
-        for key in keys {
-            less[*key as usize - least] += 1;
-        }
+/// Adds to how many there are of each key from `least` on.
+fn count(keys: &[i32], least: usize, counts: &mut [i32]) {
+    for key in keys {
+        counts[*key as usize - least] += 1;
     }
+}
+
+/// How many there are of each, into how many are less.
+fn sum_up(counts: &mut [i32]) {
     let mut sum = 0;
-    for count in less {
+    for count in counts {
         sum += std::mem::replace(count, sum);
     }
 }
@@ -648,6 +691,22 @@ mod tests {
             assert_eq!(hash(&sorted), upc.sorted_keys_sha256_le_i32);
             let sum: i64 = sorted.iter().map(|key| i64::from(*key)).sum();
             assert_eq!(sum, upc.key_sum_after_iteration_10);
+        }
+    }
+
+    #[test]
+    fn two_ranks_have_the_keys_of_one() {
+        // With one bucket all keys stay on one rank and go from the other.
+        for (buckets_log2, range_log2) in [(0, 6), (1, 11), (4, 4), (9, 11)] {
+            let size = Size {
+                keys_log2: 10,
+                range_log2,
+                buckets_log2,
+            };
+            let (alone, two) = (all(size, SEED, 1), all(size, SEED, 2));
+            assert_eq!(alone.1, two.1, "{size:?}");
+            let order = two.0.checks.last().expect("a check");
+            assert_eq!(order.passes(), Some(true), "{size:?}: {order:?}");
         }
     }
 

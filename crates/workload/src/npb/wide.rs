@@ -4,7 +4,8 @@
 //!          Work is written for whole arrays, which the compiler turns into vectors, with [`fused`]; or, where it would not find
 //!          them, for registers with operators, [`Wide`]. Both round a product and its sum once where the set has fused
 //!          operations, twice elsewhere. All of a piece of work is to be inlined.
-//! Checked: `plain_and_fused_agree`, `registers_are_as_numbers`; the kernels' verification.
+//! Checked: `plain_and_fused_agree`, `registers_are_as_numbers`; the kernels' verification, also by plain instructions alone:
+//!          `kernels_verify_without_wide_registers`.
 
 use std::ops::{Add, Mul, Sub};
 
@@ -13,6 +14,10 @@ use pulp::{Arch, Simd, WithSimd};
 /// Does the work with the best instructions there are.
 #[inline]
 pub fn run<W: WithSimd>(work: W) -> W::Output {
+    #[cfg(test)]
+    if tests::is_plain() {
+        return Arch::Scalar.dispatch(work);
+    }
     Arch::new().dispatch(work)
 }
 
@@ -179,9 +184,66 @@ pub fn lanes() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::OnceLock;
+
     use pulp::Scalar;
+    use sonde_message::Comm;
+    use sonde_message::collectives::{Choice, Communicator};
+    use sonde_message::native::Memory;
 
     use super::*;
+    use crate::npb::{Class, Kernel, Problem};
+
+    /// Tells a process of these tests that it is to have no wide registers.
+    const PLAIN: &str = "SONDE_TEST_PLAIN";
+
+    pub fn is_plain() -> bool {
+        static PLAIN_ONLY: OnceLock<bool> = OnceLock::new();
+        *PLAIN_ONLY.get_or_init(|| std::env::var_os(PLAIN).is_some())
+    }
+
+    /// Class S of all, verified; the seconds that each took on one rank.
+    fn verify() {
+        for kernel in Kernel::ALL {
+            for ranks in [1, 4] {
+                let problem = Problem::of(kernel, Class::S).expect("it is there");
+                let outcomes = Memory::run(ranks, |messenger| {
+                    let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
+                    problem.run(&mut world).expect("a run")
+                });
+                let outcome = &outcomes[0];
+                let seconds = outcome.timed_ns as f64 * 1e-9;
+                println!("{kernel} on {ranks}, {} lanes: {seconds:.4} s", lanes());
+                assert_eq!(
+                    outcome.passes(),
+                    Some(true),
+                    "{kernel} on {ranks}: {outcome:?}"
+                );
+            }
+        }
+    }
+
+    /// In a process of its own, this test again.
+    #[test]
+    fn kernels_verify_without_wide_registers() {
+        if is_plain() {
+            assert_eq!(lanes(), 1);
+            verify();
+            return;
+        }
+        let this = std::env::current_exe().expect("this program");
+        let output = Command::new(this)
+            .args(["kernels_verify_without_wide_registers", "--nocapture"])
+            .env(PLAIN, "1")
+            .output()
+            .expect("this program again");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}{said}");
+        assert_eq!(text.matches(" 1 lanes: ").count(), 16, "{text}");
+        print!("{text}");
+    }
 
     struct Squares<'a>(&'a [f64]);
 

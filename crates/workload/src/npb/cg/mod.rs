@@ -144,6 +144,7 @@ fn run_with<M: Messenger + ?Sized>(
         zeta = solver.step(world)?;
     }
     let timed_ns = monotonic_ns() - begin;
+    world.messenger().phase("end");
     let check = Check {
         name: "zeta".into(),
         found: zeta,
