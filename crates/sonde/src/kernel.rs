@@ -34,7 +34,7 @@ const BESIDE_NS: u64 = 30_000_000;
 /// The same as a part.
 const BESIDE: f64 = 1.4;
 /// What finding out a sequential run's own time takes at most, beside one run.
-const OWN_NS: u64 = 2 * SECOND_NS;
+const OWN_NS: u64 = 5 * SECOND_NS;
 /// What a rank takes beside its arrays: the program, a library's buffers.
 const RANK_BYTES: u64 = 32 << 20;
 /// Arrays are at most so many tenths larger than counted.

@@ -40,8 +40,8 @@ const NO_SIZE: u64 = 0;
 pub enum Age {
     /// So many times as long.
     Factor(Ratio),
-    /// As much longer as a sequential run took this on the old host, in nanoseconds; what it takes here is measured at rank 0, before
-    /// the first run of a launch.
+    /// As much longer as a sequential run took this on the old host, in nanoseconds; what the same takes here is measured before the
+    /// first run of a launch.
     Recorded(u64),
 }
 
@@ -53,7 +53,7 @@ pub struct Aging {
     pub factor: f64,
     /// The timed part of a sequential run on the old host; null where the factor was told.
     pub recorded_ns: Option<u64>,
-    /// The same here, in CPU time; null where the factor was told.
+    /// The same here, in CPU time: of all ranks together, as they are held; null where the factor was told.
     pub own_ns: Option<u64>,
 }
 
