@@ -10,11 +10,13 @@
 //!          several of them stand on one CPU of today. Nothing moves in this rank's engine meanwhile, as nothing does
 //!          while it computes. Calls themselves are not stretched: what an old host needs for frames is the network's
 //!          `[host]`. A program that waits outside of calls (a disk, a sleep) is not for this: its waits are taken for time
-//!          that others had. The patience of the other ranks has to be longer than the longest span.
+//!          that others had. The patience of the other ranks has to be longer than the longest span. Where the program reads its own
+//!          clock it says so ([`Messenger::due`]): what is owed is held for before, and what was held too long is forgotten, so that
+//!          what is timed has an account of its own.
 //! Source:  a factor is the time of a sequential run on the old host over that of the same run here ([`factor`]).
 //! Units:   nanoseconds of CLOCK_MONOTONIC and of CPU time; an exact ratio.
 //! Checked: `computing_takes_its_factor`, `holds_do_not_drift`, `what_others_had_is_part_of_the_span`, `factors_are_checked`,
-//!          `a_real_rank_is_held`.
+//!          `a_real_rank_is_held`, `what_is_timed_has_an_account_of_its_own`.
 
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::cpu::thread_cpu_ns;
@@ -28,7 +30,7 @@ use crate::{
 /// Less is not slept for: as long as a sleep is late of itself.
 pub const GRAIN_NS: u64 = 50_000;
 /// Factors above this are mistakes.
-const FACTOR_MAX: u64 = 1_000_000;
+pub const FACTOR_MAX: u64 = 1_000_000;
 /// Readings of the CPU's time to find what one costs; the cheapest counts.
 const READINGS: u32 = 64;
 
@@ -80,7 +82,11 @@ pub fn factor(recorded_ns: u64, own_ns: u64) -> Result<Ratio> {
     Ok(ratio)
 }
 
-fn check(factor: Ratio) -> Result<()> {
+/// Refuses what no host of another age is.
+///
+/// # Errors
+/// The factor is below 1 or above [`FACTOR_MAX`].
+pub fn check(factor: Ratio) -> Result<()> {
     if (Ratio::ONE..=Ratio::new(FACTOR_MAX, 1)).contains(&factor) {
         return Ok(());
     }
@@ -131,6 +137,9 @@ pub struct Aged<M, T = Machine> {
     /// The part of a nanosecond that is not yet owed, in parts of the factor's denominator.
     rest: u64,
     charges: Charges,
+    /// At the last [`due`](Messenger::due), and between the last two.
+    at_due: Charges,
+    timed: Charges,
 }
 
 impl<M: Messenger> Aged<M> {
@@ -169,7 +178,14 @@ impl<M: Messenger, T: Time> Aged<M, T> {
             owed_ns: 0,
             rest: 0,
             charges: Charges::default(),
+            at_due: Charges::default(),
+            timed: Charges::default(),
         })
+    }
+
+    /// What was measured and held between the last two times that the program read its clock: in what it times.
+    pub const fn timed(&self) -> Charges {
+        self.timed
     }
 
     /// What was measured and held until now; the span since the last call is not in it.
@@ -297,6 +313,25 @@ impl<M: Messenger, T: Time> Messenger for Aged<M, T> {
 
     fn busy(&mut self, begin_ns: u64, end_ns: u64) {
         self.inner.busy(begin_ns, end_ns);
+    }
+
+    /// Holds for what is owed, in the phase that it is of.
+    fn due(&mut self) {
+        self.settle(GRAIN_NS);
+        self.owed_ns = self.owed_ns.max(0);
+        let Charges {
+            computed_ns,
+            held_ns,
+            holds,
+        } = self.at_due;
+        self.timed = Charges {
+            computed_ns: self.charges.computed_ns - computed_ns,
+            held_ns: self.charges.held_ns - held_ns,
+            holds: self.charges.holds - holds,
+        };
+        self.at_due = self.charges;
+        self.inner.due();
+        self.begin();
     }
 
     /// Those beneath, and `aged`, the factor.

@@ -504,6 +504,10 @@ impl<M: Messenger> Messenger for Counted<M> {
         self.inner.busy(begin_ns, end_ns);
     }
 
+    fn due(&mut self) {
+        self.inner.due();
+    }
+
     fn facts(&self) -> Vec<(String, String)> {
         self.inner.facts()
     }

@@ -193,6 +193,10 @@ pub trait Messenger {
     /// those who watch. [`Aged`](crate::aged::Aged) says so.
     fn busy(&mut self, _begin_ns: u64, _end_ns: u64) {}
 
+    /// The program is about to read its own clock: who holds the rank back, as [`Aged`](crate::aged::Aged) does, makes good now
+    /// what is owed of the time before.
+    fn due(&mut self) {}
+
     /// What is to be known of it, by name: `library`, `version`, `transport`, `provider` (that which really ran), `thread_level`, `route`, `encoding`.
     fn facts(&self) -> Vec<(String, String)>;
 
@@ -272,6 +276,10 @@ macro_rules! passed_on {
 
             fn busy(&mut self, begin_ns: u64, end_ns: u64) {
                 (**self).busy(begin_ns, end_ns);
+            }
+
+            fn due(&mut self) {
+                (**self).due();
             }
 
             fn facts(&self) -> Vec<(String, String)> {

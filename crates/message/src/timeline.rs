@@ -10,8 +10,10 @@
 //! Checked: `sums_are_those_of_the_counts`, `events_nest_and_ascend`, `what_does_not_fit_is_counted`, `ranks_are_those_of_the_world`,
 //!          `a_trace_of_four_ranks_has_its_fields`, and those of the parts.
 
+mod arrows;
 mod clocks;
 mod event;
+mod packed;
 mod trace;
 
 use std::collections::HashMap;
@@ -346,6 +348,10 @@ impl<M: Messenger> Messenger for Timeline<M> {
             ..Event::NONE
         });
         self.inner.busy(begin_ns, end_ns);
+    }
+
+    fn due(&mut self) {
+        self.inner.due();
     }
 
     fn facts(&self) -> Vec<(String, String)> {

@@ -19,7 +19,8 @@ use sonde_message::{Comm, Library, Messenger, Path, adapters};
 use sonde_probe::library::{Job, MARKER, Marks, Report, Task, begun};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
-use sonde_workload::npb::{Problem, launch};
+use sonde_workload::npb::Problem;
+use sonde_workload::npb::launch::Launch;
 
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 64;
@@ -111,11 +112,18 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
 /// Does the job, of which kernels are not in the probe's room; the report, at rank 0.
 fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<Report>, String> {
     let done = match &job.task {
-        Task::Npb { kernel, size, .. } => {
+        Task::Npb {
+            kernel,
+            size,
+            age,
+            trace,
+            ..
+        } => {
             let problem = Problem::named(kernel, size).map_err(|error| error.to_string())?;
             problem.admits(messenger.size(Comm::WORLD))?;
-            job.run_kernel(messenger, marks, |messenger| {
-                launch::once(&problem, messenger)
+            let mut launch = Launch::new(problem, *age, *trace);
+            job.run_kernel(messenger, marks, |messenger, is_last| {
+                launch.once(messenger, is_last)
             })
         }
         _ => job.run(messenger, marks),

@@ -2,19 +2,22 @@
 //!
 //! Model:   a kernel and its size are the workload's; how many ranks it admits is said there, and what they keep in arrays. Ranks
 //!          that go round hosts take the memory of each; hosts of a lab are one machine. Guesses go by rates of one rank of the
-//!          reference program, divided among ranks and CPUs; nothing measured depends on them.
+//!          reference program, divided among ranks and CPUs; nothing measured depends on them. On hosts of another age a
+//!          rank computes its part of the stretched whole, whoever has the CPU; what an age is in words is read here.
 //! Source:  rates of NPB 3.4.3, class A, one rank on a server of 2023; rounded.
 //! Units:   nanoseconds, bytes, millions of operations a second.
-//! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`; `tests/lab_npb.rs`.
+//! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`, `ages_are_read`; `tests/lab_npb.rs`,
+//!          `tests/lab_npb_trace.rs`.
 
 use crate::failure::Failure;
 use sonde_channel::Wait;
 use sonde_fleet::Fleet;
+use sonde_message::aged;
 use sonde_probe::Probe;
-use sonde_probe::library::npb::Kernel as Told;
+use sonde_probe::library::npb::{Age, Kernel as Told};
 use sonde_probe::library::{Job, Task};
 use sonde_record::HostRecord;
-use sonde_units::Span;
+use sonde_units::{Ratio, Span};
 use sonde_workload::npb::{Class, Kernel, Problem};
 use std::collections::BTreeMap;
 
@@ -28,6 +31,10 @@ const PATIENCE_FACTOR: u64 = 4;
 const HOUR_NS: u64 = 3_600 * SECOND_NS;
 /// Setup, the untimed pass and verification: a part of the timed one, and something of its own.
 const BESIDE_NS: u64 = 30_000_000;
+/// The same as a part.
+const BESIDE: f64 = 1.4;
+/// What finding out a sequential run's own time takes at most, beside one run.
+const OWN_NS: u64 = 5 * SECOND_NS;
 /// What a rank takes beside its arrays: the program, a library's buffers.
 const RANK_BYTES: u64 = 32 << 20;
 /// Arrays are at most so many tenths larger than counted.
@@ -42,6 +49,8 @@ pub struct Asked {
     pub size: String,
     /// Among how many.
     pub ranks: usize,
+    /// Of which age the hosts are, with its word; none of this one.
+    age: Option<(String, Age)>,
 }
 
 impl Asked {
@@ -56,13 +65,43 @@ impl Asked {
             problem,
             size,
             ranks,
+            age: None,
         })
+    }
+
+    /// The same on hosts of an age: a factor, the time of a sequential run on such a host, or a study that prints one. 1 is this age.
+    ///
+    /// # Errors
+    /// It is no age; a study prints no time of this kernel and size.
+    pub fn aged(mut self, text: &str) -> Result<Self, Failure> {
+        self.age = age(self.problem.kernel(), &self.size, text)?.map(|age| (text.into(), age));
+        Ok(self)
+    }
+
+    /// Of which age the hosts are; none of this one.
+    pub fn age(&self) -> Option<Age> {
+        self.age.as_ref().map(|age| age.1)
     }
 
     /// In words: `cg S on 4`.
     pub fn name(&self) -> String {
         let kernel = self.problem.kernel();
-        format!("{kernel} {} on {}", self.size, self.ranks)
+        let age = self.age.as_ref();
+        let age = age.map_or(String::new(), |age| format!(" aged {}", age.0));
+        format!("{kernel} {} on {}{age}", self.size, self.ranks)
+    }
+
+    /// Why so many runs cannot be waited for: hosts of another age may take very long.
+    pub fn too_long(&self, runs: u64) -> Option<String> {
+        let guess_ns = self.estimate_ns(1).saturating_mul(runs);
+        (self.age.is_some() && guess_ns > HOUR_NS).then(|| {
+            format!(
+                "{} takes about {:.1} h on such hosts, and a launch may take an hour: take a smaller size, fewer runs or a less \
+                 distant age",
+                self.name(),
+                guess_ns as f64 / HOUR_NS as f64
+            )
+        })
     }
 
     /// Why so many ranks cannot run it, and how many could.
@@ -103,14 +142,32 @@ impl Asked {
 
     fn bytes(&self, here: usize) -> u64 {
         let arrays = self.problem.memory_bytes(self.ranks);
-        (arrays / 10 * ARRAYS_TENTHS + RANK_BYTES).saturating_mul(here as u64)
+        let of = |arrays: u64| arrays / 10 * ARRAYS_TENTHS + RANK_BYTES;
+        let together = of(arrays).saturating_mul(here as u64);
+        match self.age() {
+            // Before the ranks take theirs, one has all of it alone.
+            Some(Age::Recorded(_)) => together.max(of(self.problem.memory_bytes(1))),
+            _ => together,
+        }
     }
 
     /// A guess at a run with setup and verification, on so many CPUs.
     pub fn estimate_ns(&self, cpus: usize) -> u64 {
-        let rate = pace(self.problem.kernel()) * self.ranks.min(cpus.max(1)) as f64;
-        let timed_ns = self.problem.operations() / rate * 1e3;
-        (timed_ns * 1.4) as u64 + BESIDE_NS
+        let alone_ns = self.problem.operations() / pace(self.problem.kernel()) * 1e3;
+        let timed_ns = alone_ns / self.ranks.min(cpus.max(1)) as f64;
+        let plain_ns = (timed_ns * BESIDE) as u64 + BESIDE_NS;
+        let part_ns = |whole_ns: f64| (whole_ns / self.ranks as f64 * BESIDE) as u64;
+        match self.age() {
+            None => plain_ns,
+            Some(Age::Factor(factor)) => {
+                let (numerator, denominator) = factor.parts();
+                plain_ns + part_ns(alone_ns * numerator as f64 / denominator as f64)
+            }
+            Some(Age::Recorded(ns)) => {
+                let own_ns = (3.0 * alone_ns).min(alone_ns + OWN_NS as f64);
+                plain_ns + part_ns(ns as f64) + (own_ns * BESIDE) as u64
+            }
+        }
     }
 
     /// What all ranks do. `limit` is what a launch may take, without it many times the guess.
@@ -119,6 +176,8 @@ impl Asked {
             kernel: self.problem.kernel().name().into(),
             size: self.size.clone(),
             runs,
+            age: self.age(),
+            trace: None,
         };
         let mut job = Job::new(task, Probe::Message, wait);
         // Ranks of a lab may share one CPU.
@@ -146,7 +205,32 @@ const fn pace(kernel: Kernel) -> f64 {
     }
 }
 
-/// Takes a kernel's words out of the knobs of a plan: `kernel`, `class` or `size`, `ranks`, and how many `runs` a launch makes.
+/// Reads the age of hosts: `120`, `16.66s`, `upc`. None where it is this one.
+fn age(kernel: Kernel, size: &str, text: &str) -> Result<Option<Age>, Failure> {
+    if let Ok(factor) = text.parse::<Ratio>() {
+        aged::check(factor).map_err(Failure::usage)?;
+        return Ok((factor != Ratio::ONE).then_some(Age::Factor(factor)));
+    }
+    let recorded_ns = match text.parse::<Span>() {
+        Ok(time) => time.as_nanos(),
+        Err(_) if text.starts_with(char::is_alphabetic) && text != "NaN" => {
+            let seconds = sonde_report::sequential_time(text, kernel.name(), size);
+            (seconds.map_err(Failure::usage)? * SECOND_NS as f64).round() as u64
+        }
+        Err(_) => 0,
+    };
+    if recorded_ns == 0 {
+        return Err(Failure::usage(format!(
+            "`{text}` is no age of hosts: write how much longer they compute, 1 to {}, as in 120, the time of a sequential run \
+             of the same on such a host, as in 16.66s, or a study that prints one, as in upc",
+            aged::FACTOR_MAX
+        )));
+    }
+    Ok(Some(Age::Recorded(recorded_ns)))
+}
+
+/// Takes a kernel's words out of the knobs of a plan: `kernel`, `class` or `size`, `ranks`, the hosts' `age`, and how many `runs` a
+/// launch makes.
 ///
 /// # Errors
 /// One is missing, or names nothing.
@@ -173,7 +257,14 @@ pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(Asked, u64), Failur
             }),
         };
     let (ranks, runs) = (number("ranks", 4)?, number("runs", 1)?);
-    Ok((Asked::read(&kernel, &size, ranks as usize)?, runs))
+    let mut asked = Asked::read(&kernel, &size, ranks as usize)?;
+    if let Some(age) = knobs.remove("age") {
+        asked = asked.aged(&age)?;
+    }
+    match asked.too_long(runs) {
+        Some(why) => Err(Failure::usage(why)),
+        None => Ok((asked, runs)),
+    }
 }
 
 /// Why these hosts have no room for it; ranks go round the first `spread` of them, all where none.
@@ -246,6 +337,64 @@ mod tests {
     }
 
     #[test]
+    fn ages_are_read() {
+        let cg = |age: &str| asked("cg", "upc", 4).aged(age);
+        assert_eq!(cg("1").unwrap(), asked("cg", "upc", 4));
+        let age = |text: &str| cg(text).unwrap().age().unwrap();
+        assert_eq!(age("120.5"), Age::Factor(Ratio::new(241, 2)));
+        assert_eq!(age("16.66s"), Age::Recorded(16_660_000_000));
+        // As the study's Table 2 prints it.
+        assert_eq!(age("upc"), age("16.66s"));
+        assert_eq!(cg("upc").unwrap().name(), "cg upc on 4 aged upc");
+        for text in [
+            "0",
+            "0.5",
+            "1000000000",
+            "1e9",
+            "-3",
+            "NaN",
+            "0s",
+            "",
+            "inf",
+        ] {
+            let error = cg(text).unwrap_err().to_string();
+            assert!(
+                error.contains("1 to 1000000") || error.contains("no study"),
+                "{error}"
+            );
+        }
+        let error = asked("cg", "A", 4).aged("upc").unwrap_err().to_string();
+        assert!(
+            error.contains("cg A") && error.contains("upc, S"),
+            "{error}"
+        );
+        // A part of what one rank alone would take, and the patience of those who wait for it.
+        let plain = asked("cg", "upc", 4).estimate_ns(2);
+        let guess = cg("upc").unwrap().estimate_ns(2);
+        assert!(
+            (4 * SECOND_NS..8 * SECOND_NS).contains(&(guess - plain)),
+            "{guess}"
+        );
+        let job = cg("upc").unwrap().job(10, Wait::Block, None);
+        assert!(job.terms.patience_ns >= guess && job.terms.budget_ns >= 10 * guess);
+        job.check().unwrap();
+        let words = asked("lu", "A", 4)
+            .aged("100000")
+            .unwrap()
+            .too_long(1)
+            .unwrap();
+        assert!(
+            words.contains("lu A on 4") && words.contains("an hour"),
+            "{words}"
+        );
+        assert_eq!(asked("lu", "C", 1).too_long(1_000), None);
+        // Alone one rank has all of it.
+        let bytes = |asked: Asked| asked.bytes(1);
+        let ft = || asked("ft", "A", 4);
+        assert!(bytes(ft().aged("600s").unwrap()) > 2 * bytes(ft()));
+    }
+
+    #[test]
     fn knobs_name_a_kernel() {
         let knobs = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             let pairs = pairs.iter();
@@ -257,6 +406,9 @@ mod tests {
         let (mg, runs) = take(&mut all).unwrap();
         assert_eq!((mg, runs), (asked("mg", "S", 8), 1));
         assert_eq!(all.len(), 1);
+        let mut aged = knobs(&[("kernel", "mg"), ("size", "upc"), ("age", "upc")]);
+        let age = take(&mut aged).unwrap().0.age();
+        assert_eq!((age, aged.len()), (Some(Age::Recorded(19_550_000_000)), 0));
         for (pairs, said) in [
             (&[("class", "S")][..], "needs `kernel`"),
             (&[("kernel", "mg")], "either `class`"),
@@ -268,6 +420,10 @@ mod tests {
             (
                 &[("kernel", "mg"), ("class", "S"), ("ranks", "0")],
                 "no number",
+            ),
+            (
+                &[("kernel", "mg"), ("class", "S"), ("age", "old")],
+                "no study `old`",
             ),
         ] {
             let error = take(&mut knobs(pairs)).unwrap_err().to_string();

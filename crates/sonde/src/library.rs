@@ -199,7 +199,7 @@ fn none_left(path: Path, kind: ProbeKind, left: &BTreeMap<String, String>) -> Re
     };
     Err(Failure::usage(format!(
         "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
-         (collective), kernel, class, size, ranks, runs and hosts (npb), and of PVM encoding",
+         (collective), kernel, class, size, ranks, runs, hosts and age (npb), and of PVM encoding",
         kind.name()
     )))
 }

@@ -4,8 +4,12 @@
 //!          is shown is the median run. One rank runs in this process, by no library, once whatever the paths: the sequential
 //!          reference. What cannot be is refused before anything starts, or named and left out where others can be. A launch
 //!          that fails is told, and the next goes on. Nothing is kept: plans do that, with probes of kind npb.
+//!          Where it is asked for, the table of phases follows, and a file has what each rank did when.
 //! Units:   seconds, millions of operations a second, shares of the ranks' time.
-//! Checked: `tests/lab_npb.rs`.
+//! Checked: `tests/lab_npb.rs`, `tests/lab_npb_trace.rs`.
+
+mod phases;
+mod trace;
 
 use crate::campaign::interruption;
 use crate::failure::{self, Failure};
@@ -18,14 +22,17 @@ use sonde_channel::Wait;
 use sonde_fleet::{Ask, Fleet, Load, RanksAsk};
 use sonde_message::Path;
 use sonde_message::native::Memory;
-use sonde_probe::library::npb::{Kernel, Run};
+use sonde_probe::library::Task as RankTask;
+use sonde_probe::library::npb::{Kernel, Run, TRACE, TRACE_EVENTS_MAX};
 use sonde_units::Span;
-use sonde_workload::npb::launch;
+use sonde_workload::npb::launch::{self, Launch};
 use sonde_workload::npb::result::{Block, NAME};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+pub use trace::TraceFile;
 
 /// What one rank is run by.
 const SEQUENTIAL: &str = "sequential";
@@ -54,6 +61,10 @@ pub struct Task {
     pub budget: Option<Span>,
     /// Where the communication matrix goes.
     pub matrix: Option<PathBuf>,
+    /// Where what each rank did when goes.
+    pub trace: Option<TraceFile>,
+    /// Print where the time of each rank went.
+    pub phases: bool,
     /// Print JSON.
     pub json: bool,
 }
@@ -62,6 +73,13 @@ pub struct Task {
 struct Item {
     asked: Asked,
     path: Option<Path>,
+}
+
+/// What a launch gave.
+struct Ran {
+    kernel: Kernel,
+    facts: BTreeMap<String, String>,
+    trace: Option<String>,
 }
 
 /// What a launch gave, as it is shown.
@@ -89,6 +107,9 @@ struct Shown {
     launch: Option<Kernel>,
     /// What is known of the library.
     facts: BTreeMap<String, String>,
+    /// What each rank did when, packed.
+    #[serde(skip)]
+    trace: Option<String>,
     /// The launch with all that is around it.
     took_s: f64,
     /// Why it failed, or what is wrong; null where nothing is.
@@ -125,11 +146,16 @@ impl Task {
         let mut left_out = Vec::new();
         let mut items = self.items(&mut left_out)?;
         self.leave_out_large(&mut items, &mut left_out)?;
-        if self.matrix.is_some() && items.len() != 1 {
-            return Err(Failure::usage(format!(
-                "a matrix is of one launch, and these are {}: name one kernel, size, number of ranks and path",
-                items.len()
-            )));
+        for (what, is_asked) in [
+            ("matrix", self.matrix.is_some()),
+            ("trace", self.trace.is_some()),
+        ] {
+            if is_asked && items.len() != 1 {
+                return Err(Failure::usage(format!(
+                    "a {what} is of one launch, and these are {}: name one kernel, size, number of ranks and path",
+                    items.len()
+                )));
+            }
         }
         let mut fleet = self.fleet(&items)?;
         if let Some(fleet) = &mut fleet {
@@ -157,6 +183,7 @@ impl Task {
         }
         self.print(&document)?;
         self.write_matrix(&document)?;
+        self.write_trace(&document)?;
         code(&document, is_whole)
     }
 
@@ -267,8 +294,8 @@ impl Task {
             bar.set_message(item.name());
             let shown = self.launch(item, fleet.as_deref_mut());
             bar.suspend(|| {
-                if let (false, Some(block)) = (self.json, block(item, &shown)) {
-                    println!("{}\n\n{block}", item.name());
+                if !self.json {
+                    self.print_one(item, &shown);
                 }
                 if let Some(error) = &shown.error {
                     eprintln!("sonde: {}: {error}", item.name());
@@ -285,9 +312,7 @@ impl Task {
         let begin = Instant::now();
         let launched = match (item.path, fleet) {
             (Some(path), Some(fleet)) => self.among_ranks(&item.asked, path, fleet),
-            _ => self
-                .sequential(&item.asked)
-                .map(|kernel| (kernel, BTreeMap::new())),
+            _ => self.sequential(&item.asked),
         };
         let problem = &item.asked.problem;
         let mut shown = Shown {
@@ -305,55 +330,61 @@ impl Task {
             verified: None,
             launch: None,
             facts: BTreeMap::new(),
+            trace: None,
             took_s: begin.elapsed().as_secs_f64(),
             error: None,
         };
         match launched {
-            Ok((kernel, facts)) => {
+            Ok(ran) => {
                 // A rank that did not end well was wrong in that.
-                shown.error = kernel
+                shown.error = ran
+                    .kernel
                     .unverified()
-                    .or_else(|| facts.get("ranks.end").cloned());
-                shown.facts = facts;
-                shown.fill(kernel);
+                    .or_else(|| ran.facts.get("ranks.end").cloned());
+                (shown.facts, shown.trace) = (ran.facts, ran.trace);
+                shown.fill(ran.kernel);
             }
             Err(error) => shown.error = Some(error),
         }
         shown
     }
 
-    /// In this process.
-    fn sequential(&self, asked: &Asked) -> Result<Kernel, String> {
-        let mut kernel = Kernel {
-            kernel: asked.problem.kernel().name().into(),
-            size: asked.size.clone(),
-            runs: Vec::new(),
-            ranks: Vec::new(),
-        };
-        for _ in 0..self.runs {
-            let alone = Memory::run(1, |messenger| launch::once(&asked.problem, messenger));
-            for ended in alone {
-                let ended = ended.map_err(|error| format!("{error}; {}", error.remedy()))?;
-                if let Some(ended) = ended {
-                    kernel.runs.push(ended.run);
-                    kernel.ranks = ended.ranks;
-                }
-            }
-        }
-        Ok(kernel)
+    /// Events of each of so many ranks that a trace has room for.
+    fn events(&self, ranks: usize) -> Option<u64> {
+        let events = TRACE_EVENTS_MAX / ranks as u64;
+        self.trace.as_ref().map(|_| events.max(1))
     }
 
-    fn among_ranks(
-        &self,
-        asked: &Asked,
-        path: Path,
-        fleet: &mut Fleet,
-    ) -> Result<(Kernel, BTreeMap<String, String>), String> {
+    /// In this process.
+    fn sequential(&self, asked: &Asked) -> Result<Ran, String> {
+        let mut kernel = Kernel::new(asked.problem.kernel().name(), &asked.size);
+        let mut launch = Launch::new(asked.problem, asked.age(), self.events(1));
+        let mut trace = None;
+        for run in 1..=self.runs {
+            let is_last = run == self.runs;
+            let alone = Memory::all(1).into_iter();
+            for mut messenger in alone {
+                let ended = launch.once(&mut messenger, is_last);
+                let ended = ended.map_err(|error| format!("{error}; {}", error.remedy()))?;
+                trace = ended.and_then(|ended| kernel.add(ended));
+            }
+        }
+        Ok(Ran {
+            kernel,
+            facts: BTreeMap::new(),
+            trace,
+        })
+    }
+
+    fn among_ranks(&self, asked: &Asked, path: Path, fleet: &mut Fleet) -> Result<Ran, String> {
         let hosts = alive(fleet);
         let [src, dst, ..] = hosts[..] else {
             return Err("ranks need two hosts that are up: look at what was lost".into());
         };
-        let job = asked.job(self.runs, self.wait, self.budget);
+        let mut job = asked.job(self.runs, self.wait, self.budget);
+        if let RankTask::Npb { trace, .. } = &mut job.task {
+            *trace = self.events(asked.ranks);
+        }
         job.check()
             .map_err(|error| format!("{error}: {}", error.remedy()))?;
         let ask = RanksAsk {
@@ -374,8 +405,27 @@ impl Task {
         let mut facts = launched.outcome.settings;
         let told = Kernel::of(&facts).map_err(|error| error.to_string())?;
         let kernel = told.ok_or("rank 0 told nothing of a kernel")?;
+        let trace = facts.remove(TRACE);
         facts.retain(|name, _| !name.starts_with("npb"));
-        Ok((kernel, facts))
+        Ok(Ran {
+            kernel,
+            facts,
+            trace,
+        })
+    }
+
+    /// The block of a launch, of which age its hosts were, and where the time went.
+    fn print_one(&self, item: &Item, shown: &Shown) {
+        let Some((block, launch)) = block(item, shown).zip(shown.launch.as_ref()) else {
+            return;
+        };
+        println!("{}\n\n{block}", item.name());
+        if let Some(age) = &launch.age {
+            println!(" Hosts of another age: {}\n", age.told());
+        }
+        if self.phases {
+            println!("{}\n", phases::tables(launch));
+        }
     }
 
     fn print(&self, document: &Document) -> Result<(), Failure> {
@@ -425,6 +475,15 @@ impl Task {
             println!("The median of {} runs each.", self.runs);
         }
         Ok(())
+    }
+
+    fn write_trace(&self, document: &Document) -> Result<(), Failure> {
+        let trace = document.results.first();
+        let trace = trace.and_then(|shown| shown.trace.as_ref());
+        match (&self.trace, trace) {
+            (Some(file), Some(trace)) => file.write(trace),
+            _ => Ok(()),
+        }
     }
 
     fn write_matrix(&self, document: &Document) -> Result<(), Failure> {

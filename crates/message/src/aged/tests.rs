@@ -181,6 +181,33 @@ fn what_others_had_is_part_of_the_span() {
 }
 
 #[test]
+fn what_is_timed_has_an_account_of_its_own() {
+    let time = Fake::default();
+    let mut aged = alone(Ratio::new(10, 1), &time);
+    // Put aside for far longer than the setup should take: nothing of it is taken off what is timed.
+    time.compute(100_000);
+    time.put_aside(50_000_000);
+    aged.due();
+    let begin = time.now();
+    time.compute(1_000_000);
+    aged.progress().unwrap();
+    // Behind the last call, and before the clock is read.
+    time.compute(2_000_000);
+    aged.due();
+    assert_eq!(time.now() - begin, 30_000_000);
+    let timed = Charges {
+        computed_ns: 3_000_000,
+        held_ns: 27_000_000,
+        holds: 2,
+    };
+    assert_eq!(aged.timed(), timed);
+    assert_eq!(aged.charges().computed_ns, 3_100_000);
+    // Another reading at once: nothing lies between.
+    aged.due();
+    assert_eq!(aged.timed(), Charges::default());
+}
+
+#[test]
 fn factors_are_checked() {
     // 16.66 s then, 102 ms now.
     assert_eq!(

@@ -8,7 +8,7 @@
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
 //! Checked: `an_offset_is_bounded_by_its_trip`, `times_are_moved_along_a_line_in_their_order`, `one_machine_has_one_clock`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sonde_sys::clock::{identity, monotonic_ns};
 
 use super::{TAG, receive};
@@ -18,7 +18,7 @@ use crate::{Comm, Messenger, Result};
 const READINGS: u32 = 32;
 
 /// How a rank's clock stood to rank 0's at one time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// When, by rank 0's clock.
     pub at_ns: u64,

@@ -256,7 +256,7 @@ fn a_trace_of_four_ranks_has_its_fields() {
         assert!(told["clock_is_same"].is_boolean());
         let own: Vec<_> = events
             .iter()
-            .filter(|event| event["pid"] == rank + 1)
+            .filter(|event| event["pid"] == rank + 1 && event["cat"] != "arrow")
             .collect();
         assert_eq!(own[0]["args"]["name"], format!("rank {rank}"));
         assert_eq!((&own[0]["ph"], &own[1]["ph"]), (&"M".into(), &"M".into()));
@@ -270,6 +270,43 @@ fn a_trace_of_four_ranks_has_its_fields() {
             .max_by_key(|pid| pid.as_u64()),
         Some(&4.into())
     );
+    // Every message of the ring and of the sum was sent and received once.
+    let count = |is: &dyn Fn(&Value) -> bool| events.iter().filter(|event| is(event)).count();
+    let sent = count(&|event| event["args"]["way"] == "sent");
+    assert_eq!(sent, count(&|event| event["args"]["way"] == "received"));
+    for ph in ["s", "f"] {
+        let of = |event: &Value| event["cat"] == "arrow" && event["ph"] == ph;
+        assert_eq!(count(&of), sent, "{ph}");
+    }
+}
+
+#[test]
+fn arrows_join_sends_and_receives_in_their_order() {
+    let trace = traced(4);
+    let all = arrows::arrows(&trace.ranks);
+    assert!(!all.is_empty());
+    for arrow in &all {
+        assert!(arrow.from != arrow.to && arrow.from < 4 && arrow.to < 4);
+        // Nothing is received before it is sent; the clocks of threads are one.
+        assert!(arrow.begin_ns <= arrow.end_ns, "{arrow:?}");
+    }
+    for from in 0..4 {
+        for to in 0..4 {
+            let of = all
+                .iter()
+                .filter(|arrow| (arrow.from, arrow.to) == (from, to));
+            let ends: Vec<u64> = of.map(|arrow| arrow.end_ns).collect();
+            assert!(ends.is_sorted(), "{from} to {to}: {ends:?}");
+        }
+    }
+    // A send whose receive was not kept has none.
+    let mut cut = trace;
+    for rank in &mut cut.ranks[1..] {
+        rank.recording
+            .events
+            .retain(|event| event.way != Some(Way::Received));
+    }
+    assert!(arrows::arrows(&cut.ranks).iter().all(|arrow| arrow.to == 0));
 }
 
 /// Fields of one rank's events.

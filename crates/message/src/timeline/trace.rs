@@ -3,6 +3,7 @@
 //! Model:   rank 0 asks one rank after the other for its recording and moves its times to its own clock. In the trace a rank is a
 //!          process, whose number is one more than the rank's (viewers take 0 for what is idle), with one thread. Phases, calls and
 //!          holds are complete events (`ph` is `X`) that nest; messages of an exchange, a test or a wait are instants (`i`).
+//!          From the call that sent a message an arrow (`s`, `f`) goes to the one that received it.
 //! Source:  the Trace Event Format (Google, 2016), JSON object form: `traceEvents` of `name`, `cat`, `ph`, `ts`, `dur`, `pid`,
 //!          `tid`, `args`, and metadata events (`M`) that name processes. Deviations: none.
 //! Units:   in the trace microseconds with three digits behind the point, as its format has it; in the table nanoseconds. Both from
@@ -14,6 +15,7 @@ use std::io::{self, Write};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use super::arrows::{Arrow, arrows};
 use super::clocks::{Clocks, Course, Standing};
 use super::event::{Event, What, Words};
 use super::{Recording, TAG, collective_of, disorder, receive};
@@ -260,6 +262,12 @@ struct ShownEvent<'a> {
     /// The scope of an instant: its thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<&'static str>,
+    /// Both ends of an arrow have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<usize>,
+    /// An arrow's end is in the event around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bp: Option<&'static str>,
     args: Args<'a>,
 }
 
@@ -339,7 +347,9 @@ impl Serialize for Shown<'_> {
                 .into_iter()
                 .chain(events.map(move |event| shown_event(rank, event, recording, zero_ns)))
         });
-        serializer.collect_seq(all)
+        let arrows = arrows(&self.0.ranks).into_iter().enumerate();
+        let arrows = arrows.flat_map(|(id, arrow)| shown_arrow(id, arrow, zero_ns));
+        serializer.collect_seq(all.chain(arrows))
     }
 }
 
@@ -369,6 +379,8 @@ fn named<'a>(rank: usize) -> [ShownEvent<'a>; 2] {
         pid: rank + 1,
         tid: 1,
         s: None,
+        id: None,
+        bp: None,
         args,
     };
     let name = Args {
@@ -382,6 +394,31 @@ fn named<'a>(rank: usize) -> [ShownEvent<'a>; 2] {
     [
         event("process_name", name),
         event("process_sort_index", place),
+    ]
+}
+
+fn micros(ns: u64) -> f64 {
+    ns as f64 / 1_000.0
+}
+
+/// Its two ends.
+fn shown_arrow<'a>(id: usize, arrow: Arrow, zero_ns: u64) -> [ShownEvent<'a>; 2] {
+    let end = |ph, rank: usize, at_ns: u64, bp| ShownEvent {
+        name: "message",
+        cat: "arrow",
+        ph,
+        ts: micros(at_ns - zero_ns),
+        dur: None,
+        pid: rank + 1,
+        tid: 1,
+        s: None,
+        id: Some(id),
+        bp,
+        args: Args::NONE,
+    };
+    [
+        end("s", arrow.from, arrow.begin_ns, None),
+        end("f", arrow.to, arrow.end_ns, Some("e")),
     ]
 }
 
@@ -401,7 +438,6 @@ fn shown_event<'a>(
         What::Call(timed) => (timed.name(), "call"),
     };
     let is_instant = event.what == What::Message;
-    let micros = |ns: u64| ns as f64 / 1_000.0;
     ShownEvent {
         name,
         cat,
@@ -411,6 +447,8 @@ fn shown_event<'a>(
         pid: rank + 1,
         tid: 1,
         s: is_instant.then_some("t"),
+        id: None,
+        bp: None,
         args: Args {
             phase: Some(phase),
             way: event.way.map(way_name),

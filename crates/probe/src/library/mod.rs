@@ -118,6 +118,12 @@ pub enum Task {
         size: String,
         /// Runs of a launch; see [`npb::RUNS_MAX`].
         runs: u64,
+        /// Of which age the hosts are; null of this one.
+        #[serde(default)]
+        age: Option<npb::Age>,
+        /// So many events of each rank are written down in the last run; null for nothing.
+        #[serde(default)]
+        trace: Option<u64>,
     },
     /// Nothing: messages and collectives are held against what they should give. See [`CASES_MAX`].
     Check {
@@ -209,6 +215,15 @@ impl Job {
                 return refuse(
                     format!("{runs} runs of a kernel cannot be made"),
                     "ask for 1 to 1000",
+                );
+            }
+            Task::Npb {
+                trace: Some(events),
+                ..
+            } if !(1..=npb::TRACE_EVENTS_MAX).contains(events) => {
+                return refuse(
+                    format!("{events} events of a rank cannot be written down"),
+                    "ask for 1 to 80000",
                 );
             }
             Task::Collective { kind, algorithm } => {

@@ -2,7 +2,8 @@
 //!
 //! Model:   who has the kernels runs one and gives at rank 0 what all ranks had of it ([`Ended`]); here runs are asked for, watched,
 //!          and become rows. A run is a sample. What is counted is of the timed part; a phase that is not in it says so. Of the
-//!          last run everything is kept, of those before it the sums.
+//!          last run everything is kept, of those before it the sums; where it is asked for, what each rank did when, too.
+//!          Hosts of another age: what ranks compute takes a factor longer, which is told or follows from a recorded time.
 //! Source:  NPB 3.4.3: the time is that of the longest rank, of FT that of rank 0. Deviations: none.
 //! Units:   nanoseconds, bytes, millions of operations a second; shares are parts of the ranks' time.
 //! Checked: `runs_become_rows`, `what_does_not_verify_is_told`; `crates/workload`, `npb::launch`.
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sonde_message::counted::{Collectives, Lengths, LengthsRow};
 use sonde_message::{Comm, Messenger};
 use sonde_record::{Measurement, Phase as Warmth, Quantity};
-use sonde_units::Matrix;
+use sonde_units::{Matrix, Ratio};
 
 use super::{Job, Marks, Report, Task, report};
 use crate::talk::{EndedBy, Measured, Served, SizeMeasured, SizeServed};
@@ -24,8 +25,50 @@ use crate::{Error, Result};
 pub const RUNS_MAX: u64 = 1_000;
 /// The setting of a launch that holds its [`Kernel`], as JSON.
 pub const SETTING: &str = "npb";
+/// The setting of a launch that has what its ranks did when, as a packed `sonde_message::timeline::Trace`.
+pub const TRACE: &str = "npb.trace";
+/// The longest such text: with the report it is within what is kept of rank 0's standard output.
+pub const TRACE_BYTES_MAX: usize = 1 << 20;
+/// The most events of all ranks that there is room for: about what such a text has.
+pub const TRACE_EVENTS_MAX: u64 = 80_000;
 /// A kernel's row has no size of a message.
 const NO_SIZE: u64 = 0;
+
+/// Of which age hosts are: how much longer ranks compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Age {
+    /// So many times as long.
+    Factor(Ratio),
+    /// As much longer as a sequential run took this on the old host, in nanoseconds; what the same takes here is measured before the
+    /// first run of a launch.
+    Recorded(u64),
+}
+
+/// How much longer ranks computed, and what that follows from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aging {
+    /// So many times as long as on this host.
+    pub factor: f64,
+    /// The timed part of a sequential run on the old host; null where the factor was told.
+    pub recorded_ns: Option<u64>,
+    /// The same here, in CPU time: of all ranks together, as they are held; null where the factor was told.
+    pub own_ns: Option<u64>,
+}
+
+impl Aging {
+    /// In words: `computing stretched 166.6 times (recorded sequential time 16.66 s / own 0.100 s)`.
+    pub fn told(&self) -> String {
+        let seconds = |ns: u64| ns as f64 * 1e-9;
+        let since = self.recorded_ns.zip(self.own_ns).map(|(recorded, own)| {
+            let (recorded, own) = (seconds(recorded), seconds(own));
+            format!(" (recorded sequential time {recorded:.4} s / own {own:.4} s)")
+        });
+        let since = since.unwrap_or_default();
+        format!("computing stretched {:.4} times{since}", self.factor)
+    }
+}
 
 /// One result against its official value. What is no finite number is null.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +118,9 @@ pub struct Phase {
     pub timed: bool,
     /// Between calls of the library.
     pub computing_ns: u64,
+    /// Of it, the time that the rank was held in place of computing on a host of another age.
+    #[serde(default)]
+    pub held_ns: u64,
     /// In calls of the library.
     pub communicating_ns: u64,
     /// Messages that it sent.
@@ -112,6 +158,10 @@ pub struct Ended {
     pub run: Run,
     /// Each.
     pub ranks: Vec<Rank>,
+    /// Of which age the hosts were; none of this one.
+    pub age: Option<Aging>,
+    /// What each rank did when, packed, where it was asked for.
+    pub trace: Option<String>,
 }
 
 /// What the runs of a launch gave.
@@ -126,6 +176,9 @@ pub struct Kernel {
     pub runs: Vec<Run>,
     /// The ranks of the last run.
     pub ranks: Vec<Rank>,
+    /// Of which age the hosts were; null of this one.
+    #[serde(default)]
+    pub age: Option<Aging>,
 }
 
 impl Run {
@@ -164,6 +217,25 @@ impl Run {
 }
 
 impl Kernel {
+    /// Nothing of a kernel of this size yet.
+    pub fn new(kernel: &str, size: &str) -> Self {
+        Self {
+            kernel: kernel.into(),
+            size: size.into(),
+            runs: Vec::new(),
+            ranks: Vec::new(),
+            age: None,
+        }
+    }
+
+    /// Takes in what a run gave; its trace comes back.
+    pub fn add(&mut self, ended: Ended) -> Option<String> {
+        self.runs.push(ended.run);
+        self.ranks = ended.ranks;
+        self.age = ended.age;
+        ended.trace
+    }
+
     /// That of a launch with these settings; `None` where it was of something else.
     ///
     /// # Errors
@@ -202,8 +274,8 @@ impl Kernel {
 }
 
 impl Job {
-    /// Runs the kernel that this job names by `once`, which all ranks call and which gives what all had of it at rank 0; the
-    /// report, at rank 0.
+    /// Runs the kernel that this job names by `once`, which all ranks call with whether it is the last run, and which gives what all
+    /// had of it at rank 0; the report, at rank 0.
     ///
     /// # Errors
     /// Those of `once`; a job that is of no kernel; a rank is gone or silent.
@@ -211,27 +283,25 @@ impl Job {
         &self,
         messenger: &mut dyn Messenger,
         marks: Marks,
-        mut once: impl FnMut(&mut dyn Messenger) -> Result<Option<Ended>>,
+        mut once: impl FnMut(&mut dyn Messenger, bool) -> Result<Option<Ended>>,
     ) -> Result<Option<Report>> {
         self.check()?;
-        let Task::Npb { kernel, size, runs } = &self.task else {
+        let Task::Npb {
+            kernel, size, runs, ..
+        } = &self.task
+        else {
             return Err(Error::Terms {
                 what: format!("{} is no kernel", self.name()),
                 remedy: "run it as what it is",
             });
         };
-        let mut all = Kernel {
-            kernel: kernel.clone(),
-            size: size.clone(),
-            runs: Vec::new(),
-            ranks: Vec::new(),
-        };
+        let mut all = Kernel::new(kernel, size);
         let (mut measured, mut served) = (super::nothing_measured(), Served::default());
         let watch = Watch::begin_of(true)?;
-        for _ in 0..*runs {
-            if let Some(ended) = once(messenger)? {
-                all.runs.push(ended.run);
-                all.ranks = ended.ranks;
+        for run in 1..=*runs {
+            let ended = once(messenger, run == *runs)?;
+            if let Some(trace) = ended.and_then(|ended| all.add(ended)) {
+                measured.settings.insert(TRACE.into(), trace);
             }
         }
         served.sizes.push(SizeServed {
@@ -256,6 +326,17 @@ impl Kernel {
             measured.settings.insert(name.into(), value);
         };
         set(SETTING, text);
+        if let Some(age) = &self.age {
+            set("npb.age", format!("{:.4}", age.factor));
+            for (name, time) in [
+                ("npb.age.recorded_ns", age.recorded_ns),
+                ("npb.age.own_ns", age.own_ns),
+            ] {
+                if let Some(ns) = time {
+                    set(name, ns.to_string());
+                }
+            }
+        }
         let verified: Vec<bool> = self.runs.iter().filter_map(|run| run.verified).collect();
         let word = match (verified.is_empty(), verified.iter().all(|good| *good)) {
             (true, _) => "not performed",
@@ -356,6 +437,8 @@ mod tests {
                 sent: sent.clone(),
             },
             ranks: vec![rank([0, 800]), rank([400, 0])],
+            age: None,
+            trace: None,
         }
     }
 
@@ -365,14 +448,23 @@ mod tests {
             kernel: "cg".into(),
             size: "S".into(),
             runs: values.len() as u64,
+            age: None,
+            trace: None,
         };
         let job = Job::new(task, Probe::Message, Wait::Block);
         let mut reports = Memory::run(2, |messenger| {
             let is_first = messenger.rank(Comm::WORLD) == 0;
             let mut values = values.iter();
-            let once = |_: &mut dyn Messenger| {
+            let once = |_: &mut dyn Messenger, is_last: bool| {
                 let value = values.next().copied().unwrap();
-                Ok(is_first.then(|| ended(5_000, value)))
+                let mut ended = ended(5_000, value);
+                ended.trace = is_last.then(|| "[]".into());
+                ended.age = Some(Aging {
+                    factor: 120.0,
+                    recorded_ns: Some(12_000_000_000),
+                    own_ns: Some(100_000_000),
+                });
+                Ok(is_first.then_some(ended))
             };
             job.run_kernel(messenger, Marks::default(), once).unwrap()
         });
@@ -393,7 +485,13 @@ mod tests {
         let mean = of(Quantity::MessageBytesMean);
         assert!(mean.series.is_empty() && mean.reason.is_some());
         assert_eq!(outcome.settings["npb.verification"], "successful");
+        assert_eq!(outcome.settings[TRACE], "[]");
+        assert_eq!(outcome.settings["npb.age"], "120.0000");
+        assert_eq!(outcome.settings["npb.age.own_ns"], "100000000");
         let kernel = Kernel::of(&outcome.settings).unwrap().unwrap();
+        let told = kernel.age.unwrap().told();
+        assert!(told.contains("120.0000 times (recorded"), "{told}");
+        assert!(told.contains("12.0000 s / own 0.1000 s"), "{told}");
         assert_eq!((kernel.runs.len(), kernel.unverified()), (3, None));
         let matrix = kernel.matrix().unwrap();
         assert_eq!((matrix.bytes(0, 1), matrix.messages(1, 0)), (800, 4));

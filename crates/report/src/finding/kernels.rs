@@ -19,13 +19,28 @@ const ROUTES: [&str; 2] = ["pvm:default", "pvm:direct"];
 /// All of them.
 pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
     let rows = kernels(index);
-    let mut all = routes(&rows);
-    all.extend(loads(&rows));
-    all.extend(route_loads(&rows));
-    all.extend(places(&rows));
-    all.extend(references(&rows));
-    all.extend(one_host(&rows));
-    all.extend(messages(&rows));
+    let ages = grouped(rows.iter(), |row| row.age().map(String::from));
+    let ages = ages.into_iter().flat_map(|(age, rows)| {
+        let rows: Vec<KernelRow> = rows.into_iter().cloned().collect();
+        let mut all = of_one_age(&rows);
+        for finding in all.iter_mut().filter(|_| age.is_some()) {
+            let age = age.as_deref().unwrap_or_default();
+            finding.sentence += &format!(" Hosts are of another age ({age}).");
+        }
+        all
+    });
+    ages.collect()
+}
+
+/// Rows of hosts of one age: those of another are not comparable.
+fn of_one_age(rows: &[KernelRow]) -> Vec<Finding> {
+    let mut all = routes(rows);
+    all.extend(loads(rows));
+    all.extend(route_loads(rows));
+    all.extend(places(rows));
+    all.extend(references(rows));
+    all.extend(one_host(rows));
+    all.extend(messages(rows));
     all
 }
 

@@ -8,7 +8,7 @@
 //! Source:  `sonde_stats::ratio`; Efron & Tibshirani §13.3 for the interval; [`published`] for the papers.
 //! Units:   nanoseconds; shares from 0 to 1; bytes.
 //! Checked: `a_kernel_is_beside_its_reference_and_the_paper`, `shared_memory_is_the_reference`, `levels_are_read`,
-//!          `hosts_are_those_of_the_ranks`.
+//!          `hosts_are_those_of_the_ranks`, `ages_are_not_mixed`.
 
 mod published;
 
@@ -18,16 +18,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_record::{CellRecord, Number, Phase, Quantity, ResultRow, Status};
 
+use crate::format::significant;
 use crate::index::{Index, KERNEL};
 use crate::library::SEED;
 use published::{Published, Sought};
 
-pub use published::{PrintedElsewhere, PrintedMessages, PrintedTime};
+pub use published::{PrintedElsewhere, PrintedMessages, PrintedTime, sequential_time};
 
 /// Knobs that have places of their own in a row.
 const NAMED: [&str; 5] = ["kernel", "class", "size", "ranks", "hosts"];
 /// The setting of a launch that names the host of each rank.
 const HOSTS: &str = "ranks.hosts";
+/// The knob of hosts of another age, and that of this one.
+const AGE: &str = "age";
+const THIS_AGE: &str = "1";
+/// The settings of a launch that have by how much computing was stretched, and what that follows from.
+const FACTOR: &str = "npb.age";
+const RECORDED: &str = "npb.age.recorded_ns";
+const OWN: &str = "npb.age.own_ns";
 /// Where ranks share memory.
 const SHARED: &str = "native:shm";
 
@@ -125,6 +133,12 @@ impl KernelRow {
     /// Whether several ranks share the memory of one host.
     pub(crate) fn shares_memory(&self) -> bool {
         self.hosts == 1 && self.ranks > 1 && self.path == SHARED
+    }
+
+    /// Of which age its hosts are; none of this one.
+    pub(crate) fn age(&self) -> Option<&str> {
+        let age = self.knobs.get(AGE).map(String::as_str);
+        age.filter(|age| *age != THIS_AGE)
     }
 
     /// Its load in words.
@@ -227,7 +241,9 @@ fn level(load: &str) -> f64 {
 /// What a kernel is divided by.
 fn reference<'r>(rows: &'r [KernelRow], of: &KernelRow) -> Option<&'r KernelRow> {
     let here = rows.iter().filter(|row| {
-        (&row.kernel, &row.class) == (&of.kernel, &of.class) && row.hosts == 1 && row.load.is_none()
+        (&row.kernel, &row.class, row.age()) == (&of.kernel, &of.class, of.age())
+            && row.hosts == 1
+            && row.load.is_none()
     });
     let shared = here.clone().filter(|row| row.shares_memory());
     // Of several the one with the most ranks; of these the first.
@@ -261,6 +277,41 @@ fn medians(index: &Index<'_>, cell: &str) -> Vec<u64> {
     let series = index.launches(cell).flat_map(|launch| &launch.series);
     let times = series.filter(|one| one.quantity == Quantity::KernelNs && one.step.is_none());
     times.filter_map(|one| one.series.median()).collect()
+}
+
+/// What is to be known of kernels on hosts of another age, in words; `None` where there are none.
+pub(crate) fn ages(index: &Index<'_>, rows: &[KernelRow]) -> Option<String> {
+    let mut all: Vec<String> = Vec::new();
+    for row in rows.iter().filter(|row| row.age().is_some()) {
+        let of = |name: &'static str| {
+            let launches = index.launches(&row.cell);
+            let values = launches.filter_map(move |launch| launch.settings.get(name)?.parse().ok());
+            let mut values: Vec<f64> = values.collect();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied()
+        };
+        let Some(factor) = of(FACTOR) else { continue };
+        let seconds = |ns: f64| significant(ns * 1e-9, 4);
+        let since = of(RECORDED)
+            .zip(of(OWN))
+            .map(|(recorded, own)| format!(", {} s over {} s", seconds(recorded), seconds(own)));
+        let times = significant(factor, 4);
+        let told = format!("{} {times}{}", row.kernel, since.unwrap_or_default());
+        if !all
+            .iter()
+            .any(|known| known.starts_with(&format!("{} ", row.kernel)))
+        {
+            all.push(told);
+        }
+    }
+    (!all.is_empty()).then(|| {
+        format!(
+            "Hosts of another age: what ranks compute is stretched, in the median of launches, so many times (where it says so: the recorded \
+             time of a sequential run over its own): {}. Calls of a library are not, and programs that are not sonde's get no such \
+             factor.",
+            all.join("; ")
+        )
+    })
 }
 
 fn technology<'i>(index: &'i Index<'_>, network: &str) -> &'i str {
@@ -422,5 +473,45 @@ mod tests {
             .map(|row| row.hosts)
             .collect();
         assert_eq!(hosts, [2, 4, 1]);
+    }
+
+    #[test]
+    fn ages_are_not_mixed() {
+        let run = runs()
+            .on(1)
+            .kernel("atm-oc3c", "native:tcp", "cg upc 1", 100_000_000)
+            .on(4)
+            .kernel("atm-oc3c", "pvm:direct", "cg upc 4", 200_000_000)
+            .knob("age", "upc")
+            .setting(FACTOR, "166.6")
+            .setting(RECORDED, "16660000000")
+            .setting(OWN, "100000000")
+            .on(1)
+            .kernel("atm-oc3c", "native:tcp", "cg upc 1", 16_660_000_000)
+            .on(4)
+            .kernel("atm-oc3c", "pvm:direct", "cg upc 4", 5_000_000_000)
+            .done();
+        let index = Index::new(&run);
+        let rows = kernels(&index);
+        let times: Vec<f64> = rows
+            .iter()
+            .map(|row| row.of_reference.unwrap().value.0)
+            .collect();
+        for (found, wanted) in times.iter().zip([1.0, 2.0, 1.0, 5.0 / 16.66]) {
+            assert!((found / wanted - 1.0).abs() < 0.02, "{times:?}");
+        }
+        let words = ages(&index, &rows).unwrap();
+        assert!(words.contains("cg 166.6, 16.66 s over 0.1"), "{words}");
+        assert!(words.contains("not sonde's"), "{words}");
+        assert_eq!(ages(&index, &rows[..2]), None);
+        // Several hosts beat one, of each age by itself.
+        let findings = crate::finding::findings(&index);
+        let of = |is_aged: bool| {
+            let places = findings.iter().filter(|one| one.rule == "kernel-places");
+            places
+                .filter(|one| one.sentence.contains("another age (upc)") == is_aged)
+                .count()
+        };
+        assert_eq!((of(false), of(true)), (1, 1), "{findings:?}");
     }
 }

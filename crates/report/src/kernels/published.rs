@@ -6,7 +6,7 @@
 //! Source:  `data/papers.toml`, which cites table and figure.
 //! Units:   seconds as printed; lengths in bytes.
 //! Checked: `the_data_are_whole`, `a_row_finds_what_is_printed_of_it`, `other_machines_are_told`,
-//!          `other_rows_find_nothing`.
+//!          `other_rows_find_nothing`, `sequential_times_are_those_of_the_table`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,8 @@ pub(crate) struct Published {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Study {
+    /// By which it is asked for.
+    name: String,
     cite: String,
     times_in: String,
     #[serde(default)]
@@ -175,7 +177,38 @@ impl Published {
     }
 }
 
+/// Seconds of a sequential run of a kernel, as a study prints them of its workstation, idle.
+///
+/// # Errors
+/// There is no such study, or it prints none of this kernel and size; what there is.
+pub fn sequential_time(study: &str, kernel: &str, class: &str) -> std::result::Result<f64, String> {
+    let published = Published::all();
+    let Some(found) = published.studies.iter().find(|one| one.name == study) else {
+        let names = published.studies.iter().map(|one| one.name.as_str());
+        return Err(format!(
+            "there is no study `{study}`: there is {}",
+            names.collect::<Vec<_>>().join(", ")
+        ));
+    };
+    found.sequential(kernel, class).ok_or_else(|| {
+        let problem = found.kernels.iter().find(|one| one.kernel == kernel);
+        let classes = problem.map_or_else(|| "none".into(), |one| one.classes.join(", "));
+        format!(
+            "{study} prints no time of a sequential run of {kernel} {class}: of {kernel} it does of these sizes: {classes}; or \
+             give the time itself, as in 16.66s"
+        )
+    })
+}
+
 impl Study {
+    /// Seconds of one rank on one host, idle.
+    fn sequential(&self, kernel: &str, class: &str) -> Option<f64> {
+        self.kernel(kernel, class)?;
+        let is = |one: &&Column| (one.ranks, one.hosts) == (Some(1), Some(1));
+        let column = self.columns.iter().find(is)?;
+        Some(self.at(kernel, &column.name, "0")?.seconds)
+    }
+
     fn kernel(&self, name: &str, size: &str) -> Option<&Problem> {
         let is =
             |one: &&Problem| one.kernel == name && one.classes.iter().any(|class| class == size);
@@ -393,5 +426,24 @@ mod tests {
             None
         );
         assert_eq!(all.messages(&Sought { ranks: 2, ..SOUGHT }), None);
+    }
+
+    #[test]
+    fn sequential_times_are_those_of_the_table() {
+        for (kernel, class, seconds) in [
+            ("cg", "S", 16.66),
+            ("bt", "upc", 677.0),
+            ("ep", "upc", 79.8),
+        ] {
+            let found = sequential_time("upc", kernel, class).unwrap();
+            assert!((found - seconds).abs() < 1e-9, "{kernel}: {found}");
+        }
+        let error = sequential_time("ucp", "cg", "S").unwrap_err();
+        assert!(error.contains("there is upc"), "{error}");
+        let error = sequential_time("upc", "is", "S").unwrap_err();
+        assert!(
+            error.contains("is S") && error.contains("sizes: upc;"),
+            "{error}"
+        );
     }
 }

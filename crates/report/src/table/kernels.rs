@@ -10,7 +10,7 @@ use sonde_record::{Number, Quantity, ResultRow, Run, Status};
 use super::{DASH, Sheet, reasons, scaled, with, wrapped};
 use crate::format::{plain, significant};
 use crate::index::{Index, KERNEL};
-use crate::kernels::{KernelRow, PrintedElsewhere, elsewhere, kernels};
+use crate::kernels::{KernelRow, PrintedElsewhere, ages, elsewhere, kernels};
 
 const TIMES: [&str; 17] = [
     "kernel",
@@ -89,6 +89,9 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
         sheet.text(width),
         wrapped(&legend(&rows), width, "")
     );
+    if let Some(ages) = ages(&index, &rows) {
+        text += &format!("\n{}", wrapped(&ages, width, ""));
+    }
     for why in reasons(&not_run) {
         text += &format!("\n{}", wrapped(&why, width, ""));
     }

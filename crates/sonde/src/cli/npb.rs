@@ -3,7 +3,7 @@
 use super::options::{testbed_named, wait};
 use crate::failure::Failure;
 use crate::kernel::Asked;
-use crate::npb::Task;
+use crate::npb::{Task, TraceFile};
 use crate::plan::Kind;
 use crate::testbed::HostOptions;
 use clap::Args;
@@ -24,6 +24,9 @@ pub const EXAMPLES: &str = "Examples:
   sonde npb ft --class B --ranks 8 --testbed hosts:a,b,c,d --path openmpi:tcp
   sonde npb mg --size points=64:cycles=4 --ranks 4              a size of your own; upc is that of the UPC study
   sonde npb sp --class W --ranks 4 --matrix sp.json             who sends how much to whom, for `sonde place --matrix`
+  sonde npb mg --path pvm:direct --phases --trace mg.json       where each rank's time goes; the trace is for ui.perfetto.dev
+  sonde npb cg --size upc --testbed lab --network ./plans/examples/networks/upc.toml --path pvm:direct --age upc
+                                                                as workstations of 1997: a sequential run takes what the study prints
 
 The kernels are sonde's own, checked against the official values of the NAS parallel benchmarks; their results are no NPB results.
 Allowed numbers of ranks are the benchmark's: a power of two for cg, ft, is and mg, a square for sp and bt, a near-square grid for lu,
@@ -73,6 +76,17 @@ pub struct NpbOptions {
     /// Write who sent how much to whom to this file, as JSON; of one kernel, size, number of ranks and path.
     #[arg(long, value_name = "FILE")]
     matrix: Option<PathBuf>,
+    /// Hosts of another age: how much longer they compute (120), how long a sequential run takes there (16.66s), or a study that
+    /// prints that (upc).
+    #[arg(long, value_name = "FACTOR|TIME|STUDY", allow_hyphen_values = true)]
+    age: Option<String>,
+    /// Print where the time of each rank went, phase by phase, and how long messages were; of the last run.
+    #[arg(long, conflicts_with = "json")]
+    phases: bool,
+    /// Write what each rank did when in the last run: for Chrome and Perfetto where FILE ends in .json, a table in .csv; of one
+    /// kernel, size, number of ranks and path.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -150,7 +164,13 @@ impl NpbOptions {
         for kernel in kernels {
             for size in &sizes {
                 for ranks in &self.ranks {
-                    let one = Asked::read(kernel.name(), size, *ranks)?;
+                    let mut one = Asked::read(kernel.name(), size, *ranks)?;
+                    if let Some(age) = &self.age {
+                        one = one.aged(age)?;
+                    }
+                    if let Some(why) = one.too_long(self.runs) {
+                        return Err(Failure::usage(why));
+                    }
                     if !asked.contains(&one) {
                         asked.push(one);
                     }
@@ -177,6 +197,7 @@ impl NpbOptions {
                  or leave `--load` out",
             ));
         }
+        let trace = self.trace.as_deref().map(TraceFile::new).transpose()?;
         Ok(Task {
             asked,
             paths,
@@ -189,6 +210,8 @@ impl NpbOptions {
             runs: self.runs,
             budget: self.budget,
             matrix: self.matrix,
+            trace,
+            phases: self.phases,
             json: self.json,
         })
     }

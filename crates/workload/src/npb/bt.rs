@@ -11,7 +11,6 @@
 use pulp::Simd;
 use sonde_message::Messenger;
 use sonde_message::collectives::Communicator;
-use sonde_sys::clock::monotonic_ns;
 
 use super::cfd::{
     CONDUCTION, GAMMA, GAMMA_LESS_ONE, Official, SECOND, VISCOSITY, checks, official,
@@ -19,7 +18,7 @@ use super::cfd::{
 use super::multipartition::{Fields, admits};
 use super::sweeps::{Lines, Sweeps, Tile, memory_bytes};
 use super::wide::Wide;
-use super::{Class, Outcome};
+use super::{Class, Outcome, now_ns};
 
 /// How large.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,11 +99,11 @@ fn run_with<M: Messenger + ?Sized>(
     fields.start();
     world.messenger().phase("setup");
     world.barrier()?;
-    let begin_ns = monotonic_ns();
+    let begin_ns = now_ns(world);
     for _ in 0..size.steps {
         sweeps.step(world, systems, &mut fields, size.dt)?;
     }
-    let timed_ns = monotonic_ns() - begin_ns;
+    let timed_ns = now_ns(world) - begin_ns;
     world.messenger().phase("check");
     let [residual, error] = fields.norms(world)?;
     Ok(Outcome {

@@ -13,11 +13,10 @@ use pulp::{Simd, WithSimd};
 use serde::Deserialize;
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Operation, Result};
-use sonde_sys::clock::monotonic_ns;
 
 use super::random::{Stream, power};
 use super::wide::{self, fused};
-use super::{Check, Class, Outcome, reference};
+use super::{Check, Class, Outcome, now_ns, reference};
 
 const SEED: u64 = 271_828_183;
 const TOLERANCE: f64 = 1e-8;
@@ -140,7 +139,7 @@ fn run_pairs<M: Messenger + ?Sized>(
     let mut columns = Columns::new(SEED, first);
     world.barrier()?;
     world.messenger().phase("pairs");
-    let begin = monotonic_ns();
+    let begin = now_ns(world);
     let own = wide::run(Pairs {
         columns: &mut columns,
         blocks: pairs / COLUMNS as u64,
@@ -148,7 +147,7 @@ fn run_pairs<M: Messenger + ?Sized>(
     world.messenger().phase("sums");
     let mut sums = [0.0; 2 + ANNULI];
     world.allreduce(&own, &mut sums, Operation::Sum)?;
-    let timed_ns = monotonic_ns() - begin;
+    let timed_ns = now_ns(world) - begin;
     world.messenger().phase("end");
     let checks = checks(&sums, reference);
     Ok(Outcome { timed_ns, checks })

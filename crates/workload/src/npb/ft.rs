@@ -18,10 +18,9 @@ mod fourier;
 use serde::{Deserialize, Serialize};
 use sonde_message::collectives::Communicator;
 use sonde_message::{Comm, Messenger, Operation, Result};
-use sonde_sys::clock::monotonic_ns;
 
 use super::random::Stream;
-use super::{Check, Class, Outcome, reference, wide};
+use super::{Check, Class, Outcome, now_ns, reference, wide};
 use axes::{Across, Along, Factors, Rows};
 use fourier::{LANES, Lanes, Lines, Roots};
 
@@ -167,7 +166,7 @@ fn run_with<M: Messenger + ?Sized>(
     field.start();
     field.forth(world)?;
     world.barrier()?;
-    let begin = monotonic_ns();
+    let begin = now_ns(world);
     world.messenger().phase("start");
     field.start();
     world.messenger().phase("forth");
@@ -192,7 +191,7 @@ fn run_with<M: Messenger + ?Sized>(
         )?;
         *sum = sum.map(|part| part / size.points() as f64);
     }
-    let timed_ns = monotonic_ns() - begin;
+    let timed_ns = now_ns(world) - begin;
     world.messenger().phase("end");
     let checks = if field.rank == 0 {
         checks(size, &sums)

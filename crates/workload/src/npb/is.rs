@@ -15,10 +15,9 @@ use std::ops::Range;
 use serde::Deserialize;
 use sonde_message::collectives::Communicator;
 use sonde_message::{Comm, Messenger, Op, Operation, Result, Source, Status, Tag, Tagged};
-use sonde_sys::clock::monotonic_ns;
 
 use super::random::Stream;
-use super::{Check, Class, Outcome, reference};
+use super::{Check, Class, Outcome, now_ns, reference};
 
 const SEED: u64 = 314_159_265;
 /// Rankings of the timed part.
@@ -215,11 +214,11 @@ fn ranked<M: Messenger + ?Sized>(
     ranking.iterate(world, 1)?;
     ranking.found.fill(0);
     ranking.is_timed = true;
-    let begin = monotonic_ns();
+    let begin = now_ns(world);
     for iteration in 1..=ITERATIONS {
         ranking.iterate(world, iteration)?;
     }
-    let timed_ns = monotonic_ns() - begin;
+    let timed_ns = now_ns(world) - begin;
     world.messenger().phase("verification");
     let (sorted, is_sorted) = ranking.sorted(world)?;
     let mut own = std::mem::take(&mut ranking.found);

@@ -15,11 +15,10 @@ mod sweep;
 use serde::{Deserialize, Serialize};
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Operation, Result};
-use sonde_sys::clock::monotonic_ns;
 
 use super::cfd::{self, Derived, Exact, Official, Point, TOLERANCE, VARIABLES};
 use super::flow::{Planes, Shape, Site, right_hand_side};
-use super::{Check, Class, Outcome};
+use super::{Check, Class, Outcome, now_ns};
 use edges::{Axis, Edges};
 use sweep::{OMEGA, Sweeper, Way};
 
@@ -149,13 +148,13 @@ fn run_with<M: Messenger + ?Sized>(
     flow.start(world)?;
     world.messenger().phase("setup");
     world.barrier()?;
-    let begin = monotonic_ns();
+    let begin = now_ns(world);
     for _ in 0..size.steps {
         flow.step(world)?;
     }
     world.messenger().phase("norm");
     let residual = flow.norms(world, |flow, at, _| flow.point(&flow.residual, at))?;
-    let timed_ns = monotonic_ns() - begin;
+    let timed_ns = now_ns(world) - begin;
     world.messenger().phase("verification");
     let error = flow.norms(world, |flow, at, index| {
         let (exact, found) = (flow.exact.at(index), flow.point(&flow.u, at));

@@ -17,9 +17,8 @@ mod operators;
 use serde::{Deserialize, Serialize};
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Operation, Result};
-use sonde_sys::clock::monotonic_ns;
 
-use super::{Check, Class, Outcome, reference};
+use super::{Check, Class, Outcome, now_ns, reference};
 use grid::{Array, Faces, Level, Place};
 use operators::{Coefficients, ROOMS, prolong, residual, restrict, smooth, square, wrap_x, wrap_y};
 
@@ -185,14 +184,14 @@ fn run_with<M: Messenger + ?Sized>(
     multigrid.clear();
     let charges = multigrid.norm(world, size)?;
     world.barrier()?;
-    let begin = monotonic_ns();
+    let begin = now_ns(world);
     multigrid.start(world)?;
     for _ in 0..size.cycles {
         multigrid.cycle(world)?;
     }
     world.messenger().phase("norm");
     let norm = multigrid.norm(world, size)?;
-    let timed_ns = monotonic_ns() - begin;
+    let timed_ns = now_ns(world) - begin;
     world.messenger().phase("end");
     let check = Check {
         name: "residual norm".into(),

@@ -13,9 +13,8 @@ use pulp::{Simd, WithSimd};
 use serde::Deserialize;
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Result};
-use sonde_sys::clock::monotonic_ns;
 
-use super::{Check, Class, Outcome, reference, wide};
+use super::{Check, Class, Outcome, now_ns, reference, wide};
 use grid::Grid;
 use matrix::{Block, Recipe, Shape, padded};
 
@@ -138,12 +137,12 @@ fn run_with<M: Messenger + ?Sized>(
     solver.x.fill(1.0);
     solver.is_timed = true;
     world.barrier()?;
-    let begin = monotonic_ns();
+    let begin = now_ns(world);
     let mut zeta = 0.0;
     for _ in 0..size.steps {
         zeta = solver.step(world)?;
     }
-    let timed_ns = monotonic_ns() - begin;
+    let timed_ns = now_ns(world) - begin;
     world.messenger().phase("end");
     let check = Check {
         name: "zeta".into(),

@@ -1,0 +1,264 @@
+//! Kernels that are watched and kernels on hosts of another age, by `sonde npb` and by a plan: what each rank did when, where its
+//! time went, and computing that takes its factor.
+//!
+//! Model:   class S. A trace is held against what was counted in the same run; times only against each other, in ranges that a
+//!          busy machine keeps. What is not installed says `skipped:`.
+
+mod lab;
+
+use lab::{Call, Case, Stage, attachments, skip};
+use serde_json::Value;
+
+/// A stage with the ranks' program where its user sees it.
+fn stage(case: Case) -> Option<Stage> {
+    let rank = lab::sonde().with_file_name("sonde-rank");
+    if !rank.is_file() {
+        skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
+        return None;
+    }
+    let stage = Stage::new(case);
+    stage.copy_in(&rank);
+    Some(stage)
+}
+
+fn call(stage: &Stage, words: &[&str]) -> Call {
+    stage
+        .sonde(words)
+        .env("SONDE_RANK", stage.path("sonde-rank"))
+        .env("SONDE_ADAPTERS", stage.path("adapters"))
+        .limit(120)
+}
+
+fn npb(stage: &Stage, words: &[&str]) -> Call {
+    call(stage, &[&["npb"], words].concat())
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Of one launch, in nanoseconds.
+fn sum(result: &Value, name: &str) -> f64 {
+    let run = &result["launch"]["runs"][0];
+    run[name].as_f64().unwrap_or_else(|| panic!("{result:#}"))
+}
+
+/// Phases of the timed part of one rank.
+fn timed(rank: &Value) -> Vec<&Value> {
+    let phases = rank["phases"].as_array().unwrap().iter();
+    phases.filter(|phase| phase["timed"] == true).collect()
+}
+
+fn assert_is_of(trace: &Value, result: &Value) {
+    let events = trace["traceEvents"].as_array().unwrap();
+    let ranks = result["launch"]["ranks"].as_array().unwrap();
+    for (rank, counted) in ranks.iter().enumerate() {
+        let told = &trace["otherData"]["ranks"][rank];
+        assert_eq!(told["dropped"], 0, "{told}");
+        let own = events.iter().filter(|event| event["pid"] == rank + 1);
+        let phases = timed(counted);
+        let is_timed = |event: &&Value| {
+            let phase = &event["args"]["phase"];
+            phases.iter().any(|known| known["name"] == *phase)
+        };
+        let calls = own.filter(|event| event["cat"] == "call").filter(is_timed);
+        let mut in_calls_ns = 0.0;
+        for event in calls {
+            for field in ["ts", "dur", "tid"] {
+                assert!(
+                    event[field].as_f64().is_some_and(|value| value >= 0.0),
+                    "{event}"
+                );
+            }
+            assert!(event["name"].is_string() && event["ph"] == "X", "{event}");
+            in_calls_ns += event["dur"].as_f64().unwrap() * 1e3;
+        }
+        let counted = phases
+            .iter()
+            .map(|phase| phase["communicating_ns"].as_f64().unwrap());
+        let times = in_calls_ns / counted.sum::<f64>();
+        assert!((0.5..3.0).contains(&times), "rank {rank}: {times}");
+    }
+    let count = |is: &dyn Fn(&Value) -> bool| events.iter().filter(|event| is(event)).count();
+    let sent = count(&|event| event["args"]["way"] == "sent");
+    let received = count(&|event| event["args"]["way"] == "received");
+    assert!(sent > 1_000, "{sent}");
+    assert_eq!(sent, received);
+    for ph in ["s", "f"] {
+        let arrows = count(&|event| event["cat"] == "arrow" && event["ph"] == ph);
+        assert_eq!(arrows, sent, "{ph}");
+    }
+}
+
+#[test]
+fn a_trace_has_what_was_counted() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    drop(call(&stage, &["doctor", "--build-adapters"]).output());
+    for path in ["native:shm", "pvm:direct", "openmpi:sm", "mpich:sm"] {
+        let file = stage.path("trace.json");
+        drop(std::fs::remove_file(&file));
+        let words = [
+            "cg", "--path", path, "--runs", "2", "--json", "--trace", &file,
+        ];
+        let outcome = npb(&stage, &words).output();
+        if path != "native:shm" && outcome.code == 2 {
+            skip(&format!("{path}: {}", outcome.err.trim()));
+            continue;
+        }
+        assert_eq!(outcome.code, 0, "{path}: {outcome}");
+        assert!(
+            outcome.err.contains("of 4 ranks, of the last run"),
+            "{outcome}"
+        );
+        let told = document(&outcome.out);
+        let trace = document(&std::fs::read_to_string(&file).unwrap());
+        assert_eq!(trace["otherData"]["schema"], "sonde-trace/1");
+        assert_is_of(&trace, &told["results"][0]);
+        // What is in the file is not printed as well.
+        assert!(!outcome.out.contains("npb.trace"), "{path}");
+    }
+}
+
+#[test]
+fn a_trace_of_one_rank_is_a_table() {
+    let stage = Stage::new(Case::own("veth"));
+    let file = stage.path("alone.csv");
+    let words = ["npb", "mg", "--ranks", "1", "--trace", &file, "--phases"];
+    let outcome = stage.sonde(&words).limit(60).expect(0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines = text.lines();
+    assert!(
+        lines.next().unwrap().starts_with("rank,what,begin_ns"),
+        "{text}"
+    );
+    assert!(lines.all(|line| line.starts_with("0,")), "{text}");
+    assert!(text.contains(",phase,"), "{text}");
+    for word in ["computing ms", "communicating ms", "setup", "down"] {
+        assert!(outcome.out.contains(word), "{word}: {outcome}");
+    }
+}
+
+#[test]
+fn hosts_of_another_age_compute_by_their_factor() {
+    const FACTOR: f64 = 40.0;
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let Some(stage) = stage(case) else { return };
+    let run = |age: &str| {
+        let words = [
+            "cg",
+            "--testbed",
+            "lab",
+            "--network",
+            "ethernet-1g",
+            "--path",
+            "native:tcp",
+            "--json",
+            "--age",
+            age,
+            "--attachment",
+            case.attachment,
+        ];
+        let mut call = npb(&stage, &words);
+        if let Some(tun) = stage.tun() {
+            call.command.arg("--tun").arg(tun);
+        }
+        let told = document(&call.expect(0).out);
+        assert_eq!(told["results"][0]["verified"], true, "{told:#}");
+        told["results"][0].clone()
+    };
+    let (plain, aged) = (run("1"), run("40"));
+    assert!(plain["launch"]["age"].is_null(), "{plain:#}");
+    assert_eq!(aged["launch"]["age"]["factor"], FACTOR, "{aged:#}");
+    let times = sum(&aged, "computing_ns") / sum(&plain, "computing_ns");
+    assert!((FACTOR / 6.0..FACTOR * 3.0).contains(&times), "{times}");
+    for rank in aged["launch"]["ranks"].as_array().unwrap() {
+        let of = |name: &str| {
+            let phases = timed(rank).into_iter();
+            phases
+                .map(|phase| phase[name].as_f64().unwrap())
+                .sum::<f64>()
+        };
+        // Nearly all of its computing, or others had the CPU meanwhile.
+        assert!(of("held_ns") > 0.3 * of("computing_ns"), "{rank:#}");
+    }
+    // A sequential run's time is shared by all ranks.
+    let recorded = run("2s");
+    let age = &recorded["launch"]["age"];
+    assert_eq!(age["recorded_ns"], 2_000_000_000_u64, "{age}");
+    assert!(age["own_ns"].as_u64().unwrap() > 0, "{age}");
+    let times = sum(&recorded, "computing_ns") / 2e9;
+    assert!((0.4..5.0).contains(&times), "{times}");
+}
+
+#[test]
+fn an_age_is_told_and_is_a_factor_of_plans() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    let outcome = npb(&stage, &["mg", "--ranks", "1", "--age", "1s", "--phases"]).expect(0);
+    for word in [
+        "Hosts of another age: computing stretched",
+        "recorded sequential time 1.0000 s / own",
+        "held ms",
+    ] {
+        assert!(outcome.out.contains(word), "{word}: {outcome}");
+    }
+    let faster = npb(&stage, &["mg", "--ranks", "1", "--age", "1us"]).output();
+    assert_eq!(faster.code, 2, "{faster}");
+    assert!(faster.err.contains("cannot be made faster"), "{faster}");
+    let plan = stage.path("ages.toml");
+    let text = "[testbed]\nkind = \"local\"\n[repeat]\nlaunches = 2\nmax = 2\n[[probe]]\nkind = \"npb\"\n\
+        path = [\"native:shm\"]\n[probe.with]\nkernel = [\"cg\"]\nclass = [\"S\"]\nranks = [\"4\"]\n\
+        age = [\"1\", \"upc\"]\n";
+    std::fs::write(&plan, text).unwrap();
+    let dry = call(&stage, &["assess", &plan, "--dry-run"]).expect(0);
+    assert!(dry.out.contains("npb cg S on 4 aged upc"), "{dry}");
+    let out = stage.path("runs");
+    let outcome = call(&stage, &["assess", &plan, "--json", "--out", &out]).expect(0);
+    let told = document(&outcome.out);
+    let time = |age: &str| {
+        let rows = told["results"].as_array().unwrap();
+        let is = |row: &&Value| row["quantity"] == "kernel_ns" && row["knobs"]["age"] == age;
+        let mut rows = rows.iter().filter(is);
+        let row = rows.next().unwrap_or_else(|| panic!("{age}: {outcome}"));
+        assert!(
+            rows.next().is_none() && row["status"] == "measured",
+            "{row:#}"
+        );
+        row["p50"].as_f64().unwrap()
+    };
+    // 16.66 s of one workstation, by four.
+    let aged_s = time("upc") * 1e-9;
+    assert!((2.0..20.0).contains(&aged_s), "{aged_s}");
+    assert!(time("upc") > 5.0 * time("1"));
+}
+
+#[test]
+fn what_is_no_age_and_no_trace_is_refused() {
+    let stage = Stage::new(Case::own("veth"));
+    for (words, said) in [
+        (&["cg", "--age", "0"][..], "1 to 1000000"),
+        (&["cg", "--age", "0.5"], "1 to 1000000"),
+        (&["cg", "--age", "-2"], "1 to 1000000"),
+        (&["cg", "--age", "NaN"], "1 to 1000000"),
+        (&["cg", "--age", "1e9"], "1 to 1000000"),
+        (&["cg", "--age", "1000000000"], "1 to 1000000"),
+        (&["cg", "--age", "old"], "there is upc"),
+        (&["cg", "--class", "A", "--age", "upc"], "upc, S"),
+        (&["lu", "--class", "A", "--age", "500000"], "an hour"),
+        (&["cg", "--trace", "cg.txt"], ".json or .csv"),
+        (&["cg", "--trace", "no-such/cg.json"], "make it first"),
+        (&["all", "--trace", "all.json"], "one launch"),
+        (&["cg", "--phases", "--json"], "--json"),
+    ] {
+        let call = stage.sonde(&[&["npb"], words].concat());
+        let outcome = call.limit(30).output();
+        assert_eq!(outcome.code, 64, "{words:?}: {outcome}");
+        assert!(outcome.err.contains(said), "{words:?}: {outcome}");
+        assert!(outcome.out.is_empty(), "{words:?}: {outcome}");
+    }
+}
