@@ -182,7 +182,7 @@ browserTest('kernels have a graph each and a curve for each load', async () => {
     const view = kernelsView()
     const { page, troubles } = await open(file('kernels', view))
     assert.match(await page.innerText('h1'), /^2 kernels over atm-oc3c:vc=svc: idle, ranks communicate for 1.% to 75.% of the time\.$/)
-    const panels = page.locator('#kernels .panel')
+    const panels = page.locator('#kernels .kernel-curves .panel')
     assert.deepEqual(await panels.locator('h3').allInnerTexts(), ['IS, class upc', 'EP, class upc'])
     const drawn = (name: string): Promise<number[]> => panels.evaluateAll((all, part) => all.map((panel) => [...panel.querySelectorAll(`g.${part}, .${part}`)].reduce((sum, group) => sum + (group.tagName === 'g' ? group.childElementCount : 1), 0)), name)
     // Three loads of each; under load shared memory was not measured.
@@ -192,11 +192,11 @@ browserTest('kernels have a graph each and a curve for each load', async () => {
     const colours = await panels.first().locator('.kernel-curve').evaluateAll((curves) => new Set(curves.map((curve) => getComputedStyle(curve.tagName === 'g' ? curve.firstElementChild ?? curve : curve).stroke)).size)
     assert.equal(colours, 3)
     const places = await panels.first().locator('svg').innerHTML()
-    for (const place of ['1 host, 1 rank', '1 host, 4 × native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct']) assert.ok(places.includes(place), place)
+    for (const place of ['one rank alone', '1 host, native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct']) assert.ok(places.includes(place), place)
     // Each point tells its figures.
     await panels.first().locator('.plot').focus()
     await page.keyboard.press('ArrowRight')
-    assert.match(await panels.first().locator('.figure > p').innerText(), /IS · idle: time 200.ms.*over the reference 1 ×.*communicating 75.%/)
+    assert.match(await panels.first().locator('.figure > p').innerText(), /IS · idle: time 1.s.*over the reference 5.×.*communicating 0.%/)
     assert.equal(await page.locator('.filters').count(), 0)
     await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels.png') })
     assert.deepEqual(troubles, [])
@@ -208,11 +208,12 @@ browserTest('kernels have a graph each and a curve for each load', async () => {
 browserTest('what a paper prints is hollow, and beside our figures', async () => {
     const view = kernelsView()
     const { page, troubles } = await open(file('kernels', view))
-    const [is, ep] = [page.locator('#kernels .panel').nth(0), page.locator('#kernels .panel').nth(1)]
+    const [is, ep] = [page.locator('#kernels .kernel-curves .panel').nth(0), page.locator('#kernels .kernel-curves .panel').nth(1)]
     const hollow = is.locator('.kernel-printed-points circle, circle.kernel-printed-points, .kernel-printed-points path')
     assert.equal(await hollow.count(), 6)
     assert.equal(await ep.locator('.kernel-printed-points').count(), 0)
     assert.match(await page.innerText('#kernels .line-key'), /printed: a study of kernels, Table 2/)
+    for (const one of await page.locator('#kernels details').all()) await one.locator('summary').click()
     const times = page.locator('#kernels details').first()
     const line = (await times.locator('tbody tr', { hasText: 'pvm:direct' }).filter({ hasText: '0.9' }).first().innerText()).replace(/\s+/g, ' ')
     assert.match(line, /30 to 31\.5 s/)
@@ -221,6 +222,57 @@ browserTest('what a paper prints is hollow, and beside our figures', async () =>
     const messages = page.locator('#kernels details').nth(1)
     assert.match(await messages.locator('summary').innerText(), /beside a study of kernels, Table 1/)
     assert.match((await messages.locator('tbody tr', { hasText: 'pvm:direct' }).first().innerText()).replace(/\s+/g, ' '), /612.*599/)
+    assert.deepEqual(troubles, [])
+})
+
+browserTest('the kernels are told at a glance', async () => {
+    const view = kernelsView()
+    const { page, troubles } = await open(file('kernels', view))
+    assert.deepEqual(await page.locator('#kernels .answers dt').allInnerTexts(), ['Which route'])
+    const places = page.locator('#kernels .places')
+    assert.deepEqual(await places.locator('thead th').allInnerTexts(), ['Kernel', 'Load', 'one rank alone', '1 host, native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct'])
+    const lines = (await places.locator('tbody tr').allInnerTexts()).map((line) => line.replace(/\s+/g, ' '))
+    assert.equal(lines.length, 6)
+    // Half of what the default route takes, at idle; three times that under load, and a paper beside both.
+    assert.match(lines[0] ?? '', /^IS idle 5 × 1 × 4\.5 × printed 3\.6 × 2\.5 × printed 2 ×$/)
+    assert.match(lines[2] ?? '', /^IS 0\.9 5 × 1 × idle – 13\.5 × 3 × idle printed 10\.8 × 7\.5 × 3 × idle printed 6 ×$/)
+    assert.equal(await places.locator('.least').count(), 6)
+    // Bars are cut into computing and communicating, and say which phases take most.
+    const bars = await page.$$eval('#kernels-split .track', (tracks) => tracks.map((track) => [...track.querySelectorAll<HTMLElement>('.segment')].map((piece) => [Number.parseFloat(piece.style.width), piece.dataset.tip ?? ''] as const)))
+    assert.equal(bars.length, 20)
+    const [longest] = bars.filter((pieces) => Math.abs(pieces.reduce((sum, [wide]) => sum + wide, 0) - 100) < 0.01)
+    assert.ok(longest && Math.abs((longest[1]?.[0] ?? 0) - 75) < 0.01, JSON.stringify(longest))
+    assert.match(longest?.[1]?.[1] ?? '', /^communicating: 75.%.* most in keys .*, ranking /)
+    await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels-glance.png') })
+    assert.deepEqual(troubles, [])
+    // Without a reference there are times, and nothing printed beside them; one place alone is no table.
+    for (const row of view.kernels ?? []) Object.assign(row, { of_reference: null, reference: null })
+    const plain = await open(file('glance-plain', view))
+    assert.match(await plain.page.locator('#kernels .places').innerText(), /Time, by place[\s\S]*900.ms/)
+    assert.equal(await plain.page.locator('#kernels .places .print').count(), 0)
+    view.kernels = (view.kernels ?? []).filter((row) => row.path === 'pvm:direct')
+    const lone = await open(file('glance-lone', view))
+    assert.equal(await lone.page.locator('#kernels .places').count(), 0)
+    assert.deepEqual([...plain.troubles, ...lone.troubles], [])
+})
+
+browserTest('messages have a histogram and a matrix', async () => {
+    const { page, troubles } = await open(file('kernels', kernelsView()))
+    const [is, ep] = [page.locator('#kernels-traffic .traffic').nth(0), page.locator('#kernels-traffic .traffic').nth(1)]
+    assert.match((await is.innerText()).replace(/\s+/g, ' '), /IS, class upc, 4 ranks native:shm, pvm:default, pvm:direct messages 612 .*mean length 50 KiB .*median length 128 KiB/)
+    // No bytes, then each power of two from 1 B to 128 KiB, of which two hold messages.
+    assert.equal(await is.locator('.column').count(), 19)
+    assert.equal(await is.locator('.column i:not(.empty)').count(), 3)
+    const highest = await is.locator('.column i').evaluateAll((columns) => columns.map((column) => Number.parseFloat((column as HTMLElement).style.getPropertyValue('--high'))))
+    assert.equal(highest[18], 100)
+    assert.equal(highest[11], 50)
+    assert.equal(await is.locator('.matrix .cells i').count(), 16)
+    const tip = await is.locator('.matrix [data-pair="0 1"]').getAttribute('data-tip')
+    assert.match(tip ?? '', /^0 → 1: 4.KiB in 4 messages$/)
+    assert.match(await is.locator('.matrix [data-pair="1 2"]').getAttribute('data-tip') ?? '', /nothing$/)
+    // Too many ranks for a matrix are said to be.
+    assert.equal(await ep.locator('.matrix').count(), 0)
+    assert.match(await ep.innerText(), /too many for a matrix/)
     assert.deepEqual(troubles, [])
 })
 

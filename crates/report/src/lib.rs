@@ -31,7 +31,9 @@ pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare,
 pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
-pub use kernels::{KernelRow, PrintedElsewhere, PrintedMessages, PrintedTime, Times};
+pub use kernels::{
+    KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,
+};
 pub use library::{Cost, LibraryRow, SizeCost};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;

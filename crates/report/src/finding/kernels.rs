@@ -60,29 +60,32 @@ fn factor(times: f64) -> String {
     significant(times, 3)
 }
 
-/// `20 of 24: 1.05 to 3.20 times; not cg idle (0.99)`, what it follows from, and whether any has an interval.
+/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not cg idle (0.99)`, and what it follows from. Without any interval the
+/// medians are told, and that they are no more.
 fn tally(all: &[Compared]) -> (String, String) {
-    let good: Vec<&Compared> = all.iter().filter(|one| one.apart == Some(true)).collect();
-    let mut text = format!("{} of {}", good.len(), all.len());
-    let least = good.iter().map(|one| one.times).min_by(f64::total_cmp);
-    let most = good.iter().map(|one| one.times).max_by(f64::total_cmp);
-    match (least, most) {
-        (Some(least), Some(most)) if factor(least) != factor(most) => {
-            text += &format!(": {} to {} times", factor(least), factor(most));
-        }
-        (Some(only), _) => text += &format!(": {} times", factor(only)),
-        _ => {}
+    let is_told = all.iter().any(|one| one.apart.is_some());
+    let is_so = |one: &Compared| match is_told {
+        true => one.apart == Some(true),
+        false => one.times > 1.0,
+    };
+    let (good, others): (Vec<&Compared>, Vec<&Compared>) = all.iter().partition(|one| is_so(one));
+    let how = match is_told {
+        true => ", intervals apart,",
+        false => " by their medians",
+    };
+    let mut text = format!("{how} in {} of {}", good.len(), all.len());
+    if !good.is_empty() {
+        text += &format!(": {} times", range(good.iter().map(|one| one.times)));
     }
-    let others: Vec<String> = all
+    let others: Vec<String> = others
         .iter()
-        .filter(|one| one.apart != Some(true))
         .map(|one| format!("{} ({})", one.what, factor(one.times)))
         .collect();
     if !others.is_empty() {
         text += &format!("; not {}", others.join(", "));
     }
-    if all.iter().all(|one| one.apart.is_none()) {
-        text += "; an interval needs six launches";
+    if !is_told {
+        text += "; which of it is sure cannot be told: an interval needs six launches";
     }
     let figures = all.iter().map(|one| {
         let printed = one.printed.map_or(String::new(), |times| {
@@ -91,6 +94,16 @@ fn tally(all: &[Compared]) -> (String, String) {
         format!("{} {}{printed}", one.what, factor(one.times))
     });
     (text, figures.collect::<Vec<_>>().join(", "))
+}
+
+/// From the least to the greatest factor; one where they read the same.
+fn range(factors: impl Iterator<Item = f64> + Clone) -> String {
+    let least = factor(factors.clone().fold(f64::INFINITY, f64::min));
+    let most = factor(factors.fold(0.0, f64::max));
+    match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    }
 }
 
 /// Rows in groups that have a key in common, in the order of the rows.
@@ -147,7 +160,7 @@ fn routes(rows: &[KernelRow]) -> Vec<Finding> {
         let first = group.first().filter(|_| !all.is_empty())?;
         let (text, figures) = tally(&all);
         let sentence = format!(
-            "On {} ({}) kernels take longer by {default} than by {direct}, intervals apart, in {text}.",
+            "On {} ({}) kernels take longer by {default} than by {direct}{text}.",
             first.network,
             size(first)
         );
@@ -179,6 +192,22 @@ fn by_kernel<'g>(group: &[&'g KernelRow]) -> Vec<Vec<&'g KernelRow>> {
     all
 }
 
+/// In how many kernels the time grows with each of several levels.
+fn rising(kernels: &[Vec<&KernelRow>]) -> String {
+    if kernels.iter().all(|levels| levels.len() < 3) {
+        return String::new();
+    }
+    let rising = kernels.iter().filter(|levels| {
+        let mut pairs = levels.windows(2);
+        pairs.all(|pair| pair[0].time_ns <= pair[1].time_ns)
+    });
+    format!(
+        "; the time grows with each level in {} of {}",
+        rising.count(),
+        kernels.len()
+    )
+}
+
 /// `kernel-load`, once a network, path, class and count of ranks.
 fn loads(rows: &[KernelRow]) -> Vec<Finding> {
     let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone(), row.ranks);
@@ -203,18 +232,12 @@ fn loads(rows: &[KernelRow]) -> Vec<Finding> {
                 factors.collect::<Vec<_>>().join(" and ")
             )
         });
-        let rising = kernels.iter().filter(|levels| {
-            let mut pairs = levels.windows(2);
-            pairs.all(|pair| pair[0].time_ns <= pair[1].time_ns)
-        });
         let sentence = format!(
-            "Under load on {} ({}) kernels by {} take longer than idle, intervals apart, in {text}; the time grows with each level in {} \
-             of {}.",
+            "Under load on {} ({}) kernels by {} take longer than idle{text}{}.",
             first.network,
             size(first),
             first.by(),
-            rising.count(),
-            kernels.len()
+            rising(&kernels)
         );
         let finding = Finding::new("kernel-load", Severity::Note, sentence);
         Some(on(finding, first).since(figures.collect::<Vec<_>>().join("; ")))
@@ -300,7 +323,7 @@ fn places(rows: &[KernelRow]) -> Vec<Finding> {
         let first = group.first().filter(|_| !all.is_empty())?;
         let (text, figures) = tally(&all);
         let sentence = format!(
-            "{} hosts of {} (class {}) beat every run on one host, shared memory aside, intervals apart, in {text}.",
+            "{} hosts of {} (class {}) beat every run on one host, shared memory aside{text}.",
             first.hosts, first.network, first.class
         );
         let finding = Finding::new("kernel-places", Severity::Note, sentence).since(figures);
@@ -332,16 +355,10 @@ fn references(rows: &[KernelRow]) -> Vec<Finding> {
             .iter()
             .filter(|(best, shared)| best.is_below(shared) == Some(true))
             .count();
-        let mut factors: Vec<f64> = all
-            .iter()
-            .map(|(best, shared)| best.times(shared))
-            .collect();
-        factors.sort_by(f64::total_cmp);
         let sentence = format!(
-            "The fastest runs over {} take {} to {} times as long as {}, which is beaten in {beaten} of {} kernels.",
+            "The fastest runs over {} take {} times as long as {}, which is beaten in {beaten} of {} kernels.",
             first.network,
-            factor(factors[0]),
-            factor(factors[factors.len() - 1]),
+            range(all.iter().map(|(best, shared)| best.times(shared))),
             shared.place(),
             all.len()
         );
@@ -430,12 +447,9 @@ fn messages(rows: &[KernelRow]) -> Vec<Finding> {
                 Some((row, row.messages?.0 / printed))
             })
             .collect();
-        let least = all.iter().map(|(_, part)| *part).min_by(f64::total_cmp)?;
-        let most = all.iter().map(|(_, part)| *part).max_by(f64::total_cmp)?;
         let sentence = format!(
-            "Ranks send {} to {} times the messages that {cite} counts, in {} kernels.",
-            factor(least),
-            factor(most),
+            "Ranks send {} times the messages that {cite} counts, in {} kernels.",
+            range(all.iter().map(|(_, part)| *part)),
             all.len()
         );
         let figures = all.iter().map(|(row, _)| {

@@ -61,20 +61,30 @@ fn the_direct_route_is_held_against_the_default_one() {
 }
 
 #[test]
-fn without_intervals_nothing_is_apart() {
+fn without_intervals_medians_are_told_as_such() {
     let found = one(
         runs()
             .launches(2)
             .kernel(NET, "pvm:default", "cg S 4", 3_000 * MS)
-            .kernel(NET, "pvm:direct", "cg S 4", 1_000 * MS),
+            .kernel(NET, "pvm:direct", "cg S 4", 1_000 * MS)
+            .kernel(NET, "pvm:default", "ep S 4", 990 * MS)
+            .kernel(NET, "pvm:direct", "ep S 4", 1_000 * MS),
         "kernel-route",
     );
     assert!(
-        found
-            .sentence
-            .ends_with("in 0 of 1; not cg idle (3.00); an interval needs six launches."),
+        found.sentence.ends_with(
+            "by pvm:direct by their medians in 1 of 2: 3.00 times; not ep idle (0.990); which of it is sure cannot be told: an \
+             interval needs six launches."
+        ),
         "{found:?}"
     );
+    // One level: nothing grows from level to level.
+    let one_level = runs()
+        .kernel(NET, "pvm:direct", "is upc 4", MS)
+        .load("0.9")
+        .kernel(NET, "pvm:direct", "is upc 4", 4 * MS);
+    let found = one(one_level, "kernel-load");
+    assert!(found.sentence.ends_with("in 1 of 1: 4.00 times."), "{found:?}");
 }
 
 /// Two kernels under three levels: one grows with each, the other does not.
@@ -158,8 +168,7 @@ fn shared_memory_is_beaten_or_not() {
     let found = one(placed(500), "kernel-reference");
     assert_eq!(
         found.sentence,
-        "The fastest runs over atm-oc3c take 2.00 to 2.00 times as long as 4 ranks by native:shm on one host, which is beaten in 0 of \
-         1 kernels."
+        "The fastest runs over atm-oc3c take 2.00 times as long as 4 ranks by native:shm on one host, which is beaten in 0 of 1 kernels."
     );
     let found = one(placed(125), "kernel-reference");
     assert!(found.sentence.contains("beaten in 1 of 1"), "{found:?}");
