@@ -230,12 +230,12 @@ browserTest('the kernels are told at a glance', async () => {
     const { page, troubles } = await open(file('kernels', view))
     assert.deepEqual(await page.locator('#kernels .answers dt').allInnerTexts(), ['Which route'])
     const places = page.locator('#kernels .places')
-    assert.deepEqual(await places.locator('thead th').allInnerTexts(), ['Kernel', 'Load', 'one rank alone', '1 host, native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct'])
+    assert.deepEqual(await places.locator('thead th').allInnerTexts(), ['Kernel', 'Load', 'one rank alone', '1 host, native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct', 'default over direct'])
     const lines = (await places.locator('tbody tr').allInnerTexts()).map((line) => line.replace(/\s+/g, ' '))
     assert.equal(lines.length, 6)
     // Half of what the default route takes, at idle; three times that under load, and a paper beside both.
-    assert.match(lines[0] ?? '', /^IS idle 5 × 1 × 4\.5 × printed 3\.6 × 2\.5 × printed 2 ×$/)
-    assert.match(lines[2] ?? '', /^IS 0\.9 5 × 1 × idle – 13\.5 × 3 × idle printed 10\.8 × 7\.5 × 3 × idle printed 6 ×$/)
+    assert.match(lines[0] ?? '', /^IS idle 5 × 1 × 4\.5 × printed 3\.6 × 2\.5 × printed 2 × 1\.8 × printed 1\.8 ×$/)
+    assert.match(lines[2] ?? '', /^IS 0\.9 5 × 1 × idle – 13\.5 × 3 × idle printed 10\.8 × 7\.5 × 3 × idle printed 6 × 1\.8 × printed 1\.8 ×$/)
     assert.equal(await places.locator('.least').count(), 6)
     // Bars are cut into computing and communicating, and say which phases take most.
     const bars = await page.$$eval('#kernels-split .track', (tracks) => tracks.map((track) => [...track.querySelectorAll<HTMLElement>('.segment')].map((piece) => [Number.parseFloat(piece.style.width), piece.dataset.tip ?? ''] as const)))
@@ -245,11 +245,16 @@ browserTest('the kernels are told at a glance', async () => {
     assert.match(longest?.[1]?.[1] ?? '', /^communicating: 75.%.* most in keys .*, ranking /)
     await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels-glance.png') })
     assert.deepEqual(troubles, [])
+    // What has no interval is the least, but not surely.
+    for (const row of view.kernels ?? []) Object.assign(row, { ci95_low_ns: null, ci95_high_ns: null })
+    const unsure = await open(file('glance-unsure', view))
+    assert.equal(await unsure.page.locator('#kernels .places .least').count(), 0)
+    assert.equal(await unsure.page.locator('#kernels .places td.number .strong').count(), 6)
     // Without a reference there are times, and nothing printed beside them; one place alone is no table.
     for (const row of view.kernels ?? []) Object.assign(row, { of_reference: null, reference: null })
     const plain = await open(file('glance-plain', view))
     assert.match(await plain.page.locator('#kernels .places').innerText(), /Time, by place[\s\S]*900.ms/)
-    assert.equal(await plain.page.locator('#kernels .places .print').count(), 0)
+    assert.equal(await plain.page.locator('#kernels .places td:not(:last-child) .print').count(), 0)
     view.kernels = (view.kernels ?? []).filter((row) => row.path === 'pvm:direct')
     const lone = await open(file('glance-lone', view))
     assert.equal(await lone.page.locator('#kernels .places').count(), 0)

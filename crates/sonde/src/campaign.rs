@@ -624,7 +624,8 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
 
 /// Whether its ranks are all on one host, and send nothing over the network whose emulation could be judged.
 fn is_on_one_host(block: &Block) -> bool {
-    let spread = |ranks: &crate::library::Ranks| ranks.spread.unwrap_or(ranks.count).min(ranks.count);
+    let spread =
+        |ranks: &crate::library::Ranks| ranks.spread.unwrap_or(ranks.count).min(ranks.count);
     block.ranks.as_ref().is_some_and(|ranks| spread(ranks) == 1)
 }
 

@@ -2,7 +2,8 @@
 //
 // Model:   a line of the table is a kernel under a load on a network; what ran idle on one host stands in the lines of every network. A
 //          cell is the time over the reference's, or the time; below it what a load makes of it, and what a paper prints, over
-//          its own reference. The least of the places with several hosts is marked. Bars are as long as the mean time of a
+//          its own reference. The least of the places with several hosts is bold, and marked where its interval is below all others';
+//          where both routes of PVM ran, the last column is what the default one takes over the direct one. Bars are as long as the mean time of a
 //          rank, cut into computing and communicating; those of a kernel share a scale from zero.
 // Checked: `the kernels are told at a glance`.
 import { h, none, table, type Child } from '../dom'
@@ -15,6 +16,9 @@ const ANSWERS: Record<string, string> = {
     'kernel-route': 'Which route', 'kernel-load': 'What a load does', 'kernel-route-load': 'Routes under load', 'kernel-places': 'Hosts or one host',
     'kernel-reference': 'Beside shared memory', 'kernel-one-host': 'Load on one host', 'kernel-messages': 'Messages',
 }
+/** The one that is expected to be slower first. */
+const ROUTES = ['pvm:default', 'pvm:direct']
+type Standing = 'least' | 'unsure' | 'other'
 const COMPUTING = 'var(--step-connect)'
 const COMMUNICATING = 'var(--step-first)'
 /** Phases that a bar names. */
@@ -49,29 +53,47 @@ export function placesTable(all: KernelRow[]): HTMLElement | null {
     const over = all.every((row) => row.of_reference !== null)
     const several = (of: (row: KernelRow) => unknown): boolean => distinct(all.map(of)).length > 1
     const [classes, networks] = [several((row) => row.class), distinct(lines(all).map((row) => row.network)).length > 1]
+    const routes = ROUTES.every((path) => all.some((row) => row.hosts > 1 && row.path === path))
     const rows = lines(all).map((line): Child[] => {
         const here = all.filter((row) => row.kernel === line.kernel && row.class === line.class)
         const found = places.map((place) => {
             const at = here.filter((row) => placeOf(row, all, false) === place && row.load === line.load)
             return at.find((row) => row.network === line.network) ?? at.find((row) => row.hosts === 1 && row.load === null)
         })
-        const apart = found.flatMap((row) => (row && row.hosts > 1 ? [row.time_ns] : []))
-        const least = apart.length > 1 ? Math.min(...apart) : null
+        const apart = found.flatMap((row) => (row && row.hosts > 1 ? [row] : []))
+        const least = apart.length > 1 ? Math.min(...apart.map((row) => row.time_ns)) : null
+        const standing = (row: KernelRow): Standing => (row.hosts === 1 || row.time_ns !== least ? 'other' : apart.every((other) => other === row || isBelow(row, other)) ? 'least' : 'unsure')
         return [
             h('span', { class: 'strong' }, line.kernel.toUpperCase()), ...(classes ? [line.class] : []), ...(networks ? [line.network] : []), line.load ?? 'idle',
-            ...found.map((row) => (row ? cell(row, here, over, row.hosts > 1 && row.time_ns === least) : none('not measured'))),
+            ...found.map((row) => (row ? cell(row, here, over, standing(row)) : none('not measured'))),
+            ...(routes ? [route(apart)] : []),
         ]
     })
-    const heads = ['Kernel', ...(classes ? ['Class'] : []), ...(networks ? ['Network'] : []), 'Load', ...places.map((place) => `#${place}`)]
+    const heads = ['Kernel', ...(classes ? ['Class'] : []), ...(networks ? ['Network'] : []), 'Load', ...places.map((place) => `#${place}`), ...(routes ? ['#default over direct'] : [])]
     return h('div', { class: 'card flush places' },
         h('h3', {}, over ? 'Time over the reference, by place' : 'Time, by place'), table('The kernels by place', heads, rows))
 }
 
-function cell(row: KernelRow, here: KernelRow[], over: boolean, isLeast: boolean): Child {
+/** Whether one took less than the other, intervals apart. */
+const isBelow = (one: KernelRow, other: KernelRow): boolean => one.ci95_high_ns !== null && other.ci95_low_ns !== null && one.ci95_high_ns < other.ci95_low_ns
+
+/** The default route over the direct one, of as many ranks on as many hosts. */
+function route(rows: KernelRow[]): Child {
+    const [slow, fast] = ROUTES.map((path) => rows.find((row) => row.path === path))
+    if (!slow || !fast || slow.hosts !== fast.hosts || slow.ranks !== fast.ranks) return none('not measured by both')
+    const sure = isBelow(fast, slow) || isBelow(slow, fast)
+    return [
+        h('span', { class: sure ? 'strong' : null, tabindex: 0, 'data-tip': sure ? 'intervals apart' : 'intervals not apart, or none: six launches give one' }, times(slow.time_ns / fast.time_ns)),
+        slow.printed && fast.printed ? h('small', { class: 'print' }, `printed ${times(slow.printed.seconds / fast.printed.seconds)}`) : null,
+    ]
+}
+
+function cell(row: KernelRow, here: KernelRow[], over: boolean, standing: Standing): Child {
     const idle = row.load === null ? undefined : here.find((one) => one.load === null && one.network === row.network && one.hosts === row.hosts && one.ranks === row.ranks && one.wait === row.wait && by(one) === by(row))
     const value = over && row.of_reference ? times(row.of_reference.value) : time(row.time_ns)
+    const said = { least: ', the least of several hosts, intervals apart', unsure: ', the least of several hosts, which is not sure', other: '' }[standing]
     return [
-        h('span', { class: isLeast ? 'least' : null, tabindex: 0, 'data-tip': `${time(row.time_ns, 4)}${isLeast ? ', the least of several hosts' : ''}` }, value),
+        h('span', { class: { least: 'strong least', unsure: 'strong', other: null }[standing], tabindex: 0, 'data-tip': `${time(row.time_ns, 4)}${said}` }, value),
         idle ? h('small', {}, `${times(row.time_ns / idle.time_ns)} idle`) : null,
         over && row.printed?.of_reference != null ? h('small', { class: 'print', 'data-tip': [row.printed.what, row.printed.cite, row.printed.note].filter(Boolean).join('. ') }, `printed ${times(row.printed.of_reference)}`) : null,
     ]

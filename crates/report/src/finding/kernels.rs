@@ -31,7 +31,7 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
 
 /// Two runs of a kernel beside each other.
 struct Compared {
-    /// The kernel with its load: `cg at 0.6`.
+    /// The kernel with its load: `CG at 0.6`.
     what: String,
     /// How many times the smaller one the other is expected to be.
     times: f64,
@@ -60,7 +60,7 @@ fn factor(times: f64) -> String {
     significant(times, 3)
 }
 
-/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not cg idle (0.99)`, and what it follows from. Without any interval the
+/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`, and what it follows from. Without any interval the
 /// medians are told, and that they are no more.
 fn tally(all: &[Compared]) -> (String, String) {
     let is_told = all.iter().any(|one| one.apart.is_some());
@@ -71,7 +71,7 @@ fn tally(all: &[Compared]) -> (String, String) {
     let (good, others): (Vec<&Compared>, Vec<&Compared>) = all.iter().partition(|one| is_so(one));
     let how = match is_told {
         true => ", intervals apart,",
-        false => " by their medians",
+        false => ", by their medians,",
     };
     let mut text = format!("{how} in {} of {}", good.len(), all.len());
     if !good.is_empty() {
@@ -122,11 +122,16 @@ fn grouped<'r, K: PartialEq>(
     groups
 }
 
+/// A kernel as papers write it: `is` alone would read as a word.
+fn name(row: &KernelRow) -> String {
+    row.kernel.to_uppercase()
+}
+
 /// A kernel with its load.
 fn named(row: &KernelRow) -> String {
     match &row.load {
-        Some(load) => format!("{} at {load}", row.kernel),
-        None => format!("{} idle", row.kernel),
+        Some(load) => format!("{} at {load}", name(row)),
+        None => format!("{} idle", name(row)),
     }
 }
 
@@ -228,7 +233,7 @@ fn loads(rows: &[KernelRow]) -> Vec<Finding> {
                 factors.map(|row| format!("{} at {}", factor(row.times(levels[0])), row.under()));
             format!(
                 "{} {}",
-                levels[0].kernel,
+                name(levels[0]),
                 factors.collect::<Vec<_>>().join(" and ")
             )
         });
@@ -290,7 +295,7 @@ fn route_loads(rows: &[KernelRow]) -> Vec<Finding> {
         );
         let figures = pairs
             .iter()
-            .map(|(row, slow, fast)| format!("{} {} and {}", row.kernel, time(*slow), time(*fast)));
+            .map(|(row, slow, fast)| format!("{} {} and {}", name(row), time(*slow), time(*fast)));
         let finding = Finding::new("kernel-route-load", Severity::Note, sentence);
         let finding = finding.since(figures.collect::<Vec<_>>().join("; "));
         Some(finding.on_network(&first.network))
@@ -364,7 +369,7 @@ fn references(rows: &[KernelRow]) -> Vec<Finding> {
         );
         let figures = all
             .iter()
-            .map(|(best, shared)| format!("{} {}", best.kernel, factor(best.times(shared))));
+            .map(|(best, shared)| format!("{} {}", name(best), factor(best.times(shared))));
         let finding = Finding::new("kernel-reference", Severity::Note, sentence);
         let finding = finding.since(figures.collect::<Vec<_>>().join(", "));
         Some(finding.on_network(&first.network))
@@ -381,11 +386,7 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
         let kernels = by_kernel(&chosen);
         let slowed = kernels.iter().map(|levels| {
             let (idle, most) = (levels[0], levels[levels.len() - 1]);
-            (
-                most.kernel.clone(),
-                most.under().to_string(),
-                most.times(idle),
-            )
+            (name(most), most.under().to_string(), most.times(idle))
         });
         slowed.collect()
     };
@@ -459,7 +460,7 @@ fn messages(rows: &[KernelRow]) -> Vec<Finding> {
                 .as_ref()
                 .map_or(0.0, |one| one.messages.0);
             let own = row.messages.map_or(0.0, |one| one.0);
-            format!("{} {} of {}", row.kernel, count(own), count(printed))
+            format!("{} {} of {}", name(row), count(own), count(printed))
         });
         let finding = Finding::new("kernel-messages", Severity::Note, sentence);
         Some(finding.since(figures.collect::<Vec<_>>().join(", ")))

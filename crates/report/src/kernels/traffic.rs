@@ -238,7 +238,10 @@ mod tests {
         assert_eq!(all[0].lengths, [(64, 2)]);
         assert_eq!(all[0].bytes, [0, 64, 64, 0]);
         assert_eq!(all[0].messages, [1, 0, 1, 0]);
-        assert_eq!((all[1].paths.len(), &all[1].lengths[..]), (1, &[(128, 2)][..]));
+        assert_eq!(
+            (all[1].paths.len(), &all[1].lengths[..]),
+            (1, &[(128, 2)][..])
+        );
     }
 
     #[test]

@@ -195,11 +195,15 @@ fn legend(rows: &[KernelRow]) -> String {
 /// What ranks send, a line a kernel, size and count of ranks; paths by which they send the same share it.
 fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
     let mut counted: Vec<(&KernelRow, Vec<String>)> = Vec::new();
-    for row in rows.iter().filter(|row| row.messages.is_some() && row.ranks > 1) {
+    for row in rows
+        .iter()
+        .filter(|row| row.messages.is_some() && row.ranks > 1)
+    {
         let of = |row: &KernelRow| (row.messages, row.mean_bytes, row.median_bytes);
         let problem = |row: &KernelRow| (row.kernel.clone(), row.class.clone(), row.ranks);
-        let is_same =
-            |(one, _): &&mut (&KernelRow, Vec<String>)| problem(one) == problem(row) && of(one) == of(row);
+        let is_same = |(one, _): &&mut (&KernelRow, Vec<String>)| {
+            problem(one) == problem(row) && of(one) == of(row)
+        };
         match counted.iter_mut().find(is_same) {
             Some((_, paths)) if paths.contains(&row.by()) => {}
             Some((_, paths)) => paths.push(row.by()),
@@ -209,12 +213,18 @@ fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
     let (first, _) = counted.first()?;
     let mut sheet = Sheet {
         heads: MESSAGES.map(Into::into).to_vec(),
-        lines: counted.iter().map(|(row, paths)| messages_line(row, paths)).collect(),
+        lines: counted
+            .iter()
+            .map(|(row, paths)| messages_line(row, paths))
+            .collect(),
         keys: 4,
         first: 3,
         words: 4,
     };
-    sheet.leave_out_marked([(SIZE, counted.iter().all(|(row, _)| row.class == first.class))]);
+    sheet.leave_out_marked([(
+        SIZE,
+        counted.iter().all(|(row, _)| row.class == first.class),
+    )]);
     let cites: BTreeSet<&str> = counted
         .iter()
         .filter_map(|(row, _)| Some(row.printed_messages.as_ref()?.cite.as_str()))

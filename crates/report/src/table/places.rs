@@ -148,9 +148,8 @@ fn problems(rows: &[KernelRow]) -> Vec<Problem<'_>> {
     let first = |of: &dyn Fn(&Problem<'_>) -> bool| order.iter().position(|(one, _)| of(one));
     all.sort_by(|(one, level), (other, others)| {
         let rank = |problem: &Problem<'_>| {
-            let kernel = first(&|known| {
-                (known.kernel, known.class) == (problem.kernel, problem.class)
-            });
+            let kernel =
+                first(&|known| (known.kernel, known.class) == (problem.kernel, problem.class));
             (kernel, first(&|known| known.network == problem.network))
         };
         let places = rank(one).cmp(&rank(other));
@@ -166,7 +165,9 @@ fn line(problem: &Problem<'_>) -> Vec<String> {
         network,
         load,
     } = problem;
-    [kernel, class, network, &load.unwrap_or("idle")].map(|text| plain(text)).to_vec()
+    [kernel, class, network, &load.unwrap_or("idle")]
+        .map(|text| plain(text))
+        .to_vec()
 }
 
 /// Adds the column of a place, and beside it what is printed of it, if anything is.
@@ -203,7 +204,11 @@ fn legend(rows: &[KernelRow], elsewhere: &[PrintedElsewhere], over: bool) -> Str
     }
     let mut references: Vec<&str> = Vec::new();
     for row in rows {
-        if let Some(text) = row.reference.as_deref().filter(|text| !references.contains(text)) {
+        if let Some(text) = row
+            .reference
+            .as_deref()
+            .filter(|text| !references.contains(text))
+        {
             references.push(text);
         }
     }

@@ -325,7 +325,9 @@ fn places_stand_beside_each_other() {
     assert_eq!(
         lines[3..],
         [
-            vec!["is", "atm-oc3c", "idle", "10.0", "6.19", "1.00", "2.50", "2.27"],
+            vec![
+                "is", "atm-oc3c", "idle", "10.0", "6.19", "1.00", "2.50", "2.27"
+            ],
             vec!["is", "atm-oc3c", "0.9", "-", "-", "-", "9.00", "8.68"],
             vec!["is", "wire", "idle", "10.0", "6.19", "1.00", "1.20", "-"],
         ],
@@ -333,7 +335,11 @@ fn places_stand_beside_each_other() {
     );
     // A narrow terminal has two tables.
     let narrow = kernel_table(&run, 60).unwrap();
-    assert_eq!(narrow.matches("is      atm-oc3c  idle").count() >= 2, true, "{narrow}");
+    assert_eq!(
+        narrow.matches("is      atm-oc3c  idle").count() >= 2,
+        true,
+        "{narrow}"
+    );
 }
 
 #[test]
