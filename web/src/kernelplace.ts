@@ -39,8 +39,12 @@ export function placeOf(row: KernelRow, all: KernelRow[], network = true): strin
     const counts = distinct(all.filter((one) => one.ranks > 1 && one.hosts === row.hosts).map((one) => one.ranks))
     const ranks = counts.length > 1 || (row.hosts > 1 && row.ranks !== row.hosts) ? `${row.ranks} × ` : ''
     if (row.hosts === 1) return `1 host${network && isTwice(row, all) ? ` (${row.network})` : ''}, ${ranks}${by(row)}${wait}`
-    const several = distinct(all.filter((one) => one.hosts > 1).map((one) => one.network)).length > 1
-    return `${network && several ? `${row.network}, ` : ''}${row.hosts} hosts, ${ranks}${by(row)}${wait}`
+    const apart = all.filter((one) => one.hosts > 1)
+    const where = `${row.hosts} hosts, ${ranks}`
+    if (!network || distinct(apart.map((one) => one.network)).length < 2) return `${where}${by(row)}${wait}`
+    // Where the network tells them apart, as many ranks on as many hosts everywhere need no word.
+    const alike = apart.every((one) => one.hosts === row.hosts && one.ranks === row.ranks)
+    return `${row.network}, ${alike ? '' : where}${by(row)}${wait}`
 }
 
 /** Rows in the order of their places. */

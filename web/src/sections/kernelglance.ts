@@ -21,6 +21,8 @@ const ROUTES = ['pvm:default', 'pvm:direct']
 type Standing = 'least' | 'unsure' | 'other'
 const COMPUTING = 'var(--step-connect)'
 const COMMUNICATING = 'var(--step-first)'
+/** Sentences of one answer that stand open. */
+const SHOWN = 2
 /** Phases that a bar names. */
 const NAMED = 3
 
@@ -28,8 +30,13 @@ const NAMED = 3
 export function answers(view: View): HTMLElement | null {
     const said = view.findings.filter((finding) => finding.rule in ANSWERS)
     if (!said.length) return null
-    return h('dl', { class: 'answers' }, said.map((finding) => h('div', { class: 'card', 'data-rule': finding.rule },
-        h('dt', {}, ANSWERS[finding.rule] ?? ''), h('dd', { 'data-tip': finding.arithmetic }, finding.sentence))))
+    const cards = distinct(said.map((finding) => finding.rule)).map((rule) => {
+        const sentences = said.filter((finding) => finding.rule === rule).map((finding) => h('p', { 'data-tip': finding.arithmetic }, finding.sentence))
+        const more = sentences.splice(SHOWN)
+        return h('div', { class: 'card', 'data-rule': rule }, h('dt', {}, ANSWERS[rule] ?? ''),
+            h('dd', {}, sentences, more.length ? h('details', {}, h('summary', {}, `${more.length} more`), more) : null))
+    })
+    return h('dl', { class: 'answers' }, cards)
 }
 
 /** Lines of the table: kernel, network and load. A network of single hosts alone has none where others have several. */

@@ -45,7 +45,7 @@ export function kernels(context: Context): HTMLElement | null {
         ? `What networks, routes, places and loads do to each kernel: its time over the idle time of ${references.join(', or ')}. What is printed is over the reference of its paper.`
         : 'What networks, routes, places and loads do to each kernel.'
     return section('kernels', 'Kernels', lead, answers(context.model.view), placesTable(all), key,
-        h('div', { class: 'grid kernel-curves' }, groups(all).map((rows) => panel(context, byPlace(rows), all, loads))),
+        h('div', { class: `grid kernel-curves${groups(all).length < 3 ? ' wide' : ''}` }, groups(all).map((rows) => panel(context, byPlace(rows), all, loads))),
         split(context.model.view, all), traffic(context.model.view),
         h('div', { class: 'kernel-tables' }, timesTable(all, cites.length > 0), messagesTable(all), elsewhereTable(context.model.view)))
 }

@@ -14,6 +14,7 @@ use crate::kernels::{KernelRow, PrintedElsewhere};
 const KEYS: [&str; 4] = ["kernel", "size", "network", "load"];
 const SIZE: usize = 1;
 const NETWORK: usize = 2;
+const LOAD: usize = 3;
 
 /// Where a kernel runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +120,7 @@ pub(super) fn places(
     let same =
         |of: fn(&Problem<'_>) -> String| problems.iter().all(|one| of(one) == of(&problems[0]));
     sheet.leave_out_marked([
+        (LOAD, problems.iter().all(|one| one.load.is_none())),
         (NETWORK, same(|one| one.network.into())),
         (SIZE, same(|one| one.class.into())),
     ]);
