@@ -59,7 +59,7 @@ export function placesTable(all: KernelRow[]): HTMLElement | null {
     if (places.length < 2) return null
     const over = all.every((row) => row.of_reference !== null)
     const several = (of: (row: KernelRow) => unknown): boolean => distinct(all.map(of)).length > 1
-    const [classes, networks] = [several((row) => row.class), distinct(lines(all).map((row) => row.network)).length > 1]
+    const [classes, loads, networks] = [several((row) => row.class), several((row) => row.load), distinct(lines(all).map((row) => row.network)).length > 1]
     const routes = ROUTES.every((path) => all.some((row) => row.hosts > 1 && row.path === path))
     const rows = lines(all).map((line): Child[] => {
         const here = all.filter((row) => row.kernel === line.kernel && row.class === line.class)
@@ -71,12 +71,12 @@ export function placesTable(all: KernelRow[]): HTMLElement | null {
         const least = apart.length > 1 ? Math.min(...apart.map((row) => row.time_ns)) : null
         const standing = (row: KernelRow): Standing => (row.hosts === 1 || row.time_ns !== least ? 'other' : apart.every((other) => other === row || isBelow(row, other)) ? 'least' : 'unsure')
         return [
-            h('span', { class: 'strong' }, line.kernel.toUpperCase()), ...(classes ? [line.class] : []), ...(networks ? [line.network] : []), line.load ?? 'idle',
+            h('span', { class: 'strong' }, line.kernel.toUpperCase()), ...(classes ? [line.class] : []), ...(networks ? [line.network] : []), ...(loads ? [line.load ?? 'idle'] : []),
             ...found.map((row) => (row ? cell(row, here, over, standing(row)) : none('not measured'))),
             ...(routes ? [route(apart)] : []),
         ]
     })
-    const heads = ['Kernel', ...(classes ? ['Class'] : []), ...(networks ? ['Network'] : []), 'Load', ...places.map((place) => `#${place}`), ...(routes ? ['#default over direct'] : [])]
+    const heads = ['Kernel', ...(classes ? ['Class'] : []), ...(networks ? ['Network'] : []), ...(loads ? ['Load'] : []), ...places.map((place) => `#${place}`), ...(routes ? ['#default over direct'] : [])]
     return h('div', { class: 'card flush places' },
         h('h3', {}, over ? 'Time over the reference, by place' : 'Time, by place'), table('The kernels by place', heads, rows))
 }
@@ -113,7 +113,8 @@ export function split(view: View, all: KernelRow[]): HTMLElement | null {
     const key = h('ul', { class: 'line-key plain' }, [['computing', COMPUTING], ['communicating: in calls of the library, waiting too; its part is told', COMMUNICATING]].map(([name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
     const panels = groups(told).map((rows) => {
         const most = Math.max(...rows.map((row) => row.time_ns))
-        const ordered = byPlace(rows).sort((a, b) => a.hosts - b.hosts || a.ranks - b.ranks || placeOf(a, all).localeCompare(placeOf(b, all)) || a.level - b.level)
+        const places = distinct(byPlace(rows).map((row) => placeOf(row, all)))
+        const ordered = [...rows].sort((a, b) => places.indexOf(placeOf(a, all)) - places.indexOf(placeOf(b, all)) || a.level - b.level)
         return h('div', { class: 'card panel' }, h('h3', {}, rows[0] ? kernelName(rows[0]) : ''), h('div', { class: 'bars times' }, ordered.map((row) => bar(view, row, all, most))))
     })
     return h('div', { id: 'kernels-split' }, h('div', { class: 'sub' }, h('h3', {}, 'Where the time goes')), key, h('div', { class: 'grid wide' }, panels))
