@@ -5,7 +5,8 @@
 //!          reference program, divided among ranks and CPUs; nothing measured depends on them.
 //! Source:  rates of NPB 3.4.3, class A, one rank on a server of 2023; rounded.
 //! Units:   nanoseconds, bytes, millions of operations a second.
-//! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`, `the_main_job_has_a_kernel_and_its_reference`; `tests/lab_npb.rs`.
+//! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`, `the_main_job_has_a_kernel_and_its_reference`;
+//!          `tests/lab_npb.rs`.
 
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, ProbeKind, ProbePlan};
