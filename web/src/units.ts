@@ -64,12 +64,18 @@ export const perByte = (ns: number): string => `${scaled(ns, 1000, ['fs', 'ps', 
 /** A whole number with thin spaces between thousands. */
 export const count = (value: number): string => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, NARROW)
 
+/** How many times something else. */
+export const times = (value: number): string => `${significant(value, 3)}${NARROW}×`
+
 /** A value in the unit of its quantity. */
 export function value(quantity: Quantity, number: number): string {
     if (quantity.endsWith('_ns_per_byte')) return perByte(number)
     if (quantity.endsWith('_ns')) return time(number)
     if (quantity.endsWith('_bps')) return rate(number)
     if (quantity.endsWith('_share')) return share(number)
+    if (quantity === 'mop_per_s') return `${significant(number, 4)}${NARROW}Mop/s`
+    if (quantity === 'messages') return count(number)
+    if (quantity.startsWith('message_bytes_')) return size(number)
     return significant(number, 4)
 }
 

@@ -262,6 +262,27 @@ export interface KernelRow {
     printed_messages: { cite: string; messages: number; mean_bytes: number; median_bytes: number } | null
 }
 
+/** What a kernel's ranks send by paths that carry the same. */
+export interface KernelTraffic {
+    kernel: string
+    class: string
+    ranks: number
+    paths: string[]
+    /** How many messages there are from each power of two bytes on, below the next. */
+    lengths: [number, number][]
+    /** From each rank to each, sender by sender; empty where ranks are too many. */
+    bytes: number[]
+    messages: number[]
+}
+
+/** A phase of a kernel's timed part: means of ranks and launches. */
+export interface KernelPhase {
+    cell: string
+    name: string
+    computing_ns: number
+    communicating_ns: number
+}
+
 /** Where the time of a cell's messages goes; null where a stamp was not to be had. */
 export interface Anatomy {
     cell: string
@@ -400,6 +421,9 @@ export interface View {
     kernels?: KernelRow[]
     /** What papers print of these kernels on machines of other kinds. */
     kernels_elsewhere?: { kernel: string; cite: string; what: string; seconds: number; of_reference: number | null }[]
+    /** Absent where it was written before ranks told of their messages. */
+    kernels_traffic?: KernelTraffic[]
+    kernels_phases?: KernelPhase[]
     /** Absent where it was written before messages were cut. */
     anatomy?: Anatomy[]
     /** Absent where it was written before there were sweeps. */

@@ -427,7 +427,11 @@ fn line(row: &CompareRow) -> Vec<String> {
             &row.knobs,
         )),
         plain(row.load.as_deref().unwrap_or("-")),
-        row.size_bytes.to_string(),
+        match row.size_bytes {
+            // What has no message of a size, as a kernel.
+            0 => "-".into(),
+            size => size.to_string(),
+        },
         quantity_name(row.quantity),
         significant(row.p50_a.0, 4),
         significant(row.p50_b.0, 4),

@@ -32,7 +32,8 @@ pub use finding::{Finding, Severity};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use kernels::{
-    KernelRow, PrintedElsewhere, PrintedMessages, PrintedTime, Times, sequential_time,
+    KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,
+    sequential_time,
 };
 pub use library::{Cost, LibraryRow, SizeCost};
 pub use page::{PageError, has_page, html};

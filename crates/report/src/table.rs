@@ -8,6 +8,7 @@
 
 mod kernels;
 mod library;
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

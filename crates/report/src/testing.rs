@@ -218,6 +218,12 @@ impl Runs {
         self
     }
 
+    /// Without a load from here on.
+    pub fn idle(mut self) -> Self {
+        self.load = None;
+        self
+    }
+
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.into(), value.into());
         self

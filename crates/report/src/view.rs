@@ -22,7 +22,9 @@ use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50, settings};
-use crate::kernels::{KernelRow, PrintedElsewhere, elsewhere, kernels};
+use crate::kernels::{
+    KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, elsewhere, kernels, phases, traffic,
+};
 use crate::library::{LibraryRow, libraries};
 use crate::matrix::{HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
@@ -80,6 +82,12 @@ pub struct View {
     /// What papers print of these kernels on machines of other kinds.
     #[serde(default)]
     pub kernels_elsewhere: Vec<PrintedElsewhere>,
+    /// The messages of these kernels.
+    #[serde(default)]
+    pub kernels_traffic: Vec<KernelTraffic>,
+    /// The phases of these kernels.
+    #[serde(default)]
+    pub kernels_phases: Vec<KernelPhase>,
     /// Where the time of messages goes.
     #[serde(default)]
     pub anatomy: Vec<AnatomyRow>,
@@ -186,6 +194,8 @@ impl View {
             queueing: queueing(&index),
             library: libraries(&index),
             kernels_elsewhere: elsewhere(&index, &kernels),
+            kernels_traffic: traffic(&index, &kernels),
+            kernels_phases: phases(&index, &kernels),
             kernels,
             anatomy: anatomies(&index),
             sweep: curves(&index),

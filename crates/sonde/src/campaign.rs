@@ -612,7 +612,7 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
                 }
                 record.settings = launched.outcome.settings.clone();
                 record.interference = launched.outcome.interference.clone();
-                record.verdict = launched.verdict.clone();
+                record.verdict = launched.verdict.clone().filter(|_| !is_on_one_host(block));
             }
             Err(text) => record.failure = Some(text.clone()),
         }
@@ -620,6 +620,13 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
     };
     let wanted = block.cells.iter().filter(|cell| cell.skipped.is_none());
     wanted.map(record).collect()
+}
+
+/// Whether its ranks are all on one host, and send nothing over the network whose emulation could be judged.
+fn is_on_one_host(block: &Block) -> bool {
+    let spread =
+        |ranks: &crate::library::Ranks| ranks.spread.unwrap_or(ranks.count).min(ranks.count);
+    block.ranks.as_ref().is_some_and(|ranks| spread(ranks) == 1)
 }
 
 /// A block in words: `throughput by tcp with mtu=9000`.

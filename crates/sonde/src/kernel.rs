@@ -6,10 +6,12 @@
 //!          rank computes its part of the stretched whole, whoever has the CPU; what an age is in words is read here.
 //! Source:  rates of NPB 3.4.3, class A, one rank on a server of 2023; rounded.
 //! Units:   nanoseconds, bytes, millions of operations a second.
-//! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`, `ages_are_read`; `tests/lab_npb.rs`,
-//!          `tests/lab_npb_trace.rs`.
+//! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`, `ages_are_read`,
+//!          `the_main_job_has_a_kernel_and_its_reference`; `tests/lab_npb.rs`, `tests/lab_npb_trace.rs`.
 
 use crate::failure::Failure;
+use crate::plan::{Effort, Kind, ProbeKind, ProbePlan};
+use crate::way::Way;
 use sonde_channel::Wait;
 use sonde_fleet::Fleet;
 use sonde_message::aged;
@@ -229,6 +231,32 @@ fn age(kernel: Kernel, size: &str, text: &str) -> Result<Option<Age>, Failure> {
     Ok(Some(Age::Recorded(recorded_ns)))
 }
 
+/// What the main job has of kernels: the one that is over soonest where the way is long, by the native engine; with more time
+/// another one and other libraries too. Its reference is the same among ranks that share memory, or on one rank of real hosts.
+pub fn assessed(testbed: Kind, effort: Effort) -> Vec<ProbePlan> {
+    let probe = |paths: &[&str], kernels: &[&str], ranks: &str| {
+        let paths: Vec<Way> = paths.iter().filter_map(|path| path.parse().ok()).collect();
+        let mut probe = ProbePlan::new(ProbeKind::Npb, &paths, &[]);
+        let with = [("kernel", kernels), ("class", &["S"]), ("ranks", &[ranks])];
+        let owned = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
+        probe.knobs = with.map(|(name, texts)| (name.into(), owned(texts))).into();
+        probe
+    };
+    let (paths, kernels): (&[&str], &[&str]) = match effort {
+        Effort::Quick => return Vec::new(),
+        Effort::Usual => (&["native:tcp"], &["is"]),
+        Effort::Thorough => (&["native:tcp", "openmpi:tcp", "pvm:direct"], &["is", "mg"]),
+    };
+    let reference = match testbed {
+        Kind::Local | Kind::Lab => ProbePlan {
+            floor: true,
+            ..probe(&["native:shm"], kernels, "4")
+        },
+        _ => probe(&["native:tcp"], kernels, "1"),
+    };
+    vec![probe(paths, kernels, "4"), reference]
+}
+
 /// Takes a kernel's words out of the knobs of a plan: `kernel`, `class` or `size`, `ranks`, the hosts' `age`, and how many `runs` a
 /// launch makes.
 ///
@@ -392,6 +420,31 @@ mod tests {
         let bytes = |asked: Asked| asked.bytes(1);
         let ft = || asked("ft", "A", 4);
         assert!(bytes(ft().aged("600s").unwrap()) > 2 * bytes(ft()));
+    }
+
+    #[test]
+    fn the_main_job_has_a_kernel_and_its_reference() {
+        assert_eq!(assessed(Kind::Lab, Effort::Quick), []);
+        for (kind, effort) in [
+            (Kind::Lab, Effort::Usual),
+            (Kind::Hosts, Effort::Usual),
+            (Kind::Local, Effort::Thorough),
+        ] {
+            let probes = assessed(kind, effort);
+            let [own, reference] = &probes[..] else {
+                panic!("{probes:?}")
+            };
+            assert!(!own.path.is_empty() && !own.floor);
+            // Ranks that share memory are of one machine; real hosts have one rank alone.
+            let is_here = kind != Kind::Hosts;
+            assert_eq!(reference.floor, is_here);
+            assert_eq!(reference.knobs["ranks"], [if is_here { "4" } else { "1" }]);
+            assert_eq!(reference.knobs["kernel"], own.knobs["kernel"]);
+            for name in &own.knobs["kernel"] {
+                let kernel = asked(name, &own.knobs["class"][0], 4);
+                assert_eq!(kernel.refused(), None);
+            }
+        }
     }
 
     #[test]

@@ -116,6 +116,18 @@ struct Shown {
     error: Option<String>,
 }
 
+impl Shown {
+    /// Whether its library made collectives of its own, whose messages nobody counts.
+    fn has_collectives(&self) -> bool {
+        let mut ranks = self.launch.iter().flat_map(|launch| &launch.ranks);
+        ranks.any(|rank| {
+            rank.phases
+                .iter()
+                .any(|phase| !phase.collectives.is_empty())
+        })
+    }
+}
+
 /// What was asked for and not run.
 #[derive(Debug, Serialize)]
 struct LeftOut {
@@ -473,6 +485,9 @@ impl Task {
         println!("{}", crate::networks::table(&heads, lines));
         if self.runs > 1 {
             println!("The median of {} runs each.", self.runs);
+        }
+        if document.results.iter().any(Shown::has_collectives) {
+            println!("Messages: without those of collectives that a library makes of its own.");
         }
         Ok(())
     }

@@ -145,14 +145,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             } else if rows {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));
             } else {
-                println!("{}", sonde_report::summary_table(&run, width));
-                let tables = [
-                    sonde_report::queueing_table(&run, width),
-                    sonde_report::kernel_table(&run, width),
-                ];
-                for table in tables.into_iter().flatten() {
-                    println!("\n{table}\n");
-                }
+                crate::shown::print_tables(&run, width);
                 println!("{}", sonde_report::findings_text(&View::of(&run), width));
             }
             Ok(0)

@@ -33,6 +33,12 @@ fn print_rows(run: &Run, width: usize) {
 }
 
 fn print_assessment(run: &Run, width: usize) {
+    print_tables(run, width);
+    print_findings(run, width);
+}
+
+/// The tables of what was measured; the summary where anything but kernels was.
+pub fn print_tables(run: &Run, width: usize) {
     let kernels = sonde_report::kernel_table(run, width);
     let is_of_kernels = run.cells.iter().all(|cell| cell.factors.probe == "npb");
     if kernels.is_none() || !is_of_kernels {
@@ -47,7 +53,6 @@ fn print_assessment(run: &Run, width: usize) {
     for table in tables.into_iter().flatten() {
         println!("\n{table}\n");
     }
-    print_findings(run, width);
 }
 
 /// The findings that want something done; how many notes there are beside them.

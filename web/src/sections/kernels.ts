@@ -9,11 +9,13 @@ import { linearTicks, decadeTicks } from '../axes'
 import type { Context } from '../context'
 import { h, none, section, shown, table, type Child } from '../dom'
 import type { Drawing, Point } from '../figure'
+import { by, byPlace, colourOf, groups, kernelName, loadName, loadsOf, placeOf } from '../kernelplace'
 import { distinct } from '../model'
-import { count, share, significant, time } from '../units'
+import { share, significant, time, times } from '../units'
 import type { KernelRow, View } from '../view'
+import { answers, placesTable, split } from './kernelglance'
+import { messagesTable, traffic } from './kernelmessages'
 
-const COLOURS = 7
 /** Beyond this ratio of the largest to the smallest the axis is logarithmic. */
 const WIDE = 20
 const FEW = 'an interval needs six launches'
@@ -29,44 +31,11 @@ interface Dot {
     printed: boolean
 }
 
-const times = (value: number): string => `${significant(value, 3)} ×`
-
-/** Loads by their level, idle first. */
-function loadsOf(rows: KernelRow[]): (string | null)[] {
-    return distinct([...rows].sort((a, b) => a.level - b.level).map((row) => row.load))
-}
-
-const colourOf = (loads: (string | null)[], load: string | null): string => `var(--network-${Math.max(0, loads.indexOf(load)) % COLOURS})`
-const loadName = (load: string | null): string => (load === null ? 'idle' : `load ${load}`)
-
-/** The path with what was set of it. */
-function by({ path, knobs }: KernelRow): string {
-    const set = Object.entries(knobs).map(([name, value]) => `${name}=${value}`)
-    return set.length ? `${path} (${set.join(', ')})` : path
-}
-
-/** Where a kernel ran, as the graph names it: the network where there are several, and the wait. One host may be of several too. */
-function placeOf(row: KernelRow, all: KernelRow[]): string {
-    const networks = distinct(all.filter((one) => (one.hosts > 1) === (row.hosts > 1)).map((one) => one.network))
-    const waits = distinct(all.map((one) => one.wait))
-    const wait = waits.length > 1 && row.wait !== null ? ` ${row.wait}` : ''
-    const several = distinct(all.filter((one) => one.hosts > 1).map((one) => `${one.ranks} ${one.hosts}`)).length > 1
-    if (row.hosts === 1) return `1 host${networks.length > 1 ? ` (${row.network})` : ''}, ${row.ranks === 1 ? '1 rank' : `${row.ranks} × ${by(row)}`}${wait}`
-    const on = networks.length > 1 ? `${row.network}, ` : ''
-    const ranks = several || networks.length === 1 ? `${row.hosts} hosts, ${row.ranks === row.hosts ? '' : `${row.ranks} × `}` : ''
-    return `${on}${ranks}${by(row)}${wait}`
-}
-
 /** The section; null where no kernel was measured. */
 export function kernels(context: Context): HTMLElement | null {
     const all = context.model.view.kernels ?? []
     if (!all.length) return null
     const loads = loadsOf(all)
-    const groups = new Map<string, KernelRow[]>()
-    for (const row of all) {
-        const name = JSON.stringify([row.kernel, row.class])
-        groups.set(name, [...(groups.get(name) ?? []), row])
-    }
     const cites = distinct(all.flatMap((row) => (row.printed ? [row.printed.cite] : [])))
     const references = distinct(all.flatMap((row) => (row.reference ? [row.reference] : [])))
     const key = h('ul', { class: 'line-key plain', 'aria-label': 'Loads' },
@@ -75,13 +44,14 @@ export function kernels(context: Context): HTMLElement | null {
     const lead = references.length
         ? `What networks, routes, places and loads do to each kernel: its time over the idle time of ${references.join(', or ')}. What is printed is over the reference of its paper.`
         : 'What networks, routes, places and loads do to each kernel.'
-    return section('kernels', 'Kernels', lead, key,
-        h('div', { class: 'grid' }, [...groups.values()].map((rows) => panel(context, rows, all, loads))),
-        timesTable(all, cites.length > 0), messagesTable(all), elsewhereTable(context.model.view))
+    return section('kernels', 'Kernels', lead, answers(context.model.view), placesTable(all), key,
+        h('div', { class: `grid kernel-curves${groups(all).length < 3 ? ' wide' : ''}` }, groups(all).map((rows) => panel(context, byPlace(rows), all, loads))),
+        split(context.model.view, all), traffic(context.model.view),
+        h('div', { class: 'kernel-tables' }, timesTable(all, cites.length > 0), messagesTable(all), elsewhereTable(context.model.view)))
 }
 
 function panel(context: Context, rows: KernelRow[], all: KernelRow[], loads: (string | null)[]): HTMLElement {
-    const name = `${(rows[0]?.kernel ?? '').toUpperCase()}, class ${rows[0]?.class ?? ''}`
+    const name = rows[0] ? kernelName(rows[0]) : ''
     const over = rows.every((row) => row.of_reference !== null)
     const figure = context.figure({ label: `${name}: ${over ? 'time over the reference' : 'time'} by place, a curve for each load.`, draw: (width) => draw(rows, all, loads, over, width) })
     return h('div', { class: 'card panel' }, h('h3', {}, name), figure.element)
@@ -167,46 +137,18 @@ function seconds({ printed }: KernelRow): Child {
     return printed.note ? h('span', { class: 'noted', tabindex: 0, 'data-tip': printed.note }, text) : text
 }
 
-/** Computing and communicating as parts of a bar. */
-function split(part: number | null): Child {
-    if (part === null) return none('not measured')
-    const pieces: [string, number, string][] = [['computing', 1 - part, 'var(--step-connect)'], ['communicating', part, 'var(--step-first)']]
-    return h('div', { class: 'track thin split', role: 'img', 'aria-label': pieces.map(([word, value]) => `${word} ${share(value)}`).join(', ') },
-        pieces.filter(([, value]) => value > 0).map(([word, value, colour]) => h('i', { class: 'segment', 'width-share': `${100 * value}%`, '--colour': colour, 'data-tip': `${word}: ${share(value)}` })))
-}
-
 function timesTable(all: KernelRow[], printed: boolean): HTMLElement {
     const lonely = 'nothing of the same kernel and class ran on one host'
     const rows = all.map((row): Child[] => [
         row.kernel.toUpperCase(), row.class, row.network, by(row), row.ranks, row.hosts, row.load ?? 'idle',
         time(row.time_ns, 4), between(row.ci95_low_ns, row.ci95_high_ns, time),
-        split(row.communicating_share), shown(row.communicating_share, share, 'not measured'), shown(row.mops, (mops) => significant(mops, 4), 'not measured'),
+        shown(row.communicating_share, share, 'not measured'), shown(row.mops, (mops) => significant(mops, 4), 'not measured'),
         row.of_reference ? times(row.of_reference.value) : none(lonely),
         row.of_reference ? between(row.of_reference.ci95_low, row.of_reference.ci95_high, times) : none(lonely),
         ...(printed ? [seconds(row), shown(row.printed?.of_reference ?? null, times, 'no paper prints it')] : []),
     ])
-    return h('details', { class: 'card flush', open: all.length <= 60 }, h('summary', {}, `What the kernels take: ${all.length} times with their intervals`),
-        table('What the kernels take', ['Kernel', 'Class', 'Network', 'Path', '#ranks', '#hosts', 'Load', '#time', '#95 % interval', 'computing, communicating', '#communicating', '#Mop/s', '#over the reference', '#95 % interval', ...(printed ? ['#printed', '#over its own'] : [])], rows))
-}
-
-/** Messages by kernel, class, count of ranks and path; null where none were counted. */
-function messagesTable(all: KernelRow[]): HTMLElement | null {
-    const seen = new Set<string>()
-    const counted = all.filter((row) => {
-        const name = JSON.stringify([row.kernel, row.class, row.ranks, by(row)])
-        return row.messages !== null && row.ranks > 1 && !seen.has(name) && seen.add(name)
-    })
-    if (!counted.length) return null
-    const printed = counted.some((row) => row.printed_messages !== null)
-    const silent = 'no paper prints it'
-    const length = (bytes: number): string => count(bytes)
-    const rows = counted.map((row): Child[] => [
-        row.kernel.toUpperCase(), row.class, row.ranks, by(row), shown(row.messages, count, 'not counted'), shown(row.mean_bytes, length, 'no message was sent'), shown(row.median_bytes, length, 'no message was sent'),
-        ...(printed ? [shown(row.printed_messages?.messages, count, silent), shown(row.printed_messages?.mean_bytes, length, silent), shown(row.printed_messages?.median_bytes, length, silent)] : []),
-    ])
-    const cites = distinct(counted.flatMap((row) => (row.printed_messages ? [row.printed_messages.cite] : [])))
-    return h('details', { class: 'card flush', open: true }, h('summary', {}, `Messages of all ranks${cites.length ? `, beside ${cites.join('; ')}` : ''}`),
-        table('Messages of the kernels', ['Kernel', 'Class', '#ranks', 'Path', '#messages', '#mean, B', '#median, B', ...(printed ? ['#printed messages', '#mean, B', '#median, B'] : [])], rows))
+    return h('details', { class: 'card flush', open: all.length <= 12 }, h('summary', {}, `What the kernels take: ${all.length} times with their intervals`),
+        table('What the kernels take', ['Kernel', 'Class', 'Network', 'Path', '#ranks', '#hosts', 'Load', '#time', '#95 % interval', '#communicating', '#Mop/s', '#over the reference', '#95 % interval', ...(printed ? ['#printed', '#over its own'] : [])], rows))
 }
 
 /** What papers print of machines of other kinds; null where they print none. */

@@ -3,10 +3,12 @@
 //! Model:   `cpu-bound`: the CPU time that one end's thread takes for a byte, times the rate, is at least 90 % of one CPU.
 //!          Threads that poll use a whole CPU always, and are left out. `host-exhausted`: the busier host of a launch used
 //!          at least 90 % of all its CPUs, in the median launch of a cell; said once a network and load. The hosts of a lab are one
-//!          machine, which also emulates the network: where that kept its times, this is a note, else a warning.
+//!          machine, which also emulates the network: where that kept its times, this is a note, else a warning. Kernels are left
+//!          out elsewhere: they compute on all CPUs that they have.
 //! Source:  iperf3's and netperf's reports of CPU use, which name no CPU: here it is said of how many. Threshold: a
 //!          thread above 90 % spends no noticeable time waiting for the network.
-//! Checked: `a_busy_thread_is_named`, `pollers_are_always_busy`, `a_busy_host_is_said_once`.
+//! Checked: `a_busy_thread_is_named`, `pollers_are_always_busy`, `a_busy_host_is_said_once`,
+//!          `a_kernel_fills_its_own_machine`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +16,7 @@ use sonde_record::{Quantity, ResultRow, Status, Testbed};
 
 use super::{Finding, Severity};
 use crate::format::{rate, share, significant};
-use crate::index::{Index, Line, is_main, p50, under};
+use crate::index::{Index, KERNEL, Line, is_main, p50, under};
 
 /// Part of a CPU from which it is the limit.
 pub(super) const BUSY: f64 = 0.9;
@@ -63,7 +65,9 @@ pub(super) fn host_exhausted(index: &Index<'_>, load: Option<&str>) -> Vec<Findi
     let same = |row: &&ResultRow| is_main(row) && row.load.as_deref() == load;
     for row in index.rows.iter().filter(same) {
         let polls = row.wait.as_deref() == Some("poll");
-        if row.status != Status::Measured || polls {
+        // A kernel computes on all CPUs that it has: that tells something only where they emulate, too.
+        let computes = row.probe == KERNEL && row.testbed != Testbed::Lab;
+        if row.status != Status::Measured || polls || computes {
             continue;
         }
         let Some(busy) = index.host_busy(&row.cell) else {
@@ -170,5 +174,22 @@ mod tests {
         );
         let idle = run(900);
         assert_eq!(host_exhausted(&Index::new(&idle), None), []);
+    }
+    #[test]
+    fn a_kernel_fills_its_own_machine() {
+        let mut run = Runs::new()
+            .network(net("wire"))
+            .disturbed(|at| {
+                at.cpus = 2;
+                at.span_ns = 1_000;
+                at.host_cpu_ns = Some(1_960);
+            })
+            .kernel("wire", "native:shm", "is S 4", 10_000)
+            .done();
+        assert_eq!(host_exhausted(&Index::new(&run), None).len(), 1);
+        for cell in &mut run.cells {
+            cell.factors.testbed = Testbed::Local;
+        }
+        assert_eq!(host_exhausted(&Index::new(&run), None), []);
     }
 }

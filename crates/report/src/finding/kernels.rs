@@ -46,7 +46,7 @@ fn of_one_age(rows: &[KernelRow]) -> Vec<Finding> {
 
 /// Two runs of a kernel beside each other.
 struct Compared {
-    /// The kernel with its load: `cg at 0.6`.
+    /// The kernel with its load: `CG at 0.6`.
     what: String,
     /// How many times the smaller one the other is expected to be.
     times: f64,
@@ -75,29 +75,32 @@ fn factor(times: f64) -> String {
     significant(times, 3)
 }
 
-/// `20 of 24: 1.05 to 3.20 times; not cg idle (0.99)`, what it follows from, and whether any has an interval.
+/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`, and what it follows from. Without any interval the
+/// medians are told, and that they are no more.
 fn tally(all: &[Compared]) -> (String, String) {
-    let good: Vec<&Compared> = all.iter().filter(|one| one.apart == Some(true)).collect();
-    let mut text = format!("{} of {}", good.len(), all.len());
-    let least = good.iter().map(|one| one.times).min_by(f64::total_cmp);
-    let most = good.iter().map(|one| one.times).max_by(f64::total_cmp);
-    match (least, most) {
-        (Some(least), Some(most)) if factor(least) != factor(most) => {
-            text += &format!(": {} to {} times", factor(least), factor(most));
-        }
-        (Some(only), _) => text += &format!(": {} times", factor(only)),
-        _ => {}
+    let is_told = all.iter().any(|one| one.apart.is_some());
+    let is_so = |one: &Compared| match is_told {
+        true => one.apart == Some(true),
+        false => one.times > 1.0,
+    };
+    let (good, others): (Vec<&Compared>, Vec<&Compared>) = all.iter().partition(|one| is_so(one));
+    let how = match is_told {
+        true => ", intervals apart,",
+        false => ", by their medians,",
+    };
+    let mut text = format!("{how} in {} of {}", good.len(), all.len());
+    if !good.is_empty() {
+        text += &format!(": {} times", range(good.iter().map(|one| one.times)));
     }
-    let others: Vec<String> = all
+    let others: Vec<String> = others
         .iter()
-        .filter(|one| one.apart != Some(true))
         .map(|one| format!("{} ({})", one.what, factor(one.times)))
         .collect();
     if !others.is_empty() {
         text += &format!("; not {}", others.join(", "));
     }
-    if all.iter().all(|one| one.apart.is_none()) {
-        text += "; an interval needs six launches";
+    if !is_told {
+        text += "; which of it is sure cannot be told: an interval needs six launches";
     }
     let figures = all.iter().map(|one| {
         let printed = one.printed.map_or(String::new(), |times| {
@@ -106,6 +109,16 @@ fn tally(all: &[Compared]) -> (String, String) {
         format!("{} {}{printed}", one.what, factor(one.times))
     });
     (text, figures.collect::<Vec<_>>().join(", "))
+}
+
+/// From the least to the greatest factor; one where they read the same.
+fn range(factors: impl Iterator<Item = f64> + Clone) -> String {
+    let least = factor(factors.clone().fold(f64::INFINITY, f64::min));
+    let most = factor(factors.fold(0.0, f64::max));
+    match least == most {
+        true => least,
+        false => format!("{least} to {most}"),
+    }
 }
 
 /// Rows in groups that have a key in common, in the order of the rows.
@@ -124,11 +137,16 @@ fn grouped<'r, K: PartialEq>(
     groups
 }
 
+/// A kernel as papers write it: `is` alone would read as a word.
+fn name(row: &KernelRow) -> String {
+    row.kernel.to_uppercase()
+}
+
 /// A kernel with its load.
 fn named(row: &KernelRow) -> String {
     match &row.load {
-        Some(load) => format!("{} at {load}", row.kernel),
-        None => format!("{} idle", row.kernel),
+        Some(load) => format!("{} at {load}", name(row)),
+        None => format!("{} idle", name(row)),
     }
 }
 
@@ -162,7 +180,7 @@ fn routes(rows: &[KernelRow]) -> Vec<Finding> {
         let first = group.first().filter(|_| !all.is_empty())?;
         let (text, figures) = tally(&all);
         let sentence = format!(
-            "On {} ({}) kernels take longer by {default} than by {direct}, intervals apart, in {text}.",
+            "On {} ({}) kernels take longer by {default} than by {direct}{text}.",
             first.network,
             size(first)
         );
@@ -194,6 +212,22 @@ fn by_kernel<'g>(group: &[&'g KernelRow]) -> Vec<Vec<&'g KernelRow>> {
     all
 }
 
+/// In how many kernels the time grows with each of several levels.
+fn rising(kernels: &[Vec<&KernelRow>]) -> String {
+    if kernels.iter().all(|levels| levels.len() < 3) {
+        return String::new();
+    }
+    let rising = kernels.iter().filter(|levels| {
+        let mut pairs = levels.windows(2);
+        pairs.all(|pair| pair[0].time_ns <= pair[1].time_ns)
+    });
+    format!(
+        "; the time grows with each level in {} of {}",
+        rising.count(),
+        kernels.len()
+    )
+}
+
 /// `kernel-load`, once a network, path, class and count of ranks.
 fn loads(rows: &[KernelRow]) -> Vec<Finding> {
     let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone(), row.ranks);
@@ -214,22 +248,16 @@ fn loads(rows: &[KernelRow]) -> Vec<Finding> {
                 factors.map(|row| format!("{} at {}", factor(row.times(levels[0])), row.under()));
             format!(
                 "{} {}",
-                levels[0].kernel,
+                name(levels[0]),
                 factors.collect::<Vec<_>>().join(" and ")
             )
         });
-        let rising = kernels.iter().filter(|levels| {
-            let mut pairs = levels.windows(2);
-            pairs.all(|pair| pair[0].time_ns <= pair[1].time_ns)
-        });
         let sentence = format!(
-            "Under load on {} ({}) kernels by {} take longer than idle, intervals apart, in {text}; the time grows with each level in {} \
-             of {}.",
+            "Under load on {} ({}) kernels by {} take longer than idle{text}{}.",
             first.network,
             size(first),
             first.by(),
-            rising.count(),
-            kernels.len()
+            rising(&kernels)
         );
         let finding = Finding::new("kernel-load", Severity::Note, sentence);
         Some(on(finding, first).since(figures.collect::<Vec<_>>().join("; ")))
@@ -282,7 +310,7 @@ fn route_loads(rows: &[KernelRow]) -> Vec<Finding> {
         );
         let figures = pairs
             .iter()
-            .map(|(row, slow, fast)| format!("{} {} and {}", row.kernel, time(*slow), time(*fast)));
+            .map(|(row, slow, fast)| format!("{} {} and {}", name(row), time(*slow), time(*fast)));
         let finding = Finding::new("kernel-route-load", Severity::Note, sentence);
         let finding = finding.since(figures.collect::<Vec<_>>().join("; "));
         Some(finding.on_network(&first.network))
@@ -315,7 +343,7 @@ fn places(rows: &[KernelRow]) -> Vec<Finding> {
         let first = group.first().filter(|_| !all.is_empty())?;
         let (text, figures) = tally(&all);
         let sentence = format!(
-            "{} hosts of {} (class {}) beat every run on one host, shared memory aside, intervals apart, in {text}.",
+            "{} hosts of {} (class {}) beat every run on one host, shared memory aside{text}.",
             first.hosts, first.network, first.class
         );
         let finding = Finding::new("kernel-places", Severity::Note, sentence).since(figures);
@@ -347,22 +375,16 @@ fn references(rows: &[KernelRow]) -> Vec<Finding> {
             .iter()
             .filter(|(best, shared)| best.is_below(shared) == Some(true))
             .count();
-        let mut factors: Vec<f64> = all
-            .iter()
-            .map(|(best, shared)| best.times(shared))
-            .collect();
-        factors.sort_by(f64::total_cmp);
         let sentence = format!(
-            "The fastest runs over {} take {} to {} times as long as {}, which is beaten in {beaten} of {} kernels.",
+            "The fastest runs over {} take {} times as long as {}, which is beaten in {beaten} of {} kernels.",
             first.network,
-            factor(factors[0]),
-            factor(factors[factors.len() - 1]),
+            range(all.iter().map(|(best, shared)| best.times(shared))),
             shared.place(),
             all.len()
         );
         let figures = all
             .iter()
-            .map(|(best, shared)| format!("{} {}", best.kernel, factor(best.times(shared))));
+            .map(|(best, shared)| format!("{} {}", name(best), factor(best.times(shared))));
         let finding = Finding::new("kernel-reference", Severity::Note, sentence);
         let finding = finding.since(figures.collect::<Vec<_>>().join(", "));
         Some(finding.on_network(&first.network))
@@ -379,11 +401,7 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
         let kernels = by_kernel(&chosen);
         let slowed = kernels.iter().map(|levels| {
             let (idle, most) = (levels[0], levels[levels.len() - 1]);
-            (
-                most.kernel.clone(),
-                most.under().to_string(),
-                most.times(idle),
-            )
+            (name(most), most.under().to_string(), most.times(idle))
         });
         slowed.collect()
     };
@@ -445,12 +463,9 @@ fn messages(rows: &[KernelRow]) -> Vec<Finding> {
                 Some((row, row.messages?.0 / printed))
             })
             .collect();
-        let least = all.iter().map(|(_, part)| *part).min_by(f64::total_cmp)?;
-        let most = all.iter().map(|(_, part)| *part).max_by(f64::total_cmp)?;
         let sentence = format!(
-            "Ranks send {} to {} times the messages that {cite} counts, in {} kernels.",
-            factor(least),
-            factor(most),
+            "Ranks send {} times the messages that {cite} counts, in {} kernels.",
+            range(all.iter().map(|(_, part)| *part)),
             all.len()
         );
         let figures = all.iter().map(|(row, _)| {
@@ -460,7 +475,7 @@ fn messages(rows: &[KernelRow]) -> Vec<Finding> {
                 .as_ref()
                 .map_or(0.0, |one| one.messages.0);
             let own = row.messages.map_or(0.0, |one| one.0);
-            format!("{} {} of {}", row.kernel, count(own), count(printed))
+            format!("{} {} of {}", name(row), count(own), count(printed))
         });
         let finding = Finding::new("kernel-messages", Severity::Note, sentence);
         Some(finding.since(figures.collect::<Vec<_>>().join(", ")))

@@ -11,6 +11,7 @@
 //!          `hosts_are_those_of_the_ranks`, `ages_are_not_mixed`.
 
 mod published;
+mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +25,8 @@ use crate::library::SEED;
 use published::{Published, Sought};
 
 pub use published::{PrintedElsewhere, PrintedMessages, PrintedTime, sequential_time};
+pub use traffic::{KernelPhase, KernelTraffic};
+pub(crate) use traffic::{phases, traffic};
 
 /// Knobs that have places of their own in a row.
 const NAMED: [&str; 5] = ["kernel", "class", "size", "ranks", "hosts"];

@@ -1,4 +1,4 @@
-//! The kernels as tables: their times beside the reference's and a paper's, then their messages.
+//! The kernels as tables: by place, then their times beside the reference's and a paper's, then their messages.
 //!
 //! Units:   seconds, millions of operations a second, per cent of the ranks' time, bytes.
 //! Checked: `kernels_are_beside_their_reference_and_the_paper`, `kernels_that_were_not_run_say_why`.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use sonde_record::{Number, Quantity, ResultRow, Run, Status};
 
+use super::places::places;
 use super::{DASH, Sheet, reasons, scaled, with, wrapped};
 use crate::format::{plain, significant};
 use crate::index::{Index, KERNEL};
@@ -98,10 +99,14 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
     if let Some(messages) = messages(&rows, width) {
         text += &format!("\n\n{messages}");
     }
-    if let Some(others) = others(&elsewhere(&index, &rows), width) {
+    let elsewhere = elsewhere(&index, &rows);
+    if let Some(others) = others(&elsewhere, width) {
         text += &format!("\n\n{others}");
     }
-    Some(text)
+    Some(match places(&rows, &elsewhere, width) {
+        Some(places) => format!("{places}\n\n{text}"),
+        None => text,
+    })
 }
 
 fn times_line(row: &KernelRow) -> Vec<String> {
@@ -190,27 +195,42 @@ fn legend(rows: &[KernelRow]) -> String {
     text
 }
 
-/// What ranks send, a line a kernel, size, count of ranks and path.
+/// What ranks send, a line a kernel, size and count of ranks; paths by which they send the same share it.
 fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
-    let mut seen = BTreeSet::new();
-    let counted = rows.iter().filter(|row| {
-        row.messages.is_some()
-            && row.ranks > 1
-            && seen.insert((&row.kernel, &row.class, row.ranks, row.by()))
-    });
-    let counted: Vec<&KernelRow> = counted.collect();
-    let first = counted.first()?;
+    let mut counted: Vec<(&KernelRow, Vec<String>)> = Vec::new();
+    for row in rows
+        .iter()
+        .filter(|row| row.messages.is_some() && row.ranks > 1)
+    {
+        let of = |row: &KernelRow| (row.messages, row.mean_bytes, row.median_bytes);
+        let problem = |row: &KernelRow| (row.kernel.clone(), row.class.clone(), row.ranks);
+        let is_same = |(one, _): &&mut (&KernelRow, Vec<String>)| {
+            problem(one) == problem(row) && of(one) == of(row)
+        };
+        match counted.iter_mut().find(is_same) {
+            Some((_, paths)) if paths.contains(&row.by()) => {}
+            Some((_, paths)) => paths.push(row.by()),
+            None => counted.push((row, vec![row.by()])),
+        }
+    }
+    let (first, _) = counted.first()?;
     let mut sheet = Sheet {
         heads: MESSAGES.map(Into::into).to_vec(),
-        lines: counted.iter().map(|row| messages_line(row)).collect(),
+        lines: counted
+            .iter()
+            .map(|(row, paths)| messages_line(row, paths))
+            .collect(),
         keys: 4,
         first: 3,
         words: 4,
     };
-    sheet.leave_out_marked([(SIZE, counted.iter().all(|row| row.class == first.class))]);
+    sheet.leave_out_marked([(
+        SIZE,
+        counted.iter().all(|(row, _)| row.class == first.class),
+    )]);
     let cites: BTreeSet<&str> = counted
         .iter()
-        .filter_map(|row| Some(row.printed_messages.as_ref()?.cite.as_str()))
+        .filter_map(|(row, _)| Some(row.printed_messages.as_ref()?.cite.as_str()))
         .collect();
     let mut legend = "Messages of all ranks in the timed part, without collectives that a library makes of its own."
         .to_string();
@@ -250,7 +270,7 @@ fn others(all: &[PrintedElsewhere], width: usize) -> Option<String> {
     ))
 }
 
-fn messages_line(row: &KernelRow) -> Vec<String> {
+fn messages_line(row: &KernelRow, paths: &[String]) -> Vec<String> {
     let figure = |value: Option<Number>| scaled(value.map(|value| value.0), 1.0, 4);
     let count = |value: Option<Number>| scaled(value.map(|value| value.0), 1.0, 1);
     let printed = row.printed_messages.as_ref();
@@ -258,12 +278,12 @@ fn messages_line(row: &KernelRow) -> Vec<String> {
         plain(&row.kernel),
         plain(&row.class),
         row.ranks.to_string(),
-        plain(&row.by()),
+        plain(&paths.join(", ")),
         count(row.messages),
         figure(row.mean_bytes),
-        figure(row.median_bytes),
+        count(row.median_bytes),
         count(printed.map(|one| one.messages)),
         figure(printed.map(|one| one.mean_bytes)),
-        figure(printed.map(|one| one.median_bytes)),
+        count(printed.map(|one| one.median_bytes)),
     ]
 }

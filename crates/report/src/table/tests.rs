@@ -256,6 +256,16 @@ fn kernels() -> Runs {
 }
 
 const KERNELS: &str = "
+kernel  load      1 host     4 hosts
+              native:shm  pvm:direct  printed
+──────────────────────────────────────────────
+is      idle        1.00        2.50     2.27
+is      0.9            -        9.00     8.68
+
+Kernels by place: times the idle time of 4 ranks by native:shm on one host; intervals are below. Printed: UPC SABA,
+virtual parallel machine on a broadband ATM network, Table 2, over its own reference, SGI Origin 2000, four of its
+processors. -: not measured, or not printed.
+
 kernel  path        ranks  hosts  load    time             95 %  communicating  Mop/s  of reference         95 %  printed  of its own
                                              s                s              %                times        times        s       times
 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -292,6 +302,62 @@ fn kernels_are_beside_their_reference_and_the_paper() {
     // They are no lines of transports.
     assert_eq!(summary_table(&run, 200), "Nothing was measured.");
     assert_eq!(kernel_table(&two_networks().done(), 200), None);
+}
+
+#[test]
+fn places_stand_beside_each_other() {
+    let two = net("wire");
+    let run = kernels()
+        .network(two)
+        .idle()
+        .on(1)
+        .kernel("loopback", "native:tcp", "is upc 1", 1_000_000_000)
+        .on(4)
+        .kernel("wire", "pvm:direct", "is upc 4", 120_000_000)
+        .done();
+    let text = kernel_table(&run, 200).unwrap();
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    // One rank alone first; one host's idle times in the lines of both networks, the loopback in none of its own.
+    assert_eq!(
+        lines[3..],
+        [
+            vec![
+                "is", "atm-oc3c", "idle", "10.0", "6.19", "1.00", "2.50", "2.27"
+            ],
+            vec!["is", "atm-oc3c", "0.9", "-", "-", "-", "9.00", "8.68"],
+            vec!["is", "wire", "idle", "10.0", "6.19", "1.00", "1.20", "-"],
+        ],
+        "{text}"
+    );
+    // A narrow terminal has two tables.
+    let narrow = kernel_table(&run, 60).unwrap();
+    assert_eq!(
+        narrow.matches("is      atm-oc3c  idle").count() >= 2,
+        true,
+        "{narrow}"
+    );
+}
+
+#[test]
+fn one_place_is_no_table() {
+    let run = Runs::new()
+        .network(net("wire"))
+        .kernel("wire", "pvm:direct", "cg S 2", 1_000)
+        .done();
+    let text = kernel_table(&run, 200).unwrap();
+    assert!(!text.contains("Kernels by place"), "{text}");
+    // Without anything on one host there are seconds.
+    let run = Runs::new()
+        .network(net("wire"))
+        .kernel("wire", "pvm:direct", "cg S 2", 1_000_000)
+        .kernel("wire", "pvm:default", "cg S 2", 2_000_000)
+        .done();
+    let text = kernel_table(&run, 200).unwrap();
+    assert!(text.contains("Kernels by place, s: medians"), "{text}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What is measured where no plan is given: the main job, by effort.
 //!
 //! Model:   the layers of a testbed, cold and warm: start-up, latency, single messages and streams by TCP and UDP, the libraries
-//!          beside them; in the lab also what this machine does without a network. Most of the time goes to streams, which take
-//!          two seconds each: there are fewest of those that tell least.
+//!          beside them, a kernel on top; in the lab also what this machine does without a network. Most of the time goes to
+//!          streams, which take two seconds each: there are fewest of those that tell least.
 //! Checked: `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
 
 use super::{
@@ -86,6 +86,7 @@ impl Plan {
         let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
         probes.extend(crate::library::assessed(budget, effort));
+        probes.extend(crate::kernel::assessed(testbed.kind, effort));
         if !quick {
             probes.push(udp);
         }

@@ -41,12 +41,12 @@ fn the_direct_route_is_held_against_the_default_one() {
     assert_eq!(
         found.sentence,
         "On atm-oc3c (class upc, 4 ranks) kernels take longer by pvm:default than by pvm:direct, intervals apart, in 1 of 2: 1.50 \
-         times; not ep idle (1.00)."
+         times; not EP idle (1.00)."
     );
     // Table 2: 15.3 over 11.34 s, and 22.71 over 22.29 s.
     assert_eq!(
         found.arithmetic.as_deref(),
-        Some("is idle 1.50 (printed 1.35), ep idle 1.00 (printed 1.02)")
+        Some("IS idle 1.50 (printed 1.35), EP idle 1.00 (printed 1.02)")
     );
     assert_eq!(found.severity, Severity::Note);
     assert_eq!(found.network.as_deref(), Some(NET));
@@ -61,18 +61,31 @@ fn the_direct_route_is_held_against_the_default_one() {
 }
 
 #[test]
-fn without_intervals_nothing_is_apart() {
+fn without_intervals_medians_are_told_as_such() {
     let found = one(
         runs()
             .launches(2)
             .kernel(NET, "pvm:default", "cg S 4", 3_000 * MS)
-            .kernel(NET, "pvm:direct", "cg S 4", 1_000 * MS),
+            .kernel(NET, "pvm:direct", "cg S 4", 1_000 * MS)
+            .kernel(NET, "pvm:default", "ep S 4", 990 * MS)
+            .kernel(NET, "pvm:direct", "ep S 4", 1_000 * MS),
         "kernel-route",
     );
     assert!(
-        found
-            .sentence
-            .ends_with("in 0 of 1; not cg idle (3.00); an interval needs six launches."),
+        found.sentence.ends_with(
+            "by pvm:direct, by their medians, in 1 of 2: 3.00 times; not EP idle (0.990); which of it is sure cannot be told: an \
+             interval needs six launches."
+        ),
+        "{found:?}"
+    );
+    // One level: nothing grows from level to level.
+    let one_level = runs()
+        .kernel(NET, "pvm:direct", "is upc 4", MS)
+        .load("0.9")
+        .kernel(NET, "pvm:direct", "is upc 4", 4 * MS);
+    let found = one(one_level, "kernel-load");
+    assert!(
+        found.sentence.ends_with("in 1 of 1: 4.00 times."),
         "{found:?}"
     );
 }
@@ -98,11 +111,11 @@ fn a_load_is_held_against_none() {
     assert_eq!(
         found.sentence,
         "Under load on atm-oc3c (class upc, 4 ranks) kernels by pvm:direct take longer than idle, intervals apart, in 1 of 2: 4.00 \
-         times; not ep at 0.9 (1.00); the time grows with each level in 1 of 2."
+         times; not EP at 0.9 (1.00); the time grows with each level in 1 of 2."
     );
     assert_eq!(
         found.arithmetic.as_deref(),
-        Some("is 1.50 at 0.6 and 4.00 at 0.9; ep 0.990 at 0.6 and 1.00 at 0.9")
+        Some("IS 1.50 at 0.6 and 4.00 at 0.9; EP 0.990 at 0.6 and 1.00 at 0.9")
     );
     let idle = runs().kernel(NET, "pvm:direct", "is upc 4", MS);
     assert_eq!(of(idle, "kernel-load"), []);
@@ -123,7 +136,7 @@ fn a_load_adds_more_by_one_route() {
         found.sentence,
         "On atm-oc3c (class upc, 4 ranks) the highest load adds more time by pvm:default than by pvm:direct in 1 of 1 kernels."
     );
-    assert_eq!(found.arithmetic.as_deref(), Some("is 2.800 s and 2.000 s"));
+    assert_eq!(found.arithmetic.as_deref(), Some("IS 2.800 s and 2.000 s"));
     assert_eq!(of(loaded(), "kernel-route-load"), []);
 }
 
@@ -146,7 +159,7 @@ fn hosts_are_held_against_one() {
     );
     let found = one(placed(2_000), "kernel-places");
     assert!(
-        found.sentence.ends_with("in 0 of 1; not lu idle (0.500)."),
+        found.sentence.ends_with("in 0 of 1; not LU idle (0.500)."),
         "{found:?}"
     );
     let nowhere = runs().kernel(NET, "pvm:direct", "lu S 4", MS);
@@ -158,8 +171,7 @@ fn shared_memory_is_beaten_or_not() {
     let found = one(placed(500), "kernel-reference");
     assert_eq!(
         found.sentence,
-        "The fastest runs over atm-oc3c take 2.00 to 2.00 times as long as 4 ranks by native:shm on one host, which is beaten in 0 of \
-         1 kernels."
+        "The fastest runs over atm-oc3c take 2.00 times as long as 4 ranks by native:shm on one host, which is beaten in 0 of 1 kernels."
     );
     let found = one(placed(125), "kernel-reference");
     assert!(found.sentence.contains("beaten in 1 of 1"), "{found:?}");
@@ -188,7 +200,7 @@ fn several_ranks_on_one_host_under_load() {
         found.sentence,
         "At 0.9 of atm-oc3c (class S) several ranks on one host by pvm:direct are slowed less than one rank alone in 1 of 1 kernels."
     );
-    assert_eq!(found.arithmetic.as_deref(), Some("lu 2.00 and 3.00 times"));
+    assert_eq!(found.arithmetic.as_deref(), Some("LU 2.00 and 3.00 times"));
     let found = one(one_host(4_000), "kernel-one-host");
     assert!(found.sentence.contains("in 0 of 1"), "{found:?}");
     assert_eq!(of(placed(500), "kernel-one-host"), []);
@@ -211,7 +223,7 @@ fn messages_are_beside_the_paper() {
     );
     assert_eq!(
         found.arithmetic.as_deref(),
-        Some("ft 93 of 186, lu 21 057 of 21 057")
+        Some("FT 93 of 186, LU 21 057 of 21 057")
     );
     assert_eq!(of(counted("A"), "kernel-messages"), []);
 }
