@@ -20,6 +20,7 @@ use sonde_probe::library::{Job, MARKER, Marks, Report, Task, begun};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
 use sonde_workload::npb::{Problem, launch};
+use sonde_workload::replay;
 
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 64;
@@ -108,7 +109,7 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
     beside.map_or(Ok(()), meeting::Beside::end)
 }
 
-/// Does the job, of which kernels are not in the probe's room; the report, at rank 0.
+/// Does the job, of which kernels and their messages are not in the probe's room; the report, at rank 0.
 fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<Report>, String> {
     let done = match &job.task {
         Task::Npb { kernel, size, .. } => {
@@ -116,6 +117,13 @@ fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<
             problem.admits(messenger.size(Comm::WORLD))?;
             job.run_kernel(messenger, marks, |messenger| {
                 launch::once(&problem, messenger)
+            })
+        }
+        Task::Messages { asked, .. } => {
+            let sequence = replay::launch::sequence(asked, messenger.size(Comm::WORLD));
+            let sequence = sequence.map_err(|error| error.to_string())?;
+            job.run_messages(messenger, marks, |messenger| {
+                replay::launch::once(&sequence, messenger)
             })
         }
         _ => job.run(messenger, marks),

@@ -656,8 +656,8 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
             }
             let ranks = block.ranks.as_ref();
             let no_room = ranks.and_then(|ranks| {
-                let kernel = ranks.kernel.as_ref()?;
-                kernel::lacks_room(kernel, &fleet, ranks.spread)
+                let (available, here) = kernel::room(&fleet, ranks.count, ranks.spread)?;
+                ranks.too_large(available, here)
             });
             if let Some(why) = no_room {
                 block.skip(&why);

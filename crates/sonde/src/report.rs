@@ -149,6 +149,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 let tables = [
                     sonde_report::queueing_table(&run, width),
                     sonde_report::kernel_table(&run, width),
+                    sonde_report::messages_table(&run, width),
                 ];
                 for table in tables.into_iter().flatten() {
                     println!("\n{table}\n");

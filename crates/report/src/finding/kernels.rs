@@ -2,12 +2,15 @@
 //!
 //! Model:   rules over [`kernels`]; two times are apart where their rank intervals do not meet, and a rule says which are not.
 //!          `kernel-route`: PVM's direct route below its default one. `kernel-load`: the highest level above idle. `kernel-route-load`: by which route a load adds more seconds.
+//!          `kernel-loss`: networks that lose frames beside the same that do not ([`losses`]).
 //!          `kernel-places`: several hosts below every run on one, shared memory aside. `kernel-reference`: several hosts beside
 //!          shared memory. `kernel-one-host`: whether a load slows several ranks on one host less than one rank alone.
 //!          `kernel-messages`: counts beside a paper's. Where a paper prints the same, its factor is in the arithmetic.
 //! Source:  U26, U39 to U44: what the UPC study found.
 //! Units:   factors between medians.
 //! Checked: the tests below, for each rule a run that triggers it and one that does not.
+
+mod losses;
 
 use super::{Finding, Severity};
 use crate::format::{significant, time};
@@ -22,6 +25,7 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
     let mut all = routes(&rows);
     all.extend(loads(&rows));
     all.extend(route_loads(&rows));
+    all.extend(losses::all(index, &rows));
     all.extend(places(&rows));
     all.extend(references(&rows));
     all.extend(one_host(&rows));
