@@ -152,16 +152,16 @@ pub enum Quantity {
     MopPerS,
     /// A kernel: the share of the ranks' time that they were in calls of the library, in the timed part.
     CommunicatingShare,
+    /// A replay of messages: from its first step to the end of the last one at the longest rank.
+    ReplayNs,
     /// A kernel or a replay: messages of all ranks in the timed part.
     Messages,
+    /// A replay of messages: their lengths, summed.
+    MessageBytes,
     /// A kernel or a replay: the mean length of these messages.
     MessageBytesMean,
     /// A kernel or a replay: the lower median of their lengths, off by at most a 64th of itself.
     MessageBytesMedian,
-    /// A replay of messages: from its first step to the end of the last one at the longest rank.
-    ReplayNs,
-    /// A replay of messages: their lengths, summed.
-    MessageBytes,
     /// A kernel or a replay in a lab: frames of programs that the network lost, of all that it took.
     NetworkLostShare,
 }

@@ -67,6 +67,12 @@ impl Ranks {
         Some(replay_ns.saturating_mul(runs))
     }
 
+    /// What they run or replay, in words.
+    pub fn program(&self) -> Option<String> {
+        let kernel = self.kernel.as_ref().map(Asked::name);
+        kernel.or_else(|| self.messages.as_ref().map(messages::Asked::name))
+    }
+
     /// Why it does not fit into memory where a host has so many of its ranks.
     pub fn too_large(&self, available: u64, here: usize) -> Option<String> {
         match (&self.kernel, &self.messages) {
@@ -403,6 +409,7 @@ mod tests {
         let knobs = [("of", "upc:mg"), ("hosts", "2"), ("encoding", "raw")];
         let mg = by("pvm:direct", ProbeKind::Messages, &knobs).unwrap();
         assert_eq!((mg.count, mg.spread, mg.settings.len()), (4, Some(2), 1));
+        assert_eq!(mg.program().as_deref(), Some("upc:mg on 4"));
         assert!(mg.kernel.is_none() && mg.replays_ns(1_000, None) > Some(0));
         assert!(mg.too_large(1, 2).is_some() && mg.too_large(u64::MAX, 2).is_none());
         let error = by("pvm", ProbeKind::Latency, &[("encoding", "xml")]).unwrap_err();

@@ -29,6 +29,8 @@ const MESSAGE_BYTES: u64 = 96;
 /// Messages among ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
+    /// By which name they were asked for, if by one.
+    of: Option<String>,
     /// The statistic and the graph.
     pub told: Told,
     /// Among how many.
@@ -38,6 +40,14 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// In words: `upc:cg on 4`, `1000 of 2000 B on 6`.
+    pub fn name(&self) -> String {
+        let told = &self.told;
+        let (count, mean) = (told.messages, told.bytes_mean().round());
+        let said = || format!("{count} of {mean} B");
+        format!("{} on {}", self.of.clone().unwrap_or_else(said), self.ranks)
+    }
+
     /// What all ranks do. `limit` is what a launch may take.
     pub fn job(&self, runs: u64, wait: Wait, limit: Option<Span>) -> Job {
         let asked = self.told.clone();
@@ -91,10 +101,8 @@ struct Known {
 /// # Errors
 /// One is missing, or names nothing; no messages are so.
 pub fn take(knobs: &mut BTreeMap<String, String>, seed: u64) -> Result<(Asked, u64), Failure> {
-    let mut known = match knobs.remove("of") {
-        Some(name) => named(&name)?,
-        None => Known::default(),
-    };
+    let of = knobs.remove("of");
+    let mut known = of.as_deref().map_or(Ok(Known::default()), named)?;
     let mut number = |name: &str| whole(knobs, name);
     let (count, ranks, runs) = (number("count")?, number("ranks")?, number("runs")?);
     known.messages = count.or(known.messages);
@@ -112,7 +120,7 @@ pub fn take(knobs: &mut BTreeMap<String, String>, seed: u64) -> Result<(Asked, u
         (None, known) => known.unwrap_or(upc::RANKS),
     };
     let asked = asked(known, ranks, seed)?;
-    Ok((asked, runs.unwrap_or(1)))
+    Ok((Asked { of, ..asked }, runs.unwrap_or(1)))
 }
 
 /// Everything is there, and can be.
@@ -152,6 +160,7 @@ fn asked(known: Known, ranks: usize, seed: u64) -> Result<Asked, Failure> {
     let graph = launch::graph(&told).map_err(Failure::usage)?;
     graph.check(ranks).map_err(Failure::usage)?;
     Ok(Asked {
+        of: None,
         told,
         ranks,
         longest_bytes,
@@ -330,6 +339,7 @@ mod tests {
         let (own, _) = read(&said).unwrap();
         assert_eq!((own.told.bytes, own.longest_bytes), (8_192, 2_048));
         assert_eq!(own.told.graph, EVERYBODY);
+        assert_eq!(own.name(), "4 of 2048 B on 4");
         assert!(own.estimate_ns(2_000, Some(1_000_000)) > own.estimate_ns(2_000, None));
         assert_eq!(own.too_large(u64::MAX, 4), None);
         assert!(own.too_large(1 << 20, 4).unwrap().contains("4 ranks"));

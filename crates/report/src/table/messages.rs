@@ -25,6 +25,8 @@ const HEADS: [&str; 14] = [
     "mean\nB",
     "median\nB",
 ];
+/// The setting of a launch that says how many ranks there were.
+const RANKS: &str = "ranks";
 const NETWORK: usize = 1;
 const WAIT: usize = 3;
 const WITH: usize = 4;
@@ -74,7 +76,10 @@ fn line(index: &Index<'_>, row: &ResultRow) -> Vec<String> {
     let mut others = row.knobs.clone();
     let mut named = |name: &str| others.remove(name).map(|text| plain(&text));
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| DASH.into());
-    let (of, ranks) = (or_dash(named("of")), or_dash(named("ranks")));
+    let of = or_dash(named("of"));
+    let mut started = index.launches(&row.cell);
+    let started = || started.find_map(|launch| launch.settings.get(RANKS).cloned());
+    let ranks = or_dash(named("ranks").or_else(started));
     let millis = |ns: Option<Number>| scaled(ns.map(|ns| ns.0), 1e6, 4);
     let interval = match (row.ci95_low, row.ci95_high) {
         (Some(_), Some(_)) => format!("{} – {}", millis(row.ci95_low), millis(row.ci95_high)),
@@ -98,6 +103,6 @@ fn line(index: &Index<'_>, row: &ResultRow) -> Vec<String> {
         beside(Quantity::Messages, 1.0, 1),
         beside(Quantity::MessageBytes, 1e6, 4),
         beside(Quantity::MessageBytesMean, 1.0, 4),
-        beside(Quantity::MessageBytesMedian, 1.0, 4),
+        beside(Quantity::MessageBytesMedian, 1.0, 1),
     ]
 }

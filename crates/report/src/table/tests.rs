@@ -295,7 +295,8 @@ fn messages_are_told_with_their_statistic() {
         .beside(Quantity::MessageBytesMean, 1_963_000)
         .beside(Quantity::MessageBytesMedian, 8)
         .load("0.9")
-        .messages("atm-oc3c", "pvm:direct", "upc:cg 4", 900_000_000)
+        .setting("ranks", "4")
+        .messages("atm-oc3c", "pvm:direct", "upc:cg", 900_000_000)
         .done();
     let text = messages_table(&run, 200).unwrap();
     let wanted = "
