@@ -245,7 +245,7 @@ fn a_plan_has_a_table_of_messages() {
     let out = stage.path("runs");
     let words = ["assess", &plan, "--out", &out];
     let outcome = call(&stage, &words).expect(0);
-    for words in ["messages of", "upc:cg", "upc:mg", "7 116"] {
+    for words in ["messages of", "upc:cg", "upc:mg", "7116"] {
         assert!(outcome.out.contains(words), "{words}: {outcome}");
     }
     let again = call(&stage, &["report", "show", "--out", &out]).expect(0);
