@@ -229,7 +229,7 @@ mod tests {
         let row = [1; 65];
         assert!(said(1, &[&row[..]; 65]).contains("64 ranks at most"));
         let once = |_: &mut dyn Messenger| Ok(None);
-        let mut memory = Memory::all(1).remove(0);
+        let mut memory = Memory::all(2).remove(0);
         let other = Job::new(Task::Trips {}, Probe::Latency, Wait::Block);
         let error = other.run_messages(&mut memory, Marks::default(), once);
         assert!(error.unwrap_err().to_string().contains("no replay"));
