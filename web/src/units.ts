@@ -113,6 +113,9 @@ const NAMES: Record<Quantity, string> = {
     messages: 'messages',
     message_bytes_mean: 'mean message',
     message_bytes_median: 'median message',
+    replay_ns: 'messages of a program, longest rank',
+    message_bytes: 'bytes of all messages',
+    network_lost_share: 'lost in the network',
 }
 
 /** A quantity's name in words. */

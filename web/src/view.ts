@@ -37,6 +37,9 @@ export type Quantity =
     | 'messages'
     | 'message_bytes_mean'
     | 'message_bytes_median'
+    | 'replay_ns'
+    | 'message_bytes'
+    | 'network_lost_share'
     | 'rate_per_s'
     | 'late_share'
 

@@ -21,6 +21,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
 use sonde_workload::npb::Problem;
 use sonde_workload::npb::launch::Launch;
+use sonde_workload::replay;
 
 const FAILED: u8 = 1;
 const USED_WRONGLY: u8 = 64;
@@ -109,7 +110,7 @@ fn be(joins: &Joins, cpus: &[Vec<usize>], job: &Job, mut marks: Marks) -> Result
     beside.map_or(Ok(()), meeting::Beside::end)
 }
 
-/// Does the job, of which kernels are not in the probe's room; the report, at rank 0.
+/// Does the job, of which kernels and their messages are not in the probe's room; the report, at rank 0.
 fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<Report>, String> {
     let done = match &job.task {
         Task::Npb {
@@ -124,6 +125,13 @@ fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<
             let mut launch = Launch::new(problem, *age, *trace);
             job.run_kernel(messenger, marks, |messenger, is_last| {
                 launch.once(messenger, is_last)
+            })
+        }
+        Task::Messages { asked, .. } => {
+            let sequence = replay::launch::sequence(asked, messenger.size(Comm::WORLD));
+            let sequence = sequence.map_err(|error| error.to_string())?;
+            job.run_messages(messenger, marks, |messenger| {
+                replay::launch::once(&sequence, messenger)
             })
         }
         _ => job.run(messenger, marks),

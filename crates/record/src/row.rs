@@ -152,12 +152,18 @@ pub enum Quantity {
     MopPerS,
     /// A kernel: the share of the ranks' time that they were in calls of the library, in the timed part.
     CommunicatingShare,
-    /// A kernel: messages of all ranks in the timed part.
+    /// A replay of messages: from its first step to the end of the last one at the longest rank.
+    ReplayNs,
+    /// A kernel or a replay: messages of all ranks in the timed part.
     Messages,
-    /// A kernel: the mean length of these messages.
+    /// A replay of messages: their lengths, summed.
+    MessageBytes,
+    /// A kernel or a replay: the mean length of these messages.
     MessageBytesMean,
-    /// A kernel: the lower median of their lengths, off by at most a 64th of itself.
+    /// A kernel or a replay: the lower median of their lengths, off by at most a 64th of itself.
     MessageBytesMedian,
+    /// A kernel or a replay in a lab: frames of programs that the network lost, of all that it took.
+    NetworkLostShare,
 }
 
 impl Quantity {
@@ -184,7 +190,9 @@ impl Quantity {
             | Self::CollectiveNs
             | Self::KernelNs
             | Self::Messages
-            | Self::MessageBytesMedian => 1,
+            | Self::MessageBytesMedian
+            | Self::ReplayNs
+            | Self::MessageBytes => 1,
             Self::MopPerS
             | Self::MessageBytesMean
             | Self::RatePerS
@@ -197,7 +205,8 @@ impl Quantity {
             | Self::RwndLimitedShare
             | Self::SndbufLimitedShare
             | Self::LateShare
-            | Self::CommunicatingShare => 1_000_000,
+            | Self::CommunicatingShare
+            | Self::NetworkLostShare => 1_000_000,
         }
     }
 }

@@ -33,6 +33,7 @@ impl Factors {
             "rate" => (Quantity::ResponseNs, Phase::Warm),
             "collective" => (Quantity::CollectiveNs, Phase::Warm),
             "npb" => (Quantity::KernelNs, Phase::Warm),
+            "messages" => (Quantity::ReplayNs, Phase::Warm),
             "pattern" => match self.mode.as_deref() {
                 Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
                 Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),

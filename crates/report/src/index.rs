@@ -153,6 +153,9 @@ impl Line {
 /// The probe of kernels.
 pub(crate) const KERNEL: &str = "npb";
 
+/// The probe of messages without what a program computes.
+pub(crate) const MESSAGES: &str = "messages";
+
 /// A run, looked up.
 pub(crate) struct Index<'a> {
     pub run: &'a Run,
@@ -168,8 +171,9 @@ impl<'a> Index<'a> {
         let mut rows = run.rows();
         rows.retain(|row| !row.knobs.contains_key("reference"));
         let mut lines: Vec<Line> = Vec::new();
-        // Kernels have a table of their own: theirs is no line of a transport.
-        for row in rows.iter().filter(|row| row.probe != KERNEL) {
+        // Kernels and messages of programs have tables of their own: theirs is no line of a transport.
+        let is_of_programs = |row: &ResultRow| [KERNEL, MESSAGES].contains(&row.probe.as_str());
+        for row in rows.iter().filter(|row| !is_of_programs(row)) {
             if !lines.iter().any(|line| line.has(row)) {
                 lines.push(Line::of(row));
             }
@@ -264,6 +268,16 @@ impl<'a> Index<'a> {
     /// The median of another quantity of the same cell.
     pub fn beside(&self, row: &ResultRow, quantity: Quantity) -> Option<f64> {
         self.row_beside(row, quantity)?.p50.map(|number| number.0)
+    }
+
+    /// The share of frames that the network lost in a cell of a program, at the median launch.
+    pub fn lost(&self, cell: &str) -> Option<f64> {
+        let of = self.rows.iter().find(|row| {
+            row.cell == cell
+                && row.quantity == Quantity::NetworkLostShare
+                && row.status == Status::Measured
+        })?;
+        of.p50.map(|share| share.0)
     }
 
     /// The row of another quantity of the same cell, warm and whole.
@@ -445,6 +459,7 @@ pub(crate) fn is_main(row: &ResultRow) -> bool {
                 | Quantity::StartupNs
                 | Quantity::ThroughputBps
                 | Quantity::KernelNs
+                | Quantity::ReplayNs
         )
 }
 

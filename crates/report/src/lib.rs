@@ -40,7 +40,7 @@ pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    anatomy_table, findings_text, kernel_table, library_table, queueing_table, rows_table,
-    summary_table, sweep_table,
+    anatomy_table, findings_text, kernel_table, library_table, messages_table, queueing_table,
+    rows_table, summary_table, sweep_table,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -8,6 +8,7 @@
 
 mod kernels;
 mod library;
+mod messages;
 mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ use crate::view::View;
 
 pub use kernels::kernel_table;
 pub use library::library_table;
+pub use messages::messages_table;
 
 const DASH: &str = "-";
 
@@ -68,8 +70,8 @@ impl Sheet {
         for line in &mut self.lines {
             line.remove(column);
         }
-        self.keys -= 1;
-        self.words -= 1;
+        self.keys -= usize::from(column < self.keys);
+        self.words -= usize::from(column < self.words);
     }
 
     /// Takes out the columns that are marked; the last ones come first.
@@ -254,6 +256,22 @@ fn scaled(value: Option<f64>, scale: f64, digits: u32) -> String {
     value.map_or(DASH.into(), |value| significant(value / scale, digits))
 }
 
+/// How many per cent of a program's frames the network lost in a cell, where that is known.
+fn lost(index: &Index<'_>, cell: &str) -> String {
+    match index.lost(cell) {
+        Some(none) if none == 0.0 => NONE.into(),
+        share => scaled(share, 0.01, 2),
+    }
+}
+
+/// Whether no line of a table has lost anything.
+fn none_lost(lines: &[Vec<String>], column: usize) -> bool {
+    let mut shown = lines.iter().map(|line| line[column].as_str());
+    shown.all(|text| [DASH, NONE].contains(&text))
+}
+
+const NONE: &str = "0";
+
 /// How a quantity is shown: its name and unit, and what its own unit is divided by.
 fn shown(row: &ResultRow) -> (&'static str, f64) {
     match row.quantity {
@@ -290,6 +308,9 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::Messages => ("messages", 1.0),
         Quantity::MessageBytesMean => ("mean message B", 1.0),
         Quantity::MessageBytesMedian => ("median message B", 1.0),
+        Quantity::ReplayNs => ("messages ms", 1e6),
+        Quantity::MessageBytes => ("bytes", 1.0),
+        Quantity::NetworkLostShare => ("lost in the network %", 0.01),
     }
 }
 

@@ -351,6 +351,22 @@ impl Runs {
         runs
     }
 
+    /// Messages of a program: whose, and among how many ranks, as `upc:cg 4`.
+    pub fn messages(mut self, network: &str, path: &str, what: &str, ns: u64) -> Self {
+        let before = self.knobs.clone();
+        let named = ["of", "ranks"].into_iter().zip(what.split(' '));
+        self.knobs
+            .extend(named.map(|(name, value)| (name.into(), value.into())));
+        let of = Of {
+            probe: "messages",
+            quantity: Quantity::ReplayNs,
+            ..Of::latency(network, path, 0)
+        };
+        let mut runs = self.measured(&of, &[ns]);
+        runs.knobs = before;
+        runs
+    }
+
     /// Messages that were cut: their one-way times.
     pub fn anatomy(self, network: &str, path: &str, size: u64, one_way_ns: &[u64]) -> Self {
         let of = Of {
@@ -428,7 +444,7 @@ impl Runs {
             probe: of.probe.into(),
             mode: of.mode.map(Into::into),
             layer: match of.path.contains(':') {
-                _ if of.probe == "npb" => Layer::Application,
+                _ if ["npb", "messages"].contains(&of.probe) => Layer::Application,
                 true => Layer::Library,
                 false => Layer::Transport,
             },

@@ -8,6 +8,8 @@
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+mod seen;
+
 use crate::events::{self, Event};
 use crate::failure::Failure;
 use crate::kernel;
@@ -455,7 +457,7 @@ impl<'a> Campaign<'a> {
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut made = records(&block, index, &launched);
         for record in &mut made {
-            record.settings.extend(load_settings(&launched));
+            seen::tell(record, &block, &launched);
             record
                 .settings
                 .extend(host_settings(changes.as_deref().unwrap_or_default()));
@@ -681,27 +683,6 @@ fn host_settings(changes: &[(&'static str, Change)]) -> Vec<(String, String)> {
         (format!("{side}_host.{name}"), value)
     };
     changes.iter().map(text).collect()
-}
-
-/// The load that was reached, and what the switch took of a CPU for it and all else.
-fn load_settings(launched: &Result<Launched, String>) -> Vec<(String, String)> {
-    let report = launched.as_ref().ok().and_then(|one| one.report.as_ref());
-    let Some(report) = report.filter(|report| !report.flows.is_empty()) else {
-        return Vec::new();
-    };
-    let mut settings = Vec::new();
-    let mut set = |name: &str, value: f64| {
-        settings.push((format!("load.{name}"), format!("{value:.4}")));
-    };
-    for flow in &report.flows {
-        set(&format!("wanted.{}", flow.to), flow.wanted);
-        set(&format!("achieved.{}", flow.to), flow.achieved);
-    }
-    set(
-        "switch_cpu_share",
-        report.cpu_ns as f64 / report.span_ns.max(1) as f64,
-    );
-    settings
 }
 
 /// The time left, by how much longer than guessed launches have taken so far.

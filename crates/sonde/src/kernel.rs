@@ -297,6 +297,12 @@ pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(Asked, u64), Failur
 
 /// Why these hosts have no room for it; ranks go round the first `spread` of them, all where none.
 pub fn lacks_room(asked: &Asked, fleet: &Fleet, spread: Option<usize>) -> Option<String> {
+    let (available, here) = room(fleet, asked.ranks, spread)?;
+    asked.too_large(available, here)
+}
+
+/// What the host with the least memory has available, and how many of so many ranks a host has.
+pub fn room(fleet: &Fleet, ranks: usize, spread: Option<usize>) -> Option<(u64, usize)> {
     let alive = |host: &usize| fleet.alive(*host);
     let alive: Vec<usize> = (0..fleet.hosts().len()).filter(alive).collect();
     let hosts: Vec<&HostRecord> = alive.iter().map(|host| &fleet.hosts()[*host]).collect();
@@ -309,7 +315,7 @@ pub fn lacks_room(asked: &Asked, fleet: &Fleet, spread: Option<usize>) -> Option
         true => 1,
         false => spread.unwrap_or(hosts.len()).clamp(1, hosts.len()),
     };
-    asked.too_large(least, asked.ranks.div_ceil(count))
+    Some((least, ranks.div_ceil(count)))
 }
 
 /// Why a launch with these settings is worth nothing: a result is not the official one.

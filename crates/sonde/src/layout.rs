@@ -129,6 +129,7 @@ impl Block {
             ProbeKind::Rate => Quantity::ResponseNs,
             ProbeKind::Collective => Quantity::CollectiveNs,
             ProbeKind::Npb => Quantity::KernelNs,
+            ProbeKind::Messages => Quantity::ReplayNs,
         }
     }
 
@@ -189,7 +190,8 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         }
                         Way::Library(path) => {
                             let terms = terms(plan, probe, Path::Unix, wait, sizes.clone());
-                            let ranks = library::job(probe, *path, terms, &channel)?;
+                            let seed = plan.repeat.seed;
+                            let ranks = library::job(probe, *path, terms, &channel, seed)?;
                             (ranks.job.terms.clone(), Some(ranks))
                         }
                     };
@@ -199,17 +201,17 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                             Failure::usage(format!("{error}: {}", error.remedy()))
                         })?;
                     }
-                    let beside = library::beside_ns(
-                        *path,
-                        &terms.sizes_bytes,
-                        round_trip_ns(site, &terms, 1)?,
-                    );
-                    let kernel_ns = ranks
-                        .as_ref()
-                        .and_then(|ranks| ranks.kernel_ns(site.testbed));
+                    let trip_ns = round_trip_ns(site, &terms, 1)?;
+                    let beside = library::beside_ns(*path, &terms.sizes_bytes, trip_ns);
+                    let runs_ns = ranks.as_ref().and_then(|ranks| {
+                        let line = site.spec.as_ref().and_then(|spec| spec.line.usable());
+                        let left = line.map(|rate| left_bps(rate.bps(), load.as_ref()));
+                        let kernel_ns = ranks.kernel_ns(site.testbed);
+                        kernel_ns.or_else(|| ranks.replays_ns(trip_ns, left))
+                    });
                     let estimate_ns = beside
-                        + match kernel_ns {
-                            Some(kernel_ns) => kernel_ns,
+                        + match runs_ns {
+                            Some(runs_ns) => runs_ns,
                             None => estimate_ns(site, &terms)?,
                         };
                     let kernel = ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
@@ -247,6 +249,13 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
         ));
     }
     Ok(all)
+}
+
+/// What background traffic leaves of a line.
+fn left_bps(line_bps: u64, load: Option<&Load>) -> u64 {
+    let (part, of) = load.map_or((0, 1), |load| load.rho.parts());
+    let left = u128::from(line_bps) * u128::from(of - part.min(of)) / u128::from(of);
+    left as u64
 }
 
 /// Launches of a probe at a site.
@@ -325,7 +334,7 @@ fn terms(
         (ProbeKind::Anatomy, _) => Probe::Anatomy,
         (ProbeKind::Rate, _) => Probe::Rate,
         // Of libraries only; round trips are the nearest.
-        (ProbeKind::Collective | ProbeKind::Npb, _) => Probe::Latency,
+        (ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages, _) => Probe::Latency,
     };
     let mut terms = Terms::new(kind, path, wait);
     terms.sizes_bytes = sizes;
@@ -392,9 +401,9 @@ pub fn cells(
         let factors = Factors {
             probe: block.kind.name().into(),
             mode: block.mode.map(|mode| mode.name().into()),
-            layer: match block.kind {
-                ProbeKind::Npb => Layer::Application,
-                _ => block.path.layer(),
+            layer: match block.kind.is_of_programs() {
+                true => Layer::Application,
+                false => block.path.layer(),
             },
             path: block.path.name(),
             method: Some(block.method.name().into()),
@@ -409,10 +418,10 @@ pub fn cells(
             ),
             attachment: site.attachment.clone(),
             load: block.load.as_ref().map(ToString::to_string),
-            size_bytes: match block.kind {
+            size_bytes: match block.kind.is_of_programs() {
                 // Its messages have sizes of their own.
-                ProbeKind::Npb => 0,
-                _ => *size_bytes,
+                true => 0,
+                false => *size_bytes,
             },
         };
         Ok(CellRecord {

@@ -2,12 +2,14 @@
 //!
 //! Model:   start-up, latency, throughput and message rates are jobs of two ranks, each on a host of its own; a collective
 //!          call is one of `ranks` ranks, which go round the hosts. Knobs of a library: `volley` (messages posted at once) of
-//!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM; those of a kernel are in [`kernel`].
+//!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM; those of a kernel are in [`kernel`], those of
+//!          messages in [`messages`].
 //! Units:   guesses in nanoseconds.
 //! Checked: `jobs_follow_the_probe`.
 
 use crate::failure::Failure;
 use crate::kernel::{self, Asked};
+use crate::messages;
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
 use crate::way::Way;
 use sonde_channel::Wait;
@@ -35,6 +37,8 @@ pub struct Ranks {
     pub spread: Option<usize>,
     /// The kernel that they run, if they run one.
     pub kernel: Option<Asked>,
+    /// The messages that they replay, if they do.
+    pub messages: Option<messages::Asked>,
 }
 
 impl Ranks {
@@ -52,6 +56,30 @@ impl Ranks {
             Testbed::Hosts => kernel.ranks,
         };
         Some(kernel.estimate_ns(cpus).saturating_mul(runs))
+    }
+
+    /// A guess at what the replays of a launch take over a line with this round trip, where they are replays.
+    pub fn replays_ns(&self, trip_ns: u64, line_bps: Option<u64>) -> Option<u64> {
+        let Task::Messages { runs, .. } = self.job.task else {
+            return None;
+        };
+        let replay_ns = self.messages.as_ref()?.estimate_ns(trip_ns, line_bps);
+        Some(replay_ns.saturating_mul(runs))
+    }
+
+    /// What they run or replay, in words.
+    pub fn program(&self) -> Option<String> {
+        let kernel = self.kernel.as_ref().map(Asked::name);
+        kernel.or_else(|| self.messages.as_ref().map(messages::Asked::name))
+    }
+
+    /// Why it does not fit into memory where a host has so many of its ranks.
+    pub fn too_large(&self, available: u64, here: usize) -> Option<String> {
+        match (&self.kernel, &self.messages) {
+            (Some(kernel), _) => kernel.too_large(available, here),
+            (None, Some(messages)) => messages.too_large(available, here),
+            (None, None) => None,
+        }
     }
 }
 
@@ -85,7 +113,7 @@ fn start_ns(path: Way) -> u64 {
     }
 }
 
-/// The job of one combination. `terms` are those of a channel's probe of this kind.
+/// The job of one combination. `terms` are those of a channel's probe of this kind; `seed` is the plan's.
 ///
 /// # Errors
 /// A knob that no library has, or a value that it does not take; a kind of measurement that there is none of.
@@ -94,9 +122,12 @@ pub fn job(
     path: Path,
     terms: Terms,
     knobs: &BTreeMap<String, String>,
+    seed: u64,
 ) -> Result<Ranks, Failure> {
-    if probe.kind == ProbeKind::Npb {
-        return of_kernel(probe, path, terms.wait, knobs.clone());
+    match probe.kind {
+        ProbeKind::Npb => return of_kernel(probe, path, terms.wait, knobs.clone()),
+        ProbeKind::Messages => return of_messages(probe, path, terms.wait, knobs.clone(), seed),
+        _ => {}
     }
     let mut left = knobs.clone();
     let task = match probe.kind {
@@ -115,7 +146,7 @@ pub fn job(
             })?,
             algorithm: left.remove("algorithm"),
         },
-        ProbeKind::Anatomy | ProbeKind::Npb => {
+        ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages => {
             return Err(Failure::usage(format!(
                 "the messages of {path} cannot be cut by the kernel's time stamps: measure the anatomy of the transport beneath"
             )));
@@ -155,6 +186,7 @@ pub fn job(
         settings,
         spread: None,
         kernel: None,
+        messages: None,
     })
 }
 
@@ -166,12 +198,7 @@ fn of_kernel(
     mut knobs: BTreeMap<String, String>,
 ) -> Result<Ranks, Failure> {
     let (kernel, runs) = kernel::take(&mut knobs)?;
-    let spread = number(&mut knobs, "hosts")?;
-    if spread == Some(0) {
-        return Err(Failure::usage(
-            "ranks go round 1 host at least: `hosts=1` is the collapsed machine",
-        ));
-    }
+    let spread = spread(&mut knobs)?;
     let settings = settings(path, &mut knobs)?;
     none_left(path, probe.kind, &knobs)?;
     let job = kernel.job(runs, wait, probe.budget);
@@ -187,9 +214,45 @@ fn of_kernel(
         job,
         count: kernel.ranks,
         settings,
-        spread: spread.map(|hosts| hosts as usize),
+        spread,
         kernel: Some(kernel),
+        messages: None,
     })
+}
+
+/// Messages of a probe of that kind.
+fn of_messages(
+    probe: &ProbePlan,
+    path: Path,
+    wait: Wait,
+    mut knobs: BTreeMap<String, String>,
+    seed: u64,
+) -> Result<Ranks, Failure> {
+    let (messages, runs) = messages::take(&mut knobs, seed)?;
+    let spread = spread(&mut knobs)?;
+    let settings = settings(path, &mut knobs)?;
+    none_left(path, probe.kind, &knobs)?;
+    let job = messages.job(runs, wait, probe.budget);
+    job.check()
+        .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
+    Ok(Ranks {
+        job,
+        count: messages.ranks,
+        settings,
+        spread,
+        kernel: None,
+        messages: Some(messages),
+    })
+}
+
+/// Round how many hosts ranks go.
+fn spread(knobs: &mut BTreeMap<String, String>) -> Result<Option<usize>, Failure> {
+    match number(knobs, "hosts")? {
+        Some(0) => Err(Failure::usage(
+            "ranks go round 1 host at least: `hosts=1` is the collapsed machine",
+        )),
+        hosts => Ok(hosts.map(|hosts| hosts as usize)),
+    }
 }
 
 /// Refuses a knob that nobody took.
@@ -199,7 +262,8 @@ fn none_left(path: Path, kind: ProbeKind, left: &BTreeMap<String, String>) -> Re
     };
     Err(Failure::usage(format!(
         "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
-         (collective), kernel, class, size, ranks, runs, hosts and age (npb), and of PVM encoding",
+         (collective), kernel, class, size, ranks, runs, hosts and age (npb), of, count, mean, median, graph, ranks, runs and hosts \
+         (messages), and of PVM encoding",
         kind.name()
     )))
 }
@@ -309,7 +373,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()));
         let path = path.parse().unwrap();
-        job(&probe(kind), path, terms, &knobs.collect()).map_err(|failure| failure.to_string())
+        job(&probe(kind), path, terms, &knobs.collect(), 1).map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -342,6 +406,12 @@ mod tests {
         let lu = by("pvm:direct", ProbeKind::Npb, &knobs).unwrap();
         assert_eq!((lu.count, lu.spread), (6, Some(1)));
         assert!(lu.kernel.is_some_and(|kernel| kernel.refused().is_none()));
+        let knobs = [("of", "upc:mg"), ("hosts", "2"), ("encoding", "raw")];
+        let mg = by("pvm:direct", ProbeKind::Messages, &knobs).unwrap();
+        assert_eq!((mg.count, mg.spread, mg.settings.len()), (4, Some(2), 1));
+        assert_eq!(mg.program().as_deref(), Some("upc:mg on 4"));
+        assert!(mg.kernel.is_none() && mg.replays_ns(1_000, None) > Some(0));
+        assert!(mg.too_large(1, 2).is_some() && mg.too_large(u64::MAX, 2).is_none());
         let error = by("pvm", ProbeKind::Latency, &[("encoding", "xml")]).unwrap_err();
         assert!(
             error.contains("`xml`") && error.contains("inplace"),
@@ -378,6 +448,17 @@ mod tests {
                 ProbeKind::Npb,
                 &[("kernel", "cg"), ("class", "S"), ("hosts", "0")],
                 "1 host at least",
+            ),
+            (ProbeKind::Messages, &[("of", "upc:ep")], "hardly"),
+            (
+                ProbeKind::Messages,
+                &[("of", "upc:cg"), ("runs", "0")],
+                "0 replays",
+            ),
+            (
+                ProbeKind::Messages,
+                &[("of", "upc:cg"), ("class", "S")],
+                "no knob `class`",
             ),
         ] {
             let error = of(kind, knobs).unwrap_err();

@@ -21,6 +21,7 @@ mod library;
 mod limit;
 mod load;
 mod measure;
+mod messages;
 mod model;
 mod networks;
 mod npb;

@@ -10,7 +10,7 @@ use crate::events::Event;
 use crate::failure::{self, Failure};
 use crate::kernel;
 use crate::layout::{self, Block, Site};
-use crate::library;
+use crate::library::{self, Ranks};
 use crate::limit::Search;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan};
@@ -377,14 +377,14 @@ impl Task {
         let mut lines = Vec::new();
         let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
         for block in &blocks {
-            // A kernel's messages have sizes of their own.
+            // A program's messages have sizes of their own.
             let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
             let sizes = sizes.filter(|size| *size > 0).map(|size| size.to_string());
             let sizes: Vec<String> = sizes.collect();
-            let kernel = block.ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
-            let kind = match kernel {
+            let program = block.ranks.as_ref().and_then(Ranks::program);
+            let kind = match program {
                 _ if block.reference => "reference".into(),
-                Some(kernel) => format!("{} {}", block.kind.name(), kernel.name()),
+                Some(program) => format!("{} {program}", block.kind.name()),
                 None => block.kind.name().to_string(),
             };
             lines.push(vec![
@@ -656,8 +656,8 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
             }
             let ranks = block.ranks.as_ref();
             let no_room = ranks.and_then(|ranks| {
-                let kernel = ranks.kernel.as_ref()?;
-                kernel::lacks_room(kernel, &fleet, ranks.spread)
+                let (available, here) = kernel::room(&fleet, ranks.count, ranks.spread)?;
+                ranks.too_large(available, here)
             });
             if let Some(why) = no_room {
                 block.skip(&why);

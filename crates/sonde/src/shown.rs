@@ -2,7 +2,7 @@
 //!
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
-use sonde_record::Run;
+use sonde_record::{CellRecord, Run};
 use sonde_report::{Severity, View};
 
 /// Prints every row, or the assessment, with the tables of what was measured.
@@ -18,6 +18,7 @@ fn print_rows(run: &Run, width: usize) {
     let tables = [
         sonde_report::library_table(run, width),
         sonde_report::kernel_table(run, width),
+        sonde_report::messages_table(run, width),
     ];
     for table in tables.into_iter().flatten() {
         println!("\n{table}");
@@ -37,17 +38,18 @@ fn print_assessment(run: &Run, width: usize) {
     print_findings(run, width);
 }
 
-/// The tables of what was measured; the summary where anything but kernels was.
+/// The tables of what was measured; the summary where anything but programs was.
 pub fn print_tables(run: &Run, width: usize) {
-    let kernels = sonde_report::kernel_table(run, width);
-    let is_of_kernels = run.cells.iter().all(|cell| cell.factors.probe == "npb");
-    if kernels.is_none() || !is_of_kernels {
+    let of_programs = ["npb", "messages"];
+    let is_of_programs = |cell: &CellRecord| of_programs.contains(&cell.factors.probe.as_str());
+    if run.cells.is_empty() || !run.cells.iter().all(is_of_programs) {
         println!("{}", sonde_report::summary_table(run, width));
     }
     let tables = [
         sonde_report::queueing_table(run, width),
         sonde_report::library_table(run, width),
-        kernels,
+        sonde_report::kernel_table(run, width),
+        sonde_report::messages_table(run, width),
         sonde_report::sweep_table(run, width),
     ];
     for table in tables.into_iter().flatten() {

@@ -11,9 +11,10 @@
 //! Source:  requirement U27; the median is the lower one of an even number, as in the profile. Deviations: bytes of a matrix are
 //!          not used, for they tell no median; its messages are.
 //! Units:   bytes, messages of all ranks together; nanoseconds.
-//! Checked: `lengths_have_their_statistic`, `what_cannot_be_is_refused_and_nothing_else`, `sequences_are_whole_and_lock_nothing_up`,
+//! Checked: [`launch`] by its own; `lengths_have_their_statistic`, `what_cannot_be_is_refused_and_nothing_else`, `sequences_are_whole_and_lock_nothing_up`,
 //!          `a_replay_is_counted_as_its_statistic`, `kernels_are_as_the_paper_has_them`.
 
+pub mod launch;
 pub mod upc;
 
 use std::collections::BTreeMap;
@@ -123,19 +124,8 @@ impl Statistic {
     /// # Errors
     /// [`Refused`]: there are none.
     pub fn lengths(&self, bytes_max: u64) -> Result<Vec<u64>, Refused> {
-        match self.messages {
-            0 => return Err(Refused::Nothing),
-            count if count > MESSAGES_MAX => return Err(Refused::TooMany(count)),
-            _ => {}
-        }
-        if !(self.bytes_mean.is_finite() && self.bytes_mean >= 0.0) {
-            return Err(Refused::Mean(self.bytes_mean));
-        }
+        let (total, [below, _]) = self.parts(bytes_max)?;
         let (count, median) = (u128::from(self.messages), u128::from(self.bytes_median));
-        let total = (self.messages as f64 * self.bytes_mean).round() as u128;
-        let below = (count - 1) / 2;
-        let above = count - 1 - below;
-        self.check(total, [below, above], bytes_max)?;
         let mut lengths = vec![self.bytes_median; self.messages as usize];
         let (front, back) = lengths.split_at_mut(below as usize);
         if total >= count * median {
@@ -144,6 +134,35 @@ impl Statistic {
             share(count * median - total, front, u64::checked_sub);
         }
         Ok(lengths)
+    }
+
+    /// The longest of [`lengths`](Self::lengths), without making them.
+    ///
+    /// # Errors
+    /// Those of [`lengths`](Self::lengths).
+    pub fn longest(&self, bytes_max: u64) -> Result<u64, Refused> {
+        let (total, [_, above]) = self.parts(bytes_max)?;
+        let least = u128::from(self.messages) * u128::from(self.bytes_median);
+        let more = total.saturating_sub(least).div_ceil(above.max(1));
+        Ok(self.bytes_median + more as u64)
+    }
+
+    /// The sum of all lengths, and how many stand before and behind the median.
+    fn parts(&self, bytes_max: u64) -> Result<(u128, [u128; 2]), Refused> {
+        match self.messages {
+            0 => return Err(Refused::Nothing),
+            count if count > MESSAGES_MAX => return Err(Refused::TooMany(count)),
+            _ => {}
+        }
+        if !(self.bytes_mean.is_finite() && self.bytes_mean >= 0.0) {
+            return Err(Refused::Mean(self.bytes_mean));
+        }
+        let count = u128::from(self.messages);
+        let total = (self.messages as f64 * self.bytes_mean).round() as u128;
+        let below = (count - 1) / 2;
+        let above = count - 1 - below;
+        self.check(total, [below, above], bytes_max)?;
+        Ok((total, [below, above]))
     }
 
     fn check(&self, total: u128, [below, above]: [u128; 2], bytes_max: u64) -> Result<(), Refused> {
@@ -200,6 +219,14 @@ struct Edge {
 }
 
 impl Graph {
+    /// Refuses what is no graph of so many ranks.
+    ///
+    /// # Errors
+    /// [`Refused`]: it is of others, or nobody sends.
+    pub fn check(&self, ranks: usize) -> Result<(), Refused> {
+        self.edges(ranks).map(drop)
+    }
+
     fn edges(&self, ranks: usize) -> Result<Vec<Edge>, Refused> {
         let edge = |from, to, weight| Edge { from, to, weight };
         let all = || (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));

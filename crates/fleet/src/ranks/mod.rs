@@ -61,7 +61,7 @@ impl Fleet {
     /// # Panics
     /// A host is not of this fleet, or both are the same.
     pub fn ranks(&mut self, ask: &RanksAsk) -> Result<Launched> {
-        let placements = match is_kernel(&ask.job) {
+        let placements = match is_program(&ask.job) {
             true => [self.bed.kernel_placement(); 2],
             false => self.bed.placements(&ask.pair.terms),
         };
@@ -225,7 +225,7 @@ impl Fleet {
         };
         let cpus: Vec<String> = seats.iter().map(text).collect();
         let is_known = cpus.iter().all(|cpus| !cpus.is_empty());
-        match is_known && (seats.len() == 2 || is_kernel(job)) {
+        match is_known && (seats.len() == 2 || is_program(job)) {
             true => vec!["--cpus".into(), cpus.join(":")],
             false => Vec::new(),
         }
@@ -243,19 +243,19 @@ impl Fleet {
         known.collect()
     }
 
-    /// The whole time that ranks may take: of a kernel its budget, else what the terms come to.
+    /// The whole time that ranks may take: of a kernel or a replay its budget, else what the terms come to.
     fn limit(job: &Job) -> Duration {
         START_LIMIT
-            + match is_kernel(job) {
+            + match is_program(job) {
                 true => Duration::from_nanos(job.terms.budget_ns),
                 false => job.terms.duration_max(),
             }
     }
 }
 
-/// Whether its ranks compute.
-fn is_kernel(job: &Job) -> bool {
-    matches!(job.task, Task::Npb { .. })
+/// Whether its ranks do what a program does: a kernel, or the messages of one.
+fn is_program(job: &Job) -> bool {
+    matches!(job.task, Task::Npb { .. } | Task::Messages { .. })
 }
 
 /// A start-up has one size: what one message sets up serves all others.

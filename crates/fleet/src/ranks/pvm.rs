@@ -10,7 +10,7 @@
 use sonde_probe::library::Job;
 use sonde_probe::{Program, Ran};
 
-use super::{RanksAsk, attempt, failed, is_kernel, went_well, words};
+use super::{RanksAsk, attempt, failed, is_program, went_well, words};
 use crate::error::Result;
 use crate::fleet::Fleet;
 use crate::placement::Placement;
@@ -40,7 +40,7 @@ impl Fleet {
         sets.extend(asked.map(|(name, value)| format!("{name}={value}")));
         let mut argv = vec![rank, "--adapter".into(), ask.path.to_string()];
         argv.extend(sets.into_iter().flat_map(|set| ["--set".to_string(), set]));
-        if is_kernel(job) {
+        if is_program(job) {
             argv.extend(self.bound(job, &seats));
         }
         argv.extend(["--ranks".into(), seats.len().to_string(), job.text()]);

@@ -118,6 +118,15 @@ impl Default for Lengths {
     }
 }
 
+impl FromIterator<u64> for Lengths {
+    /// Of messages that are known otherwise, to be held against those counted.
+    fn from_iter<I: IntoIterator<Item = u64>>(all: I) -> Self {
+        let mut lengths = Self::new();
+        all.into_iter().for_each(|bytes| lengths.add(bytes));
+        lengths
+    }
+}
+
 impl Lengths {
     /// Of no message.
     pub fn new() -> Self {
@@ -227,11 +236,7 @@ mod tests {
 
         #[test]
         fn parts_add_up(all in prop::collection::vec(0_u64..1 << 30, 0..60), cut in 0_usize..60) {
-            let of = |part: &[u64]| {
-                let mut lengths = Lengths::new();
-                part.iter().for_each(|bytes| lengths.add(*bytes));
-                lengths
-            };
+            let of = |part: &[u64]| part.iter().copied().collect::<Lengths>();
             let (first, second) = all.split_at(cut.min(all.len()));
             let mut sum = of(first);
             let text = serde_json::to_string(&of(second)).unwrap();

@@ -10,9 +10,11 @@
 
 mod check;
 mod collective;
+pub mod messages;
 pub mod npb;
 mod pair;
 mod report;
+mod runs;
 mod startup;
 mod stream;
 mod volley;
@@ -125,6 +127,13 @@ pub enum Task {
         #[serde(default)]
         trace: Option<u64>,
     },
+    /// The messages of a program without what it computes, run by [`Job::run_messages`].
+    Messages {
+        /// Which.
+        asked: messages::Asked,
+        /// Replays of a launch; see [`messages::RUNS_MAX`].
+        runs: u64,
+    },
     /// Nothing: messages and collectives are held against what they should give. See [`CASES_MAX`].
     Check {
         /// What the cases follow from.
@@ -136,15 +145,18 @@ pub enum Task {
 
 impl Job {
     /// The usual terms of a task; see [`Terms::new`]. Volleys: 8 bytes, 10 to 1,000 samples after 2 discarded, for 1 s.
-    /// Collectives: 8 bytes, 10 to 1,000 samples after 3 discarded, for 1 s. Kernels: at most 10 minutes, of which ranks may wait
-    /// for one.
+    /// Collectives: 8 bytes, 10 to 1,000 samples after 3 discarded, for 1 s. Kernels and replays: at most 10 minutes, of which
+    /// ranks may wait for one.
     pub fn new(task: Task, probe: Probe, wait: Wait) -> Self {
         let probe = match task {
             Task::Trips {} => probe,
             Task::Volleys { .. } => Probe::Message,
             Task::Stream {} => Probe::Stream,
             Task::Startup {} => Probe::Startup,
-            Task::Collective { .. } | Task::Check { .. } | Task::Npb { .. } => Probe::Message,
+            Task::Collective { .. }
+            | Task::Check { .. }
+            | Task::Npb { .. }
+            | Task::Messages { .. } => Probe::Message,
         };
         let mut terms = Terms::new(probe, Path::Unix, wait);
         if let Task::Volleys { .. } | Task::Collective { .. } = task {
@@ -155,7 +167,7 @@ impl Job {
         if let Task::Collective { .. } = task {
             terms.warmup = 3;
         }
-        if let Task::Npb { .. } = task {
+        if let Task::Npb { .. } | Task::Messages { .. } = task {
             // Its messages have sizes of their own.
             terms.sizes_bytes = vec![1];
             (terms.budget_ns, terms.patience_ns) = (KERNEL_NS, KERNEL_PATIENCE_NS);
@@ -172,6 +184,7 @@ impl Job {
             Task::Startup {} => "startup",
             Task::Collective { kind, .. } => kind,
             Task::Npb { kernel, .. } => kernel,
+            Task::Messages { .. } => "messages",
             Task::Check { .. } => "check",
         }
     }
@@ -226,6 +239,7 @@ impl Job {
                     "ask for 1 to 80000",
                 );
             }
+            Task::Messages { asked, runs } => messages::check(asked, *runs)?,
             Task::Collective { kind, algorithm } => {
                 collective::kind(kind)?;
                 collective::choice(kind, algorithm.as_deref())?;
@@ -266,9 +280,9 @@ impl Job {
             (Task::Check { seed, cases }, _) => {
                 check::all(messenger, &self.terms, (*seed, *cases), &mut measured)?;
             }
-            (Task::Npb { kernel, .. }, _) => {
+            (Task::Npb { .. } | Task::Messages { .. }, _) => {
                 return Err(Error::Terms {
-                    what: format!("the kernel {kernel} is not in this room"),
+                    what: format!("{} is not in this room", self.name()),
                     remedy: "run it by who has it: sonde-rank",
                 });
             }

@@ -11,14 +11,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sonde_message::Messenger;
 use sonde_message::counted::{Collectives, Lengths, LengthsRow};
-use sonde_message::{Comm, Messenger};
-use sonde_record::{Measurement, Phase as Warmth, Quantity};
+use sonde_record::{Measurement, Quantity};
 use sonde_units::{Matrix, Ratio};
 
-use super::{Job, Marks, Report, Task, report};
-use crate::talk::{EndedBy, Measured, Served, SizeMeasured, SizeServed};
-use crate::watch::Watch;
+use super::runs::{in_parts, row, size};
+use super::{Job, Marks, Report, Task};
+use crate::talk::Measured;
 use crate::{Error, Result};
 
 /// The most runs of a launch.
@@ -31,8 +31,6 @@ pub const TRACE: &str = "npb.trace";
 pub const TRACE_BYTES_MAX: usize = 1 << 20;
 /// The most events of all ranks that there is room for: about what such a text has.
 pub const TRACE_EVENTS_MAX: u64 = 80_000;
-/// A kernel's row has no size of a message.
-const NO_SIZE: u64 = 0;
 
 /// Of which age hosts are: how much longer ranks compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -283,7 +281,7 @@ impl Job {
         &self,
         messenger: &mut dyn Messenger,
         marks: Marks,
-        mut once: impl FnMut(&mut dyn Messenger, bool) -> Result<Option<Ended>>,
+        once: impl FnMut(&mut dyn Messenger, bool) -> Result<Option<Ended>>,
     ) -> Result<Option<Report>> {
         self.check()?;
         let Task::Npb {
@@ -296,25 +294,14 @@ impl Job {
             });
         };
         let mut all = Kernel::new(kernel, size);
-        let (mut measured, mut served) = (super::nothing_measured(), Served::default());
-        let watch = Watch::begin_of(true)?;
-        for run in 1..=*runs {
-            let ended = once(messenger, run == *runs)?;
-            if let Some(trace) = ended.and_then(|ended| all.add(ended)) {
-                measured.settings.insert(TRACE.into(), trace);
+        self.in_runs(messenger, marks, *runs, once, |ended, measured| {
+            for ended in ended {
+                if let Some(trace) = all.add(ended) {
+                    measured.settings.insert(TRACE.into(), trace);
+                }
             }
-        }
-        served.sizes.push(SizeServed {
-            messages: *runs,
-            ..SizeServed::default()
-        });
-        if messenger.rank(Comm::WORLD) == 0 {
-            watch.end(&mut measured.interference, None)?;
-            all.tell(&mut measured)?;
-        } else {
-            watch.end(&mut served.interference, None)?;
-        }
-        report::gather(messenger, measured, served, marks)
+            all.tell(measured)
+        })
     }
 }
 
@@ -348,46 +335,27 @@ impl Kernel {
         if let Some(worst) = worst.reduce(f64::max) {
             set("npb.error", format!("{worst:.1e}"));
         }
-        measured.sizes.push(SizeMeasured {
-            size_bytes: NO_SIZE,
-            measurements: self.rows(),
-            round_trips: self.runs.len() as u64,
-            ended_by: Some(EndedBy::Samples),
-            sent: None,
-        });
+        measured.sizes.push(size(self.rows(), self.runs.len()));
         Ok(())
     }
 
     fn rows(&self) -> Vec<Measurement> {
-        let in_parts = |value: f64, quantity: Quantity| {
-            (value * quantity.per_unit() as f64).round().max(0.0) as u64
-        };
-        let row = |quantity, of: &dyn Fn(&Run) -> Option<u64>| {
-            let series: sonde_stats::Series = self.runs.iter().filter_map(of).collect();
-            let none = "no message was sent in the timed part".to_string();
-            Measurement {
-                quantity,
-                phase: Warmth::Warm,
-                step: None,
-                reason: series.is_empty().then_some(none),
-                series,
-            }
-        };
+        let row = |quantity, of: fn(&Run) -> Option<u64>| row(&self.runs, quantity, of);
         use Quantity::{
             CommunicatingShare, KernelNs, MessageBytesMean, MessageBytesMedian, Messages, MopPerS,
         };
         vec![
-            row(KernelNs, &|run| Some(run.time_ns)),
-            row(MopPerS, &|run| Some(in_parts(run.mop_per_s, MopPerS))),
-            row(CommunicatingShare, &|run| {
+            row(KernelNs, |run| Some(run.time_ns)),
+            row(MopPerS, |run| Some(in_parts(run.mop_per_s, MopPerS))),
+            row(CommunicatingShare, |run| {
                 Some(in_parts(run.communicating_share(), CommunicatingShare))
             }),
-            row(Messages, &|run| Some(run.sent.total.messages)),
-            row(MessageBytesMean, &|run| {
+            row(Messages, |run| Some(run.sent.total.messages)),
+            row(MessageBytesMean, |run| {
                 let mean = run.sent.bytes_mean?;
                 Some(in_parts(mean, MessageBytesMean))
             }),
-            row(MessageBytesMedian, &|run| run.sent.bytes_median),
+            row(MessageBytesMedian, |run| run.sent.bytes_median),
         ]
     }
 }
@@ -404,6 +372,7 @@ mod tests {
     use super::*;
     use crate::Probe;
     use sonde_channel::Wait;
+    use sonde_message::Comm;
     use sonde_message::native::Memory;
 
     fn ended(time_ns: u64, found: f64) -> Ended {

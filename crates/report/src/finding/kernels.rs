@@ -2,12 +2,15 @@
 //!
 //! Model:   rules over [`kernels`]; two times are apart where their rank intervals do not meet, and a rule says which are not.
 //!          `kernel-route`: PVM's direct route below its default one. `kernel-load`: the highest level above idle. `kernel-route-load`: by which route a load adds more seconds.
+//!          `kernel-loss`: networks that lose frames beside the same that do not ([`losses`]).
 //!          `kernel-places`: several hosts below every run on one, shared memory aside. `kernel-reference`: several hosts beside
 //!          shared memory. `kernel-one-host`: whether a load slows several ranks on one host less than one rank alone.
 //!          `kernel-messages`: counts beside a paper's. Where a paper prints the same, its factor is in the arithmetic.
 //! Source:  U26, U39 to U44: what the UPC study found.
 //! Units:   factors between medians.
 //! Checked: the tests below, for each rule a run that triggers it and one that does not.
+
+mod losses;
 
 use super::{Finding, Severity};
 use crate::format::{significant, time};
@@ -22,7 +25,7 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
     let ages = grouped(rows.iter(), |row| row.age().map(String::from));
     let ages = ages.into_iter().flat_map(|(age, rows)| {
         let rows: Vec<KernelRow> = rows.into_iter().cloned().collect();
-        let mut all = of_one_age(&rows);
+        let mut all = of_one_age(index, &rows);
         for finding in all.iter_mut().filter(|_| age.is_some()) {
             let age = age.as_deref().unwrap_or_default();
             finding.sentence += &format!(" Hosts are of another age ({age}).");
@@ -33,10 +36,11 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
 }
 
 /// Rows of hosts of one age: those of another are not comparable.
-fn of_one_age(rows: &[KernelRow]) -> Vec<Finding> {
+fn of_one_age(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
     let mut all = routes(rows);
     all.extend(loads(rows));
     all.extend(route_loads(rows));
+    all.extend(losses::all(index, rows));
     all.extend(places(rows));
     all.extend(references(rows));
     all.extend(one_host(rows));

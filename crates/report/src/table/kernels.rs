@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use sonde_record::{Number, Quantity, ResultRow, Run, Status};
 
 use super::places::places;
-use super::{DASH, Sheet, reasons, scaled, with, wrapped};
+use super::{DASH, Sheet, lost, none_lost, reasons, scaled, with, wrapped};
 use crate::format::{plain, significant};
 use crate::index::{Index, KERNEL};
 use crate::kernels::{KernelRow, PrintedElsewhere, ages, elsewhere, kernels};
 
-const TIMES: [&str; 17] = [
+const TIMES: [&str; 18] = [
     "kernel",
     "size",
     "network",
@@ -26,6 +26,7 @@ const TIMES: [&str; 17] = [
     "time\ns",
     "95 %\ns",
     "communicating\n%",
+    "lost\n%",
     "Mop/s\n ",
     "of reference\ntimes",
     "95 %\ntimes",
@@ -37,6 +38,7 @@ const NETWORK: usize = 2;
 const WAIT: usize = 4;
 const WITH: usize = 5;
 const LOAD: usize = 8;
+const LOST: usize = 12;
 /// The figures of a line.
 const FIGURES: usize = TIMES.len() - LOAD - 1;
 
@@ -64,7 +66,7 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
         .filter(|row| row.status != Status::Measured)
         .cloned()
         .collect();
-    let mut lines: Vec<Vec<String>> = rows.iter().map(times_line).collect();
+    let mut lines: Vec<Vec<String>> = rows.iter().map(|row| times_line(&index, row)).collect();
     lines.extend(not_run.iter().map(line_without));
     let first = lines.first()?.clone();
     let is = |column: usize, text: &str| lines.iter().all(|line| line[column] == text);
@@ -72,6 +74,8 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
     let blank = |column: usize, text: &str| (column, is(column, text));
     let marked = [
         blank(LOAD, "idle"),
+        // From the right, since the others move.
+        (LOST, none_lost(&lines, LOST)),
         blank(WITH, DASH),
         same(WAIT),
         same(NETWORK),
@@ -109,7 +113,7 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
     })
 }
 
-fn times_line(row: &KernelRow) -> Vec<String> {
+fn times_line(index: &Index<'_>, row: &KernelRow) -> Vec<String> {
     let seconds = |ns: Option<Number>| scaled(ns.map(|ns| ns.0), 1e9, 4);
     let factor = |times: Option<Number>| scaled(times.map(|times| times.0), 1.0, 3);
     let between = |low: String, high: String| match low == DASH || high == DASH {
@@ -132,6 +136,7 @@ fn times_line(row: &KernelRow) -> Vec<String> {
         seconds(Some(row.time_ns)),
         between(seconds(row.ci95_low_ns), seconds(row.ci95_high_ns)),
         scaled(row.communicating_share.map(|share| share.0), 0.01, 3),
+        lost(index, &row.cell),
         scaled(row.mops.map(|mops| mops.0), 1.0, 4),
         factor(reference.map(|times| times.value)),
         between(

@@ -295,6 +295,36 @@ is      an ideal ATM cluster, simulated, from the literature    3.600       0.72
 Printed of machines that are not here: UPC SABA, virtual parallel machine on a broadband ATM network, Table 2.";
 
 #[test]
+fn messages_are_told_with_their_statistic() {
+    let run = Runs::new()
+        .network(net("atm-oc3c").technology("atm"))
+        .spread(0.01)
+        .messages("atm-oc3c", "pvm:direct", "upc:cg 4", 250_000_000)
+        .beside(Quantity::Messages, 7_116)
+        .beside(Quantity::MessageBytes, 13_968_708)
+        .beside(Quantity::MessageBytesMean, 1_963_000)
+        .beside(Quantity::MessageBytesMedian, 8)
+        .load("0.9")
+        .setting("ranks", "4")
+        .messages("atm-oc3c", "pvm:direct", "upc:cg", 900_000_000)
+        .done();
+    let text = messages_table(&run, 200).unwrap();
+    let wanted = "
+messages of  path        ranks  load    time             95 %  messages  bytes  mean  median
+                                          ms               ms               MB     B       B
+────────────────────────────────────────────────────────────────────────────────────────────
+upc:cg       pvm:direct  4      idle   250.0    250.0 – 252.5      7116  13.97  1963       8
+upc:cg       pvm:direct  4      0.9    900.0    900.0 – 909.0         -      -     -       -
+";
+    assert!(text.starts_with(wanted.trim()), "{text}");
+    assert!(text.contains("without what it computes"), "{text}");
+    // It is no line of a transport, nor a kernel.
+    assert!(kernel_table(&run, 200).is_none());
+    assert!(!summary_table(&run, 200).contains("pvm:direct"));
+    assert!(messages_table(&kernels().done(), 200).is_none());
+}
+
+#[test]
 fn kernels_are_beside_their_reference_and_the_paper() {
     let run = kernels().done();
     let text = kernel_table(&run, 200).unwrap();

@@ -4,6 +4,7 @@ mod agent;
 mod check;
 mod lab;
 mod load;
+mod messages;
 mod npb;
 mod options;
 mod pattern;

@@ -80,6 +80,9 @@ pub enum ProbeTask {
         #[command(flatten)]
         options: ChannelOptions,
     },
+    /// The messages of a program without what it computes: by their number, mean and median length, and who sends to whom.
+    #[command(after_help = super::messages::EXAMPLES)]
+    Messages(super::messages::MessagesOptions),
     /// Whether message-passing libraries do on these hosts what they should: every collective, every kind of message.
     #[command(after_help = super::check::EXAMPLES)]
     Check(super::check::CheckOptions),
@@ -152,6 +155,7 @@ impl ProbeTask {
             Self::Pattern(options) => options.run(),
             Self::Sweep(options) => options.run(),
             Self::Check(options) => options.run(),
+            Self::Messages(options) => options.run(),
             Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
             Self::Collective {
                 call,

@@ -217,6 +217,9 @@ pub enum ProbeKind {
     /// A kernel of the NAS benchmarks among ranks of a library. Its knobs say which, how large and among how many: `kernel`,
     /// `class` or `size`, `ranks`; `runs` of a launch, and round how many `hosts` the ranks go.
     Npb,
+    /// The messages of a program without what it computes. Its knobs say which: `of`, or `count`, `mean`, `median`, `graph`; `ranks`,
+    /// `runs` and `hosts` as of a kernel.
+    Messages,
 }
 
 impl ProbeKind {
@@ -230,7 +233,13 @@ impl ProbeKind {
             Self::Rate => "rate",
             Self::Collective => "collective",
             Self::Npb => "npb",
+            Self::Messages => "messages",
         }
+    }
+
+    /// Whether ranks do what a program does, whose messages have sizes of their own.
+    pub const fn is_of_programs(self) -> bool {
+        matches!(self, Self::Npb | Self::Messages)
     }
 }
 
@@ -276,7 +285,7 @@ pub struct ProbePlan {
     /// Only within this machine, as a floor beside what is measured between hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
-    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. A kernel has none.
+    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. A kernel has none, nor have messages of a program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Launches of these cells, instead of the plan's.
@@ -419,7 +428,7 @@ impl ProbePlan {
     /// A text that is no size.
     pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
-        if self.kind == ProbeKind::Npb {
+        if self.kind.is_of_programs() {
             // Its messages have sizes of their own.
             sizes.insert(1);
         }
@@ -509,19 +518,18 @@ impl ProbePlan {
     fn check(&self, seed: u64) -> Result<(), Failure> {
         let refuse = |what: String| Err(Failure::usage(what));
         let name = self.kind.name();
-        let is_kernel = self.kind == ProbeKind::Npb;
-        let has_sizes = is_kernel || !self.size.is_empty();
+        let is_of_programs = self.kind.is_of_programs();
+        let has_sizes = is_of_programs || !self.size.is_empty();
         if self.path.is_empty() || self.wait.is_empty() || !has_sizes {
             return refuse(format!(
                 "a [[probe]] of kind {name} needs at least one path, wait and size"
             ));
         }
-        if is_kernel && !self.size.is_empty() {
-            return refuse(
-                "messages of kernels have sizes of their own: remove `size` from the [[probe]] of kind npb; a kernel's own size \
-                 is in [probe.with]"
-                    .into(),
-            );
+        if is_of_programs && !self.size.is_empty() {
+            return refuse(format!(
+                "messages of programs have sizes of their own: remove `size` from the [[probe]] of kind {name}; a kernel's own \
+                 size, or the lengths of messages, are in [probe.with]"
+            ));
         }
         if self.mode.is_some() && self.kind != ProbeKind::Throughput {
             return refuse(format!(
@@ -547,6 +555,7 @@ impl ProbePlan {
         let of_ranks = match self.kind {
             ProbeKind::Collective => Some("collective calls"),
             ProbeKind::Npb => Some("ranks that a kernel could run on"),
+            ProbeKind::Messages => Some("ranks that could send these messages"),
             _ => None,
         };
         if let (Some(what), Some(path)) = (of_ranks, channels.next()) {
@@ -568,7 +577,7 @@ impl ProbePlan {
                     Way::Library(path) => {
                         let wait = Wait::Block;
                         let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
-                        let ranks = crate::library::job(self, *path, terms, &channel)?;
+                        let ranks = crate::library::job(self, *path, terms, &channel, seed)?;
                         kernels += usize::from(ranks.kernel.is_some());
                         refused.extend(ranks.kernel.and_then(|kernel| kernel.refused()));
                     }

@@ -154,6 +154,30 @@ fn kernels_are_of_libraries_and_ranks() {
 }
 
 #[test]
+fn messages_are_of_libraries_and_statistics() {
+    let good = "[testbed]\nkind = \"local\"\n[[probe]]\nkind = \"messages\"\npath = [\"native:shm\", \"pvm\"]\n\
+        [probe.with]\nof = [\"upc:cg\", \"upc:mg\"]\nranks = [\"4\"]\n";
+    let plan = Plan::parse(good).unwrap();
+    assert_eq!(plan.probes[0].settings().len(), 2);
+    assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+    for (from, to, said) in [
+        ("\"native:shm\"", "\"tcp\"", "tcp has no ranks"),
+        ("[\"4\"]", "[\"4\", \"1\"]", "2 to"),
+        ("\"upc:mg\"", "\"upc:ep\"", "hardly communicates"),
+        ("ranks = [\"4\"]", "count = [\"0\"]", "1 message or more"),
+        (
+            "kind = \"messages\"",
+            "kind = \"messages\"\nsize = [\"8\"]",
+            "remove `size`",
+        ),
+    ] {
+        assert!(good.contains(from), "{from} is not in\n{good}");
+        let error = Plan::parse(&good.replacen(from, to, 1)).expect_err(to);
+        assert!(error.to_string().contains(said), "{to}: {error}");
+    }
+}
+
+#[test]
 fn plans_of_papers_are_read() {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let files = std::fs::read_dir(root.join("plans/papers")).unwrap();

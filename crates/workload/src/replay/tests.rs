@@ -45,6 +45,7 @@ proptest! {
         prop_assert_eq!(median(&lengths), statistic.bytes_median);
         prop_assert_eq!(lengths.iter().sum::<u64>(), drawn.iter().sum::<u64>());
         prop_assert!(lengths.iter().all(|bytes| *bytes <= longest));
+        prop_assert_eq!(statistic.longest(longest), Ok(*lengths.iter().max().unwrap()));
     }
 
     #[test]

@@ -227,3 +227,32 @@ fn messages_are_beside_the_paper() {
     );
     assert_eq!(of(counted("A"), "kernel-messages"), []);
 }
+
+#[test]
+fn lost_frames_are_held_against_a_network_that_loses_fewer() {
+    let small = "atm-oc3c:buffer=256cells";
+    let kernel = |runs: Runs, name: &str, ms: u64, ppm: u64| {
+        runs.kernel(name, "pvm:direct", "is upc 4", ms * MS)
+            .beside(Quantity::NetworkLostShare, ppm)
+    };
+    let both = |ppm| {
+        let runs = kernel(runs().load("0.9"), NET, 100, 0);
+        kernel(runs.network(net(small).technology("atm")), small, 450, ppm)
+    };
+    let found = one(both(12_000), "kernel-loss");
+    assert_eq!(
+        found.sentence,
+        "atm-oc3c:buffer=256cells (class upc, 4 ranks) lost up to 1.2 % of the frames of kernels by pvm:direct; where a network of \
+         this run loses fewer they take less time, intervals apart, in 1 of 1: 4.50 times."
+    );
+    let since = found.arithmetic.unwrap();
+    assert!(
+        since.starts_with("is at 0.9 lost 1.2 %; times over those there: is at 0.9 4.50"),
+        "{since}"
+    );
+    assert_eq!(found.network.as_deref(), Some(small));
+    // Nothing lost, and nothing to hold it against.
+    assert_eq!(of(both(0), "kernel-loss"), []);
+    let alone = one(kernel(runs(), NET, 100, 900), "kernel-loss");
+    assert!(alone.sentence.ends_with("by pvm:direct."), "{alone:?}");
+}

@@ -1,0 +1,69 @@
+//! `kernel-loss`: what frames that a network loses cost a kernel.
+//!
+//! Model:   once a network, path, class and count of ranks: the kernels of which the network lost frames, each beside its own run
+//!          under the same load by the same path on another network of the run that lost fewer: the one that lost least. What
+//!          is between their times is what recovery takes, where the networks differ in nothing but room.
+//! Source:  U45: under extreme congestion the recovery of losses degrades performance fast.
+//! Units:   shares of frames, factors between medians.
+//! Checked: `lost_frames_are_held_against_a_network_that_loses_fewer`.
+
+use super::{Compared, Finding, KernelRow, Severity, grouped, named, on, size, spread, tally};
+use crate::format::share;
+use crate::index::Index;
+
+/// Below this share of frames nothing is said.
+const NOTEWORTHY: f64 = 1e-5;
+
+/// Once a network, path, class and count of ranks.
+pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
+    let lost = |row: &KernelRow| index.lost(&row.cell);
+    let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone(), row.ranks);
+    let told = |group: Vec<&KernelRow>| {
+        let losing: Vec<(&KernelRow, f64)> = group
+            .into_iter()
+            .filter_map(|row| Some((row, lost(row)?)))
+            .filter(|(_, share)| *share >= NOTEWORTHY)
+            .collect();
+        let (first, _) = losing.first()?;
+        let most = losing.iter().map(|(_, share)| *share);
+        let most = most.max_by(f64::total_cmp)?;
+        let all: Vec<Compared> = losing
+            .iter()
+            .filter_map(|(row, own)| {
+                let same = rows.iter().filter(|other| {
+                    other.network != row.network
+                        && (other.ranks, other.hosts, other.by())
+                            == (row.ranks, row.hosts, row.by())
+                        && other.is_like(row)
+                });
+                let whole = same
+                    .filter_map(|other| Some((other, lost(other)?)))
+                    .filter(|(_, less)| less < own)
+                    .min_by(|one, other| one.1.total_cmp(&other.1))?;
+                Some(Compared::of(named(row), whole.0, row))
+            })
+            .collect();
+        let mut sentence = format!(
+            "{} ({}) lost up to {} of the frames of kernels by {}",
+            first.network,
+            size(first),
+            share(most),
+            first.by()
+        );
+        let shares = losing
+            .iter()
+            .map(|(row, lost)| format!("{} lost {}", named(row), share(*lost)));
+        let mut since = shares.collect::<Vec<_>>().join(", ");
+        if !all.is_empty() {
+            let (text, figures) = tally(&all);
+            sentence += &format!(
+                "; where a network of this run loses fewer they take less time, intervals apart, in {text}"
+            );
+            since += &format!("; times over those there: {figures}");
+        }
+        let finding = Finding::new("kernel-loss", Severity::Note, sentence + ".");
+        Some(on(finding, first).since(since))
+    };
+    let groups = grouped(spread(rows), key).into_iter();
+    groups.filter_map(|(_, group)| told(group)).collect()
+}

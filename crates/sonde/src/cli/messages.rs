@@ -1,0 +1,108 @@
+//! `sonde probe messages`: its options, lowered to a plan of its own.
+
+use super::options::Common;
+use crate::failure::Failure;
+use crate::plan::{Effort, Kind, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::testbed;
+use crate::way::Way;
+use clap::Args;
+use sonde_units::Span;
+use std::collections::BTreeMap;
+
+/// Examples behind `--help`.
+pub const EXAMPLES: &str = "Examples:
+  sonde probe messages upc:cg,upc:mg --path pvm:default,pvm:direct --network atm-oc3c --load 0,0.6
+  sonde probe messages --count 1000 --mean 2000 --median 8 --graph ring --ranks 6 --path openmpi:tcp --testbed hosts:a,b,c
+  sonde probe messages upc:sp --count 10000 --path native:shm --testbed local      a part: the same mean and median
+  sonde npb lu --class W --json > lu.json                                          what LU sends among 4 ranks here ...
+  sonde probe messages lu.json --path mpich:tcp --testbed hosts:a,b,c,d            ... sent by another library elsewhere
+
+What a program sends is told by a statistic (how many messages, of which mean and median length) and by who sends to whom. The same is
+sent here without what the program computes, counted, and held against what was asked for: a launch that sends anything else fails.";
+
+/// What `sonde probe messages` takes.
+#[derive(Debug, Args)]
+pub struct MessagesOptions {
+    /// Whose messages: upc:KERNEL, as the UPC study counts them, or a file that `sonde npb` wrote by --json or --matrix; with
+    /// several, each of them. What is said beside stands instead.
+    #[arg(value_delimiter = ',')]
+    of: Vec<String>,
+    /// How many messages, of all ranks together.
+    #[arg(long)]
+    count: Option<u64>,
+    /// Their mean length in bytes, as 1963.5 or 2KiB.
+    #[arg(long, value_name = "BYTES")]
+    mean: Option<String>,
+    /// Their median length in bytes; a matrix does not tell it.
+    #[arg(long, value_name = "BYTES")]
+    median: Option<String>,
+    /// Who sends to whom, as often: all-to-all, ring, mesh, mesh:2x3, torus:2x2x2, hypercube. [default: that of the program, or all-to-all]
+    #[arg(long)]
+    graph: Option<String>,
+    /// Among how many ranks; with several, each of them. [default: 4, or as many as the file is of]
+    #[arg(long, value_delimiter = ',')]
+    ranks: Vec<u64>,
+    /// How often they are sent in a launch.
+    #[arg(long)]
+    runs: Option<u64>,
+    /// By which libraries, as native:tcp, pvm:default, pvm:direct, openmpi:tcp, mpich:tcp; within one machine also native:shm.
+    #[arg(long = "path", value_delimiter = ',', default_value = "native:tcp")]
+    paths: Vec<Way>,
+    /// The longest that a launch may take; without it 10 minutes.
+    #[arg(long, value_name = "TIME")]
+    budget: Option<Span>,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl MessagesOptions {
+    /// Measures; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        let plan = self.plan();
+        self.common.measurement(plan, true).run()
+    }
+
+    fn knobs(&self) -> BTreeMap<String, Vec<String>> {
+        let ranks = self.ranks.iter().map(u64::to_string);
+        let one = |value: Option<String>| Vec::from_iter(value);
+        let all = [
+            ("of", self.of.clone()),
+            ("count", one(self.count.map(|count| count.to_string()))),
+            ("mean", one(self.mean.clone())),
+            ("median", one(self.median.clone())),
+            ("graph", one(self.graph.clone())),
+            ("ranks", ranks.collect()),
+            ("runs", one(self.runs.map(|runs| runs.to_string()))),
+        ];
+        let said = all.into_iter().filter(|(_, values)| !values.is_empty());
+        said.map(|(name, values)| (name.into(), values)).collect()
+    }
+
+    fn plan(&self) -> Plan {
+        let mut probe = ProbePlan::new(ProbeKind::Messages, &self.paths, &[]);
+        (probe.budget, probe.knobs) = (self.budget, self.knobs());
+        let (launches, max) = match self.common.effort.effort() {
+            Effort::Quick => (2, 2),
+            Effort::Usual => (6, 6),
+            Effort::Thorough => (10, 20),
+        };
+        let testbed = self.common.testbed();
+        let networks = match testbed.kind {
+            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
+            _ => Vec::new(),
+        };
+        self.common.apply(Plan {
+            testbed,
+            profile: Default::default(),
+            networks,
+            loads: Vec::new(),
+            probes: vec![probe],
+            repeat: Repeat {
+                launches,
+                max,
+                ..Repeat::default()
+            },
+            requirements: Vec::new(),
+        })
+    }
+}
