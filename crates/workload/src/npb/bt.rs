@@ -12,13 +12,11 @@ use pulp::Simd;
 use sonde_message::Messenger;
 use sonde_message::collectives::Communicator;
 
-use super::cfd::{
-    CONDUCTION, GAMMA, GAMMA_LESS_ONE, Official, SECOND, VISCOSITY, checks, official,
-};
-use super::multipartition::{Fields, admits};
-use super::sweeps::{Lines, Sweeps, Tile, memory_bytes};
+use super::cfd::{CONDUCTION, GAMMA, GAMMA_LESS_ONE, Official, SECOND, VISCOSITY, official};
+use super::multipartition::admits;
+use super::sweeps::{Lines, Tile, march, memory_bytes};
 use super::wide::Wide;
-use super::{Class, Outcome, now_ns};
+use super::{Class, Outcome};
 
 /// How large.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,25 +89,8 @@ fn run_with<M: Messenger + ?Sized>(
     systems: &Systems,
 ) -> sonde_message::Result<Outcome> {
     assert_eq!(size.admits(world.size()), Ok(()));
-    world.messenger().phase("setup");
-    let mut fields = Fields::new(size.n, world.rank(), world.size());
-    let mut sweeps = Sweeps::new::<Systems>(&fields.partition);
-    fields.start();
-    sweeps.step(world, systems, &mut fields, size.dt)?;
-    fields.start();
-    world.messenger().phase("setup");
-    world.barrier()?;
-    let begin_ns = now_ns(world);
-    for _ in 0..size.steps {
-        sweeps.step(world, systems, &mut fields, size.dt)?;
-    }
-    let timed_ns = now_ns(world) - begin_ns;
-    world.messenger().phase("check");
-    let [residual, error] = fields.norms(world)?;
-    Ok(Outcome {
-        timed_ns,
-        checks: checks(&residual, &error, size.reference().as_ref()),
-    })
+    let steps = (size.steps, size.dt);
+    march(world, systems, size.n, steps, size.reference().as_ref())
 }
 
 /// The block-tridiagonal systems.

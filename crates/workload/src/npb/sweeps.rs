@@ -14,10 +14,11 @@ use pulp::{Simd, WithSimd};
 use sonde_message::collectives::Communicator;
 use sonde_message::{Messenger, Op, Request, Source, Tagged};
 
-use super::cfd::VARIABLES;
+use super::cfd::{Official, VARIABLES, checks};
 use super::flow::{GHOSTS, Planes, Site, of_plane};
 use super::multipartition::{Fields, NOWHERE, Partition};
 use super::wide::{Wide, lanes, numbers, run};
+use super::{Outcome, now_ns};
 
 /// As many lines of a cell as a register has lanes, side by side.
 #[derive(Debug, Clone, Copy)]
@@ -276,6 +277,39 @@ pub fn memory_bytes<L: Lines>(n: usize, ranks: usize) -> u64 {
 
 /// First tag of sweeps: after those of faces.
 const TAG: u32 = 6;
+
+/// Marches from the initial state so many time steps of that length, one beforehand that is not timed, over a cube of `n` points
+/// along an edge; the norms at the end are held against the official ones.
+///
+/// # Errors
+/// Those of the messenger.
+pub fn march<L: Lines, M: Messenger + ?Sized>(
+    world: &mut Communicator<'_, M>,
+    lines: &L,
+    n: usize,
+    (steps, dt): (usize, f64),
+    official: Option<&Official>,
+) -> sonde_message::Result<Outcome> {
+    world.messenger().phase("setup");
+    let mut fields = Fields::new(n, world.rank(), world.size());
+    let mut sweeps = Sweeps::new::<L>(&fields.partition);
+    fields.start();
+    sweeps.step(world, lines, &mut fields, dt)?;
+    fields.start();
+    world.messenger().phase("setup");
+    world.barrier()?;
+    let begin_ns = now_ns(world);
+    for _ in 0..steps {
+        sweeps.step(world, lines, &mut fields, dt)?;
+    }
+    let timed_ns = now_ns(world) - begin_ns;
+    world.messenger().phase("check");
+    let [residual, error] = fields.norms(world)?;
+    Ok(Outcome {
+        timed_ns,
+        checks: checks(&residual, &error, official),
+    })
+}
 
 impl Sweeps {
     /// For the systems `L` on a part.
