@@ -57,10 +57,10 @@ impl Sheet {
     fn text(&self, width: usize) -> String {
         let all = self.heads.len();
         let whole = self.part(0..all);
-        if widest(&whole) <= width {
+        let cut = self.keys + self.first;
+        if widest(&whole) <= width || cut >= all {
             return whole;
         }
-        let cut = self.keys + self.first;
         format!("{}\n\n{}", self.part(self.keys..cut), self.part(cut..all))
     }
 
@@ -79,6 +79,13 @@ impl Sheet {
         for (column, _) in columns.into_iter().filter(|(_, marked)| *marked) {
             self.leave_out(column);
         }
+    }
+
+    /// Leaves out the last columns.
+    fn cut(&mut self, columns: usize) {
+        let left = self.heads.len() - columns;
+        self.heads.truncate(left);
+        self.lines.iter_mut().for_each(|line| line.truncate(left));
     }
 
     /// The columns that name a line, and those of `range`.

@@ -55,6 +55,10 @@ const MESSAGES: [&str; 10] = [
     "median\nB",
 ];
 
+/// The last columns of each, which are a paper's.
+const PRINTED_TIMES: usize = 2;
+const PRINTED_MESSAGES: usize = 3;
+
 /// The kernels, a line a cell, and why others were not run; then their messages. `None` where none was asked for.
 pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
     let index = Index::new(run);
@@ -88,6 +92,9 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
         first: 4,
         words: LOAD + 1,
     };
+    if rows.iter().all(|row| row.printed.is_none()) {
+        sheet.cut(PRINTED_TIMES);
+    }
     sheet.leave_out_marked(marked);
     let mut text = format!(
         "{}\n\n{}",
@@ -229,6 +236,12 @@ fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
         first: 3,
         words: 4,
     };
+    if counted
+        .iter()
+        .all(|(row, _)| row.printed_messages.is_none())
+    {
+        sheet.cut(PRINTED_MESSAGES);
+    }
     sheet.leave_out_marked([(
         SIZE,
         counted.iter().all(|(row, _)| row.class == first.class),

@@ -7,7 +7,9 @@
 //! Units:   times the reference, or seconds.
 //! Checked: `places_stand_beside_each_other`, `one_place_is_no_table`.
 
-use super::{DASH, Sheet, scaled, wrapped};
+use sonde_record::Number;
+
+use super::{Sheet, scaled, wrapped};
 use crate::format::plain;
 use crate::kernels::{KernelRow, PrintedElsewhere};
 
@@ -218,10 +220,11 @@ fn legend(rows: &[KernelRow], elsewhere: &[PrintedElsewhere], over: bool) -> Str
         "Kernels by place: times the idle time of {}; intervals are below.",
         plain(&references.join(", or "))
     );
-    if let Some(printed) = rows.iter().find_map(|row| row.printed.as_ref()) {
+    let printed = rows.iter().find_map(|row| row.printed.as_ref());
+    if let Some(printed) = printed {
         let own = elsewhere
             .iter()
-            .find(|one| one.of_reference.is_some_and(|times| times.0 == 1.0));
+            .find(|one| one.of_reference == Some(Number(1.0)));
         let own = own.map_or(String::new(), |one| format!(", {}", one.what));
         text += &format!(
             " Printed: {}, over its own reference{}.",
@@ -229,5 +232,8 @@ fn legend(rows: &[KernelRow], elsewhere: &[PrintedElsewhere], over: bool) -> Str
             plain(&own)
         );
     }
-    text + &format!(" {DASH}: not measured, or not printed.")
+    text + match printed {
+        Some(_) => " -: not measured, or not printed.",
+        None => " -: not measured.",
+    }
 }
