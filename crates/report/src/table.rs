@@ -266,7 +266,7 @@ fn scaled(value: Option<f64>, scale: f64, digits: u32) -> String {
 /// How many per cent of a program's frames the network lost in a cell, where that is known.
 fn lost(index: &Index<'_>, cell: &str) -> String {
     match index.lost(cell) {
-        Some(none) if none == 0.0 => NONE.into(),
+        Some(0.0) => NONE.into(),
         share => scaled(share, 0.01, 2),
     }
 }

@@ -62,7 +62,7 @@ fn assert_are(rows: &[(&str, &str, f64)], count: f64, mean: f64, median: f64) {
         row.2
     };
     assert!(of("replay_ns") > 0.0);
-    assert_eq!(of("messages"), count);
+    assert!((of("messages") - count).abs() < 0.5, "{rows:?}");
     assert!((of("message_bytes") - count * mean).abs() <= 0.5);
     assert!((of("message_bytes_mean") - mean).abs() < 0.01, "{rows:?}");
     // Counted to a 64th of itself.
@@ -156,7 +156,7 @@ fn frames_that_a_small_buffer_loses_are_told() {
     let small = lost("atm-oc3c:buffer=256cells");
     assert!(small > 0.0 && small < 0.9, "{outcome}");
     // 13,312 cells have room for all.
-    assert_eq!(lost("atm-oc3c"), 0.0, "{outcome}");
+    assert!(lost("atm-oc3c") < 1e-6, "{outcome}");
 }
 
 #[test]

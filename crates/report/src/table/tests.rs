@@ -310,11 +310,11 @@ fn messages_are_told_with_their_statistic() {
         .done();
     let text = messages_table(&run, 200).unwrap();
     let wanted = "
-messages of  path        ranks  load    time             95 %  messages  bytes  mean  median
-                                          ms               ms               MB     B       B
-────────────────────────────────────────────────────────────────────────────────────────────
-upc:cg       pvm:direct  4      idle   250.0    250.0 – 252.5      7116  13.97  1963       8
-upc:cg       pvm:direct  4      0.9    900.0    900.0 – 909.0         -      -     -       -
+messages of  path        ranks  load   time           95 %  messages  bytes  mean  median
+                                         ms             ms               MB     B       B
+──────────────────────────────────────────────────────────────────────────────────────────
+upc:cg       pvm:direct  4      idle  250.0  250.0 – 252.5      7116  13.97  1963       8
+upc:cg       pvm:direct  4      0.9   900.0  900.0 – 909.0         -      -     -       -
 ";
     assert!(text.starts_with(wanted.trim()), "{text}");
     assert!(text.contains("without what it computes"), "{text}");
