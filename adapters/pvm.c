@@ -7,7 +7,8 @@
  * Source: PVM 3 User's Guide (ORNL/TM-12187), pvm_setopt(3), pvm_notify(3), pvm_newcontext(3).
  * Options: route=default|direct, encoding=default|raw|inplace, hosts=a,b,... (rank i on the i-th, round).
  *          PvmDataDefault (XDR) rounds bytes up to four: its messages carry their length before them, an int more on the wire.
- * Found:  a pair that was switched from PvmDontRoute to PvmRouteDirect hangs: the route is set once, before any message.
+ * Found:  by the direct route first messages may be overtaken, see meet(); a cancelled notice is sent, see let_go();
+ *         a pair that was switched from PvmDontRoute to PvmRouteDirect hangs: the route is set once, before any message.
  *         pvm_send may block as long as the peer does not read: not SONDE_BOUNDED.
  */
 #include <limits.h>
@@ -25,6 +26,7 @@
 #define TAG_TABLE 0x01000001
 #define TAG_GONE 0x01000002
 #define TAG_LEAVE 0x01000003
+#define TAG_MEET 0x01000004
 /* A lost task is noticed after so long. */
 #define SLICE_NS 200000000u
 
@@ -510,6 +512,25 @@ static int32_t spawn(struct sonde_rank *r, const char *const *command, char *hos
     return SONDE_OK;
 }
 
+/*
+ * Makes the direct connections before anything is sent by them. Where two tasks send to each other for the first time at once, PVM
+ * lets one of them go on before its connection is there: its first messages go by the daemons, and later ones overtake them. So of
+ * each two the lower rank sends first, and the higher one nothing before that has come, which is by the connection. Rank 0 met all
+ * others when it told them the tids.
+ */
+static int32_t meet(struct sonde_rank *r)
+{
+    int32_t code = SONDE_OK;
+    struct sonde_status status;
+    if (!r->direct || r->rank == 0)
+        return SONDE_OK;
+    for (int i = 1; i < r->rank && code == SONDE_OK; i++)
+        code = pvm_adapter_recv(r, 0, i, TAG_MEET, NULL, 0, &status);
+    for (int i = r->rank + 1; i < r->ranks && code == SONDE_OK; i++)
+        code = put(r, 0, r->tids[i], TAG_MEET, NULL, 0);
+    return code;
+}
+
 /* The others: what rank 0 tells. */
 static int32_t learn(struct sonde_rank *r, int parent)
 {
@@ -565,6 +586,10 @@ static int32_t pvm_adapter_open(const struct sonde_start *start, struct sonde_ra
     }
     within(r, 0);
     pvm_notify(PvmTaskExit, TAG_GONE, r->ranks, r->tids);
+    if ((code = meet(r)) != SONDE_OK) {
+        pvm_exit();
+        return code;
+    }
     *rank = r;
     return SONDE_OK;
 }

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
         return exit(code);
     }
+    end_where_nobody_reads();
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -65,6 +66,20 @@ fn main() -> ExitCode {
             exit(failure.code())
         }
     }
+}
+
+/// A reader of standard output that has had enough, as `head`, ends the command without a word.
+fn end_where_nobody_reads() {
+    let otherwise = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload().downcast_ref::<String>();
+        if said.is_some_and(|said| {
+            said.starts_with("failed printing to stdout") && said.contains("Broken pipe")
+        }) {
+            std::process::exit(0);
+        }
+        otherwise(panic);
+    }));
 }
 
 fn exit(code: i32) -> ExitCode {

@@ -143,30 +143,21 @@ fn all_eight_run_by_every_library_here() {
     assert_eq!(outcome.code, i32::from(lacking > 0), "{outcome}");
 }
 
-/// The other rank has finished long before rank 0 hears of it, and is not to take that for a loss.
-#[test]
-fn a_rank_far_away_leaves_in_order() {
+/// Class S of a kernel by PVM's two routes among hosts far from each other.
+fn assert_is_right_far_away(kernel: &str, hosts: &str, delay: &str) {
     let Some(stage) = stage(Case::own("veth")) else {
         return;
     };
     drop(call(&stage, &["doctor", "--build-adapters"]).output());
-    let words = [
-        "ep",
-        "--ranks",
-        "2",
-        "--testbed",
-        "lab",
-        "--hosts",
-        "2",
-        "--attachment",
-        "veth",
-        "--network",
-        "wire:delay=150ms",
-        "--path",
-        "pvm:default,pvm:direct",
-        "--json",
-    ];
-    let outcome = npb(&stage, &words).output();
+    let wire = format!("wire:delay={delay}");
+    let (lab, network) = (["--testbed", "lab"], ["--network", &wire]);
+    let among = ["--hosts", hosts, "--ranks", hosts, "--attachment", "veth"];
+    let by = ["--path", "pvm:default,pvm:direct", "--json"];
+    let outcome = npb(
+        &stage,
+        &[&[kernel], &lab[..], &network, &among, &by].concat(),
+    )
+    .output();
     if outcome.code == 2 && outcome.err.contains("pvm") {
         skip(&outcome.err);
         return;
@@ -177,6 +168,18 @@ fn a_rank_far_away_leaves_in_order() {
         assert_eq!(found.len(), 1, "{path}: {outcome}");
         assert_is_right(found[0]);
     }
+}
+
+/// The other rank has finished long before rank 0 hears of it, and is not to take that for a loss.
+#[test]
+fn a_rank_far_away_leaves_in_order() {
+    assert_is_right_far_away("ep", "2", "150ms");
+}
+
+/// Ranks whose first messages to each other cross have them all in order.
+#[test]
+fn first_messages_are_not_overtaken() {
+    assert_is_right_far_away("mg", "4", "10ms");
 }
 
 #[test]

@@ -10,13 +10,19 @@ use sonde_probe::{Probe, SAMPLES_MAX, Terms};
 use sonde_record::Number;
 use sonde_stats::{Parts, SAMPLES_FOR_P99, Series, Summary};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-fn sonde(arguments: &[&str]) -> Output {
+fn command(arguments: &[&str]) -> Command {
     let program =
         std::env::var_os("SONDE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_sonde").into());
-    let run = Command::new(program).args(arguments).output();
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
+}
+
+fn sonde(arguments: &[&str]) -> Output {
+    let run = command(arguments).output();
     run.expect("the command can be started")
 }
 
@@ -296,6 +302,17 @@ fn exit_0_on_failure() {
             "{words:?}"
         );
     }
+}
+
+#[test]
+fn a_panic_where_the_reader_has_had_enough() {
+    let mut command = command(&["lab", "list"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut begun = command.spawn().expect("the command can be started");
+    drop(begun.stdout.take());
+    let ended = begun.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(ended.status.code(), Some(0));
 }
 
 #[test]
