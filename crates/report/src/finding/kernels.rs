@@ -60,6 +60,9 @@ struct Compared {
     printed: Option<f64>,
 }
 
+/// So many that do not hold are named; of more how far they go.
+const NAMED_MAX: usize = 6;
+
 impl Compared {
     /// `less` is expected to take less time than `more`.
     fn of(what: String, less: &KernelRow, more: &KernelRow) -> Self {
@@ -79,8 +82,8 @@ fn factor(times: f64) -> String {
     significant(times, 3)
 }
 
-/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`, and what it follows from. Without any interval the
-/// medians are told, and that they are no more.
+/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`, and what it follows from, which names all where the
+/// sentence cannot. Without any interval the medians are told, and that they are no more.
 fn tally(all: &[Compared]) -> (String, String) {
     let is_told = all.iter().any(|one| one.apart.is_some());
     let is_so = |one: &Compared| match is_told {
@@ -96,12 +99,14 @@ fn tally(all: &[Compared]) -> (String, String) {
     if !good.is_empty() {
         text += &format!(": {} times", range(good.iter().map(|one| one.times)));
     }
-    let others: Vec<String> = others
-        .iter()
-        .map(|one| format!("{} ({})", one.what, factor(one.times)))
-        .collect();
-    if !others.is_empty() {
-        text += &format!("; not {}", others.join(", "));
+    if others.len() > NAMED_MAX {
+        let times = range(others.iter().map(|one| one.times));
+        text += &format!("; not in {}: {times} times", others.len());
+    } else if !others.is_empty() {
+        let named = others
+            .iter()
+            .map(|one| format!("{} ({})", one.what, factor(one.times)));
+        text += &format!("; not {}", named.collect::<Vec<_>>().join(", "));
     }
     if !is_told {
         text += "; which of it is sure cannot be told: an interval needs six launches";

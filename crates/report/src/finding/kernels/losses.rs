@@ -56,9 +56,8 @@ pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
         let mut since = shares.collect::<Vec<_>>().join(", ");
         if !all.is_empty() {
             let (text, figures) = tally(&all);
-            sentence += &format!(
-                "; where a network of this run loses fewer they take less time, intervals apart, in {text}"
-            );
+            sentence +=
+                &format!("; where a network of this run loses fewer they take less time{text}");
             since += &format!("; times over those there: {figures}");
         }
         let finding = Finding::new("kernel-loss", Severity::Note, sentence + ".");
