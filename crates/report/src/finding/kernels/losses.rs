@@ -40,7 +40,11 @@ pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
                     .filter_map(|other| Some((other, lost(other)?)))
                     .filter(|(_, less)| less < own)
                     .min_by(|one, other| one.1.total_cmp(&other.1))?;
-                Some(Compared::of(named(row), whole.0, row))
+                // A paper has no such network beside its own.
+                Some(Compared {
+                    printed: None,
+                    ..Compared::of(named(row), whole.0, row)
+                })
             })
             .collect();
         let mut sentence = format!(

@@ -266,7 +266,7 @@ fn lost_frames_are_held_against_a_network_that_loses_fewer() {
     );
     let since = found.arithmetic.unwrap();
     assert!(
-        since.starts_with("is at 0.9 lost 1.2 %; times over those there: is at 0.9 4.50"),
+        since.ends_with("IS at 0.9 lost 1.2 %; times over those there: IS at 0.9 4.50"),
         "{since}"
     );
     assert_eq!(found.network.as_deref(), Some(small));
