@@ -14,6 +14,8 @@ mod knobs;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/library.rs"]
 mod library;
+#[path = "../../crates/sonde/src/messages.rs"]
+mod messages;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/plan/mod.rs"]
 mod plan;
