@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         look(Series::try_from(parts).ok());
     }
     look(serde_json::from_slice::<Series>(bytes).ok());
-    let _ = serde_json::from_slice::<sonde_record::Run>(bytes);
+    let _ = serde_json::from_slice::<sonde_measure::Run>(bytes);
     let _ = serde_json::from_slice::<sonde_record::Document>(bytes);
 });
 

@@ -14,56 +14,58 @@ use serde::Deserialize;
 use crate::finding::Finding;
 
 /// Every room, lowest first, and the rooms it may see. `sonde` may see all and is where lab and virtual meet.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: [(&str, &[&str]); 19] = [
     ("units", &[]),
     ("link", &["units"]),
     ("stats", &["units"]),
-    ("record", &["units", "link", "stats"]),
+    ("measure", &["units", "link", "stats"]),
+    ("record", &["units", "link", "stats", "measure"]),
     ("sys", &["units"]),
-    ("channel", &["units", "sys"]),
-    ("message", &["units", "sys", "channel"]),
-    ("adapter", &["units", "channel", "message"]),
+    ("channel", &["units", "sys", "measure"]),
+    ("message", &["units", "measure", "sys", "channel"]),
+    ("adapter", &["units", "measure", "channel", "message"]),
     (
         "probe",
         &[
-            "units", "link", "stats", "record", "sys", "channel", "message",
+            "units", "link", "stats", "measure", "sys", "channel", "message",
         ],
     ),
     (
         "workload",
         &[
-            "units", "link", "stats", "record", "sys", "channel", "message", "probe",
+            "units", "link", "stats", "measure", "sys", "channel", "message", "probe",
         ],
     ),
     (
         "rank",
         &[
-            "units", "stats", "record", "sys", "channel", "message", "adapter", "probe", "workload",
+            "units", "stats", "measure", "sys", "channel", "message", "adapter", "probe",
+            "workload",
         ],
     ),
     ("virtual", &["units", "link", "stats"]),
     ("place", &["units"]),
-    ("lab", &["units", "link", "stats", "record", "sys"]),
+    ("lab", &["units", "link", "stats", "measure", "sys"]),
     (
         "fleet",
         &[
-            "units", "link", "stats", "record", "sys", "channel", "message", "probe", "workload",
+            "units", "link", "stats", "measure", "sys", "channel", "message", "probe", "workload",
             "lab",
         ],
     ),
-    ("report", &["units", "stats", "record"]),
+    ("report", &["units", "stats", "measure"]),
     (
         "sonde",
         &[
-            "units", "link", "stats", "record", "sys", "channel", "message", "probe", "workload",
-            "virtual", "place", "lab", "fleet", "report",
+            "units", "link", "stats", "measure", "record", "sys", "channel", "message", "probe",
+            "workload", "virtual", "place", "lab", "fleet", "report",
         ],
     ),
     ("xtask", &["units", "link", "stats", "sys", "virtual"]),
 ];
 
 /// Rooms without a clock, a socket, a file or the machine.
-const PURE: [&str; 5] = ["units", "link", "stats", "virtual", "place"];
+const PURE: [&str; 6] = ["units", "link", "stats", "measure", "virtual", "place"];
 
 /// Crates from outside that touch the machine: no pure room names one. A star stands for any ending.
 const OUTSIDE_PURE: [&str; 10] = [

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use sonde_lab::{Info, Report};
+use sonde_measure::{Backpressure, HostFacts};
 use sonde_probe::Terms;
-use sonde_record::{Backpressure, HostFacts};
 
 use crate::agent::Agent;
 use crate::error::{FleetError, Result};

@@ -16,9 +16,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Attachment, Config, Info};
+use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord};
 use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
-use sonde_record::{Backpressure, ClockRecord, HostFacts, HostRecord};
 
 use crate::agent::Agent;
 use crate::bed::Bed;

@@ -412,7 +412,7 @@ impl Fleet {
 /// Two hosts with one address on a network are one machine.
 fn same_address(
     network: &str,
-    hosts: &[sonde_record::HostRecord],
+    hosts: &[sonde_measure::HostRecord],
     ends: &[Option<End>],
 ) -> Option<String> {
     let mut seen: BTreeMap<IpAddr, &str> = BTreeMap::new();

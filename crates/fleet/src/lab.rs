@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use sonde_lab::{Config, Ended, Exec, ExecError, Info, Lab, LabError, Report};
 use sonde_link::{Command, Signalling, VcCommand};
+use sonde_measure::{Backpressure, HostFacts, Verdict, VerdictStatus};
 use sonde_probe::{AgentLink, Terms};
-use sonde_record::{Backpressure, HostFacts, Verdict, VerdictStatus};
 use sonde_units::Ratio;
 
 use crate::agent::{Agent, Body, Said};

@@ -9,8 +9,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use sonde_measure::{Interference, Verdict};
 use sonde_probe::{Conversation, Outcome, Probe, Terms};
-use sonde_record::{Interference, Verdict};
 
 use crate::agent::Agent;
 use crate::error::FleetError;
@@ -147,8 +147,8 @@ fn add(sum: &mut Interference, one: &Interference) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sonde_measure::{Measurement, Phase, Quantity, Step};
     use sonde_probe::SizeOutcome;
-    use sonde_record::{Measurement, Phase, Quantity, Step};
     use sonde_stats::Series;
     use std::collections::BTreeMap;
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use sonde_measure::HostFacts;
 use sonde_probe::{AgentLink, Terms};
-use sonde_record::HostFacts;
 use sonde_sys::exec::{Step, before_exec};
 
 use crate::agent::{Agent, Body, Said};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, Fleet};
+use sonde_measure::{Measurement, Quantity, Step};
 use sonde_probe::{Probe, Terms};
-use sonde_record::{Measurement, Quantity, Step};
 use stage::{config, part};
 
 fn ask(probe: Probe, src: usize, dst: usize) -> Ask {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, Fleet, Launched};
+use sonde_measure::{Quantity, Step};
 use sonde_probe::{Probe, Terms};
-use sonde_record::{Quantity, Step};
 
 fn part() -> PathBuf {
     env!("CARGO_BIN_EXE_sonde-fleet-part").into()

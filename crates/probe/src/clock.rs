@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use sonde_record::ClockRecord;
+use sonde_measure::ClockRecord;
 use sonde_sys::clock::monotonic_ns;
 
 use crate::{AgentLink, Answer, Error, Request, Result};

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use sonde_channel::Path;
-use sonde_record::{Interference, Measurement, Phase, Quantity};
+use sonde_measure::{Interference, Measurement, Phase, Quantity};
 
 use crate::talk::{SizeMeasured, SizeServed};
 use crate::trips::share;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use sonde_record::HostFacts;
+use sonde_measure::HostFacts;
 use sonde_sys::netlink::{Link, Netlink};
 use sonde_sys::{host, sysctl};
 

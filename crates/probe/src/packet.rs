@@ -18,7 +18,7 @@ use sonde_channel::{
     Acceptor, Aligned, Came, Channel, Knobs, Losses, Mark, Method, Options, Packet, Place, Role,
     Tcp, Wait, Woken, readable,
 };
-use sonde_record::Quantity;
+use sonde_measure::Quantity;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
 

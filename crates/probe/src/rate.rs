@@ -20,7 +20,7 @@ use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
     CONTROL, Channel, Datagram, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, Wait, ready,
 };
-use sonde_record::{Interference, Measurement, Phase, Quantity};
+use sonde_measure::{Interference, Measurement, Phase, Quantity};
 use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, timer_slack_min};
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use sonde_channel::{Aligned, ByteStream, Channel, Path, Settings, Shm, Tcp, Udp, Unix, payload};
-use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
+use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::netlink::{Netlink, Resolved};
 

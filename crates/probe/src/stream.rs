@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use sonde_channel::{
     Aligned, ByteStream, Channel, Datagram, Outlet, Path, Shm, Tcp, Udp, Unix, Volley, payload,
 };
-use sonde_record::Interference;
+use sonde_measure::Interference;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::socket::TcpInfo;
 

@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::Options;
-use sonde_record::{HostFacts, Interference, Measurement};
+use sonde_measure::{HostFacts, Interference, Measurement};
 
 use crate::Terms;
 use crate::host::{Change, Settings};

@@ -21,7 +21,7 @@ use sonde_channel::payload::Mismatch;
 use sonde_channel::{
     Aligned, Buffers, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload,
 };
-use sonde_record::{Interference, Measurement, Phase, Quantity, Step};
+use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::Stray;

@@ -5,7 +5,7 @@
 //! Units:   nanoseconds; /proc/stat counts in ticks, so that the host's figures are coarse over short parts.
 //! Checked: `parts_add_up`.
 
-use sonde_record::Interference;
+use sonde_measure::Interference;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::{Switches, process_cpu_ns, process_switches, thread_cpu_ns, thread_switches};
 use sonde_sys::host::{self, CpuTimes};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
 use sonde_channel::{CONTROL, Knobs, Method, Path, Wait};
+use sonde_measure::{Measurement, Phase, Quantity, Step};
 use sonde_probe::{Answer, EndedBy, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
-use sonde_record::{Measurement, Phase, Quantity, Step};
 use sonde_stats::Parts;
 
 fn have(terms: Terms) -> Outcome {

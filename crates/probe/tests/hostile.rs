@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use agents::{Agent, SOON, measure, samples, serve};
 use sonde_channel::{CONTROL, Path};
+use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Answer, Measured, Probe, Served, Terms};
-use sonde_record::{Phase, Quantity};
 
 const SAMPLES: u64 = 300;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sonde_channel::Wait;
+use sonde_measure::{Phase, Quantity, Step};
 use sonde_message::native::{Manner, Memory};
 use sonde_message::{
     Call, Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, Tag, Tagged,
 };
 use sonde_probe::library::{Job, MARKER, Report, Task, begun};
 use sonde_probe::{Error, Outcome, Probe, Result};
-use sonde_record::{Phase, Quantity, Step};
 
 /// Few samples, soon over.
 fn job(task: Task, probe: Probe, sizes: &[u64]) -> Job {
@@ -38,7 +38,7 @@ fn outcome(job: &Job, ranks: usize) -> Result<Outcome> {
 }
 
 fn samples(outcome: &Outcome, at: usize, quantity: Quantity, phase: Phase) -> u64 {
-    let of = |one: &&sonde_record::Measurement| one.quantity == quantity && one.phase == phase;
+    let of = |one: &&sonde_measure::Measurement| one.quantity == quantity && one.phase == phase;
     let found = outcome.sizes[at].measurements.iter().find(of);
     found.unwrap().series.count()
 }

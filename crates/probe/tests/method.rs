@@ -5,8 +5,8 @@ mod agents;
 
 use agents::{agents, conversation, samples};
 use sonde_channel::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
+use sonde_measure::{Quantity, Step};
 use sonde_probe::{Error, Outcome, Probe, Terms};
-use sonde_record::{Quantity, Step};
 
 fn have(terms: Terms) -> Result<Outcome, Error> {
     let (mut client, mut server) = agents();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use agents::{Agent, agents, conversation};
 use processes::{children, signal, soon};
 use sonde_channel::{Path, Wait};
+use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Outcome, Pace, Probe, Spacing, Terms};
-use sonde_record::{Phase, Quantity};
 use sonde_stats::Series;
 
 const MS: u64 = 1_000_000;

@@ -5,7 +5,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
-use crate::{NetworkRow, ResultRow};
+use sonde_measure::{NetworkRow, ResultRow, Run};
 
 /// The name and version of the schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,6 +30,19 @@ pub struct Document {
     pub results: Vec<ResultRow>,
     /// Check these before trusting the results.
     pub warnings: Vec<String>,
+}
+
+impl Document {
+    /// What `--json` prints of a run.
+    pub fn of(run: &Run) -> Self {
+        Self {
+            schema: SchemaName::V1,
+            command: run.head.command.clone(),
+            run: (!run.head.id.is_empty()).then(|| run.head.id.clone()),
+            results: run.rows(),
+            warnings: run.warnings.clone(),
+        }
+    }
 }
 
 /// The catalogue of networks.
@@ -69,6 +82,50 @@ pub fn schema() -> serde_json::Value {
 mod tests {
     use super::*;
     use serde_json::{Value, json};
+    use sonde_measure::{CellRecord, Factors, Layer, RunHead, RunState, Testbed};
+
+    /// A run with one cell that was not measured yet.
+    fn planned() -> Run {
+        let factors = Factors {
+            probe: "latency".into(),
+            mode: None,
+            layer: Layer::Transport,
+            path: "tcp".into(),
+            method: None,
+            knobs: Default::default(),
+            wait: None,
+            network: "wire".into(),
+            testbed: Testbed::Lab,
+            hosts: vec!["h1".into(), "h2".into()],
+            profile: None,
+            attachment: None,
+            load: None,
+            size_bytes: 1,
+        };
+        Run {
+            head: RunHead {
+                id: String::new(),
+                command: "probe".into(),
+                plan: String::new(),
+                seed: 0,
+                version: "0".into(),
+                began_unix_ns: 0,
+                ended_unix_ns: None,
+                state: RunState::Open,
+            },
+            hosts: Vec::new(),
+            networks: Vec::new(),
+            cells: vec![CellRecord {
+                id: factors.cell().unwrap(),
+                factors,
+                launches: 1,
+                skipped: None,
+            }],
+            launches: Vec::new(),
+            events: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
 
     #[test]
     fn a_document_names_its_schema() {
@@ -101,7 +158,7 @@ mod tests {
             .iter()
             .filter_map(Value::as_str)
             .collect();
-        let printed = serde_json::to_value(crate::row::tests::bare()).unwrap();
+        let printed = serde_json::to_value(&planned().rows()[0]).unwrap();
         for name in printed.as_object().unwrap().keys() {
             assert!(required.contains(&name.as_str()), "{name} may be absent");
             let described = &row["properties"][name];

@@ -13,7 +13,9 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Document, ResultRow, Run};
+use sonde_measure::{CSV_COLUMNS, ResultRow, Run};
+
+use crate::Document;
 
 /// The name and version of an export's schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -57,52 +59,13 @@ pub struct ExportError(#[from] io::Error);
 pub fn export_json(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
     let export = Export {
         schema: ExportName::V1,
-        document: run.document(),
+        document: Document::of(run),
         run: run.clone(),
     };
     serde_json::to_writer_pretty(&mut to, &export).map_err(io::Error::from)?;
     to.write_all(b"\n")?;
     Ok(to.flush()?)
 }
-
-/// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
-pub const CSV_COLUMNS: [&str; 35] = [
-    "probe",
-    "layer",
-    "path",
-    "method",
-    "knobs",
-    "mode",
-    "wait",
-    "network",
-    "testbed",
-    "profile",
-    "load",
-    "src",
-    "dst",
-    "size_bytes",
-    "phase",
-    "step",
-    "cell",
-    "launches",
-    "samples",
-    "quantity",
-    "min",
-    "p50",
-    "p90",
-    "p99",
-    "p999",
-    "max",
-    "mean",
-    "ci95_low",
-    "ci95_high",
-    "status",
-    "reason",
-    "backpressure",
-    "verdict",
-    "verdict_deliveries",
-    "verdict_late",
-];
 
 /// Writes the rows as CSV.
 ///

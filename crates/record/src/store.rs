@@ -22,11 +22,11 @@ use sonde_stats::Damaged;
 
 pub use error::StoreError;
 
-use crate::{
+use error::WAIT_S;
+use sonde_measure::{
     CellRecord, EventRecord, HostRecord, LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
     RunState,
 };
-use error::WAIT_S;
 use value::{Wide, json, whole, word};
 
 /// The name of the file in its folder.

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{CellRecord, LaunchRecord, Phase, Quantity};
+use sonde_measure::{CellRecord, LaunchRecord, Phase, Quantity};
 
 use crate::index::Index;
 

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{CellRecord, Factors, Number, Quantity, Run};
+use sonde_measure::{CellRecord, Factors, Number, Quantity, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 use crate::format::{plain, significant};

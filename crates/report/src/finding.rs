@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::Testbed;
+use sonde_measure::Testbed;
 
 use crate::index::{Index, Line};
 

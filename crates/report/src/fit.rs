@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::Number;
+use sonde_measure::Number;
 use sonde_stats::{Fit, FitPoint};
 
 use crate::index::{Index, LATENCY, Line, MESSAGE, START, p50};
@@ -158,7 +158,7 @@ pub(crate) fn half_size(index: &Index<'_>, line: &Line) -> Option<HalfSize> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_record::Step;
+    use sonde_measure::Step;
 
     #[test]
     fn a_line_is_taken_apart() {

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::{
+use sonde_measure::{
     CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Status,
     Step,
 };
@@ -415,7 +415,7 @@ impl<'a> Index<'a> {
         let Some(record) = self.network(network) else {
             return false;
         };
-        let held = record.backpressure == Some(sonde_record::Backpressure::Gate);
+        let held = record.backpressure == Some(sonde_measure::Backpressure::Gate);
         let spec = record.spec.as_deref();
         held && spec.is_some_and(|text| {
             !text.lines().any(|line| {

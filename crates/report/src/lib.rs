@@ -1,6 +1,6 @@
 //! What a run says: tables, findings, fits, and the report page with its data.
 //!
-//! Model:   everything is derived from a [`Run`](sonde_record::Run) alone, and nothing is measured here. Rows give the
+//! Model:   everything is derived from a [`Run`](sonde_measure::Run) alone, and nothing is measured here. Rows give the
 //!          statistics; launches give what lies between hosts and what disturbed them.
 //! Units:   as in the records; for people microseconds, Mb/s (decimal) and bytes, with the unit in the head of a column.
 //! Checked: the tests of each module.

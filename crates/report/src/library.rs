@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{CellRecord, Factors, Layer, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Layer, Phase, Quantity};
 use sonde_stats::Difference;
 
 use crate::finding::{Finding, Severity};
@@ -136,8 +136,8 @@ impl Pair {
 
 /// The median of each launch of a cell, by its number: warm latency.
 pub(crate) fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64> {
-    let median = |launch: &sonde_record::LaunchRecord| {
-        let is_main = |one: &&sonde_record::Measurement| {
+    let median = |launch: &sonde_measure::LaunchRecord| {
+        let is_main = |one: &&sonde_measure::Measurement| {
             one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm && one.step.is_none()
         };
         let series = &launch.series.iter().find(is_main)?.series;

@@ -11,7 +11,7 @@
 
 use crate::View;
 use serde_json::{Value, json};
-use sonde_record::CSV_COLUMNS;
+use sonde_measure::CSV_COLUMNS;
 use std::collections::BTreeMap;
 
 /// What `build.rs` found.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{CellRecord, Factors, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Phase, Quantity};
 use sonde_stats::Difference;
 
 use crate::index::Index;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{Number, Quantity, ResultRow, Run};
+use sonde_measure::{Number, Quantity, ResultRow, Run};
 use sonde_stats::median_rank_interval;
 
 use crate::index::{Index, Line, STREAM, by, interval, p50};

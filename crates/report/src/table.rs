@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use sonde_record::{Number, Phase, Quantity, ResultRow, Run, Status, Step, VerdictStatus};
+use sonde_measure::{Number, Phase, Quantity, ResultRow, Run, Status, Step, VerdictStatus};
 
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::{
+use sonde_measure::{
     Backpressure, Ceiling, CellRecord, Factors, HostFacts, HostRecord, Interference, Lateness,
     LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
     Run, RunHead, RunState, Step, Testbed, Verdict,

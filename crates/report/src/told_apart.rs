@@ -4,7 +4,7 @@
 //!          messages that were cut. In each, half of the cells differ from the other half in one thing only. Each half has
 //!          figures of its own, so that a place which joins them shows one of them only.
 
-use sonde_record::{Quantity, Run};
+use sonde_measure::{Quantity, Run};
 
 use crate::anatomy::PARTS;
 use crate::index::{Index, Line};

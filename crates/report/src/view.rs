@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{
+use sonde_measure::{
     EventRecord, HostRecord, LaunchRecord, NetworkRecord, Number, Phase, Quantity, ResultRow, Run,
     RunHead, Step,
 };
@@ -395,7 +395,7 @@ fn conditions(index: &Index<'_>) -> Vec<(String, String)> {
             all.push((name.into(), seen.join(", ")));
         }
     };
-    let factors = |of: fn(&sonde_record::Factors) -> Option<String>| {
+    let factors = |of: fn(&sonde_measure::Factors) -> Option<String>| {
         run.cells.iter().map(|cell| of(&cell.factors)).collect()
     };
     let facts = |of: fn(&HostRecord) -> Option<String>| run.hosts.iter().map(of).collect();

@@ -23,11 +23,12 @@ use rand_pcg::Pcg64Mcg;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched, RanksAsk};
 use sonde_lab::Profile;
-use sonde_probe::host::Change;
-use sonde_record::{
+use sonde_measure::{
     CellRecord, EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity,
-    Run, RunState, Store, StoreError,
+    Run, RunState,
 };
+use sonde_probe::host::Change;
+use sonde_record::{Store, StoreError};
 use sonde_stats::precision;
 use sonde_units::Span;
 use std::cell::RefCell;
@@ -197,7 +198,7 @@ impl<'a> Campaign<'a> {
     }
 
     fn wanted(&self, block: &Block, index: u64) -> bool {
-        let missing = |cell: &sonde_record::CellRecord| {
+        let missing = |cell: &sonde_measure::CellRecord| {
             cell.skipped.is_none() && !self.done.contains(&(cell.id.clone(), index))
         };
         block.cells.iter().any(missing)
@@ -590,7 +591,7 @@ fn is_main(block: &Block, one: &Measurement) -> bool {
 
 /// A launch's records, one for each cell, without hosts and times.
 fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Vec<LaunchRecord> {
-    let record = |cell: &sonde_record::CellRecord| {
+    let record = |cell: &sonde_measure::CellRecord| {
         let mut record = LaunchRecord {
             cell: cell.id.clone(),
             index,

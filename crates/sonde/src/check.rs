@@ -11,8 +11,8 @@ use crate::testbed::{HostOptions, LabOptions, this_program};
 use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, Fleet};
 use sonde_lab::{Config, Report};
+use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Probe, Terms};
-use sonde_record::{Phase, Quantity};
 use sonde_units::{Bytes, Span};
 
 const SECOND_NS: u64 = 1_000_000_000;

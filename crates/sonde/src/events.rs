@@ -7,7 +7,7 @@
 
 use crate::failure::Failure;
 use serde::Serialize;
-use sonde_record::{CellRecord, ResultRow, Run};
+use sonde_measure::{CellRecord, ResultRow, Run};
 use std::collections::BTreeSet;
 use std::io::Write;
 
@@ -83,7 +83,7 @@ impl Event<'_> {
 /// The rows of some cells as they stand now.
 pub fn rows(run: &Run, cells: &[CellRecord]) -> Vec<ResultRow> {
     let ids: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
-    let of = |launch: &&sonde_record::LaunchRecord| ids.contains(launch.cell.as_str());
+    let of = |launch: &&sonde_measure::LaunchRecord| ids.contains(launch.cell.as_str());
     let part = Run {
         head: run.head.clone(),
         hosts: run.hosts.clone(),

@@ -17,9 +17,9 @@ use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 
+use sonde_measure::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_probe::host::Setting;
 use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
-use sonde_record::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 

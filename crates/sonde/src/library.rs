@@ -13,10 +13,10 @@ use crate::messages;
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
 use crate::way::Way;
 use sonde_channel::Wait;
+use sonde_measure::{Ceiling, Testbed};
 use sonde_message::{Library, Path};
 use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
 use sonde_probe::{Probe, Terms};
-use sonde_record::{Ceiling, Testbed};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,7 +14,7 @@
 use crate::campaign::{Campaign, End};
 use crate::failure::Failure;
 use crate::layout::Block;
-use sonde_record::Quantity;
+use sonde_measure::Quantity;
 
 /// Part of a rate that its sender must keep: what it did not send cannot be lost.
 const KEPT: f64 = 0.99;

@@ -21,10 +21,11 @@ use crate::way::Way;
 use sonde_channel::{Path as Route, Wait};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
-use sonde_record::{
+use sonde_measure::{
     EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
-    Store, Testbed, VerdictStatus,
+    Testbed, VerdictStatus,
 };
+use sonde_record::{Document, Store};
 use sonde_report::View;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -304,7 +305,7 @@ impl Task {
     /// Prints what was measured, writes the report, and says how it went.
     fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
         let rows = run.rows();
-        let mut document = run.document();
+        let mut document = Document::of(run);
         let unmet: Vec<String> = self
             .plan
             .requirements

@@ -13,7 +13,7 @@ use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::{Headers, NetworkSpec};
-use sonde_record::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
+use sonde_measure::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
 use sonde_units::{Bytes, Span};
 
 const IP: u64 = 20;

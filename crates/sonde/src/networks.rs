@@ -5,7 +5,8 @@ use crate::testbed;
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use sonde_lab::{Profile, ProfileKind};
 use sonde_link::{Headers, NetworkSpec, Technology};
-use sonde_record::{NetworkList, NetworkRow, OverheadStep};
+use sonde_measure::{NetworkRow, OverheadStep};
+use sonde_record::NetworkList;
 use sonde_units::{BitRate, Bytes, Span};
 use sonde_virtual::Sender;
 

@@ -6,7 +6,8 @@ use crate::failure::{self, Failure};
 use crate::measure::{width, write_report};
 use crate::networks::table;
 use clap::{Args, Subcommand};
-use sonde_record::{Run, RunState, Store};
+use sonde_measure::{Run, RunState};
+use sonde_record::{Document, Store};
 use sonde_report::{Limits, View};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -140,7 +141,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             if json {
                 println!(
                     "{}",
-                    serde_json::to_string_pretty(&run.document()).map_err(Failure::cannot)?
+                    serde_json::to_string_pretty(&Document::of(&run)).map_err(Failure::cannot)?
                 );
             } else if rows {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));

@@ -2,7 +2,7 @@
 //!
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
-use sonde_record::{CellRecord, Run};
+use sonde_measure::{CellRecord, Run};
 use sonde_report::{Severity, View};
 
 /// Prints every row, or the assessment, with the tables of what was measured.

@@ -16,8 +16,9 @@ use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
 use sonde_channel::Knobs;
+use sonde_measure::{EventRecord, Quantity, Run, VerdictStatus};
 use sonde_probe::host::{Change, Setting};
-use sonde_record::{EventRecord, Quantity, Run, Store, VerdictStatus};
+use sonde_record::Store;
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
 use sonde_stats::rank_sum;
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,12 +248,12 @@ impl Task {
             .iter()
             .any(|one| !one.steps.is_empty());
         let lab = bed.fleet.borrow().lab_info().is_some();
-        let connected = |host: &&sonde_record::HostRecord| {
+        let connected = |host: &&sonde_measure::HostRecord| {
             let count = host.facts.settings.get("sockets.established");
             count.and_then(|count| count.parse().ok()).unwrap_or(0_u64) > 0
         };
         let fleet = bed.fleet.borrow();
-        let used = |host: &sonde_record::HostRecord| {
+        let used = |host: &sonde_measure::HostRecord| {
             let settings = &host.facts.settings;
             let count = settings
                 .get("sockets.established")
@@ -549,7 +550,7 @@ fn steps(host: &str, changes: &[Change]) -> Vec<Step> {
 fn with_change(state: &mut State, trial: &Run, beds: &[Bed]) -> Diagnosis {
     let network = &beds[0].site.name;
     let run = &mut state.run;
-    let is_tcp_stream = |cell: &sonde_record::CellRecord| {
+    let is_tcp_stream = |cell: &sonde_measure::CellRecord| {
         cell.factors.mode.as_deref() == Some("stream") && cell.factors.path == "tcp"
     };
     let old: BTreeSet<String> = run
@@ -561,7 +562,7 @@ fn with_change(state: &mut State, trial: &Run, beds: &[Bed]) -> Diagnosis {
     let mut seen = run.clone();
     seen.cells.retain(|cell| !old.contains(&cell.id));
     seen.launches.retain(|launch| !old.contains(&launch.cell));
-    let with = |cell: &&sonde_record::CellRecord| {
+    let with = |cell: &&sonde_measure::CellRecord| {
         cell.factors
             .knobs
             .get(TUNE)

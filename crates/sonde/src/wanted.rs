@@ -3,7 +3,7 @@
 //! Checked: the end-to-end tests of `assess`; `traps.rs`, `silent_loss_of_the_confidence_target`.
 
 use crate::plan::Requirement;
-use sonde_record::{Quantity, ResultRow};
+use sonde_measure::{Quantity, ResultRow};
 
 /// How many medians have no interval, if any.
 pub fn too_few(rows: &[ResultRow]) -> Option<String> {

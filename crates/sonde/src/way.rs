@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Method, Path, Wait};
-use sonde_record::Layer;
+use sonde_measure::Layer;
 use std::fmt;
 use std::str::FromStr;
 

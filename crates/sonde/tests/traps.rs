@@ -6,8 +6,8 @@
 
 use serde_json::Value;
 use sonde_channel::{Path as Route, Wait};
+use sonde_measure::Number;
 use sonde_probe::{Probe, SAMPLES_MAX, Terms};
-use sonde_record::Number;
 use sonde_stats::{Parts, SAMPLES_FOR_P99, Series, Summary};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

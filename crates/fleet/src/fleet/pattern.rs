@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use sonde_channel::Knobs;
+use sonde_measure::{Interference, Verdict};
 use sonde_probe::pattern::{Came, Due, Go, Join, Left, Way, Went, What};
 use sonde_probe::{Answer, Request, clock};
-use sonde_record::{Interference, Verdict};
 use sonde_sys::clock::monotonic_ns;
 
 use super::Fleet;

@@ -18,8 +18,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use sonde_channel::{Clock, Knobs, Path, Wait};
+use sonde_measure::{Phase, Quantity};
 use sonde_probe::{AgentLink, Conversation, Probe, Terms, agent};
-use sonde_record::{Phase, Quantity};
 use sonde_stats::median_rank_interval;
 
 const PROMISED_NS: i64 = 60;

@@ -6,7 +6,7 @@
 //! Checked: `anatomy::tests`.
 
 use sonde_channel::Path;
-use sonde_record::{Measurement, Phase, Quantity};
+use sonde_measure::{Measurement, Phase, Quantity};
 use sonde_stats::Series;
 
 use super::{Here, Offset, There};

@@ -1,7 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
-use sonde_record::Quantity;
+use sonde_measure::Quantity;
 
 const ONE_CLOCK: Offset = Offset {
     offset_ns: 0,

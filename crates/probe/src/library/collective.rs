@@ -10,9 +10,9 @@
 //! Units:   nanoseconds; the size is what each rank gives (barrier: nothing, and one size).
 //! Checked: `sums_have_no_carry`; `tests/library.rs`, `collective_*`.
 
+use sonde_measure::{Measurement, Phase, Quantity, Step};
 use sonde_message::collectives::{Choice, Communicator, UnnamedChoice};
 use sonde_message::{Call, Comm, Element, Kind, Messenger, Operation, Parts};
-use sonde_record::{Measurement, Phase, Quantity, Step};
 use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 

@@ -10,9 +10,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::Quantity;
 use sonde_message::Messenger;
 use sonde_message::counted::LengthsRow;
-use sonde_record::Quantity;
 
 use super::runs::{in_parts, row, size};
 use super::{Job, Marks, Report, Task};

@@ -24,8 +24,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Path, Wait};
+use sonde_measure::Interference;
 use sonde_message::{Comm, Messenger, Source, Tag, Tagged};
-use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
 
 use crate::talk::{Measured, Served};

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::{Measurement, Quantity};
 use sonde_message::Messenger;
 use sonde_message::counted::{Collectives, Lengths, LengthsRow};
-use sonde_record::{Measurement, Quantity};
 use sonde_units::{Matrix, Ratio};
 
 use super::runs::{in_parts, row, size};

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::{Interference, Step};
 use sonde_message::{Comm, Messenger};
-use sonde_record::{Interference, Step};
 
 use super::startup::row;
 use super::{Job, Task, hear, tell};

@@ -2,8 +2,8 @@
 //!
 //! Checked: `runs_become_rows` of [`super::npb`], `a_replay_becomes_rows` of [`super::messages`].
 
+use sonde_measure::{Measurement, Phase, Quantity};
 use sonde_message::{Comm, Messenger};
-use sonde_record::{Measurement, Phase, Quantity};
 
 use super::{Job, Marks, Report, nothing_measured, report};
 use crate::Result;

@@ -7,8 +7,8 @@
 //! Checked: `tests/library.rs`, `startup_*`.
 
 use sonde_channel::payload;
+use sonde_measure::{Measurement, Phase, Quantity, Step};
 use sonde_message::Messenger;
-use sonde_record::{Measurement, Phase, Quantity, Step};
 use sonde_sys::clock::monotonic_ns;
 
 use super::pair::{Pair, check};

@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 
 use sonde_channel::payload;
+use sonde_measure::Interference;
 use sonde_message::{Comm, Completion, Messenger, Request, Source, Tagged};
-use sonde_record::Interference;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
 use sonde_sys::socket::TcpInfo;

@@ -23,7 +23,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::{Knobs, Options, Wait};
-use sonde_record::Interference;
+use sonde_measure::Interference;
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 

@@ -12,7 +12,7 @@ use sonde_stats::{Parts, Series};
 
 use super::value::{Json, Wide, Wide64, Word};
 use super::{Fault, Store, StoreError, blob};
-use crate::{
+use sonde_measure::{
     CellRecord, ClockRecord, EventRecord, Factors, HostRecord, LaunchRecord, Measurement,
     NetworkRecord, Run, RunHead,
 };

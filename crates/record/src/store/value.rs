@@ -100,7 +100,7 @@ impl<T: DeserializeOwned> FromSql for Word<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Quantity, Step};
+    use sonde_measure::{Quantity, Step};
 
     #[test]
     fn large_integers_come_back() {

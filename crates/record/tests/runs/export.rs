@@ -1,7 +1,8 @@
 //! Runs for other programs.
 
 use crate::sample::full;
-use sonde_record::{CSV_COLUMNS, Export, export_csv, export_json, export_schema};
+use sonde_measure::CSV_COLUMNS;
+use sonde_record::{Document, Export, export_csv, export_json, export_schema};
 
 /// A line's fields, by RFC 4180.
 fn parse(text: &str) -> Vec<Vec<String>> {
@@ -27,7 +28,7 @@ fn parse(text: &str) -> Vec<Vec<String>> {
     lines
 }
 
-fn csv(run: &sonde_record::Run) -> String {
+fn csv(run: &sonde_measure::Run) -> String {
     let mut text = Vec::new();
     export_csv(run, &mut text).unwrap();
     String::from_utf8(text).unwrap()
@@ -85,7 +86,7 @@ fn json_comes_back() {
     export_json(&run, &mut text).unwrap();
     let export: Export = serde_json::from_slice(&text).unwrap();
     assert_eq!(export.run, run);
-    assert_eq!(export.document, run.document());
+    assert_eq!(export.document, Document::of(&run));
     let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(value["schema"], "sonde-export/1");
     assert_eq!(

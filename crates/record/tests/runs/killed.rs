@@ -4,7 +4,8 @@
 //! environment.
 
 use crate::sample::{Folder, cell, launch, measurement, planned};
-use sonde_record::{LaunchRecord, Phase, Quantity, Run, Store, StoreError};
+use sonde_measure::{LaunchRecord, Phase, Quantity, Run};
+use sonde_record::{Store, StoreError};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

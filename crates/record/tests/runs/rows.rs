@@ -1,10 +1,11 @@
 //! The rows of runs: populations, order, and what is said of what is missing.
 
 use crate::sample::{cell, failed, full, launch, measurement, planned, without};
-use sonde_record::{
+use sonde_measure::{
     CellRecord, EventRecord, LaunchRecord, Measurement, Number, Phase, Quantity, ResultRow, Run,
     RunState, Status, Step, VerdictStatus,
 };
+use sonde_record::Document;
 
 fn reason(row: &ResultRow) -> &str {
     row.reason.as_deref().unwrap_or_default()
@@ -66,7 +67,7 @@ fn one_row_for_each_population() {
             .all(|row| row.mode.as_deref() == Some("stream"))
     );
     // Everything is JSON, and comes back.
-    let document = run.document();
+    let document = Document::of(&run);
     let text = serde_json::to_string(&document).unwrap();
     assert_eq!(
         serde_json::from_str::<sonde_record::Document>(&text).unwrap(),

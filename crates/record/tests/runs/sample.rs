@@ -1,6 +1,6 @@
 //! Runs to test with, and folders that go away.
 
-use sonde_record::{
+use sonde_measure::{
     Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord,
     Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow,
     OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,

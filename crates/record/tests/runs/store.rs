@@ -2,7 +2,8 @@
 
 use crate::sample::{Folder, cell, failed, full, launch, measurement, planned};
 use rusqlite::Connection;
-use sonde_record::{ClockRecord, LaunchRecord, Phase, Quantity, RunState, Store, StoreError};
+use sonde_measure::{ClockRecord, LaunchRecord, Phase, Quantity, RunState};
+use sonde_record::{Store, StoreError};
 use std::fs;
 
 fn told(error: &StoreError, words: &[&str]) {
@@ -43,7 +44,7 @@ fn a_run_comes_back_as_it_was() {
     for text in ["second", "third"] {
         run.warnings.push(text.into());
         store.warning("b", text).unwrap();
-        let event = sonde_record::EventRecord {
+        let event = sonde_measure::EventRecord {
             text: text.into(),
             ..run.events[0].clone()
         };

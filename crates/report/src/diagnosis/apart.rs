@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::HostRecord;
+use sonde_measure::HostRecord;
 
 use super::{Cause, rules};
 use crate::finding::{Finding, Severity};
@@ -218,7 +218,7 @@ pub fn duplex(network: &str, host: Option<&str>, both: &BothWays) -> Option<Caus
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_record::HostFacts;
+    use sonde_measure::HostFacts;
 
     fn hosts(count: usize) -> Vec<HostRecord> {
         let host = |number| HostRecord {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_record::{Quantity, ResultRow, Run, Testbed};
+use sonde_measure::{Quantity, ResultRow, Run, Testbed};
 
 use super::FULL;
 use crate::index::{Index, LATENCY, Line, busy, median, p50};
@@ -95,7 +95,7 @@ pub struct Evidence {
 /// A way is slower than the other where its streams' median is below this part of the other's.
 const SLOWER: f64 = 0.8;
 
-fn is_stream(cell: &sonde_record::CellRecord, network: &str) -> bool {
+fn is_stream(cell: &sonde_measure::CellRecord, network: &str) -> bool {
     let of = &cell.factors;
     of.network == network && of.path == "tcp" && of.mode.as_deref() == Some("stream")
 }
@@ -112,7 +112,7 @@ impl Streams {
         let cells: BTreeSet<String> = streams.map(|cell| cell.id.clone()).collect();
         let mut rates: BTreeMap<_, Vec<u64>> = BTreeMap::new();
         for launch in run.launches.iter().filter(|one| cells.contains(&one.cell)) {
-            let of = |one: &&sonde_record::Measurement| one.quantity == Quantity::ThroughputBps;
+            let of = |one: &&sonde_measure::Measurement| one.quantity == Quantity::ThroughputBps;
             let series = launch.series.iter().find(of);
             if let Some(rate) = series.and_then(|one| one.series.median()) {
                 let way = [launch.src.clone(), launch.dst.clone()];
@@ -143,7 +143,7 @@ impl Streams {
     /// The run without the streams of other ways.
     fn only(&self, run: &Run, way: &[String; 2]) -> Run {
         let mut run = run.clone();
-        let keeps = |one: &sonde_record::LaunchRecord| {
+        let keeps = |one: &sonde_measure::LaunchRecord| {
             !self.cells.contains(&one.cell) || [&one.src, &one.dst] == [&way[0], &way[1]]
         };
         run.launches.retain(keeps);
@@ -282,10 +282,10 @@ impl Evidence {
         self.src.cpu_ns_per_byte = index.beside(stream, Quantity::CpuSrcNsPerByte);
         self.dst.cpu_ns_per_byte = index.beside(stream, Quantity::CpuDstNsPerByte);
         for (at, end) in [&mut self.src, &mut self.dst].into_iter().enumerate() {
-            let of = |launch: &'_ sonde_record::LaunchRecord| launch.interference.get(at).cloned();
+            let of = |launch: &'_ sonde_measure::LaunchRecord| launch.interference.get(at).cloned();
             let all: Vec<_> = index.launches(&stream.cell).filter_map(of).collect();
             end.host_cpu = median(all.iter().filter_map(busy).collect());
-            let aside = |one: &sonde_record::Interference| {
+            let aside = |one: &sonde_measure::Interference| {
                 (watched > 0.0).then(|| one.involuntary_switches as f64 / watched)
             };
             end.put_aside_per_s = median(all.iter().filter_map(aside).collect());

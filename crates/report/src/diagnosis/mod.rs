@@ -17,7 +17,7 @@ mod rules;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sonde_record::Run;
+use sonde_measure::Run;
 
 pub use apart::{BothWays, apart, duplex};
 pub(crate) use apart::{MTU, apart_but, remedy};

@@ -8,7 +8,7 @@
 //!          trips, so that three is more than TCP itself needs; below 10 µs a pause costs no more than a wake-up varies.
 //! Checked: `the_step_that_carries_most_is_named`, `a_cheap_start_is_not_said`, `a_pause_costs`.
 
-use sonde_record::Step;
+use sonde_measure::Step;
 
 use super::{Finding, Severity};
 use crate::format::{bytes, share, significant, time};

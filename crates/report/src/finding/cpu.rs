@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::{Quantity, ResultRow, Status, Testbed};
+use sonde_measure::{Quantity, ResultRow, Status, Testbed};
 
 use super::{Finding, Severity};
 use crate::format::{rate, share, significant};

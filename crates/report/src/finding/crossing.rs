@@ -153,7 +153,7 @@ mod tests {
     const SIZES: [u64; 4] = [16, 256, 4_096, 65_536];
 
     /// Two paths by a fixed part and one for each byte, in nanoseconds and picoseconds.
-    fn run(one: (u64, u64), other: (u64, u64), launches: u64) -> sonde_record::Run {
+    fn run(one: (u64, u64), other: (u64, u64), launches: u64) -> sonde_measure::Run {
         let mut run = Runs::new()
             .network(net("ethernet-10"))
             .launches(launches)

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::testing::{Runs, net};
 
-    fn run(step_ns: u64, launches: u64) -> sonde_record::Run {
+    fn run(step_ns: u64, launches: u64) -> sonde_measure::Run {
         let mut run = Runs::new()
             .network(net("wire"))
             .latency("wire", "tcp", 1, 20_000)

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_record::{ResultRow, VerdictStatus};
+use sonde_measure::{ResultRow, VerdictStatus};
 
 use super::{Finding, Severity};
 use crate::format::{share, time};
@@ -77,7 +77,7 @@ pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_record::{Lateness, Verdict};
+    use sonde_measure::{Lateness, Verdict};
 
     fn verdict(late: u64) -> Verdict {
         let lateness = Lateness {

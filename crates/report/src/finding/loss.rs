@@ -9,7 +9,7 @@
 //! Checked: `overrun_and_loss_are_told_apart`, `few_lost_datagrams_are_not_said`, `order_is_watched`,
 //!          `nothing_is_sent_again_where_nothing_is_lost`.
 
-use sonde_record::Quantity;
+use sonde_measure::Quantity;
 
 use super::{Finding, Severity};
 use crate::format::{count, rate, share};

@@ -106,7 +106,7 @@ pub(super) fn small_frames(index: &Index<'_>, line: &Line) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, line, net};
-    use sonde_record::Quantity;
+    use sonde_measure::Quantity;
 
     fn crossed(sizes: [u64; 2], times: [u64; 2]) -> Option<Finding> {
         let run = Runs::new()

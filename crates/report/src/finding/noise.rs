@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_record::ResultRow;
+use sonde_measure::ResultRow;
 
 use super::{Finding, Severity};
 use crate::format::{bytes, count, share, significant, time};
@@ -77,7 +77,7 @@ pub(super) fn outliers(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let figures = |row: &ResultRow| {
         let median = p50(row);
         let of =
-            |number: Option<sonde_record::Number>| number.map_or(0.0, |number| number.0) / median;
+            |number: Option<sonde_measure::Number>| number.map_or(0.0, |number| number.0) / median;
         (median > 0.0).then(|| (of(row.p99), of(row.max)))
     };
     let (row, p99, most) = index

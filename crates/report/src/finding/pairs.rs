@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_record::{Quantity, ResultRow, Status};
+use sonde_measure::{Quantity, ResultRow, Status};
 
 use super::{Finding, Severity};
 use crate::format::share;

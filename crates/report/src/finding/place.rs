@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::Quantity;
+use sonde_measure::Quantity;
 
 use super::{Finding, Severity};
 use crate::format::{count, share};

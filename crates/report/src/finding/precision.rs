@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::{ResultRow, Status};
+use sonde_measure::{ResultRow, Status};
 
 use super::{Finding, Severity};
 use crate::format::{share, significant};

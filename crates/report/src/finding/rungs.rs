@@ -114,7 +114,7 @@ fn micros(ns: i64) -> String {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_record::Quantity;
+    use sonde_measure::Quantity;
 
     #[test]
     fn the_heavier_rung_is_told() {

@@ -220,7 +220,7 @@ fn udp_limit(curves: &[SweepCurve], most_lost: f64) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_record::{Quantity, Run};
+    use sonde_measure::{Quantity, Run};
 
     fn found(run: &Run, rule: &str) -> Vec<Finding> {
         let mut all = all(&Index::new(run));

@@ -11,7 +11,7 @@
 //! Checked: `a_window_limits`, `a_full_path_is_not_limited`, `a_held_sender_is_enough`, `a_busy_receiver_is_not_a_window`,
 //!          `a_send_buffer_limits`.
 
-use sonde_record::{Quantity, ResultRow};
+use sonde_measure::{Quantity, ResultRow};
 
 use super::{Finding, Severity};
 use crate::format::{bytes, count, rate, share, time};

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{CellRecord, Number, Phase, Quantity, ResultRow, Status};
+use sonde_measure::{CellRecord, Number, Phase, Quantity, ResultRow, Status};
 
 use crate::format::significant;
 use crate::index::{Index, KERNEL};

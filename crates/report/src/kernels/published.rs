@@ -10,7 +10,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::Number;
+use sonde_measure::Number;
 
 const DATA: &str = include_str!("../../data/papers.toml");
 

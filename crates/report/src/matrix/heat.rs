@@ -9,7 +9,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{Number, Run};
+use sonde_measure::{Number, Run};
 
 use super::blame::blames;
 use super::{Kind, Matrix, Reading, Stage, Whom};

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_record::{LaunchRecord, Number, Quantity, Run};
+use sonde_measure::{LaunchRecord, Number, Quantity, Run};
 
 use crate::finding::Finding;
 use crate::index::median;

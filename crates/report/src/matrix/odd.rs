@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use sonde_record::{HostRecord, Run};
+use sonde_measure::{HostRecord, Run};
 
 use crate::diagnosis::{MTU, remedy};
 use crate::finding::{Finding, Severity};

@@ -12,7 +12,7 @@ use super::score::{Scores, bound, scores};
 use super::suspect::{COUNT_MIN, LOSS_MIN, Share, shares};
 use super::{Kind, Matrix, Stage};
 use crate::index::median;
-use sonde_record::Run;
+use sonde_measure::Run;
 
 /// Nineteen of twenty normal draws are above this many spreads below the middle.
 const NEARLY_ALL: f64 = 1.645;

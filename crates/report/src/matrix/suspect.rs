@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::score::{Scores, scores};
 use super::{KINDS, Kind, Matrix, Pair, Stage};
 use crate::index::median;
-use sonde_record::Run;
+use sonde_measure::Run;
 
 /// The least share of segments lost, or that overtook others, that matters.
 pub(super) const LOSS_MIN: f64 = 0.001;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use sonde_record::{Number, Quantity, ResultRow, Run, Status};
+use sonde_measure::{Number, Quantity, ResultRow, Run, Status};
 
 use super::places::places;
 use super::{DASH, Sheet, lost, none_lost, reasons, scaled, with, wrapped};

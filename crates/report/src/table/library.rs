@@ -1,6 +1,6 @@
 //! The ladder's rung as a table: what libraries cost over the transports beneath them.
 
-use sonde_record::Run;
+use sonde_measure::Run;
 
 use super::{DASH, Sheet, micros, wrapped};
 use crate::format::{plain, significant};

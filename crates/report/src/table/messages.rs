@@ -3,7 +3,7 @@
 //! Units:   milliseconds, bytes, messages of all ranks together.
 //! Checked: `messages_are_told_with_their_statistic`.
 
-use sonde_record::{Number, Quantity, ResultRow, Run, Status};
+use sonde_measure::{Number, Quantity, ResultRow, Run, Status};
 
 use super::{DASH, Sheet, lost, none_lost, reasons, scaled, with, wrapped};
 use crate::format::plain;

@@ -7,7 +7,7 @@
 //! Units:   times the reference, or seconds.
 //! Checked: `places_stand_beside_each_other`, `one_place_is_no_table`.
 
-use sonde_record::Number;
+use sonde_measure::Number;
 
 use super::{Sheet, scaled, wrapped};
 use crate::format::plain;

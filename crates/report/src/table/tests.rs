@@ -1,6 +1,6 @@
 //! Tables as a person sees them.
 
-use sonde_record::{Lateness, Verdict};
+use sonde_measure::{Lateness, Verdict};
 
 use super::*;
 use crate::testing::{Runs, assessment, net};

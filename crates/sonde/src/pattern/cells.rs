@@ -7,10 +7,10 @@
 use super::rounds::Asked;
 use super::{Ground, Task};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
-use sonde_probe::pattern::Kind;
-use sonde_record::{
+use sonde_measure::{
     CellRecord, Factors, LaunchRecord, Layer, Measurement, Phase, Quantity, Testbed,
 };
+use sonde_probe::pattern::Kind;
 use sonde_stats::Series;
 use std::collections::BTreeMap;
 

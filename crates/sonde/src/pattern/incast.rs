@@ -7,7 +7,7 @@
 //! Source:  GPCNeT (Chunduri et al., SC'19) for the factor; the sensitivity it lacks after Cohen 1988 §2. Deviations: none.
 //! Checked: `the_factor_has_an_interval`, `what_could_be_seen_shrinks_with_launches`.
 
-use sonde_record::{Quantity, Run};
+use sonde_measure::{Quantity, Run};
 use sonde_stats::Series;
 use std::collections::BTreeMap;
 

@@ -21,9 +21,10 @@ use cells::Cells;
 use rounds::Asked;
 use sonde_channel::{Knobs, Path as Route};
 use sonde_fleet::{Fleet, PatternAsk, SshOptions};
+use sonde_measure::{NetworkRecord, Quantity, Run, RunHead, RunState, Testbed};
 use sonde_probe::pattern::Kind;
 use sonde_probe::pattern::sets::Set;
-use sonde_record::{NetworkRecord, Quantity, Run, RunHead, RunState, Store, Testbed};
+use sonde_record::Store;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -242,7 +243,7 @@ impl Task {
     fn real(&self, mut fleet: Fleet) -> Result<Ground, Failure> {
         let network = match &self.common.networks[..] {
             [] => {
-                let least = |of: fn(&sonde_record::HostRecord) -> Option<u64>| {
+                let least = |of: fn(&sonde_measure::HostRecord) -> Option<u64>| {
                     fleet.hosts().iter().filter_map(of).min()
                 };
                 let mtu = least(|host| host.facts.mtu_bytes).unwrap_or(1_500);

@@ -7,13 +7,14 @@
 use super::{Shape, Task, code, incast, rounds};
 use crate::failure::Failure;
 use crate::networks;
-use sonde_record::{Factors, Quantity, ResultRow, Run, Status};
+use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
+use sonde_record::Document;
 use sonde_report::{Severity, View, matrix, rate, time};
 use std::collections::BTreeMap;
 
 /// Prints the run; the exit code.
 pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Failure> {
-    let mut document = run.document();
+    let mut document = Document::of(run);
     document.warnings.extend(warnings.iter().cloned());
     document.warnings.dedup();
     let view = View::of(run);
@@ -204,7 +205,7 @@ fn flows_table(run: &Run) -> String {
     let knob =
         |factors: &Factors, name: &str| factors.knobs.get(name).cloned().unwrap_or("-".into());
     let lines = rows.iter().map(|(factors, row)| {
-        let figure = |value: Option<sonde_record::Number>| shown(row.quantity, value.map(|n| n.0));
+        let figure = |value: Option<sonde_measure::Number>| shown(row.quantity, value.map(|n| n.0));
         vec![
             knob(factors, "pattern"),
             factors.mode.clone().unwrap_or_default(),

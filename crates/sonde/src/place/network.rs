@@ -179,7 +179,7 @@ fn in_groups(whole: &Cluster, group: &[usize], groups: usize) -> Result<Cluster,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_record::Number;
+    use sonde_measure::Number;
     use sonde_report::matrix::MatrixPair;
 
     #[test]

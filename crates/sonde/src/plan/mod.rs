@@ -353,7 +353,7 @@ impl Default for Repeat {
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// The rows' quantity, as `throughput_bps`.
-    pub quantity: sonde_record::Quantity,
+    pub quantity: sonde_measure::Quantity,
     /// Only of this probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<ProbeKind>,

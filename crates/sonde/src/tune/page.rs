@@ -3,14 +3,15 @@
 use super::Report;
 use crate::failure::Failure;
 use serde_json::json;
-use sonde_record::Run;
+use sonde_measure::Run;
+use sonde_record::Document;
 use sonde_report::diagnosis::Diagnosis;
 use sonde_report::{rate, share, significant, time};
 
 /// Prints the report as text or JSON.
 pub fn print(report: &Report, run: &Run, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        let document = run.document();
+        let document = Document::of(run);
         let value = json!({
             "schema": "sonde/1",
             "command": run.head.command,
@@ -24,7 +25,7 @@ pub fn print(report: &Report, run: &Run, as_json: bool) -> Result<(), Failure> {
     } else {
         println!("{}", text(report));
     }
-    for warning in &run.document().warnings {
+    for warning in &run.warnings {
         eprintln!("sonde: {warning}");
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{Runs, net};
-use sonde_record::Quantity;
+use sonde_measure::Quantity;
 
 const NET: &str = "atm-oc3c";
 const MS: u64 = 1_000_000;

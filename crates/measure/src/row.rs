@@ -309,6 +309,45 @@ pub struct ResultRow {
     pub verdict: Option<Verdict>,
 }
 
+/// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
+pub const CSV_COLUMNS: [&str; 35] = [
+    "probe",
+    "layer",
+    "path",
+    "method",
+    "knobs",
+    "mode",
+    "wait",
+    "network",
+    "testbed",
+    "profile",
+    "load",
+    "src",
+    "dst",
+    "size_bytes",
+    "phase",
+    "step",
+    "cell",
+    "launches",
+    "samples",
+    "quantity",
+    "min",
+    "p50",
+    "p90",
+    "p99",
+    "p999",
+    "max",
+    "mean",
+    "ci95_low",
+    "ci95_high",
+    "status",
+    "reason",
+    "backpressure",
+    "verdict",
+    "verdict_deliveries",
+    "verdict_late",
+];
+
 impl ResultRow {
     /// Fills the statistics from one pooled population, whose integers are in the base unit of this row's quantity.
     #[must_use]
@@ -332,13 +371,13 @@ impl ResultRow {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use serde_json::Value;
     use sonde_stats::Series;
 
     /// A row without any figure.
-    pub(crate) fn bare() -> ResultRow {
+    fn bare() -> ResultRow {
         ResultRow {
             probe: "latency".into(),
             layer: Layer::Transport,

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_stats::{Series, pool};
 
 use crate::{
-    CellRecord, Document, Factors, LaunchRecord, Measurement, Phase, Quantity, ResultRow, Run,
-    RunState, SchemaName, Status, Step, Verdict,
+    CellRecord, Factors, LaunchRecord, Measurement, Phase, Quantity, ResultRow, Run, RunState,
+    Status, Step, Verdict,
 };
 
 /// Below this many launches there is no interval.
@@ -65,17 +65,6 @@ impl Run {
             );
         }
         rows
-    }
-
-    /// What `--json` prints.
-    pub fn document(&self) -> Document {
-        Document {
-            schema: SchemaName::V1,
-            command: self.head.command.clone(),
-            run: (!self.head.id.is_empty()).then(|| self.head.id.clone()),
-            results: self.rows(),
-            warnings: self.warnings.clone(),
-        }
     }
 
     /// Planned launches that were not made or failed: cell and index, in the plan's order. Cells that are skipped have none.

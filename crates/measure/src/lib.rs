@@ -1,0 +1,28 @@
+//! What a measurement is and what it saw: factors, launches, rows.
+//!
+//! Model:   a [`Run`] has cells and launches. A cell is a set of resolved [`Factors`]; its id is their hash. A launch holds the
+//!          series that one start of its programs gave, and what was seen beside them. A [`ResultRow`] is one quantity of one
+//!          cell over its launches. Absent is null, never NaN and never left out.
+//! Units:   times are integer nanoseconds, rates integer bits per second, sizes bytes; shares are fractions of one.
+//! Checked: the tests of each module; `a_row_has_exactly_the_fields_of_the_contract`.
+#![forbid(unsafe_code)]
+
+mod cell;
+mod network;
+mod number;
+mod row;
+mod rows;
+mod run;
+mod verdict;
+
+pub use cell::{CellError, cell_id};
+pub use network::{NetworkRow, OverheadStep};
+pub use number::Number;
+pub use row::{
+    Backpressure, CSV_COLUMNS, Layer, Phase, Quantity, ResultRow, Status, Step, Testbed,
+};
+pub use run::{
+    Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord, Interference,
+    LaunchRecord, Measurement, NetworkRecord, Run, RunHead, RunState,
+};
+pub use verdict::{Lateness, LatenessBucket, Verdict, VerdictStatus};
