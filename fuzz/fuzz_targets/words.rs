@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use sonde_channel::{Knobs, Method, Path};
+use sonde_measure::{Knobs, Method, Path};
 use sonde_lab::Profile;
 use sonde_probe::Pace;
 

@@ -132,7 +132,7 @@ fn all_of(messenger: &mut dyn Messenger, mine: &[u8]) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_channel::Wait;
+    use sonde_measure::Wait;
     use std::net::TcpListener;
     use std::time::Instant;
 

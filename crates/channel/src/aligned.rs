@@ -17,8 +17,8 @@ use std::ops::{Deref, DerefMut};
 
 use sonde_sys::topology::{Cache, Topology};
 
-use crate::knobs::Buffers;
-use crate::{Error, Knobs, Result, payload};
+use crate::{Error, Result, payload};
+use sonde_measure::{Buffers, ColdBuffers, Knobs};
 
 const LINE_BYTES: usize = 64;
 /// An area is so many times the cache.
@@ -47,21 +47,20 @@ pub fn outrun() -> Result<Cache> {
     }
 }
 
-/// What is to be known of the buffers of an end, each name after `prefix`; nothing of usual ones.
+/// Users' buffers as these knobs want them, where no cache is to have them.
 ///
 /// # Errors
-/// Those of [`outrun`].
-pub fn buffers_named(prefix: &str, knobs: &Knobs) -> Result<Vec<(String, String)>> {
+/// The caches of this machine are not known.
+pub fn cold_buffers(knobs: &Knobs) -> Result<Option<ColdBuffers>> {
     if knobs.buffers == Buffers::Warm {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let Cache { level, bytes } = outrun()?;
-    let told = format!(
-        "cold: areas of {} KiB, twice the last-level cache (L{level}, {} KiB)",
-        (CACHES * bytes) >> 10,
-        bytes >> 10
-    );
-    Ok(vec![(format!("{prefix}buffers"), told)])
+    Ok(Some(ColdBuffers {
+        area_kib: (CACHES * bytes) >> 10,
+        cache_level: level.into(),
+        cache_kib: bytes >> 10,
+    }))
 }
 
 fn area_bytes(knobs: &Knobs) -> Result<Option<usize>> {
@@ -390,17 +389,14 @@ mod tests {
             Ok(cache) => {
                 let buffer = Aligned::new(payload::message(4_096), &cold).unwrap();
                 assert!((buffer.slots - 1) as u64 * 4_096 >= 2 * cache.bytes);
-                let named = buffers_named("src_", &cold).unwrap();
-                assert!(
-                    named[0].1.contains("KiB, twice the last-level cache"),
-                    "{named:?}"
-                );
+                let told = cold_buffers(&cold).unwrap().unwrap();
+                assert_eq!(told.area_kib, CACHES * told.cache_kib);
             }
             Err(error) => {
                 assert!(Aligned::new(vec![1], &cold).is_err() && !error.remedy().is_empty());
                 println!("skipped: {error}");
             }
         }
-        assert!(buffers_named("src_", &Knobs::default()).unwrap().is_empty());
+        assert_eq!(cold_buffers(&Knobs::default()).unwrap(), None);
     }
 }

@@ -6,11 +6,10 @@
 //! Units:   bytes.
 //! Checked: `outlet::tests`.
 
-use std::collections::BTreeMap;
-
 use sonde_sys::uring::Inflow;
 
-use crate::{ByteStream, Method, Result, Room, Wait};
+use crate::{ByteStream, Result, Room};
+use sonde_measure::{Method, Transfer, Wait};
 
 /// Bytes of a call where the knob `chunk` is not set.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -76,8 +75,11 @@ impl Inlet {
         }
     }
 
-    /// What is to be known of how it was received, each name after `prefix`.
-    pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
-        BTreeMap::from([(format!("{prefix}chunk_bytes"), self.chunk_bytes.to_string())])
+    /// How it was received.
+    pub fn transfer(&self) -> Transfer {
+        Transfer {
+            chunk_bytes: Some(self.chunk_bytes),
+            ..Transfer::default()
+        }
     }
 }

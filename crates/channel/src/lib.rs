@@ -12,12 +12,10 @@
 mod aligned;
 mod error;
 mod inlet;
-mod knobs;
 mod lookout;
 mod mesh;
 mod outlet;
 mod packet;
-mod path;
 pub mod payload;
 mod ring;
 mod segment;
@@ -32,15 +30,13 @@ mod volley;
 mod wait;
 mod zerocopy;
 
-pub use aligned::{Aligned, Room, buffers_named, outrun};
+pub use aligned::{Aligned, Room, cold_buffers, outrun};
 pub use error::{Error, Result};
 pub use inlet::Inlet;
-pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use mesh::{Mesh, inbox_bytes};
 pub use outlet::Outlet;
 pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role, XDP_MTU_BYTES_MAX};
-pub use path::{Method, Path, Unnamed};
-pub use settings::{Buffer, Options, Settings, Wait};
+pub use settings::Options;
 pub use shm::{Shm, ShmPort};
 pub use stream::{ByteStream, Listener};
 pub use tcp::{Acceptor, Tcp};
@@ -48,6 +44,8 @@ pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
 pub use unix::{Unix, UnixPort};
 pub use volley::{Catch, Volley};
 pub use wait::{Woken, readable, ready};
+
+use sonde_measure::Socket;
 
 /// One end of a conversation between two hosts.
 pub trait Channel {
@@ -78,5 +76,5 @@ pub trait Channel {
     ///
     /// # Errors
     /// The kernel refuses to tell.
-    fn settings(&self) -> Result<Settings>;
+    fn settings(&self) -> Result<Socket>;
 }

@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sonde_sys::shared::{self, Shared};
 
-use crate::{Result, Wait};
+use crate::Result;
+use sonde_measure::Wait;
 
 /// Looks at a word between two looks at the clock: some 10 µs.
 const LOOKS: u32 = 1_024;

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use sonde_sys::shared::Shared;
 
+use crate::Result;
 use crate::lookout::{Bell, Lookout, hung_up};
 use crate::ring::{RING_BYTES, Reader, Writer};
-use crate::{Result, Wait};
+use sonde_measure::Wait;
 
 const PAGE_BYTES: usize = 4_096;
 const BELL: usize = 0;

@@ -8,7 +8,6 @@
 //! Units:   bytes.
 //! Checked: `every_method_sends_the_same_bytes`, `an_early_end_is_an_error`.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::MemfdFlags;
@@ -19,7 +18,8 @@ use crate::payload::{self, HEADER_BYTES};
 use crate::uring::Chain;
 use crate::wait::Spin;
 use crate::zerocopy::Zerocopy;
-use crate::{Aligned, ByteStream, Error, Method, Result, Tcp, Wait};
+use crate::{Aligned, ByteStream, Error, Result, Tcp};
+use sonde_measure::{Method, Transfer, Wait};
 
 /// The most bytes of a call, so that the caller may look at the clock in between.
 pub(crate) const PIECE_BYTES_MAX: usize = 1 << 20;
@@ -101,21 +101,17 @@ impl Outlet {
         }
     }
 
-    /// What is to be known of how it was sent, each name after `prefix`.
-    pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
-        let named = match &self.by {
-            By::Plain(_) => return BTreeMap::new(),
-            By::Zerocopy(zerocopy) => zerocopy.named(),
-            By::Uring(chain) => chain.named(),
-            By::Splice(_) => vec![(
-                "splice",
-                "each header by send, each body by sendfile from memory".to_string(),
-            )],
-        };
-        let named = named.into_iter();
-        named
-            .map(|(name, value)| (format!("{prefix}{name}"), value))
-            .collect()
+    /// How it was sent.
+    pub fn transfer(&self) -> Transfer {
+        match &self.by {
+            By::Plain(_) => Transfer::default(),
+            By::Zerocopy(zerocopy) => zerocopy.transfer(),
+            By::Uring(chain) => chain.transfer(),
+            By::Splice(_) => Transfer {
+                splice: Some(sonde_measure::Splice::Bodies),
+                ..Transfer::default()
+            },
+        }
     }
 }
 
@@ -209,7 +205,8 @@ fn set_nonblocking(channel: &Tcp, on: bool) -> Result<()> {
 mod tests {
     use super::*;
     use crate::payload::StreamCheck;
-    use crate::{Acceptor, Channel, Inlet, Knobs, Options, Path};
+    use crate::{Acceptor, Channel, Inlet, Options};
+    use sonde_measure::{Knobs, Path};
     use std::time::Duration;
 
     fn pair(method: Method, wait: Wait, knobs: Knobs, patience_ms: u64) -> (Tcp, Tcp) {
@@ -233,7 +230,7 @@ mod tests {
         (mut client, mut server): (Tcp, Tcp),
         size: usize,
         bytes: u64,
-    ) -> Option<(u64, u32, BTreeMap<String, String>)> {
+    ) -> Option<(u64, u32, Transfer)> {
         let mut outlet = match Outlet::open(&mut client, size) {
             Ok(outlet) => outlet,
             Err(error) => {
@@ -264,7 +261,7 @@ mod tests {
         assert_eq!(received, position);
         // The socket waits again as it did before.
         assert_eq!(client.recv_some(&mut [0]).unwrap(), 0);
-        Some((received, messages, outlet.named("src_")))
+        Some((received, messages, outlet.transfer()))
     }
 
     #[test]
@@ -287,14 +284,14 @@ mod tests {
                     ..Knobs::default()
                 };
                 let pair = pair(*method, wait, knobs, 10_000);
-                let Some((received, messages, named)) = cross(pair, size, bytes) else {
+                let Some((received, messages, transfer)) = cross(pair, size, bytes) else {
                     continue;
                 };
                 assert!(received >= bytes && u64::from(messages) == received / size as u64);
-                let share = named.get("src_zerocopy_copied_share");
+                let share = transfer.zerocopy_copied_share;
                 assert_eq!(share.is_some(), *method == Method::Zerocopy);
                 // Loopback has no other way, and the record says so.
-                assert!(share.is_none() || named.contains_key("src_zerocopy_note"));
+                assert!(share.is_none() || transfer.zerocopy_note.is_some());
             }
         }
     }

@@ -23,8 +23,10 @@ use sonde_sys::netlink::Netlink;
 use sonde_sys::ring::Ring;
 use sonde_sys::xdp::{self, Xdp};
 
+use crate::settings::read_back;
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
-use crate::{Channel, Error, Losses, Method, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Losses, Options, Result};
+use sonde_measure::{Method, Path, RingShape, Socket, Transfer, Wait, XdpMode};
 
 /// sonde's header in a frame.
 pub const PACKET_HEADER_BYTES: usize = 28;
@@ -299,22 +301,26 @@ impl Packet {
         &self.place
     }
 
-    /// What the device is, beyond a plain socket: its rings, or how its program is attached.
-    pub fn device(&self) -> Option<(&'static str, String)> {
+    /// How frames pass between it and the kernel; of a plain socket nothing is to be known.
+    pub fn transfer(&self) -> Transfer {
+        let mut transfer = Transfer::default();
         match &self.device {
-            Device::Plain(_) => None,
+            Device::Plain(_) => {}
             Device::Ring(ring) => {
-                let (slots, bytes) = ring.shape();
-                Some(("ring", format!("{slots} slots of {bytes} bytes each way")))
+                let (slots, slot_bytes) = ring.shape();
+                transfer.ring = Some(RingShape {
+                    slots: slots as u64,
+                    slot_bytes: slot_bytes as u64,
+                });
             }
             Device::Xdp(xdp) => {
-                let mode = xdp.mode().name();
-                Some((
-                    "xdp",
-                    format!("{mode}, by copies, past the queueing discipline"),
-                ))
+                transfer.xdp = Some(match xdp.mode() {
+                    sonde_sys::xdp::Mode::Driver => XdpMode::Driver,
+                    sonde_sys::xdp::Mode::Skb => XdpMode::Skb,
+                });
             }
         }
+        transfer
     }
 
     /// The socket below.
@@ -569,8 +575,8 @@ impl Channel for Packet {
         }
     }
 
-    fn settings(&self) -> Result<Settings> {
-        Settings::read(self.fd(), &self.options, self.place.path)
+    fn settings(&self) -> Result<Socket> {
+        read_back(self.fd(), &self.options, self.place.path)
     }
 }
 

@@ -545,7 +545,8 @@ fn refused(length: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Wait, payload};
+    use crate::payload;
+    use sonde_measure::Wait;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;

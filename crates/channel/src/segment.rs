@@ -229,7 +229,7 @@ fn is_taken(memory: &Shared, own: usize, written: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Wait;
+    use sonde_measure::Wait;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;

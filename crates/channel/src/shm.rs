@@ -22,7 +22,8 @@ use crate::ring::{self, Reader, Writer};
 use crate::segment::{self, Segments};
 use crate::unix::{self, UnixPort};
 use crate::wait::bound_recv;
-use crate::{Buffer, ByteStream, Channel, Error, Listener, Method, Options, Result, Settings};
+use crate::{ByteStream, Channel, Error, Listener, Options, Result};
+use sonde_measure::{Buffer, Method, Socket};
 
 /// Segments have room for at least a hello.
 const ROOM_BYTES_MIN: usize = 16 << 10;
@@ -195,7 +196,7 @@ impl Channel for Shm {
         Ok(())
     }
 
-    fn settings(&self) -> Result<Settings> {
+    fn settings(&self) -> Result<Socket> {
         let bytes = match self.layout {
             Layout::Rings => ring::AREA_BYTES,
             Layout::Segments { room } => room,
@@ -204,15 +205,10 @@ impl Channel for Shm {
             asked_bytes: Some(bytes),
             granted_bytes: bytes,
         };
-        Ok(Settings {
-            send_buffer: buffer,
-            recv_buffer: buffer,
-            nodelay: None,
-            congestion: None,
-            window: None,
-            mss_bytes: None,
-            busy_poll_us: None,
-            connected: None,
+        Ok(Socket {
+            send_buffer: Some(buffer),
+            recv_buffer: Some(buffer),
+            ..Socket::default()
         })
     }
 }
@@ -354,7 +350,8 @@ impl Listener for ShmPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Knobs, Wait, payload};
+    use crate::payload;
+    use sonde_measure::{Knobs, Wait};
 
     fn options(method: Method, wait: Wait, align: Option<u32>) -> Options {
         Options {
@@ -425,7 +422,15 @@ mod tests {
         for method in [Method::Plain, Method::Segment] {
             let options = options(method, Wait::Block, None);
             let (mut client, mut server) = pair(options.clone(), options);
-            assert!(client.settings().unwrap().send_buffer.granted_bytes >= 64 << 10);
+            assert!(
+                client
+                    .settings()
+                    .unwrap()
+                    .send_buffer
+                    .unwrap()
+                    .granted_bytes
+                    >= 64 << 10
+            );
             for (sequence, size) in [(0, 4), (1, 40), (2, 60_000), (3, 100_000)] {
                 let mut message = payload::message(size);
                 payload::stamp(&mut message, sequence);

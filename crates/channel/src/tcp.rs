@@ -15,9 +15,11 @@ use rustix::net::{
 
 use sonde_sys::uring::{Call, Ring};
 
+use crate::settings::read_back;
 use crate::stream::await_guest;
 use crate::wait::{Spin, bound_recv, bound_send};
-use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Options, Result};
+use sonde_measure::{Method, Path, Socket, Wait};
 
 /// A TCP connection.
 #[derive(Debug)]
@@ -336,8 +338,8 @@ impl Channel for Tcp {
         Ok(0)
     }
 
-    fn settings(&self) -> Result<Settings> {
-        Settings::read(&self.fd, &self.options, Path::Tcp)
+    fn settings(&self) -> Result<Socket> {
+        read_back(&self.fd, &self.options, Path::Tcp)
     }
 }
 
@@ -404,8 +406,8 @@ impl AsFd for Acceptor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Knobs;
     use crate::payload;
+    use sonde_measure::Knobs;
 
     fn options(wait: Wait, patience_ms: u64) -> Options {
         Options {
@@ -444,7 +446,7 @@ mod tests {
             assert_eq!(payload::verify(&pong, 0), Ok(()));
             let settings = client.settings().unwrap();
             assert_eq!(
-                (settings.nodelay, settings.send_buffer.asked_bytes),
+                (settings.nodelay, settings.send_buffer.unwrap().asked_bytes),
                 (Some(true), None)
             );
             assert!(settings.mss_bytes > Some(500) && settings.congestion.is_some());
@@ -475,12 +477,12 @@ mod tests {
             let settings = end.settings().unwrap();
             assert_eq!(
                 settings.send_buffer,
-                crate::Buffer {
+                Some(sonde_measure::Buffer {
                     asked_bytes: Some(40_000),
                     granted_bytes: 40_000
-                }
+                })
             );
-            assert_eq!(settings.recv_buffer.granted_bytes, 50_000);
+            assert_eq!(settings.recv_buffer.unwrap().granted_bytes, 50_000);
         }
         let unknown = Options {
             knobs: Knobs {

@@ -14,8 +14,10 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::payload::HEADER_BYTES;
+use crate::settings::read_back;
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
-use crate::{Channel, Error, Method, Options, Path, Result, Settings, Wait};
+use crate::{Channel, Error, Options, Result};
+use sonde_measure::{Method, Path, Socket, Wait};
 
 /// The largest message in a UDP datagram over IPv4.
 pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
@@ -371,8 +373,8 @@ impl Channel for Udp {
         }
     }
 
-    fn settings(&self) -> Result<Settings> {
-        Settings::read(&self.socket, &self.options, Path::Udp)
+    fn settings(&self) -> Result<Socket> {
+        read_back(&self.socket, &self.options, Path::Udp)
     }
 }
 
@@ -496,8 +498,8 @@ impl UdpPort {
     ///
     /// # Errors
     /// It refuses to tell.
-    pub fn settings(&self) -> Result<Settings> {
-        Settings::read(&self.socket, &self.options, Path::Udp)
+    pub fn settings(&self) -> Result<Socket> {
+        read_back(&self.socket, &self.options, Path::Udp)
     }
 }
 
@@ -539,8 +541,8 @@ impl AsFd for UdpPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Knobs;
     use crate::payload;
+    use sonde_measure::Knobs;
 
     fn options(wait: Wait, patience_ms: u64) -> Options {
         Options {
@@ -721,7 +723,10 @@ mod tests {
         let port = UdpPort::bind("127.0.0.1:0".parse().unwrap(), asked).unwrap();
         let settings = port.settings().unwrap();
         assert_eq!(
-            (settings.recv_buffer.granted_bytes, settings.nodelay),
+            (
+                settings.recv_buffer.unwrap().granted_bytes,
+                settings.nodelay
+            ),
             (100_000, None)
         );
     }

@@ -17,9 +17,11 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use sonde_sys::socket::TcpInfo;
 
+use crate::settings::read_back;
 use crate::stream::await_guest;
 use crate::wait::bound_send;
-use crate::{ByteStream, Channel, Error, Listener, Options, Path, Result, Settings, Tcp};
+use crate::{ByteStream, Channel, Error, Listener, Options, Result, Tcp};
+use sonde_measure::{Path, Socket};
 
 /// Attempts at a number that nobody has taken.
 const TRIES: u32 = 64;
@@ -92,8 +94,8 @@ impl Channel for Unix {
         self.stream.recv(message)
     }
 
-    fn settings(&self) -> Result<Settings> {
-        Settings::read(&self.stream, &self.options, Path::Unix)
+    fn settings(&self) -> Result<Socket> {
+        read_back(&self.stream, &self.options, Path::Unix)
     }
 }
 
@@ -238,7 +240,8 @@ impl Listener for UnixPort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Wait, payload};
+    use crate::payload;
+    use sonde_measure::Wait;
 
     #[test]
     fn messages_cross_and_a_closed_peer_is_named() {
@@ -257,7 +260,7 @@ mod tests {
             client.exchange(&ping, &mut pong).unwrap();
             assert_eq!(payload::verify(&pong, 0), Ok(()));
             let settings = client.settings().unwrap();
-            assert!(settings.send_buffer.granted_bytes > 0 && settings.nodelay.is_none());
+            assert!(settings.send_buffer.unwrap().granted_bytes > 0 && settings.nodelay.is_none());
             client.end().unwrap();
             let error = echo.join().unwrap();
             assert!(error.is_end(), "{error}");

@@ -9,7 +9,8 @@ use std::ops::Range;
 use rustix::io::Errno;
 use sonde_sys::uring::{CHAIN_MAX, Call, Ring};
 
-use crate::{Error, Result, Tcp, Wait, payload};
+use crate::{Error, Result, Tcp, payload};
+use sonde_measure::{Transfer, Wait};
 
 const CHAIN_BYTES_MAX: usize = 256 << 10;
 
@@ -88,9 +89,11 @@ impl Chain {
         sent(channel, results, &wanted)
     }
 
-    pub(crate) fn named(&self) -> Vec<(&'static str, String)> {
-        let count = self.messages.len() / self.size_bytes;
-        vec![("uring_chain_messages", count.to_string())]
+    pub(crate) fn transfer(&self) -> Transfer {
+        Transfer {
+            uring_chain_messages: Some(self.messages.len() / self.size_bytes),
+            ..Transfer::default()
+        }
     }
 }
 
@@ -145,7 +148,8 @@ impl Tcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Acceptor, Channel, Method, Options};
+    use crate::{Acceptor, Channel, Options};
+    use sonde_measure::Method;
     use std::time::Duration;
 
     #[test]

@@ -7,17 +7,13 @@
 //! Units:   bytes of user data.
 //! Checked: `every_method_numbers_its_datagrams`, `what_does_not_fit_the_buffer_is_missed_by_number`.
 
-use std::collections::BTreeMap;
-
 use rustix::io::Errno;
 use sonde_sys::batch::{Batch, SEGMENTED_BYTES_MAX, SEGMENTS_MAX, set_joined};
 
 use crate::udp::Datagram;
 use crate::wait::Spin;
-use crate::{
-    Aligned, Buffers, Channel, Error, Method, Result, Room, UDP_MESSAGE_BYTES_MAX, Udp, Wait,
-    payload,
-};
+use crate::{Aligned, Channel, Error, Result, Room, UDP_MESSAGE_BYTES_MAX, Udp, payload};
+use sonde_measure::{Buffers, Fixed, Method, Transfer, Wait};
 
 /// Datagrams of a call by `mmsg`, at most.
 const BATCH_MAX: usize = 64;
@@ -41,12 +37,12 @@ impl Calls {
         self.datagrams += datagrams as u64;
     }
 
-    fn named(self, prefix: &str) -> BTreeMap<String, String> {
-        if self.calls == 0 {
-            return BTreeMap::new();
+    fn transfer(self) -> Transfer {
+        let mean = (self.calls > 0).then(|| self.datagrams as f64 / self.calls as f64);
+        Transfer {
+            datagrams_per_call: mean.and_then(Fixed::of),
+            ..Transfer::default()
         }
-        let mean = self.datagrams as f64 / self.calls as f64;
-        BTreeMap::from([(format!("{prefix}datagrams_per_call"), format!("{mean:.1}"))])
     }
 }
 
@@ -143,9 +139,9 @@ impl Volley {
         Ok(went)
     }
 
-    /// What is to be known of how they were sent, each name after `prefix`.
-    pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
-        self.calls.named(prefix)
+    /// How they were sent.
+    pub fn transfer(&self) -> Transfer {
+        self.calls.transfer()
     }
 }
 
@@ -321,22 +317,22 @@ impl Catch {
         (bytes, piece.size)
     }
 
-    /// What is to be known of how they were received, each name after `prefix`: with `gso` also which share of them the path
-    /// below had joined, none where it cannot.
-    pub fn named(&self, prefix: &str) -> BTreeMap<String, String> {
-        let mut named = self.calls.named(prefix);
-        if self.is_gso && self.calls.datagrams > 0 {
-            let share = self.joined as f64 / self.calls.datagrams as f64;
-            named.insert(format!("{prefix}joined_share"), format!("{share:.3}"));
+    /// How they were received: with `gso` also which share of them the path below had joined, none where it cannot.
+    pub fn transfer(&self) -> Transfer {
+        let joins = self.is_gso && self.calls.datagrams > 0;
+        let share = joins.then(|| self.joined as f64 / self.calls.datagrams as f64);
+        Transfer {
+            joined_share: share.and_then(Fixed::of),
+            ..self.calls.transfer()
         }
-        named
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Knobs, Options, Path, UdpPort};
+    use crate::{Options, UdpPort};
+    use sonde_measure::{Knobs, Path};
     use std::time::Duration;
 
     fn pair(method: Method, wait: Wait, knobs: Knobs) -> (Udp, Udp) {
@@ -366,7 +362,12 @@ mod tests {
                         ..Knobs::default()
                     };
                     let (mut client, mut server) = pair(*method, wait, knobs);
-                    let room = server.settings().unwrap().recv_buffer.granted_bytes;
+                    let room = server
+                        .settings()
+                        .unwrap()
+                        .recv_buffer
+                        .unwrap()
+                        .granted_bytes;
                     if BATCH_MAX * size > room / 2 {
                         println!(
                             "skipped: {size} bytes by {method} need CAP_NET_ADMIN for their buffer"
@@ -392,9 +393,9 @@ mod tests {
                     let calls = volley.calls;
                     assert_eq!(calls.datagrams, sent);
                     assert_eq!(calls.datagrams > calls.calls, *method != Method::Plain);
-                    let joined = catch.named("").remove("joined_share");
-                    let wanted = (*method == Method::Gso).then_some("1.000");
-                    assert_eq!(joined.as_deref(), wanted, "loopback joins all");
+                    let joined = catch.transfer().joined_share;
+                    let wanted = (*method == Method::Gso).then_some(Fixed(1_000));
+                    assert_eq!(joined, wanted, "loopback joins all");
                 }
             }
         }

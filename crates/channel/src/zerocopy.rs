@@ -15,7 +15,8 @@ use rustix::net::SendFlags;
 use sonde_sys::zerocopy::{Notice, ZEROCOPY, notice, permit};
 
 use crate::wait::Spin;
-use crate::{Error, Result, Tcp, Wait, payload};
+use crate::{Error, Result, Tcp, payload};
+use sonde_measure::{Fixed, Transfer, Wait, ZerocopyNote};
 
 /// What the ring has at most, where a message is not larger.
 const RING_BYTES: usize = 4 << 20;
@@ -184,18 +185,14 @@ impl Zerocopy {
     }
 
     /// The share of copied bytes, and what it means.
-    pub(crate) fn named(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn transfer(&self) -> Transfer {
         let (copied, bytes) = (self.outstanding.copied_bytes, self.outstanding.bytes);
-        let share = copied as f64 / bytes.max(1) as f64;
-        let mut named = vec![
-            ("zerocopy_copied_share", format!("{share:.3}")),
-            ("zerocopy_waits", self.waits.to_string()),
-        ];
-        if bytes > 0 && copied == bytes {
-            let why = "the kernel copied every byte after all, as it does where frames stay on this host (loopback, veth) or the device cannot gather";
-            named.push(("zerocopy_note", why.into()));
+        Transfer {
+            zerocopy_copied_share: Fixed::of(copied as f64 / bytes.max(1) as f64),
+            zerocopy_waits: Some(self.waits),
+            zerocopy_note: (bytes > 0 && copied == bytes).then_some(ZerocopyNote::CopiedAll),
+            ..Transfer::default()
         }
-        named
     }
 }
 

@@ -4,6 +4,7 @@
 //!          bring their counters up to date once a second: what is missing at first is looked for again before it is refused.
 //! Checked: `sonde/tests/lab_nets.rs`.
 
+use sonde_measure::{Datagrams, Evidence, Fixed, LoadFlow, Name};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ use crate::launch::Ask;
 use crate::load::Load;
 use crate::networks::{self, Carried, Choice, End, Joined, Passed};
 use crate::placement::Placement;
-use crate::traffic::{Stream, Traffic, TrafficReport};
+use crate::traffic::{Stream, StreamReport, Traffic, TrafficReport};
 
 /// A host lists its interfaces within this.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -181,17 +182,16 @@ impl Fleet {
             let Some(after) = self.before(keys)? else {
                 return Ok(());
             };
-            let mut evidence = Vec::new();
-            let sides = ["src", "dst"]
-                .into_iter()
-                .zip(before.0.iter().zip(&after.0));
+            let mut astray = Vec::new();
+            let Evidence { src, dst, .. } = &mut outcome.evidence;
+            let sides = [src, dst].into_iter().zip(before.0.iter().zip(&after.0));
             let musts = [
                 Passed::of_src(&outcome.moved),
                 Passed::of_dst(&outcome.moved),
             ];
             for (((side, (then, now)), (host, _)), must) in sides.zip(keys).zip(musts) {
                 let carried = Carried::between(then, now);
-                outcome.settings.extend(carried.settings(side));
+                carried.tell(side);
                 let named = match self.own_end(host) {
                     Some(end) => {
                         let judged = networks::judge(
@@ -200,31 +200,26 @@ impl Fleet {
                             must,
                             &carried,
                         );
-                        evidence.extend(judged.err());
-                        Some(end.interface.clone())
+                        astray.extend(judged.err());
+                        Some(end.interface.as_str())
                     }
-                    None => carried.most().map(str::to_owned),
+                    None => carried.most(),
                 };
-                outcome
-                    .settings
-                    .extend(named.map(|name| (format!("{side}_interface"), name)));
-                outcome
-                    .settings
-                    .insert(format!("{side}_address"), self.address_of(host).to_string());
+                if let Some(name) = named {
+                    side.transfer.interface = Some(name.into());
+                }
+                side.transfer.address = Some(self.address_of(host));
             }
             if outcome.moved.datagrams > 0 {
-                let counts = [
-                    ("sent", outcome.moved.datagrams),
-                    ("lost", outcome.moved.lost_datagrams),
-                ];
-                outcome.settings.extend(
-                    counts.map(|(name, count)| (format!("datagrams.{name}"), count.to_string())),
-                );
+                outcome.evidence.datagrams = Datagrams {
+                    sent: Some(outcome.moved.datagrams),
+                    lost: Some(outcome.moved.lost_datagrams),
+                };
             }
-            match (evidence.is_empty(), looks.next()) {
+            match (astray.is_empty(), looks.next()) {
                 (true, _) => return Ok(()),
                 (false, Some(wait)) => std::thread::sleep(Duration::from_millis(*wait)),
-                (false, None) => return Err(self.astray(ask, &evidence)),
+                (false, None) => return Err(self.astray(ask, &astray)),
             }
         }
     }
@@ -276,30 +271,27 @@ impl Fleet {
     ) -> Result<()> {
         let report = self.end_load(traffic)?;
         if let Some(outcome) = outcome {
-            outcome.settings.extend(self.load_settings(&report));
+            outcome.evidence.load_flows = self.load_flows(&report);
         }
         Ok(())
     }
 
-    fn load_settings(&self, report: &TrafficReport) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::new();
-        for one in &report.streams {
+    fn load_flows(&self, report: &TrafficReport) -> BTreeMap<Name, LoadFlow> {
+        let flow = |one: &StreamReport| {
             let name = |host: usize| &self.hosts()[host].name;
-            let way = format!("{}>{}", name(one.stream.src), name(one.stream.dst));
+            let key = format!("{}>{}", name(one.stream.src), name(one.stream.dst));
             let (part, of) = one.stream.rho.parts();
-            let mut set = |what: &str, value: f64| {
-                settings.insert(format!("load.{what}.{way}"), format!("{value:.4}"));
+            let flow = LoadFlow {
+                wanted: Fixed::of(part as f64 / of as f64),
+                planned: Fixed::of(one.planned_share),
+                sent: Fixed::of(one.sent_share),
+                achieved: Fixed::of(one.received_share),
+                sender_cpu_share: Fixed::of(one.cpu_share),
+                limit: one.limit.clone(),
             };
-            set("wanted", part as f64 / of as f64);
-            set("planned", one.planned_share);
-            set("sent", one.sent_share);
-            set("achieved", one.received_share);
-            set("sender_cpu_share", one.cpu_share);
-            if let Some(limit) = &one.limit {
-                settings.insert(format!("load.limit.{way}"), limit.clone());
-            }
-        }
-        settings
+            (key.into(), flow)
+        };
+        report.streams.iter().map(flow).collect()
     }
 
     /// The flows of a load beside a launch: those that it names, else one between two other hosts where there are four, else

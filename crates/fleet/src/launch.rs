@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use sonde_measure::{Interference, Verdict};
+use sonde_measure::Verdict;
 use sonde_probe::{Conversation, Outcome, Probe, Terms};
 
 use crate::agent::Agent;
@@ -125,32 +125,20 @@ pub(crate) fn join(joined: &mut Outcome, piece: Outcome) {
             None => joined.sizes.push(size),
         }
     }
-    joined.settings.extend(piece.settings);
+    joined.evidence.merge(piece.evidence);
     joined.refused += piece.refused;
     joined.moved.add(&piece.moved);
     for (sum, one) in joined.interference.iter_mut().zip(&piece.interference) {
-        add(sum, one);
+        sum.add(one);
     }
-}
-
-fn add(sum: &mut Interference, one: &Interference) {
-    let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
-    sum.span_ns += one.span_ns;
-    sum.thread_cpu_ns += one.thread_cpu_ns;
-    sum.host_cpu_ns = both(sum.host_cpu_ns, one.host_cpu_ns);
-    sum.steal_ns = both(sum.steal_ns, one.steal_ns);
-    sum.involuntary_switches += one.involuntary_switches;
-    sum.voluntary_switches += one.voluntary_switches;
-    sum.retransmits = both(sum.retransmits, one.retransmits);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_measure::{Measurement, Phase, Quantity, Step};
+    use sonde_measure::{EndedBy, Evidence, Interference, Measurement, Phase, Quantity, Step};
     use sonde_probe::SizeOutcome;
     use sonde_stats::Series;
-    use std::collections::BTreeMap;
 
     fn piece(size_bytes: u64, step: Option<Step>, retransmits: Option<u64>) -> Outcome {
         let mut series = Series::new();
@@ -171,6 +159,8 @@ mod tests {
             retransmits,
             ..Default::default()
         };
+        let mut evidence = Evidence::default();
+        evidence.size(size_bytes).ended_by = Some(EndedBy::Samples);
         Outcome {
             sizes: vec![SizeOutcome {
                 size_bytes,
@@ -183,7 +173,7 @@ mod tests {
                 trips: 2,
                 ..Default::default()
             },
-            settings: BTreeMap::from([(format!("{step:?}"), "on".into())]),
+            evidence,
             interference: vec![interference("src"), interference("dst")],
         }
     }
@@ -203,7 +193,7 @@ mod tests {
         assert_eq!(joined.sizes.len(), 2);
         assert_eq!(steps(0), [None, Some(Step::Connect)]);
         assert_eq!((joined.sizes[1].size_bytes, steps(1)), (64, vec![None]));
-        assert_eq!((joined.settings.len(), joined.refused), (2, 3));
+        assert_eq!((joined.evidence.sizes.len(), joined.refused), (2, 3));
         assert_eq!(joined.moved.trips, 6);
         for (interference, host) in joined.interference.iter().zip(["src", "dst"]) {
             assert_eq!(interference.host, host);

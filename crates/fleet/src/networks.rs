@@ -15,6 +15,7 @@
 //! Checked: `any_text_is_a_network_or_refused`, `interfaces_are_selected`, `bytes_must_pass_the_named_interface`;
 //!          `sonde/tests/lab_nets.rs`.
 
+use sonde_measure::{InterfaceCounters, Side, UdpCounter};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -354,23 +355,43 @@ impl Carried {
         }
     }
 
-    /// As settings: `src_if.eth0.tx_bytes`, `dst_udp.rcvbuf_errors`. Of the drops only those that happened.
-    pub(crate) fn settings(&self, side: &str) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::new();
+    /// Puts it into a side's evidence. Of frames, drops and errors only those that happened.
+    pub(crate) fn tell(&self, side: &mut Side) {
         for interface in &self.interfaces {
-            for (name, count) in interface.counters.named() {
-                if count > 0 || name.ends_with("_bytes") {
-                    settings.insert(
-                        format!("{side}_if.{}.{name}", interface.name),
-                        count.to_string(),
-                    );
+            side.interfaces
+                .insert(interface.name.as_str().into(), counted(&interface.counters));
+        }
+        for (name, count) in &self.udp {
+            let count = UdpCounter {
+                count: Some(*count),
+            };
+            side.udp.insert(name.as_str().into(), count);
+        }
+    }
+
+    /// What was lost here, by place: all but what the sender's socket refused, which is sent again.
+    pub(crate) fn losses(&self) -> Vec<(String, u64)> {
+        let mut all = Vec::new();
+        for Interface { name, counters, .. } in &self.interfaces {
+            for (what, count) in [
+                ("queue_dropped", counters.queue_dropped),
+                ("rx_dropped", counters.rx_dropped),
+                ("rx_errors", counters.rx_errors),
+                ("rx_missed", counters.rx_missed),
+                ("tx_dropped", counters.tx_dropped),
+                ("tx_errors", counters.tx_errors),
+            ] {
+                if count > 0 {
+                    all.push((format!("{name}.{what}"), count));
                 }
             }
         }
-        for (name, count) in &self.udp {
-            settings.insert(format!("{side}_udp.{name}"), count.to_string());
-        }
-        settings
+        let sockets = self
+            .udp
+            .iter()
+            .filter(|(name, _)| name.ends_with("rcvbuf_errors"));
+        all.extend(sockets.map(|(name, count)| (format!("udp.{name}"), *count)));
+        all
     }
 
     /// The interface that carried most, both ways.
@@ -446,6 +467,22 @@ pub(crate) fn judge(
 /// What to do where the bytes took another way.
 pub(crate) const WAYS: &str = "look at `ip route get ADDRESS from ADDRESS` on both hosts; several interfaces in one subnet or behind one switch need \
      sysctl net.ipv4.conf.all.arp_ignore=1, arp_announce=2 and rp_filter, or a route for each source address (`ip rule`)";
+
+fn counted(counters: &sonde_probe::Counters) -> InterfaceCounters {
+    let some = |count: u64| (count > 0).then_some(count);
+    InterfaceCounters {
+        rx_bytes: Some(counters.rx_bytes),
+        tx_bytes: Some(counters.tx_bytes),
+        rx_packets: some(counters.rx_packets),
+        tx_packets: some(counters.tx_packets),
+        rx_dropped: some(counters.rx_dropped),
+        rx_missed: some(counters.rx_missed),
+        rx_errors: some(counters.rx_errors),
+        tx_dropped: some(counters.tx_dropped),
+        tx_errors: some(counters.tx_errors),
+        queue_dropped: some(counters.queue_dropped),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -618,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_become_settings() {
+    fn differences_become_evidence() {
         let reading = |rx_bytes, rx_missed, rcvbuf| Interfaces {
             all: vec![
                 Interface {
@@ -634,20 +671,21 @@ mod tests {
             udp: BTreeMap::from([("rcvbuf_errors".into(), rcvbuf)]),
         };
         let carried = Carried::between(&reading(100, 1, 5), &reading(350, 4, 12));
-        let settings = carried.settings("dst");
-        let known: Vec<(&str, &str)> = settings
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        assert_eq!(
-            known,
-            [
-                ("dst_if.eth0.rx_bytes", "250"),
-                ("dst_if.eth0.rx_missed", "3"),
-                ("dst_if.eth0.tx_bytes", "0"),
-                ("dst_udp.rcvbuf_errors", "7"),
-            ]
-        );
+        let mut side = Side::default();
+        carried.tell(&mut side);
+        let wanted = InterfaceCounters {
+            rx_bytes: Some(250),
+            tx_bytes: Some(0),
+            rx_missed: Some(3),
+            ..InterfaceCounters::default()
+        };
+        assert_eq!(side.interfaces, BTreeMap::from([("eth0".into(), wanted)]));
+        assert_eq!(side.udp[&"rcvbuf_errors".into()].count, Some(7));
+        let lost = [
+            ("eth0.rx_missed".to_string(), 3),
+            ("udp.rcvbuf_errors".to_string(), 7),
+        ];
+        assert_eq!(carried.losses(), lost);
         assert_eq!(carried.most(), Some("eth0"));
     }
 }

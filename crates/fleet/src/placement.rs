@@ -6,7 +6,7 @@
 //!          Linux 6.18). The switch has its own from three CPUs on; with two it shares both, and is let in when it wakes.
 //! Checked: `placements_follow_the_probe`, `ends_have_cpus_of_their_own`, `one_cpu_is_everyones`; `tests/local.rs`.
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_probe::{Probe, Terms};
 
 /// Where an agent runs.
@@ -89,7 +89,7 @@ impl Cpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_channel::Path;
+    use sonde_measure::Path;
 
     fn cpus(online: &[usize], has_switch: bool) -> Cpus {
         Cpus {

@@ -6,6 +6,7 @@
 //! Units:   shares of the link of each flow, with all that Ethernet adds to a datagram counted.
 //! Checked: `shares_and_limits`; `sonde/tests/lab_nets.rs`.
 
+use sonde_measure::{Fixed, LoadLimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub struct StreamReport {
     /// The share that was received.
     pub received_share: f64,
     /// What held it below what was planned, in words.
-    pub limit: Option<String>,
+    pub limit: Option<LoadLimit>,
     /// The sending thread's part of a CPU; all flows of a host share it.
     pub cpu_share: f64,
 }
@@ -103,16 +104,10 @@ impl StreamReport {
         let enough = sent.sent as f64 >= REACHED * sent.planned as f64;
         let blocked = sent.blocked_ns as f64 / span_ns;
         let limit = match (&sent.trouble, enough) {
-            (Some(trouble), _) => Some(trouble.clone()),
+            (Some(trouble), _) => Some(LoadLimit::Failed(trouble.as_str().into())),
             (None, true) => None,
-            (None, false) if blocked > BLOCKED => Some(format!(
-                "the kernel had no room for {:.0} % of the time: the way takes no more",
-                blocked * 100.0
-            )),
-            (None, false) => Some(format!(
-                "the sender's CPU was the limit: it was {:.1} ms behind at the end; larger datagrams need less of it",
-                sent.lag_ns as f64 / 1e6
-            )),
+            (None, false) if blocked > BLOCKED => Fixed::of(blocked * 100.0).map(LoadLimit::NoRoom),
+            (None, false) => Fixed::of(sent.lag_ns as f64 / 1e6).map(LoadLimit::SenderCpu),
         };
         Self {
             stream: *stream,
@@ -293,22 +288,8 @@ impl Fleet {
             };
             let name = self.hosts()[*host].name.clone();
             let carried = Carried::between(before, &after);
-            for (key, count) in carried.settings("at") {
-                // What the sender's socket refused is sent again, and no loss.
-                let is_loss = [
-                    "dropped",
-                    "missed",
-                    "rcvbuf_errors",
-                    "rx_errors",
-                    "tx_errors",
-                ]
-                .iter()
-                .any(|word| key.ends_with(word));
-                if is_loss {
-                    let key = key.trim_start_matches("at_").trim_start_matches("if.");
-                    remarks.push(format!("{name}: {key} {count}"));
-                }
-            }
+            let lost = carried.losses().into_iter();
+            remarks.extend(lost.map(|(place, count)| format!("{name}: {place} {count}")));
             let bytes = |of: fn(&StreamReport) -> u64, at: fn(&Stream) -> usize| {
                 let own = report.streams.iter().filter(|one| at(&one.stream) == *host);
                 own.map(|one| of(one) * one.stream.size_bytes).sum()
@@ -433,11 +414,8 @@ mod tests {
         assert!(!lost.is_reached() && lost.limit.is_none());
         assert!((lost.received_share - 0.4922).abs() < 1e-3);
         let slow = told(30_000, 30_000, 0).limit.unwrap();
-        assert!(
-            slow.contains("CPU was the limit") && slow.contains("7.0 ms"),
-            "{slow}"
-        );
+        assert_eq!(slow, LoadLimit::SenderCpu(Fixed(70)));
         let full = told(30_000, 30_000, 400_000_000).limit.unwrap();
-        assert!(full.contains("no room for 40 %"), "{full}");
+        assert_eq!(full, LoadLimit::NoRoom(Fixed(40)));
     }
 }

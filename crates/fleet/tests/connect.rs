@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, ConnectOptions, DIRECT_MAX, Fleet, Launcher, TOKEN_VARIABLE, Token};
+use sonde_measure::{Path, Wait};
 use sonde_probe::{Probe, Terms};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sonde-fleet-part");

@@ -6,9 +6,9 @@ use std::path::Path as File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, Fleet};
 use sonde_measure::{Measurement, Quantity, Step};
+use sonde_measure::{Path, Wait};
 use sonde_probe::{Probe, Terms};
 use stage::{config, part};
 

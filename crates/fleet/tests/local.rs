@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, Fleet, Launched};
+use sonde_measure::{Path, Wait};
 use sonde_measure::{Quantity, Step};
 use sonde_probe::{Probe, Terms};
 

@@ -8,21 +8,43 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod evidence;
+mod facts;
+mod knobs;
+mod lengths;
 mod network;
+pub mod npb;
 mod number;
+mod path;
+pub mod replay;
 mod row;
 mod rows;
 mod run;
+mod text;
 mod verdict;
 
 pub use cell::{CellError, cell_id};
+pub use evidence::{
+    Application, Check, Datagrams, Evidence, Flow, HostSetting, InterfaceCounters, Library, Load,
+    LoadFlow, NetworkLoss, Others, Place, Ranks, Side, SizeFacts, Socket, StartUp, Transfer,
+    UdpCounter,
+};
+pub use facts::Unread;
+pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
+pub use lengths::{Collectives, LengthsRow, Power, Total};
 pub use network::{NetworkRow, OverheadStep};
 pub use number::Number;
+pub use path::{Method, Path, Unnamed, Wait};
 pub use row::{
     Backpressure, CSV_COLUMNS, Layer, Phase, Quantity, ResultRow, Status, Step, Testbed,
 };
 pub use run::{
     Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord, Interference,
     LaunchRecord, Measurement, NetworkRecord, Run, RunHead, RunState,
+};
+pub use text::{
+    Buffer, ColdBuffers, EndedBy, Fixed, HostChange, LoadLimit, LongMessages, Name, Names,
+    Neighbour, Placed, RelativeError, RingShape, SampleClock, Shares, Splice, Strayed, Text,
+    Verification, Words, XdpMode, ZerocopyNote,
 };
 pub use verdict::{Lateness, LatenessBucket, Verdict, VerdictStatus};

@@ -5,7 +5,7 @@
 //!          from these, never stored.
 //! Units:   a series holds integers in its quantity's [base unit](crate::Quantity::per_unit); times of day are
 //!          nanoseconds since 1970, UTC.
-//! Checked: `a_series_has_the_shape_of_its_schema`; the round trips of the store and of the export.
+//! Checked: `a_series_has_the_shape_of_its_schema`, `what_a_part_does_not_know_is_not_known_of_the_sum`; the round trips of the store and of the export.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use sonde_stats::{FIRST_MAX, Series};
 
 use crate::{
-    Backpressure, CellError, Layer, NetworkRow, Phase, Quantity, Step, Testbed, Verdict, cell_id,
+    Backpressure, CellError, Evidence, Layer, NetworkRow, Phase, Quantity, Step, Testbed, Verdict,
+    cell_id,
 };
 
 /// Everything that one command measured.
@@ -244,8 +245,9 @@ pub struct LaunchRecord {
     pub failure: Option<String>,
     /// What was measured.
     pub series: Vec<Measurement>,
-    /// What the kernel made of the sockets' settings, read back.
-    pub settings: BTreeMap<String, String>,
+    /// What was seen beside the samples.
+    #[serde(rename = "settings")]
+    pub evidence: Evidence,
     /// What else the hosts did meanwhile: `src`, then `dst`.
     pub interference: Vec<Interference>,
     /// Whether the emulation kept its own times.
@@ -321,6 +323,32 @@ pub struct Interference {
     pub retransmits: Option<u64>,
 }
 
+impl Interference {
+    /// Adds another part of the same host's: what one of them does not know is not known of the sum. A part that was not
+    /// watched says nothing.
+    pub fn add(&mut self, part: &Self) {
+        if part.span_ns == 0 {
+            return;
+        }
+        if self.span_ns == 0 {
+            *self = Self {
+                host: std::mem::take(&mut self.host),
+                ..part.clone()
+            };
+            return;
+        }
+        let both = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+        self.span_ns += part.span_ns;
+        self.thread_cpu_ns += part.thread_cpu_ns;
+        self.host_cpu_ns = both(self.host_cpu_ns, part.host_cpu_ns);
+        self.cpus = self.cpus.max(part.cpus);
+        self.steal_ns = both(self.steal_ns, part.steal_ns);
+        self.involuntary_switches += part.involuntary_switches;
+        self.voluntary_switches += part.voluntary_switches;
+        self.retransmits = both(self.retransmits, part.retransmits);
+    }
+}
+
 /// Something that happened during a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -337,6 +365,29 @@ pub struct EventRecord {
 mod tests {
     use super::*;
     use serde_json::Value;
+
+    #[test]
+    fn what_a_part_does_not_know_is_not_known_of_the_sum() {
+        let part = |span_ns, steal_ns| Interference {
+            host: "h2".into(),
+            span_ns,
+            steal_ns,
+            cpus: 2,
+            retransmits: Some(1),
+            ..Interference::default()
+        };
+        let mut sum = Interference {
+            host: "h1".into(),
+            ..Interference::default()
+        };
+        sum.add(&part(10, Some(3)));
+        assert_eq!((sum.host.as_str(), sum.steal_ns), ("h1", Some(3)));
+        sum.add(&part(0, None));
+        sum.add(&part(10, Some(4)));
+        assert_eq!((sum.span_ns, sum.steal_ns, sum.cpus), (20, Some(7), 2));
+        sum.add(&part(5, None));
+        assert_eq!((sum.steal_ns, sum.retransmits), (None, Some(3)));
+    }
 
     #[test]
     fn a_series_has_the_shape_of_its_schema() {

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
 use sonde_message::{Comm, Messenger, Source, Tagged};
 

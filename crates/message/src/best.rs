@@ -11,10 +11,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::counted::Total;
 use crate::letters::{Carrier, Letter, Letters};
 use crate::postbox::{Leaving, Postbox};
 use crate::{Comm, Error, Messenger, Result};
+use sonde_measure::Total;
 
 /// A messenger over the best of several.
 pub type Best<M> = Letters<Ways<M>>;

@@ -26,15 +26,14 @@ use crate::{
 };
 
 use clock::Clock;
+use sonde_measure::{Collectives, Total};
 use sonde_units::Matrix;
 
 pub(crate) use clock::Spread;
 pub(crate) use groups::{Groups, uncounted};
 pub use lengths::Lengths;
 
-pub use profile::{
-    Calls, Collectives, Flow, LengthsRow, PROFILE_SCHEMA, Phase, Power, Profile, Total,
-};
+pub use profile::{Calls, Flow, PROFILE_SCHEMA, Phase, Profile};
 
 /// The phase before any is named.
 const FIRST_PHASE: &str = "start";

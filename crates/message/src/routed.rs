@@ -12,10 +12,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::counted::Total;
 use crate::letters::{Carrier, Head, Letter, Letters};
 use crate::postbox::{Leaving, Postbox};
 use crate::{Comm, Error, Messenger, Result};
+use sonde_measure::Total;
 use sonde_units::Topology;
 
 /// A messenger over a virtual topology.

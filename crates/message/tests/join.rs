@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
 use sonde_message::{Comm, Error, Messenger, Op, Source, Status, Tagged};
 

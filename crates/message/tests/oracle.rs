@@ -6,7 +6,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
 use sonde_message::counted::Counted;
 use sonde_message::native::{Bootstrap, Meeting, Transport};

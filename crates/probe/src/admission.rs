@@ -332,7 +332,8 @@ fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_channel::{Path, Wait, payload};
+    use sonde_channel::payload;
+    use sonde_measure::{Path, Wait};
 
     #[test]
     fn a_wrong_token_is_refused() {

@@ -423,7 +423,7 @@ fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer
         },
     )?;
     let mut served = port.serve(request, from.as_fd())?;
-    served.settings.extend(settled);
+    served.evidence.dst.place.merge(settled);
     Ok(Answer::Served(served))
 }
 
@@ -437,7 +437,7 @@ fn measure(request: &Measure) -> Result<Measured> {
         Probe::Anatomy => anatomy::measure(request),
         Probe::Rate => rate::measure(request),
     }?;
-    measured.settings.extend(settled);
+    measured.evidence.src.place.merge(settled);
     Ok(measured)
 }
 

@@ -28,7 +28,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::payload;
-use sonde_channel::{Acceptor, Channel, Packet, Path, Role, Tcp, Wait, Woken, readable};
+use sonde_channel::{Acceptor, Channel, Packet, Role, Tcp, Woken, readable};
+use sonde_measure::{EndedBy, Path, Wait};
 use sonde_sys::clock::{monotonic_ns, realtime_ns};
 use sonde_sys::netlink::Netlink;
 use sonde_sys::nicstamps::NicStamps;
@@ -38,7 +39,7 @@ use cut::Cut;
 
 use crate::admission::{self, Visit};
 use crate::serve::Door;
-use crate::talk::{EndedBy, Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
+use crate::talk::{Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
 use crate::watch::Watch;
 use crate::{Error, Result, Terms, packet};
 
@@ -214,7 +215,7 @@ struct Offset {
 pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let mut measured = Measured {
         sizes: Vec::new(),
-        settings: Default::default(),
+        evidence: Default::default(),
         interference: Default::default(),
     };
     for visit in Visit::all(&measure.terms) {
@@ -262,14 +263,10 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
     let card = nic.as_ref().map(|_| ()).map_err(String::clone);
     let nic_trips = cut::nic_trips(&sent, card);
     let cut = Cut::of(&sent, &arrivals, clock);
-    let mut set = |name: &str, value: String| {
-        measured
-            .settings
-            .insert(format!("anatomy.{name}.{size}"), value);
-    };
-    set("clock_error_ns", clock.error_ns.to_string());
-    set("lost", trips.lost.to_string());
-    set("out_of_order", cut.out_of_order.to_string());
+    let facts = measured.evidence.size(size);
+    facts.clock_error_ns = Some(clock.error_ns);
+    facts.anatomy_lost = Some(trips.lost);
+    facts.out_of_order = Some(cut.out_of_order);
     Ok(SizeMeasured {
         size_bytes: size,
         measurements: cut.measurements(terms.path, nic_trips),

@@ -108,7 +108,7 @@ fn resolve(interface: &str, from: IpAddr, patience: Duration) -> Result<u64> {
 mod tests {
     use super::*;
     use crate::{Probe, Terms};
-    use sonde_channel::{Path, Wait};
+    use sonde_measure::{Path, Wait};
 
     #[test]
     fn answers_are_no_longer_than_questions() {

@@ -5,20 +5,20 @@
 //!          serving side is told to stop, and both stories are in the error.
 //! Checked: `tests/conversation.rs`.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use sonde_channel::Path;
+use sonde_measure::{Evidence, Path};
 use sonde_measure::{Interference, Measurement, Phase, Quantity};
 
 use crate::talk::{SizeMeasured, SizeServed};
 use crate::trips::share;
 use crate::{
-    AgentLink, Answer, EndedBy, Error, Measure, Measured, Probe, Request, Result, Serve, Served,
-    Slots, Terms,
+    AgentLink, Answer, Error, Measure, Measured, Probe, Request, Result, Serve, Served, Slots,
+    Terms,
 };
+use sonde_measure::EndedBy;
 
 /// What an answer may take longer than the agent's own waits.
 const GRACE: Duration = Duration::from_secs(2);
@@ -98,9 +98,8 @@ impl Moved {
 pub struct Outcome {
     /// One entry for each size of the terms, in their order.
     pub sizes: Vec<SizeOutcome>,
-    /// Settings of the sockets, read back: `src_…` of the measuring side, `dst_…` of the serving side; and what else is to
-    /// be known, such as what ended each size.
-    pub settings: BTreeMap<String, String>,
+    /// What was seen beside the samples.
+    pub evidence: Evidence,
     /// What else the hosts did: measuring side, serving side. Their names are those of the links.
     pub interference: Vec<Interference>,
     /// Peers that the serving side turned away.
@@ -163,7 +162,7 @@ impl Conversation {
         self.terms.check()?;
         let mut outcome = Outcome {
             sizes: Vec::new(),
-            settings: BTreeMap::new(),
+            evidence: Evidence::default(),
             interference: vec![named(client), named(server)],
             refused: 0,
             moved: Moved::default(),
@@ -277,32 +276,16 @@ impl Outcome {
                 slots: served.slots,
             });
         }
-        self.settings.extend(measured.settings);
-        self.settings.extend(served.settings);
+        self.evidence.merge(measured.evidence);
+        self.evidence.merge(served.evidence);
         let [src, dst] = &mut self.interference[..] else {
             unreachable!("there are two sides");
         };
-        sum(src, &measured.interference);
-        sum(dst, &served.interference);
+        src.add(&measured.interference);
+        dst.add(&served.interference);
         self.refused += served.refused;
         Ok(())
     }
-}
-
-/// Adds one part to the others, under the name that is there.
-fn sum(all: &mut Interference, one: &Interference) {
-    let plus = |a: Option<u64>, b: Option<u64>| match (a, b) {
-        (Some(a), Some(b)) => Some(a + b),
-        (a, b) => a.or(b),
-    };
-    all.span_ns += one.span_ns;
-    all.thread_cpu_ns += one.thread_cpu_ns;
-    all.host_cpu_ns = plus(all.host_cpu_ns, one.host_cpu_ns);
-    all.cpus = all.cpus.max(one.cpus);
-    all.steal_ns = plus(all.steal_ns, one.steal_ns);
-    all.involuntary_switches += one.involuntary_switches;
-    all.voluntary_switches += one.voluntary_switches;
-    all.retransmits = plus(all.retransmits, one.retransmits);
 }
 
 /// Whether what was received is what was sent.

@@ -50,7 +50,6 @@ pub use meter::{Slots, Window};
 pub use pace::{Pace, RATE_MAX, Spacing};
 pub use program::{EndOf, OUTPUT_BYTES_MAX, Program, Ran};
 pub use talk::{
-    Answer, EndedBy, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured,
-    SizeServed,
+    Answer, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured, SizeServed,
 };
 pub use terms::{NO_STAMPS, NO_START, Probe, SAMPLES_MAX, SIZES_MAX, Terms};

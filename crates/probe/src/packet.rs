@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sonde_channel::payload;
 use sonde_channel::{
-    Acceptor, Aligned, Came, Channel, Knobs, Losses, Mark, Method, Options, Packet, Place, Role,
-    Tcp, Wait, Woken, readable,
+    Acceptor, Aligned, Came, Channel, Losses, Mark, Options, Packet, Place, Role, Tcp, Woken,
+    readable,
 };
 use sonde_measure::Quantity;
+use sonde_measure::{Knobs, Method, Side, Transfer, Wait};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
 
@@ -119,18 +120,16 @@ pub(crate) fn open(
     Ok(channel)
 }
 
-fn settings(channel: &Packet, prefix: &str) -> Result<Vec<(String, String)>> {
-    let mut all: Vec<(String, String)> = channel.settings()?.named(prefix).into_iter().collect();
-    let mut add = |name: &str, value: String| all.push((format!("{prefix}{name}"), value));
-    add("interface", channel.place().name.clone());
-    if let Some((name, value)) = channel.device() {
-        add(name, value);
-    }
-    add("frames_refused", channel.refused().to_string());
-    if let Some(drops) = channel.drops()? {
-        add("frames_without_room", drops.to_string());
-    }
-    Ok(all)
+/// What a packet socket is, and how it handed frames over.
+fn tell(channel: &Packet, side: &mut Side) -> Result<()> {
+    side.socket = channel.settings()?;
+    side.transfer = Transfer {
+        interface: Some(channel.place().name.clone().into()),
+        frames_refused: Some(channel.refused()),
+        frames_without_room: channel.drops()?,
+        ..channel.transfer()
+    };
+    Ok(())
 }
 
 fn connect(measure: &Measure, visit: Visit) -> Result<(Tcp, Packet)> {
@@ -177,8 +176,8 @@ pub(crate) fn trips(
     })?;
     watch.end(&mut measured.interference, None)?;
     end(&mut control, times.count)?;
-    measured.settings.extend(trips.named());
-    measured.settings.extend(settings(&channel, "src_")?);
+    trips.tell(&mut measured.evidence);
+    tell(&channel, &mut measured.evidence.src)?;
     let losses = channel.losses();
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
@@ -208,18 +207,15 @@ impl Pipe for Blast {
 }
 
 /// A stream, the sending side.
-pub(crate) fn blast(
-    measure: &Measure,
-    visit: Visit,
-    stream: &mut Stream<'_>,
-) -> Result<(Sent, Vec<(String, String)>)> {
+pub(crate) fn blast(measure: &Measure, visit: Visit, stream: &mut Stream<'_>) -> Result<Sent> {
     let (control, channel) = connect(measure, visit)?;
     let mut blast = Blast { control, channel };
     let sent = stream.numbered(&mut blast, |blast, message| {
         Ok(blast.channel.send(message)?)
     })?;
     end(&mut blast.control, sent.messages)?;
-    Ok((sent, settings(&blast.channel, "src_")?))
+    tell(&blast.channel, stream.side)?;
+    Ok(sent)
 }
 
 /// The serving side.
@@ -250,7 +246,7 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
             _ => visited.echo()?,
         };
         watch.end(&mut served.interference, None)?;
-        served.settings.extend(settings(&visited.channel, "dst_")?);
+        tell(&visited.channel, &mut served.evidence.dst)?;
         admission::send_frame(&mut visited.control, &Reply::Ended {})?;
         served.refused = door.refused;
         served.sizes.push(one);

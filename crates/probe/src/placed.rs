@@ -9,23 +9,21 @@
 //! Checked: `a_socket_tells_where_its_packets_came_in`, `places_are_chosen`, `what_is_not_there_is_told`;
 //!          `ends_take_their_place` of `tests/method.rs`.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 
-use sonde_channel::{Buffers, Path, Seat, buffers_named};
+use sonde_channel::cold_buffers;
+use sonde_measure::{Path, Place, Placed, Seat};
 use sonde_sys::netlink::Netlink;
 use sonde_sys::topology::Topology;
 use sonde_sys::{cpu, host, socket};
 
 use crate::{Error, Measure, Result, Serve, Terms};
 
-/// As settings: `src_cpu` and `src_rx_cpu` with the prefix `src_`; the second is left out where nothing was received.
-pub(crate) fn placed(prefix: &str, fd: impl AsFd) -> BTreeMap<String, String> {
-    let rx = socket::incoming_cpu(fd).map(|cpu| ("rx_cpu", cpu));
-    let all = [Some(("cpu", cpu::current())), rx];
-    let named = |(name, cpu): (&str, usize)| (format!("{prefix}{name}"), cpu.to_string());
-    all.into_iter().flatten().map(named).collect()
+/// The CPU of this thread and that of the last packet; the second is left out where nothing was received.
+pub(crate) fn placed(fd: impl AsFd, place: &mut Place) {
+    place.cpu = Some(cpu::current());
+    place.rx_cpu = socket::incoming_cpu(fd);
 }
 
 /// Drivers without a device: their packets are worked on where they are sent.
@@ -39,18 +37,18 @@ enum End {
 }
 
 /// Binds the measuring end where its terms want it; what is to be known of it and of its buffers.
-pub(crate) fn measuring(measure: &Measure) -> Result<Vec<(String, String)>> {
+pub(crate) fn measuring(measure: &Measure) -> Result<Place> {
     let interface = || {
         let mut netlink = Netlink::open().ok()?;
         let way = netlink.way_to(measure.peer.ip()).ok()?;
         Some(netlink.link(way.ifindex).ok()?.name)
     };
-    settle("src_", &measure.terms, End::Asking, interface)
+    settle(&measure.terms, End::Asking, interface)
 }
 
 /// The same for the serving end.
-pub(crate) fn serving(serve: &Serve) -> Result<Vec<(String, String)>> {
-    settle("dst_", &serve.terms, End::Answering, || holder(serve.bind))
+pub(crate) fn serving(serve: &Serve) -> Result<Place> {
+    settle(&serve.terms, End::Answering, || holder(serve.bind))
 }
 
 /// The interface that has an address.
@@ -68,28 +66,21 @@ fn holder(address: IpAddr) -> Option<String> {
     })
 }
 
-fn settle(
-    prefix: &str,
-    terms: &Terms,
-    end: End,
-    interface: impl FnOnce() -> Option<String>,
-) -> Result<Vec<(String, String)>> {
-    let mut named = Vec::new();
+fn settle(terms: &Terms, end: End, interface: impl FnOnce() -> Option<String>) -> Result<Place> {
+    let mut place = Place::default();
     if let Some(seat) = terms.knobs.place {
         let interface = match terms.path {
             Path::Unix | Path::Shm => None,
             _ => interface(),
         };
-        named.push((format!("{prefix}place"), take(seat, end, interface)?));
+        place.bound = Some(take(seat, end, interface)?);
     }
-    if terms.knobs.buffers == Buffers::Cold {
-        named.extend(buffers_named(prefix, &terms.knobs)?);
-    }
-    Ok(named)
+    place.buffers = cold_buffers(&terms.knobs)?;
+    Ok(place)
 }
 
 /// Binds this process; where, and why there.
-fn take(seat: Seat, end: End, interface: Option<String>) -> Result<String> {
+fn take(seat: Seat, end: End, interface: Option<String>) -> Result<Placed> {
     let here = Topology::here();
     let refuse = |why: String| Error::Setting {
         what: format!(
@@ -104,7 +95,12 @@ fn take(seat: Seat, end: End, interface: Option<String>) -> Result<String> {
     let mut denied = String::new();
     for cpu in cpus {
         match cpu::pin(&[cpu]) {
-            Ok(()) => return Ok(format!("CPU {cpu}: {why}")),
+            Ok(()) => {
+                return Ok(Placed {
+                    cpu,
+                    why: why.into(),
+                });
+            }
             Err(error) => denied = error.to_string(),
         }
     }
@@ -231,15 +227,16 @@ mod tests {
     fn a_socket_tells_where_its_packets_came_in() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let here = sonde_sys::cpu::online().unwrap();
-        assert!(!placed("src_", &socket).contains_key("src_rx_cpu"));
+        let mut place = Place::default();
+        placed(&socket, &mut place);
+        assert_eq!(place.rx_cpu, None);
         // With itself: the kernel keeps no such account of a socket without a peer.
         socket.connect(socket.local_addr().unwrap()).unwrap();
         socket.send(b"x").unwrap();
         socket.recv(&mut [0]).unwrap();
-        let placed = placed("src_", &socket);
-        for name in ["src_cpu", "src_rx_cpu"] {
-            let cpu: usize = placed[name].parse().unwrap();
-            assert!(here.contains(&cpu), "{name} {cpu} of {here:?}");
+        placed(&socket, &mut place);
+        for cpu in [place.cpu, place.rx_cpu].map(Option::unwrap) {
+            assert!(here.contains(&cpu), "{cpu} of {here:?}");
         }
     }
 

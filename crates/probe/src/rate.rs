@@ -17,16 +17,15 @@
 use std::time::Duration;
 
 use sonde_channel::payload::{self, StreamCheck};
-use sonde_channel::{
-    CONTROL, Channel, Datagram, Path, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, Wait, ready,
-};
-use sonde_measure::{Interference, Measurement, Phase, Quantity};
+use sonde_channel::{CONTROL, Channel, Datagram, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, ready};
+use sonde_measure::{EndedBy, Interference, Measurement, Phase, Quantity};
+use sonde_measure::{Path, Wait};
 use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, timer_slack_min};
 
 use crate::admission::{self, Visit};
 use crate::pace::Schedule;
-use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
+use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::trips::share;
 use crate::watch::Watch;
 use crate::{Error, Result, Terms};
@@ -331,7 +330,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let terms = &measure.terms;
     let mut measured = Measured {
         sizes: Vec::new(),
-        settings: Default::default(),
+        evidence: Default::default(),
         interference: Interference::default(),
     };
     // Without it sleeps end some 50 µs late.
@@ -381,9 +380,7 @@ fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let ended_by = open.run(&mut pipe)?;
     let retransmits = pipe.channel.info()?.total_retrans - before;
     watch.end(&mut measured.interference, Some(retransmits.into()))?;
-    measured
-        .settings
-        .extend(pipe.channel.settings()?.named("src_"));
+    measured.evidence.src.socket = pipe.channel.settings()?;
     Ok(open.measured(size_bytes, ended_by, measured))
 }
 
@@ -402,9 +399,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let watch = Watch::begin()?;
     let ended_by = open.run(&mut pipe)?;
     watch.end(&mut measured.interference, None)?;
-    measured
-        .settings
-        .extend(pipe.channel.settings()?.named("src_"));
+    measured.evidence.src.socket = pipe.channel.settings()?;
     admission::end_udp(&mut pipe.channel, open.sight.sent, terms)?;
     Ok(open.measured(size_bytes, ended_by, measured))
 }
@@ -413,14 +408,10 @@ impl Open<'_> {
     fn measured(self, size_bytes: u64, ended_by: EndedBy, all: &mut Measured) -> SizeMeasured {
         let sight = self.sight;
         let discarded = sight.sent - sight.counted;
-        for (name, value) in [
-            ("discarded", discarded.to_string()),
-            ("unsent", sight.unsent.to_string()),
-            ("ended_by", ended_by.name().into()),
-        ] {
-            let name = format!("rate.{name}.{size_bytes}");
-            all.settings.insert(name, value);
-        }
+        let facts = all.evidence.size(size_bytes);
+        facts.discarded = Some(discarded);
+        facts.unsent = Some(sight.unsent);
+        facts.rate_ended_by = Some(ended_by);
         let none = "no message was answered; look for what loses datagrams of this size";
         let warm = |quantity, series: Series, reason: &str| Measurement {
             quantity,

@@ -5,16 +5,16 @@
 //!          receiver of a stream rates it ([`crate::Window`]) and says when that is done.
 //! Checked: `tests/conversation.rs`.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
-    Acceptor, Aligned, Buffers, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener,
-    Path, Room, ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
+    Acceptor, Aligned, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener, Room,
+    ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
 };
+use sonde_measure::{Buffers, Path, Transfer};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
 
@@ -264,7 +264,7 @@ fn stream<L: Listener>(
         let Some((visit, size)) = door.hello(&mut channel)? else {
             continue;
         };
-        let settings = channel.settings()?;
+        served.evidence.dst.socket = channel.settings()?;
         let mut one = SizeServed::default();
         match serve.terms.probe {
             Probe::Startup => {
@@ -279,9 +279,8 @@ fn stream<L: Listener>(
             Probe::Stream if serve.terms.knobs.streams > 1 => {
                 let channels = door.others(&mut acceptor, channel, visit, stop)?;
                 let retransmits =
-                    streams::receive(channels, serve, size, &mut one, &mut served.settings)?;
+                    streams::receive(channels, serve, size, &mut one, &mut served.evidence)?;
                 watch.end(&mut served.interference, Some(retransmits))?;
-                served.settings.extend(settings.named("dst_"));
                 served.refused = door.refused;
                 served.sizes.push(one);
                 if visit.last {
@@ -291,14 +290,13 @@ fn stream<L: Listener>(
                 continue;
             }
             Probe::Stream => {
-                let named = receive(&mut channel, serve, size, &mut one)?;
-                served.settings.extend(named);
+                let transfer = receive(&mut channel, serve, size, &mut one)?;
+                served.evidence.dst.transfer.merge(transfer);
             }
         }
         let account = channel.account()?;
         let retransmits = account.map(|info| info.total_retrans.into());
         watch.end(&mut served.interference, retransmits)?;
-        served.settings.extend(settings.named("dst_"));
         served.refused = door.refused;
         served.sizes.push(one);
         if visit.last {
@@ -398,7 +396,7 @@ fn receive(
     serve: &Serve,
     size: usize,
     one: &mut SizeServed,
-) -> Result<BTreeMap<String, String>> {
+) -> Result<Transfer> {
     let peer = channel.peer();
     let mut inlet = Inlet::open(channel)?;
     let mut stream = StreamCheck::new(size, serve.terms.verify);
@@ -422,7 +420,7 @@ fn receive(
     one.messages = stream.messages().into();
     one.window = Some(meter.window()?);
     one.slots = meter.into_slots();
-    Ok(inlet.named("dst_"))
+    Ok(inlet.transfer())
 }
 
 fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
@@ -439,7 +437,7 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
         }
         let accepted = admission::datagram(&Verdict::Accept.reply())?;
         served.refused = door.refused;
-        served.settings = port.settings()?.named("dst_");
+        served.evidence.dst.socket = port.settings()?;
         if serve.terms.probe == Probe::Startup {
             port.send_to(&accepted, hello.from)?;
             watch.end(&mut served.interference, None)?;
@@ -452,7 +450,7 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
         // accepted.
         while channel.recv_now(&mut [0; 1])? != Datagram::Silence {}
         channel.send(&accepted)?;
-        let one = visited(&mut channel, serve, size, &mut served.settings);
+        let one = visited(&mut channel, serve, size, &mut served.evidence.dst.transfer);
         // In this order: the next visit comes from another socket as soon as its peer heard that this one has ended.
         port = channel.leave()?;
         port.send_to(&admission::datagram(&Reply::Ended {})?, hello.from)?;
@@ -543,11 +541,11 @@ fn visited(
     channel: &mut Udp,
     serve: &Serve,
     size: usize,
-    settings: &mut BTreeMap<String, String>,
+    transfer: &mut Transfer,
 ) -> Result<SizeServed> {
     channel.set_resend_after(serve.terms.patience())?;
     match serve.terms.probe {
-        Probe::Stream => count(channel, serve, size, settings),
+        Probe::Stream => count(channel, serve, size, transfer),
         _ => echo_datagrams(channel, serve, size),
     }
 }
@@ -655,7 +653,7 @@ fn count(
     channel: &mut Udp,
     serve: &Serve,
     size: usize,
-    settings: &mut BTreeMap<String, String>,
+    transfer: &mut Transfer,
 ) -> Result<SizeServed> {
     let mut catch = Catch::open(channel, size)?;
     let mut meter = Meter::new(serve.terms.budget_ns);
@@ -694,7 +692,7 @@ fn count(
         }
     }
     let sent = sent.unwrap_or(0);
-    settings.extend(catch.named("dst_"));
+    transfer.merge(catch.transfer());
     if sent < seen.distinct {
         return Err(Error::Integrity(format!(
             "{} datagrams came of {sent} sent",

@@ -10,11 +10,11 @@
 //! Units:   nanoseconds.
 //! Checked: `tests/conversation.rs`, `startup_*`.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use sonde_channel::{Aligned, ByteStream, Channel, Path, Settings, Shm, Tcp, Udp, Unix, payload};
+use sonde_channel::{Aligned, ByteStream, Channel, Shm, Tcp, Udp, Unix, payload};
 use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
+use sonde_measure::{Neighbour, Path, Socket, StartUp};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::netlink::{Netlink, Resolved};
 
@@ -102,7 +102,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let terms = &measure.terms;
     let mut measured = Measured {
         sizes: Vec::new(),
-        settings: Default::default(),
+        evidence: Default::default(),
         interference: Interference::default(),
     };
     for visit in Visit::all(terms) {
@@ -112,12 +112,12 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             measure,
             visit,
             rows: Vec::new(),
-            settings: BTreeMap::new(),
+            start_up: StartUp::default(),
         };
         // Before the neighbours are forgotten: reading the counters takes its time.
         let watch = Watch::begin()?;
         flush(measure.flush_neighbour.as_deref())?;
-        let settings = match terms.path {
+        let socket = match terms.path {
             Path::Tcp => cold.stream::<Tcp>(messages)?,
             Path::Unix => cold.stream::<Unix>(messages)?,
             Path::Shm => cold.stream::<Shm>(messages)?,
@@ -128,8 +128,8 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             }
         };
         watch.end(&mut measured.interference, None)?;
-        measured.settings.extend(settings.named("src_"));
-        measured.settings.extend(cold.settings);
+        measured.evidence.src.socket = socket;
+        measured.evidence.start_up = cold.start_up;
         measured.sizes.push(SizeMeasured {
             size_bytes,
             measurements: cold.rows,
@@ -147,7 +147,7 @@ struct Cold<'a> {
     visit: Visit,
     rows: Vec<Measurement>,
     /// What else is to be known.
-    settings: BTreeMap<String, String>,
+    start_up: StartUp,
 }
 
 impl Cold<'_> {
@@ -155,7 +155,7 @@ impl Cold<'_> {
         &self.measure.terms
     }
 
-    fn stream<C: ByteStream>(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
+    fn stream<C: ByteStream>(&mut self, mut messages: Messages<'_>) -> Result<Socket> {
         let options = self.measure.options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
@@ -177,7 +177,7 @@ impl Cold<'_> {
         Ok(settings)
     }
 
-    fn udp(&mut self, mut messages: Messages<'_>) -> Result<Settings> {
+    fn udp(&mut self, mut messages: Messages<'_>) -> Result<Socket> {
         let options = self.measure.options();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
@@ -207,8 +207,7 @@ impl Cold<'_> {
         self.rows.push(row(Some(Step::Neighbour), neighbour));
         let vc = if self.terms().circuits && !self.terms().path.is_within_machine() {
             circuit::measure(self.measure)?.map(|set_up| {
-                let peer_ns = set_up.peer_neighbour_ns.to_string();
-                self.settings.insert("peer_neighbour_ns".into(), peer_ns);
+                self.start_up.peer_neighbour_ns = Some(set_up.peer_neighbour_ns);
                 set_up.ns
             })
         } else {
@@ -261,14 +260,11 @@ impl Cold<'_> {
             )),
             Err(error) => Err(format!("{error}; resolving alone takes CAP_NET_ADMIN")),
         };
-        let role = if way.gateway.is_some() {
-            "the gateway"
-        } else {
-            "the peer"
-        };
         if found.is_ok() {
-            let whom = format!("{whom} ({role})");
-            self.settings.insert("neighbour".into(), whom);
+            self.start_up.neighbour = Some(Neighbour {
+                address: whom.into(),
+                is_gateway: way.gateway.is_some(),
+            });
         }
         Ok(found)
     }

@@ -7,12 +7,11 @@
 //!          clock is looked at.
 //! Checked: `tests/conversation.rs`, `stream_*`.
 
-use std::collections::BTreeMap;
-
 use sonde_channel::{
-    Aligned, ByteStream, Channel, Datagram, Outlet, Path, Shm, Tcp, Udp, Unix, Volley, payload,
+    Aligned, ByteStream, Channel, Datagram, Outlet, Shm, Tcp, Udp, Unix, Volley, payload,
 };
 use sonde_measure::Interference;
+use sonde_measure::{Path, Side};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::socket::TcpInfo;
 
@@ -230,7 +229,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     let terms = &measure.terms;
     let mut measured = Measured {
         sizes: Vec::new(),
-        settings: Default::default(),
+        evidence: Default::default(),
         interference: Interference::default(),
     };
     for visit in Visit::all(terms) {
@@ -239,13 +238,10 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             terms,
             size: size_bytes as usize,
             interference: &mut measured.interference,
-            settings: &mut measured.settings,
+            side: &mut measured.evidence.src,
         };
-        let (sent, settings) = match terms.path {
-            Path::Tcp if terms.knobs.streams > 1 => {
-                let (sent, settings) = streams::send(measure, visit, &mut measured)?;
-                (sent, settings.named("src_"))
-            }
+        let sent = match terms.path {
+            Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
             Path::Tcp => stream.through::<Tcp>(measure, visit)?,
             Path::Unix => stream.through::<Unix>(measure, visit)?,
             Path::Shm => stream.through::<Shm>(measure, visit)?,
@@ -254,14 +250,11 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
                 admission::hello_udp(&mut channel, measure, visit)?;
                 let sent = stream.udp(&mut channel)?;
                 admission::end_udp(&mut channel, sent.messages, terms)?;
-                (sent, channel.settings()?.named("src_"))
+                stream.side.socket = channel.settings()?;
+                sent
             }
-            Path::Packet | Path::Xdp => {
-                let (sent, settings) = packet::blast(measure, visit, &mut stream)?;
-                (sent, settings.into_iter().collect())
-            }
+            Path::Packet | Path::Xdp => packet::blast(measure, visit, &mut stream)?,
         };
-        measured.settings.extend(settings);
         measured.sizes.push(SizeMeasured {
             size_bytes,
             measurements: Vec::new(),
@@ -277,19 +270,16 @@ pub(crate) struct Stream<'a> {
     terms: &'a Terms,
     size: usize,
     interference: &'a mut Interference,
-    settings: &'a mut BTreeMap<String, String>,
+    pub(crate) side: &'a mut Side,
 }
 
 impl Stream<'_> {
-    fn through<C: ByteStream>(
-        &mut self,
-        measure: &Measure,
-        visit: Visit,
-    ) -> Result<(Sent, BTreeMap<String, String>)> {
+    fn through<C: ByteStream>(&mut self, measure: &Measure, visit: Visit) -> Result<Sent> {
         let mut channel = C::connect(measure.peer, measure.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         let sent = self.bytes(&mut channel)?;
-        Ok((sent, channel.settings()?.named("src_")))
+        self.side.socket = channel.settings()?;
+        Ok(sent)
     }
 
     fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
@@ -303,7 +293,7 @@ impl Stream<'_> {
             }
         }
         end(channel, &mut outlet)?;
-        self.settings.extend(outlet.named("src_"));
+        self.side.transfer.merge(outlet.transfer());
         Ok(Sent {
             bytes,
             messages: bytes / self.size as u64,
@@ -316,7 +306,7 @@ impl Stream<'_> {
         let sent = self.volleys(channel, |channel, messages| {
             Ok(volley.send_some(channel, messages)? as u64)
         })?;
-        self.settings.extend(volley.named("src_"));
+        self.side.transfer.merge(volley.transfer());
         Ok(sent)
     }
 

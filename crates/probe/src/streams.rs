@@ -8,13 +8,13 @@
 //! Units:   nanoseconds, bytes; shares in thousandths.
 //! Checked: `tests/conversation.rs`, `several_streams_share_a_window`; `shares_add_up`.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use sonde_channel::payload::StreamCheck;
-use sonde_channel::{ByteStream, Channel, Inlet, Outlet, Settings, Tcp};
+use sonde_channel::{ByteStream, Channel, Inlet, Outlet, Tcp};
+use sonde_measure::{Evidence, Fixed, Shares, Transfer};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
 use sonde_sys::socket::{TcpInfo, tcp_info};
@@ -107,18 +107,15 @@ impl Mark {
 }
 
 /// What each stream has of the whole, in the order in which they were opened.
-fn shares(begin: &[u64], end: &[u64]) -> String {
+fn shares(begin: &[u64], end: &[u64]) -> Shares {
     let each: Vec<u64> = end
         .iter()
         .zip(begin)
         .map(|(end, begin)| end - begin)
         .collect();
     let whole = each.iter().sum::<u64>().max(1);
-    let texts: Vec<String> = each
-        .iter()
-        .map(|bytes| format!("{:.3}", *bytes as f64 / whole as f64))
-        .collect();
-    texts.join(" ")
+    let of = |bytes: &u64| Fixed::of(*bytes as f64 / whole as f64).unwrap_or_default();
+    Shares(each.iter().map(of).collect())
 }
 
 /// The first failure of the threads, else their results.
@@ -136,7 +133,7 @@ pub(crate) fn receive(
     serve: &Serve,
     size: usize,
     one: &mut SizeServed,
-    settings: &mut BTreeMap<String, String>,
+    evidence: &mut Evidence,
 ) -> Result<u64> {
     let shared = Shared::new(channels.len());
     let (rated, received) = std::thread::scope(|scope| {
@@ -157,9 +154,9 @@ pub(crate) fn receive(
     one.window = Some(rated.window);
     one.slots = Slots::of(rated.slots);
     for stream in &received {
-        settings.extend(stream.named.clone());
+        evidence.dst.transfer.merge(stream.transfer.clone());
     }
-    settings.insert(format!("dst_stream_shares.{size}"), rated.shares);
+    evidence.size(size as u64).dst_stream_shares = Some(rated.shares);
     Ok(received.iter().map(|stream| stream.retransmits).sum())
 }
 
@@ -167,7 +164,7 @@ pub(crate) fn receive(
 struct Received {
     messages: u64,
     retransmits: u64,
-    named: BTreeMap<String, String>,
+    transfer: Transfer,
 }
 
 fn take(
@@ -202,13 +199,13 @@ fn take(
         retransmits: channel
             .account()?
             .map_or(0, |info| info.total_retrans.into()),
-        named: inlet.named("dst_"),
+        transfer: inlet.transfer(),
     })
 }
 
 struct Rated {
     window: Window,
-    shares: String,
+    shares: Shares,
     slots: Vec<u64>,
 }
 
@@ -256,11 +253,7 @@ fn rate(shared: &Shared, budget_ns: u64) -> Result<Rated> {
 }
 
 /// Opens the connections of a visit and sends by all of them.
-pub(crate) fn send(
-    measure: &Measure,
-    visit: Visit,
-    measured: &mut Measured,
-) -> Result<(Sent, Settings)> {
+pub(crate) fn send(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<Sent> {
     let terms = &measure.terms;
     let size = terms.sizes_bytes[visit.size] as usize;
     let mut channels = Vec::new();
@@ -269,7 +262,7 @@ pub(crate) fn send(
         admission::hello_stream(&mut channel, measure, visit)?;
         channels.push(channel);
     }
-    let settings = channels[0].settings()?;
+    measured.evidence.src.socket = channels[0].settings()?;
     // For TCP_INFO, while the connections are with their threads.
     let sockets: Vec<OwnedFd> = channels
         .iter()
@@ -280,7 +273,7 @@ pub(crate) fn send(
             source,
         })?;
     let shared = Shared::new(channels.len());
-    let (window, named) = std::thread::scope(|scope| {
+    let (window, transfers) = std::thread::scope(|scope| {
         let shared = &shared;
         let threads: Vec<_> = channels
             .into_iter()
@@ -293,25 +286,20 @@ pub(crate) fn send(
         shared.stop.store(true, Relaxed);
         (window, joined(threads))
     });
-    named?
-        .into_iter()
-        .for_each(|named| measured.settings.extend(named));
+    for transfer in transfers? {
+        measured.evidence.src.transfer.merge(transfer);
+    }
     let counts = shared.bytes();
     let sent = Sent {
         bytes: counts.iter().sum(),
         messages: counts.iter().map(|bytes| bytes / size as u64).sum(),
         window: window?,
     };
-    Ok((sent, settings))
+    Ok(sent)
 }
 
 /// Sends until the receiver says that its window is over.
-fn pour(
-    mut channel: Tcp,
-    index: usize,
-    size: usize,
-    shared: &Shared,
-) -> Result<BTreeMap<String, String>> {
+fn pour(mut channel: Tcp, index: usize, size: usize, shared: &Shared) -> Result<Transfer> {
     let _ended = Ended(shared);
     let mut outlet = Outlet::open(&mut channel, size)?;
     let (mut bytes, mut next_look_ns) = (0, 0);
@@ -329,7 +317,7 @@ fn pour(
         }
     }
     stream::end(&mut channel, &mut outlet)?;
-    Ok(outlet.named("src_"))
+    Ok(outlet.transfer())
 }
 
 /// The sender's own window: from a second after the begin, for the budget.
@@ -371,10 +359,7 @@ fn time(
     let mean = |field| Some(sum(field)? / sockets.len() as u64);
     let retransmits = sum(|info| Some(info.total_retrans.into()));
     watch.end(&mut measured.interference, retransmits)?;
-    let name = format!("src_stream_shares.{size}");
-    measured
-        .settings
-        .insert(name, shares(&begin.bytes, &end.bytes));
+    measured.evidence.size(size as u64).src_stream_shares = Some(shares(&begin.bytes, &end.bytes));
     Ok(SenderWindow {
         window_ns: end.at_ns - begin.at_ns,
         bytes: end.bytes.iter().sum::<u64>() - begin.bytes.iter().sum::<u64>(),
@@ -392,8 +377,9 @@ mod tests {
 
     #[test]
     fn shares_add_up() {
-        assert_eq!(shares(&[0, 10, 5], &[250, 510, 255]), "0.250 0.500 0.250");
-        assert_eq!(shares(&[7], &[7]), "0.000");
+        let wanted = Shares(vec![Fixed(250), Fixed(500), Fixed(250)]);
+        assert_eq!(shares(&[0, 10, 5], &[250, 510, 255]), wanted);
+        assert_eq!(shares(&[7], &[7]), Shares(vec![Fixed(0)]));
     }
 
     #[test]

@@ -8,12 +8,11 @@
 //! Units:   names end in their unit.
 //! Checked: `unknown_members_are_refused`; `tests/conversation.rs`.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::Options;
-use sonde_measure::{HostFacts, Interference, Measurement};
+use sonde_measure::{EndedBy, Evidence, HostFacts, Interference, Measurement};
 
 use crate::Terms;
 use crate::host::{Change, Settings};
@@ -182,14 +181,14 @@ impl Answer {
 }
 
 /// What the serving side saw.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Served {
     /// One entry for each size.
     pub sizes: Vec<SizeServed>,
     /// Peers turned away.
     pub refused: u64,
-    /// Settings of the last socket, read back.
-    pub settings: BTreeMap<String, String>,
+    /// What was seen beside the samples: of its own side, and of the sizes.
+    pub evidence: Evidence,
     /// What else its host did.
     pub interference: Interference,
 }
@@ -218,8 +217,8 @@ pub struct SizeServed {
 pub struct Measured {
     /// One entry for each size, in the order of the terms.
     pub sizes: Vec<SizeMeasured>,
-    /// Settings of the last socket, read back, and what else is to be known.
-    pub settings: BTreeMap<String, String>,
+    /// What was seen beside the samples: of its own side, and of the sizes.
+    pub evidence: Evidence,
     /// What else its host did.
     pub interference: Interference,
 }
@@ -237,29 +236,6 @@ pub struct SizeMeasured {
     pub ended_by: Option<EndedBy>,
     /// The sending side of a stream.
     pub sent: Option<Sent>,
-}
-
-/// Why no further sample was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndedBy {
-    /// The median is known well enough.
-    Precision,
-    /// All were taken.
-    Samples,
-    /// The budget was used up.
-    Budget,
-}
-
-impl EndedBy {
-    /// As it is written: `precision`, `samples`, `budget`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Precision => "precision",
-            Self::Samples => "samples",
-            Self::Budget => "budget",
-        }
-    }
 }
 
 /// The sending side of a stream.
@@ -296,7 +272,7 @@ pub struct SenderWindow {
 mod tests {
     use super::*;
     use crate::Probe;
-    use sonde_channel::{Path, Wait};
+    use sonde_measure::{Path, Wait};
 
     #[test]
     fn unknown_members_are_refused() {

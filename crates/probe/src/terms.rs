@@ -8,7 +8,8 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Buffers, Knobs, Method, Options, Path, UDP_MESSAGE_BYTES_MAX, Volley, Wait};
+use sonde_channel::{Options, UDP_MESSAGE_BYTES_MAX, Volley};
+use sonde_measure::{Buffers, Knobs, Method, Path, Wait};
 
 use crate::meter::{LEAD_IN_NS, WINDOW_NS_MIN};
 use crate::pace::{Pace, RATE_MAX, Spacing};

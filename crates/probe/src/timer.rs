@@ -10,7 +10,7 @@
 
 use std::sync::OnceLock;
 
-use sonde_channel::Clock;
+use sonde_measure::{Clock, SampleClock, Text};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::{self, Counter, Stray};
 
@@ -97,15 +97,17 @@ impl Timer {
     }
 
     /// What it is, for the record; with the reason where the counter would have been cheaper.
-    pub(crate) fn told(&self, asked: Option<Clock>) -> String {
+    pub(crate) fn told(&self, asked: Option<Clock>) -> SampleClock {
         let why = || match counter() {
             _ if asked == Some(Clock::Monotonic) => "asked for".into(),
             Err(why) => format!("the time stamp counter is no clock here: {why}"),
             Ok(counter) => is_cheaper(counter).err().unwrap_or_default(),
         };
         match self {
-            Self::Tsc(counter) => format!("tsc, {} kHz", counter.hz() / 1_000),
-            Self::Monotonic => format!("clock_gettime ({})", why()),
+            Self::Tsc(counter) => SampleClock::Tsc {
+                khz: counter.hz() / 1_000,
+            },
+            Self::Monotonic => SampleClock::Monotonic { why: why().into() },
         }
     }
 }
@@ -115,7 +117,7 @@ pub(crate) fn facts() -> Vec<(String, String)> {
     let Ok(timer) = Timer::choose(None) else {
         return Vec::new();
     };
-    let mut all = vec![("clock.samples".to_string(), timer.told(None))];
+    let mut all = vec![("clock.samples".to_string(), timer.told(None).write())];
     if let Ok(counter) = counter() {
         let worth = counter.worth();
         all.push(("clock.tsc_read_ns".into(), worth.read_ns.to_string()));
@@ -164,10 +166,12 @@ mod tests {
         let monotonic = Timer::choose(Some(Clock::Monotonic)).unwrap();
         assert_eq!(
             monotonic.told(Some(Clock::Monotonic)),
-            "clock_gettime (asked for)"
+            SampleClock::Monotonic {
+                why: "asked for".into()
+            }
         );
         match (Timer::choose(Some(Clock::Tsc)), tsc::obstacle()) {
-            (Ok(timer), None) => assert!(timer.told(None).starts_with("tsc, ")),
+            (Ok(timer), None) => assert!(matches!(timer.told(None), SampleClock::Tsc { .. })),
             (Err(error), Some(why)) => {
                 assert!(error.to_string().contains(&why) && error.remedy().contains("doctor"));
             }

@@ -13,14 +13,12 @@
 //! Units:   nanoseconds; half a round trip is rounded down; bits a second, rounded down.
 //! Checked: `the_median_ends_a_size`; `tests/conversation.rs`, `latency_*`, `message_*`; `benches/harness` for the cost.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use sonde_channel::payload::Mismatch;
-use sonde_channel::{
-    Aligned, Buffers, ByteStream, Channel, Losses, Path, Shm, Tcp, Udp, Unix, payload,
-};
+use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Udp, Unix, payload};
+use sonde_measure::{Buffers, EndedBy, Evidence, Path, Strayed};
 use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
@@ -28,7 +26,7 @@ use sonde_sys::tsc::Stray;
 
 use crate::admission::{self, Visit};
 use crate::placed::placed;
-use crate::talk::{EndedBy, Measure, Measured, SizeMeasured};
+use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::timer::Timer;
 use crate::watch::Watch;
 use crate::{Error, Probe, Result, Terms, packet};
@@ -126,16 +124,12 @@ impl<'a> Trips<'a> {
     }
 
     /// What is to be known of the clock.
-    pub(crate) fn named(&self) -> BTreeMap<String, String> {
+    pub(crate) fn tell(&self, evidence: &mut Evidence) {
         let asked = self.terms.knobs.clock;
-        let mut named = BTreeMap::from([("src_clock".to_string(), self.timer.told(asked))]);
+        evidence.src.place.clock = Some(self.timer.told(asked));
         if let Some(Stray { ppm, allowed_ppm }) = self.strayed {
-            let told = format!(
-                "clock_gettime, all samples taken again: the time stamp counter strayed by {ppm} ppm, allowed are {allowed_ppm}"
-            );
-            named.insert(format!("src_clock.{}", self.ping.len()), told);
+            evidence.size(self.ping.len() as u64).strayed = Some(Strayed { ppm, allowed_ppm });
         }
-        named
     }
 
     #[inline]
@@ -168,7 +162,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     Timer::choose(measure.terms.knobs.clock)?;
     let mut measured = Measured {
         sizes: Vec::new(),
-        settings: Default::default(),
+        evidence: Default::default(),
         interference: Interference::default(),
     };
     for visit in Visit::all(&measure.terms) {
@@ -182,9 +176,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         measured.sizes.push(size);
     }
     for size in &measured.sizes {
-        let ended_by = size.ended_by.map_or("", EndedBy::name);
-        let name = format!("ended_by.{}", size.size_bytes);
-        measured.settings.insert(name, ended_by.into());
+        measured.evidence.size(size.size_bytes).ended_by = size.ended_by;
     }
     Ok(measured)
 }
@@ -206,13 +198,13 @@ fn stream<C: ByteStream>(
     let before = retransmits(&channel)?;
     let watch = Watch::begin()?;
     let times = trips.all(&mut channel, |_, _| Ok(()))?;
-    measured.settings.extend(trips.named());
+    trips.tell(&mut measured.evidence);
     let after = retransmits(&channel)?;
     let between = after.zip(before).map(|(after, before)| after - before);
     watch.end(&mut measured.interference, between)?;
-    measured.settings.extend(channel.settings()?.named("src_"));
+    measured.evidence.src.socket = channel.settings()?;
     if let Some(tcp) = channel.as_tcp() {
-        measured.settings.extend(placed("src_", tcp));
+        placed(tcp, &mut measured.evidence.src.place);
     }
     Ok(times.measured(terms, size))
 }
@@ -232,9 +224,9 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
         Ok(channel.set_resend_after(Duration::from_nanos(after_ns))?)
     })?;
     watch.end(&mut measured.interference, None)?;
-    measured.settings.extend(trips.named());
-    measured.settings.extend(channel.settings()?.named("src_"));
-    measured.settings.extend(placed("src_", &channel));
+    trips.tell(&mut measured.evidence);
+    measured.evidence.src.socket = channel.settings()?;
+    placed(&channel, &mut measured.evidence.src.place);
     let losses = channel.losses();
     admission::end_udp(&mut channel, times.count, terms)?;
     let late = losses.late - warm.late;

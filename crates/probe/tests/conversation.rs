@@ -7,9 +7,11 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
-use sonde_channel::{CONTROL, Knobs, Method, Path, Wait};
+use sonde_channel::CONTROL;
+use sonde_measure::{EndedBy, Fixed};
+use sonde_measure::{Knobs, Method, Path, Wait};
 use sonde_measure::{Measurement, Phase, Quantity, Step};
-use sonde_probe::{Answer, EndedBy, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
+use sonde_probe::{Answer, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
 use sonde_stats::Parts;
 
 fn have(terms: Terms) -> Outcome {
@@ -72,7 +74,8 @@ fn startup_whole_is_one_time_for_each_size() {
             assert!(whole.reason.is_some() || sample(whole) > 0);
         }
         assert_eq!(outcome.refused, 0);
-        let nodelay = outcome.settings.get("src_nodelay").map(String::as_str);
+        let texts = outcome.evidence.texts();
+        let nodelay = texts.get("src_nodelay").map(String::as_str);
         assert_eq!(nodelay, (path == Path::Tcp).then_some("true"));
     }
 }
@@ -158,8 +161,7 @@ fn latency_is_half_a_round_trip_and_its_first_is_apart() {
             // The largest is the largest, and the smallest the smallest, of these very samples.
             assert_eq!(Some(&warm.max), warm.first.iter().max());
             assert_eq!(Some(&warm.min), warm.first.iter().min());
-            let ended = outcome.settings[&format!("ended_by.{bytes}")].clone();
-            assert_eq!(ended, size.ended_by.unwrap().name());
+            assert_eq!(outcome.evidence.sizes[&bytes].ended_by, size.ended_by);
             let rows = if path == Path::Udp { 3 } else { 2 };
             assert_eq!(size.measurements.len(), rows);
         }
@@ -272,7 +274,7 @@ fn stream_tcp_is_rated_by_its_receiver() {
     // The stream lasted at least its first second and its window.
     assert!(size.slots.bytes.len() >= 20);
     assert_eq!(size.measurements.len(), 7);
-    let buffer = &outcome.settings["src_send_buffer_bytes"];
+    let buffer = &outcome.evidence.texts()["src_send_buffer_bytes"];
     assert!(buffer.starts_with("200000"), "{buffer}");
     // The sender's is its window, the receiver's the whole visit.
     let [src, dst] = &outcome.interference[..] else {
@@ -306,9 +308,12 @@ fn every_method_of_tcp_moves_a_stream() {
             None,
         ));
         assert!(rate > 0);
-        let copied = outcome.settings.get("src_zerocopy_copied_share");
+        let copied = outcome.evidence.src.transfer.zerocopy_copied_share;
         assert_eq!(copied.is_some(), *method == Method::Zerocopy);
-        assert!(copied.is_none_or(|share| share == "1.000"), "{copied:?}");
+        assert!(
+            copied.is_none_or(|share| share == Fixed(1_000)),
+            "{copied:?}"
+        );
     }
 }
 
@@ -366,7 +371,8 @@ fn several_streams_share_a_window() {
         assert!(one(Quantity::BusyShare) <= 1_000_000);
         assert!(size.slots.bytes.len() >= 20);
         for side in ["src", "dst"] {
-            let shares = &outcome.settings[&format!("{side}_stream_shares.{}", size.size_bytes)];
+            let shares =
+                &outcome.evidence.texts()[&format!("{side}_stream_shares.{}", size.size_bytes)];
             let shares: Vec<f64> = shares
                 .split(' ')
                 .map(|share| share.parse().unwrap())
@@ -405,9 +411,16 @@ fn batches_of_datagrams_are_counted_one_by_one() {
         // The buffer holds less than a batch.
         assert!(lost > 0 && lost < 1_000_000, "{method}: {lost}");
         assert_eq!(one(Quantity::DuplicatedShare), 0);
-        let mean: f64 = outcome.settings["src_datagrams_per_call"].parse().unwrap();
+        let mean: f64 = outcome.evidence.texts()["src_datagrams_per_call"]
+            .parse()
+            .unwrap();
         assert!(mean > 2.0, "{method}: {mean}");
-        assert!(outcome.settings.contains_key("dst_datagrams_per_call"));
+        assert!(
+            outcome
+                .evidence
+                .texts()
+                .contains_key("dst_datagrams_per_call")
+        );
     }
 }
 
@@ -464,7 +477,7 @@ fn segments_and_alignments_carry_every_kind() {
                 ..Terms::new(probe, Path::Shm, Wait::Block)
             });
             assert_eq!(outcome.sizes.len(), sizes.len());
-            let room = &outcome.settings["src_send_buffer_bytes"];
+            let room = &outcome.evidence.texts()["src_send_buffer_bytes"];
             let is_room = room.parse::<u64>().unwrap() >= *sizes.iter().max().unwrap();
             assert_eq!(is_room, method == Method::Segment, "{probe:?} {room}");
             for row in outcome.sizes.iter().flat_map(|size| &size.measurements) {
@@ -670,8 +683,8 @@ fn packet_round_trips_and_messages_by_each_method() {
                     assert!((20..=30).contains(&count), "{count}");
                     assert!(sample(find(size, Quantity::LostShare, Phase::Warm, None)) < 500_000);
                 }
-                assert_eq!(outcome.settings["src_interface"], "lo");
-                let has_ring = outcome.settings.contains_key("dst_ring");
+                assert_eq!(outcome.evidence.texts()["src_interface"], "lo");
+                let has_ring = outcome.evidence.texts().contains_key("dst_ring");
                 assert_eq!(has_ring, method == Method::Ring);
             }
         }

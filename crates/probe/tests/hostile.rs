@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use agents::{Agent, SOON, measure, samples, serve};
-use sonde_channel::{CONTROL, Path};
+use sonde_channel::CONTROL;
+use sonde_measure::Path;
 use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Answer, Measured, Probe, Served, Terms};
 
@@ -296,7 +297,7 @@ fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
     let terms = Terms {
         sizes_bytes: vec![8],
         patience_ns: 4_000_000_000,
-        ..Terms::new(Probe::Startup, Path::Udp, sonde_channel::Wait::Block)
+        ..Terms::new(Probe::Startup, Path::Udp, sonde_measure::Wait::Block)
     };
     let peer = serve(&mut server.link, &terms, "right");
     let stranger = UdpSocket::bind(("127.0.0.2", 0)).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_measure::{Phase, Quantity, Step};
 use sonde_message::native::{Manner, Memory};
 use sonde_message::{
@@ -52,8 +52,8 @@ fn latency_is_of_round_trips() {
         assert_eq!(samples(&outcome, at, Quantity::LatencyNs, Phase::Cold), 1);
         assert!(samples(&outcome, at, Quantity::LatencyNs, Phase::Warm) >= 20);
     }
-    assert_eq!(outcome.settings["library"], "native");
-    assert_eq!(outcome.settings["ranks"], "3");
+    assert_eq!(outcome.evidence.texts()["library"], "native");
+    assert_eq!(outcome.evidence.texts()["ranks"], "3");
     assert!(outcome.interference.iter().all(|one| one.span_ns > 0));
     assert_eq!(outcome.interference[1].host, "b");
 }
@@ -72,7 +72,7 @@ fn rate_is_of_volleys() {
     for at in 0..3 {
         assert!(samples(&outcome, at, Quantity::RatePerS, Phase::Warm) >= 10);
     }
-    assert_eq!(outcome.settings["window"], "16");
+    assert_eq!(outcome.evidence.texts()["window"], "16");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod agents;
 
 use agents::{agents, conversation, samples};
-use sonde_channel::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
+use sonde_measure::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
 use sonde_measure::{Quantity, Step};
 use sonde_probe::{Error, Outcome, Probe, Terms};
 
@@ -40,7 +40,7 @@ fn round_trips_are_timed_by_the_clock_asked_for() {
             }
             (Ok(outcome), obstacle, _) => {
                 assert!(counted(&outcome));
-                let clock = &outcome.settings["src_clock"];
+                let clock = &outcome.evidence.texts()["src_clock"];
                 match asked {
                     Some(Clock::Tsc) => assert!(clock.starts_with("tsc, "), "{clock}"),
                     Some(Clock::Monotonic) => assert_eq!(clock, "clock_gettime (asked for)"),
@@ -96,7 +96,7 @@ fn cold_buffers_carry_every_kind() {
             let mut first = rows.filter(|row| row.step == Some(Step::First));
             assert!(first.all(|row| row.reason.as_deref().unwrap().contains("filled its cold")));
             for side in ["src", "dst"] {
-                let told = &outcome.settings[&format!("{side}_buffers")];
+                let told = &outcome.evidence.texts()[&format!("{side}_buffers")];
                 assert!(told.contains("twice the last-level cache"), "{told}");
             }
         }
@@ -128,7 +128,8 @@ fn ends_take_their_place() {
     for path in [Path::Tcp, Path::Shm] {
         let outcome = placed(Seat::Same, path).unwrap();
         assert!(counted(&outcome));
-        let [src, dst] = ["src_place", "dst_place"].map(|name| outcome.settings[name].clone());
+        let [src, dst] =
+            ["src_place", "dst_place"].map(|name| outcome.evidence.texts()[name].clone());
         // Nothing here has a receive interrupt: that is said, and one end's CPU is the other's.
         for told in [&src, &dst] {
             assert!(told.contains("no receive interrupt"), "{told}");
@@ -136,13 +137,19 @@ fn ends_take_their_place() {
         let cpu = |told: &str| told.split_once(':').unwrap().0.to_string();
         assert_eq!(cpu(&src), cpu(&dst));
         if path == Path::Tcp {
-            assert_eq!(format!("CPU {}", outcome.settings["src_cpu"]), cpu(&src));
-            assert_eq!(outcome.settings["src_rx_cpu"], outcome.settings["src_cpu"]);
+            assert_eq!(
+                format!("CPU {}", outcome.evidence.texts()["src_cpu"]),
+                cpu(&src)
+            );
+            assert_eq!(
+                outcome.evidence.texts()["src_rx_cpu"],
+                outcome.evidence.texts()["src_cpu"]
+            );
         }
         match placed(Seat::Near, path) {
             Ok(outcome) => {
                 let [src, dst] =
-                    ["src_place", "dst_place"].map(|name| cpu(&outcome.settings[name]));
+                    ["src_place", "dst_place"].map(|name| cpu(&outcome.evidence.texts()[name]));
                 assert_ne!(src, dst);
             }
             Err(error) => assert!(error.to_string().contains("one core"), "{error}"),

@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use agents::{Agent, HERE, SOON};
-use sonde_channel::Knobs;
+use sonde_measure::Knobs;
 use sonde_probe::pattern::{Due, Go, Join, Kind, Way, Went, What};
 use sonde_probe::{Answer, Request};
 use sonde_sys::clock::monotonic_ns;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use agents::{Agent, agents, conversation};
 use processes::{children, signal, soon};
-use sonde_channel::{Path, Wait};
+use sonde_measure::{Path, Wait};
 use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Outcome, Pace, Probe, Spacing, Terms};
 use sonde_stats::Series;
@@ -74,9 +74,9 @@ fn every_planned_message_is_sent_and_answered() {
             .run(&mut client.link, &mut server.link)
             .unwrap();
         assert_eq!(outcome.sizes.len(), 2);
-        let discarded: u64 = outcome.settings["rate.discarded.8"].parse().unwrap();
+        let discarded = outcome.evidence.sizes[&8].discarded.unwrap();
         assert!((1..=100).contains(&discarded), "{discarded}");
-        assert_eq!(outcome.settings["rate.unsent.8"], "0");
+        assert_eq!(outcome.evidence.sizes[&8].unsent, Some(0));
         let counted = series(&outcome, Quantity::ResponseNs).count();
         assert_eq!(series(&outcome, Quantity::ServiceNs).count(), counted);
         if law == Spacing::Constant {
@@ -131,7 +131,7 @@ fn a_stalled_sender_sends_late_and_leaves_nothing_out() {
         let [response, service] =
             [Quantity::ResponseNs, Quantity::ServiceNs].map(|quantity| series(&outcome, quantity));
         assert_eq!(response.count(), service.count());
-        let discarded: u64 = outcome.settings["rate.discarded.64"].parse().unwrap();
+        let discarded = outcome.evidence.sizes[&64].discarded.unwrap();
         let lost = if path == Path::Udp {
             only(&outcome, Quantity::LostShare)
         } else {
@@ -152,7 +152,7 @@ fn a_rate_beyond_what_can_be_sent_is_reached_as_far_as_it_can() {
     let outcome = conversation(terms)
         .run(&mut client.link, &mut server.link)
         .unwrap();
-    let unsent: u64 = outcome.settings["rate.unsent.64"].parse().unwrap();
+    let unsent = outcome.evidence.sizes[&64].unsent.unwrap();
     let achieved = only(&outcome, Quantity::RatePerS) / 1_000;
     assert!(unsent > 0 && achieved < 10_000_000, "{unsent} {achieved}");
     // All that was due is in the response: what was not sent, with how long it waited.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use agents::{Agent, HERE, SOON, agent, agents, conversation, impatient, measure, samples, serve};
 use processes::{children, signal, soon};
-use sonde_channel::{CONTROL, Path, Wait};
+use sonde_channel::CONTROL;
+use sonde_measure::{Path, Wait};
 use sonde_probe::{Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
 
 /// What goes through sockets; frames past them are for `conversation.rs`.

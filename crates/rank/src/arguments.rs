@@ -117,7 +117,7 @@ fn seats(text: &str) -> Result<Vec<Vec<usize>>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_channel::Wait;
+    use sonde_measure::Wait;
     use sonde_probe::Probe;
     use sonde_probe::library::Task;
 

@@ -7,7 +7,7 @@
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
 use sonde_probe::library::{NATIVE, Native};
 use sonde_sys::exec::{Step, before_exec};

@@ -396,7 +396,7 @@ impl Store {
                 whole("launch.began_unix_ns", launch.began_unix_ns)?,
                 whole("launch.took_ns", launch.took_ns)?,
                 launch.failure,
-                json(&launch.settings),
+                json(&launch.evidence),
                 json(&launch.interference),
                 launch.verdict.as_ref().map(json),
             ],

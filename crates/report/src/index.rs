@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use sonde_measure::{
-    CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Status,
-    Step,
+    CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Socket,
+    Status, Step,
 };
 
 /// What a row is of, beside its line and size.
@@ -371,13 +371,12 @@ impl<'a> Index<'a> {
         median(busiest.collect())
     }
 
-    /// A setting that the launches of a cell read back, by the end of its name; the smallest.
-    pub fn setting(&self, cell: &str, name: &str) -> Option<u64> {
-        self.launches(cell)
-            .flat_map(|launch| &launch.settings)
-            .filter(|(key, _)| key.ends_with(name))
-            .filter_map(|(_, value)| value.split_whitespace().next()?.parse().ok())
-            .min()
+    /// What the sockets of a cell's launches had of something, at either end; the smallest.
+    pub fn least(&self, cell: &str, of: impl Fn(&Socket) -> Option<u64>) -> Option<u64> {
+        let sides = self
+            .launches(cell)
+            .flat_map(|launch| launch.evidence.sides());
+        sides.filter_map(|side| of(&side.socket)).min()
     }
 
     /// User bytes in a full TCP segment of a line, from what was read back, else from the profile's headers.
@@ -389,7 +388,7 @@ impl<'a> Index<'a> {
             .is_some_and(|profile| profile.starts_with("era"));
         // 20 of IP, 20 of TCP, and 12 of its time stamps.
         let headers = if era { 40 } else { 52 };
-        self.setting(cell, "mss_bytes")
+        self.least(cell, |socket| socket.mss_bytes.map(u64::from))
             .or_else(|| mtu.checked_sub(headers))
             .filter(|bytes| *bytes > 0)
     }

@@ -4,7 +4,7 @@
 //!          loaded launches' medians less that of the idle ones; the interval is that of two medians' difference. What hosts
 //!          and kernel take is in both and falls out. The model's is the difference of its own two medians, for messages of
 //!          one frame.
-//! Source:  `sonde_stats::difference`; the settings `load.model_idle_ns` and `load.model_loaded_ns` of the loaded launches.
+//! Source:  `sonde_stats::difference`; [`sonde_measure::Load`] of the loaded launches.
 //! Units:   nanoseconds of half a round trip.
 //! Checked: `a_loaded_cell_beside_its_idle_one`, `other_cells_are_no_siblings`, `two_launches_have_a_wait_without_interval`.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Load, Phase, Quantity};
 use sonde_stats::Difference;
 
 use crate::index::Index;
@@ -103,6 +103,12 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
         Some(Difference { value, .. }) => value,
         None => i64::try_from(loaded_ns).ok()? - i64::try_from(idle_ns).ok()?,
     };
+    let model = |half_trip: fn(&Load) -> Option<u64>| {
+        let launches = index.launches(&cell.id);
+        launches
+            .filter_map(|launch| half_trip(&launch.evidence.load))
+            .min()
+    };
     Some(QueueingRow {
         cell: cell.id.clone(),
         network: factors.network.clone(),
@@ -117,8 +123,8 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
         waits_ns,
         ci95_low_ns: known.map(|known| known.low),
         ci95_high_ns: known.map(|known| known.high),
-        model_idle_ns: index.setting(&cell.id, "load.model_idle_ns"),
-        model_loaded_ns: index.setting(&cell.id, "load.model_loaded_ns"),
+        model_idle_ns: model(|load| load.model_idle_ns),
+        model_loaded_ns: model(|load| load.model_loaded_ns),
     })
 }
 

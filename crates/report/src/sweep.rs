@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Number, Quantity, ResultRow, Run};
+use sonde_measure::{Buffer, Number, Quantity, ResultRow, Run, Socket};
 use sonde_stats::median_rank_interval;
 
 use crate::index::{Index, Line, STREAM, by, interval, p50};
@@ -141,14 +141,19 @@ fn curve(index: &Index<'_>, line: &Line, rows: &[&ResultRow]) -> Option<SweepCur
     let number = |value: f64| Number(value);
     let point = |row: &&ResultRow| {
         let beside = |quantity| index.beside(row, quantity).map(number);
+        let granted = |buffer: fn(&Socket) -> Option<Buffer>| {
+            index.least(&row.cell, |socket| {
+                Some(buffer(socket)?.granted_bytes as u64)
+            })
+        };
         let (low, high) = interval(row).map_or((None, None), |(low, high)| (Some(low), Some(high)));
         Some(SweepPoint {
             size_bytes: row.size_bytes?,
             bps: number(p50(row)),
             ci95_low: low.map(number),
             ci95_high: high.map(number),
-            granted_send_bytes: index.setting(&row.cell, "send_buffer_bytes"),
-            granted_recv_bytes: index.setting(&row.cell, "recv_buffer_bytes"),
+            granted_send_bytes: granted(|socket| socket.send_buffer),
+            granted_recv_bytes: granted(|socket| socket.recv_buffer),
             cpu_src: beside(Quantity::CpuSrcNsPerByte),
             cpu_dst: beside(Quantity::CpuDstNsPerByte),
             lost: beside(Quantity::LostShare),

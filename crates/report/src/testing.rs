@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use sonde_measure::{
-    Backpressure, Ceiling, CellRecord, Factors, HostFacts, HostRecord, Interference, Lateness,
-    LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
-    Run, RunHead, RunState, Step, Testbed, Verdict,
+    Backpressure, Ceiling, CellRecord, Evidence, Factors, HostFacts, HostRecord, Interference,
+    Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase,
+    Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 
@@ -118,7 +118,7 @@ pub(crate) struct Runs {
     wait: String,
     profile: String,
     load: Option<String>,
-    settings: BTreeMap<String, String>,
+    evidence: Evidence,
     knobs: BTreeMap<String, String>,
     verdict: Option<Verdict>,
     disturbance: Interference,
@@ -179,7 +179,7 @@ impl Runs {
             wait: "block".into(),
             profile: "modern".into(),
             load: None,
-            settings: BTreeMap::new(),
+            evidence: Evidence::default(),
             knobs: BTreeMap::new(),
             verdict: None,
             disturbance: Interference::default(),
@@ -225,7 +225,8 @@ impl Runs {
     }
 
     pub fn setting(mut self, name: &str, value: &str) -> Self {
-        self.settings.insert(name.into(), value.into());
+        let fact = BTreeMap::from([(name.into(), value.into())]);
+        self.evidence.merge(Evidence::read(fact).unwrap());
         self
     }
 
@@ -494,7 +495,7 @@ impl Runs {
             took_ns: 1_000_000,
             failure: None,
             series: Vec::new(),
-            settings: self.settings.clone(),
+            evidence: self.evidence.clone(),
             interference: vec![watched(src), watched(dst)],
             verdict: self.verdict.clone(),
         }

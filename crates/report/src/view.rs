@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
-    EventRecord, HostRecord, LaunchRecord, NetworkRecord, Number, Phase, Quantity, ResultRow, Run,
-    RunHead, Step,
+    EventRecord, HostRecord, Interference, LaunchRecord, NetworkRecord, Number, Phase, Quantity,
+    ResultRow, Run, RunHead, Step,
 };
 use sonde_stats::Series;
 
@@ -443,16 +443,8 @@ fn conditions(index: &Index<'_>) -> Vec<(String, String)> {
 fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
     #[derive(Default)]
     struct Sums {
-        switches: u64,
-        steal_ns: Option<u64>,
-        retransmits: Option<u64>,
+        all: Interference,
         busy: Vec<f64>,
-    }
-    fn add(sum: &mut Option<u64>, more: Option<u64>) {
-        *sum = match (*sum, more) {
-            (Some(sum), Some(more)) => Some(sum.saturating_add(more)),
-            (sum, more) => sum.or(more),
-        };
     }
     // A launch is a record for each of its sizes, all with the same interference: it counts once.
     let mut launches = BTreeMap::new();
@@ -489,11 +481,7 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
     let mut sums: BTreeMap<Key<'_>, Sums> = BTreeMap::new();
     for ((key, ..), hosts) in launches {
         let sum = sums.entry(key).or_default();
-        for at in hosts {
-            sum.switches += at.involuntary_switches;
-            add(&mut sum.steal_ns, at.steal_ns);
-            add(&mut sum.retransmits, at.retransmits);
-        }
+        hosts.iter().for_each(|at| sum.all.add(at));
         sum.busy
             .extend(hosts.iter().filter_map(busy).max_by(f64::total_cmp));
     }
@@ -512,9 +500,9 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
                     .map(|(name, value)| (name.clone(), value.clone()))
                     .collect(),
                 load: key.1[0].map(Into::into),
-                involuntary_switches: sum.switches,
-                steal_ns: sum.steal_ns,
-                retransmits: sum.retransmits,
+                involuntary_switches: sum.all.involuntary_switches,
+                steal_ns: sum.all.steal_ns,
+                retransmits: sum.all.retransmits,
                 cpu_busy_share: median(sum.busy).and_then(number),
             })
         })

@@ -12,7 +12,6 @@ mod seen;
 
 use crate::events::{self, Event};
 use crate::failure::Failure;
-use crate::kernel;
 use crate::layout::{self, Block, Site};
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat};
@@ -24,8 +23,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched, RanksAsk};
 use sonde_lab::Profile;
 use sonde_measure::{
-    CellRecord, EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity,
-    Run, RunState,
+    CellRecord, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord, Load,
+    Measurement, NetworkRecord, Phase, Quantity, Run, RunState, npb::Kernel,
 };
 use sonde_probe::host::Change;
 use sonde_record::{Store, StoreError};
@@ -68,7 +67,7 @@ pub struct Campaign<'a> {
     /// Blocks that cannot be measured here.
     skipped: BTreeSet<usize>,
     /// What the model has for loaded cells.
-    models: BTreeMap<String, Vec<(String, String)>>,
+    models: BTreeMap<String, Load>,
     bar: ProgressBar,
     began: Instant,
     /// Tell each launch's rows on standard output.
@@ -276,9 +275,9 @@ impl<'a> Campaign<'a> {
 
     /// What the model has for a cell's half round trip under its load and without; worked out once a cell, as soon as the
     /// idle cell beside it has been measured, which tells what the hosts take.
-    fn model_of(&mut self, block: &Block, cell: &str) -> Vec<(String, String)> {
+    fn model_of(&mut self, block: &Block, cell: &str) -> Load {
         let (Some(load), ProbeKind::Latency) = (&block.load, block.kind) else {
-            return Vec::new();
+            return Load::default();
         };
         if let Some(known) = self.models.get(cell) {
             return known.clone();
@@ -286,10 +285,10 @@ impl<'a> Campaign<'a> {
         let site = &self.beds[block.site].site;
         let of = block.cells.iter().find(|one| one.id == cell);
         let Some((of, spec)) = of.zip(site.spec.as_ref()) else {
-            return Vec::new();
+            return Load::default();
         };
         let Some(measured) = self.idle_median(&of.factors) else {
-            return Vec::new();
+            return Load::default();
         };
         let profile = site.profile.unwrap_or(Profile::MODERN);
         let bounds = Bounds { spec, profile };
@@ -299,14 +298,16 @@ impl<'a> Campaign<'a> {
             let think = Span::nanos(measured).saturating_sub(idle);
             Ok((idle, bounds.loaded(path, size, load, think)?))
         });
-        let settings = match times {
-            Ok((idle, Some(loaded))) => [("idle", idle), ("loaded", loaded)]
-                .map(|(name, time)| (format!("load.model_{name}_ns"), time.as_nanos().to_string()))
-                .to_vec(),
-            _ => Vec::new(),
+        let load = match times {
+            Ok((idle, Some(loaded))) => Load {
+                model_idle_ns: Some(idle.as_nanos()),
+                model_loaded_ns: Some(loaded.as_nanos()),
+                ..Load::default()
+            },
+            _ => Load::default(),
         };
-        self.models.insert(cell.to_owned(), settings.clone());
-        settings
+        self.models.insert(cell.to_owned(), load.clone());
+        load
     }
 
     /// The median of the medians of the same cell without load, as far as it has been measured.
@@ -441,7 +442,8 @@ impl<'a> Campaign<'a> {
                     _ => fleet.converse(&ask),
                 };
                 let launched = launched.map_err(|error| error.to_string())?;
-                match kernel::unverified(&launched.outcome.settings) {
+                let told = &launched.outcome.evidence.application;
+                match told.kernel.as_ref().and_then(Kernel::unverified) {
                     Some(wrong) => Err(wrong),
                     None => Ok(launched),
                 }
@@ -459,10 +461,11 @@ impl<'a> Campaign<'a> {
         let mut made = records(&block, index, &launched);
         for record in &mut made {
             seen::tell(record, &block, &launched);
+            tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
             record
-                .settings
-                .extend(host_settings(changes.as_deref().unwrap_or_default()));
-            record.settings.extend(self.model_of(&block, &record.cell));
+                .evidence
+                .load
+                .merge(self.model_of(&block, &record.cell));
             (record.src, record.dst) = (src_name.clone(), dst_name.clone());
             (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }
@@ -601,7 +604,7 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
             took_ns: 0,
             failure: None,
             series: Vec::new(),
-            settings: BTreeMap::new(),
+            evidence: Evidence::default(),
             interference: Vec::new(),
             verdict: None,
         };
@@ -613,7 +616,7 @@ fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Ve
                     Some(size) => record.series = size.measurements.clone(),
                     None => record.failure = Some("the agents gave nothing for this size".into()),
                 }
-                record.settings = launched.outcome.settings.clone();
+                record.evidence = launched.outcome.evidence.clone();
                 record.interference = launched.outcome.interference.clone();
                 record.verdict = launched.verdict.clone().filter(|_| !is_on_one_host(block));
             }
@@ -670,20 +673,21 @@ fn set_hosts(
     Ok(all)
 }
 
-/// What was granted, asked for and there before, of every setting of a host.
-fn host_settings(changes: &[(&'static str, Change)]) -> Vec<(String, String)> {
-    let text = |(side, change): &(&str, Change)| {
-        let Change {
-            name,
-            before,
-            asked,
-            after,
-            ..
-        } = change;
-        let value = format!("{after} (asked for {asked}, was {before})");
-        (format!("{side}_host.{name}"), value)
-    };
-    changes.iter().map(text).collect()
+/// What became of every setting of a host that was changed.
+fn tell_changes(changes: &[(&'static str, Change)], evidence: &mut Evidence) {
+    for (side, change) in changes {
+        let side = match *side {
+            "src" => &mut evidence.src,
+            _ => &mut evidence.dst,
+        };
+        let told = HostChange {
+            before: change.before.as_str().into(),
+            asked: change.asked.as_str().into(),
+            after: change.after.as_str().into(),
+        };
+        let setting = HostSetting { change: Some(told) };
+        side.host.insert(change.name.as_str().into(), setting);
+    }
 }
 
 /// The time left, by how much longer than guessed launches have taken so far.

@@ -8,9 +8,9 @@
 use crate::failure::{self, Failure};
 use crate::networks::{self, mbit, micros, table};
 use crate::testbed::{HostOptions, LabOptions, this_program};
-use sonde_channel::{Path, Wait};
 use sonde_fleet::{Ask, Fleet};
 use sonde_lab::{Config, Report};
+use sonde_measure::{Path, Wait};
 use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Probe, Terms};
 use sonde_units::{Bytes, Span};

@@ -12,12 +12,12 @@
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, ProbeKind, ProbePlan};
 use crate::way::Way;
-use sonde_channel::Wait;
 use sonde_fleet::Fleet;
 use sonde_measure::HostRecord;
+use sonde_measure::Wait;
 use sonde_message::aged;
 use sonde_probe::Probe;
-use sonde_probe::library::npb::{Age, Kernel as Told};
+use sonde_probe::library::npb::Age;
 use sonde_probe::library::{Job, Task};
 use sonde_units::{Ratio, Span};
 use sonde_workload::npb::{Class, Kernel, Problem};
@@ -316,14 +316,6 @@ pub fn room(fleet: &Fleet, ranks: usize, spread: Option<usize>) -> Option<(u64, 
         false => spread.unwrap_or(hosts.len()).clamp(1, hosts.len()),
     };
     Some((least, ranks.div_ceil(count)))
-}
-
-/// Why a launch with these settings is worth nothing: a result is not the official one.
-pub fn unverified(settings: &BTreeMap<String, String>) -> Option<String> {
-    match Told::of(settings) {
-        Ok(told) => told?.unverified(),
-        Err(error) => Some(error.to_string()),
-    }
 }
 
 #[cfg(test)]

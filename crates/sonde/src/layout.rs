@@ -12,10 +12,10 @@ use crate::model;
 use crate::networks;
 use crate::plan::{Mode, Plan, ProbeKind};
 use crate::way::Way;
-use sonde_channel::{Method, Path, Wait};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
+use sonde_measure::{Method, Path, Wait};
 
 use sonde_measure::{CellRecord, Factors, Layer, Quantity, Testbed};
 use sonde_probe::host::Setting;

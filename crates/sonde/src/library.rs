@@ -12,7 +12,7 @@ use crate::kernel::{self, Asked};
 use crate::messages;
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
 use crate::way::Way;
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_measure::{Ceiling, Testbed};
 use sonde_message::{Library, Path};
 use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
@@ -368,7 +368,7 @@ mod tests {
     }
 
     fn by(path: &str, kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
-        let terms = Terms::new(Probe::Latency, sonde_channel::Path::Unix, Wait::Block);
+        let terms = Terms::new(Probe::Latency, sonde_measure::Path::Unix, Wait::Block);
         let knobs = knobs
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()));

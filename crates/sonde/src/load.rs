@@ -13,6 +13,7 @@ use crate::plan::Kind;
 use crate::testbed::{self, HostOptions};
 use serde::Serialize;
 use sonde_fleet::{Fleet, Load, Stream, StreamReport, TrafficReport};
+use sonde_measure::Text;
 use sonde_units::BitRate;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -153,7 +154,7 @@ impl Task {
         for one in &report.streams {
             let way = way(&one.stream, names);
             if let Some(limit) = &one.limit {
-                eprintln!("sonde: {way}: {limit}");
+                eprintln!("sonde: {way}: {}", limit.write());
             } else if !one.is_reached() {
                 let lost = one.sent.saturating_sub(one.received);
                 eprintln!(
@@ -294,7 +295,7 @@ fn document(report: &TrafficReport, names: &[String]) -> Document {
             span_s: one.span.as_secs_f64(),
             sender_cpu_share: one.cpu_share,
             reached: one.is_reached(),
-            limit: one.limit.clone(),
+            limit: one.limit.as_ref().map(Text::write),
         }
     };
     Document {

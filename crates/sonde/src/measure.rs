@@ -18,13 +18,13 @@ use crate::shown;
 use crate::testbed::{self, LabOptions};
 use crate::wanted::{too_few, too_wide};
 use crate::way::Way;
-use sonde_channel::{Path as Route, Wait};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_measure::{
     EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
     Testbed, VerdictStatus,
 };
+use sonde_measure::{Path as Route, Wait};
 use sonde_record::{Document, Store};
 use sonde_report::View;
 use std::cell::RefCell;

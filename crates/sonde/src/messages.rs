@@ -9,9 +9,9 @@
 
 use crate::failure::Failure;
 use serde_json::Value;
-use sonde_channel::Wait;
+use sonde_measure::Wait;
+use sonde_measure::replay::Asked as Told;
 use sonde_probe::Probe;
-use sonde_probe::library::messages::Asked as Told;
 use sonde_probe::library::{Job, RANKS_MAX, Task};
 use sonde_units::{Bytes, Matrix, Span};
 use sonde_workload::npb::Kernel;

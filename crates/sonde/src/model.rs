@@ -9,10 +9,11 @@
 
 use crate::failure::Failure;
 use crate::networks;
-use sonde_channel::{Path, UDP_MESSAGE_BYTES_MAX};
+use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::{Headers, NetworkSpec};
+use sonde_measure::Path;
 use sonde_measure::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
 use sonde_units::{Bytes, Span};
 

@@ -18,12 +18,13 @@ use crate::plan::Kind;
 use crate::testbed::{self, HostOptions};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use sonde_channel::Wait;
 use sonde_fleet::{Ask, Fleet, Load, RanksAsk};
+use sonde_measure::{Evidence, Wait};
+use sonde_measure::{npb::Kernel, npb::Run};
 use sonde_message::Path;
 use sonde_message::native::Memory;
 use sonde_probe::library::Task as RankTask;
-use sonde_probe::library::npb::{Kernel, Run, TRACE, TRACE_EVENTS_MAX};
+use sonde_probe::library::npb::TRACE_EVENTS_MAX;
 use sonde_units::Span;
 use sonde_workload::npb::launch::{self, Launch};
 use sonde_workload::npb::result::{Block, NAME};
@@ -78,7 +79,7 @@ struct Item {
 /// What a launch gave.
 struct Ran {
     kernel: Kernel,
-    facts: BTreeMap<String, String>,
+    facts: Evidence,
     trace: Option<String>,
 }
 
@@ -106,7 +107,7 @@ struct Shown {
     /// Every run, and each rank of the last one.
     launch: Option<Kernel>,
     /// What is known of the library.
-    facts: BTreeMap<String, String>,
+    facts: Evidence,
     /// What each rank did when, packed.
     #[serde(skip)]
     trace: Option<String>,
@@ -341,7 +342,7 @@ impl Task {
             communicating_share: None,
             verified: None,
             launch: None,
-            facts: BTreeMap::new(),
+            facts: Evidence::default(),
             trace: None,
             took_s: begin.elapsed().as_secs_f64(),
             error: None,
@@ -352,7 +353,7 @@ impl Task {
                 shown.error = ran
                     .kernel
                     .unverified()
-                    .or_else(|| ran.facts.get("ranks.end").cloned());
+                    .or_else(|| ran.facts.ranks.end.as_ref().map(ToString::to_string));
                 (shown.facts, shown.trace) = (ran.facts, ran.trace);
                 shown.fill(ran.kernel);
             }
@@ -378,12 +379,15 @@ impl Task {
             for mut messenger in alone {
                 let ended = launch.once(&mut messenger, is_last);
                 let ended = ended.map_err(|error| format!("{error}; {}", error.remedy()))?;
-                trace = ended.and_then(|ended| kernel.add(ended));
+                if let Some(ended) = ended {
+                    kernel.runs.push(ended.run);
+                    (kernel.ranks, kernel.age, trace) = (ended.ranks, ended.age, ended.trace);
+                }
             }
         }
         Ok(Ran {
             kernel,
-            facts: BTreeMap::new(),
+            facts: Evidence::default(),
             trace,
         })
     }
@@ -414,15 +418,12 @@ impl Task {
             spread: self.spread(),
         };
         let launched = fleet.ranks(&ask).map_err(|error| error.to_string())?;
-        let mut facts = launched.outcome.settings;
-        let told = Kernel::of(&facts).map_err(|error| error.to_string())?;
-        let kernel = told.ok_or("rank 0 told nothing of a kernel")?;
-        let trace = facts.remove(TRACE);
-        facts.retain(|name, _| !name.starts_with("npb"));
+        let mut facts = launched.outcome.evidence;
+        let told = std::mem::take(&mut facts.application);
         Ok(Ran {
-            kernel,
+            kernel: told.kernel.ok_or("rank 0 told nothing of a kernel")?,
             facts,
-            trace,
+            trace: told.trace.map(|trace| trace.0),
         })
     }
 

@@ -9,12 +9,11 @@ use crate::failure::{self, Failure};
 use crate::plan::Kind;
 use crate::testbed::{self, HostOptions};
 use serde::Serialize;
-use sonde_channel::Wait;
 use sonde_fleet::{Ask, Fleet, RanksAsk};
+use sonde_measure::{Evidence, Wait};
 use sonde_message::Path;
 use sonde_probe::Probe;
 use sonde_probe::library::{Job, Task as JobTask};
-use std::collections::BTreeMap;
 
 /// What to check.
 pub struct Task {
@@ -49,7 +48,7 @@ struct Check {
     /// What the library says that it cannot do.
     left_out: Vec<String>,
     /// What is known of the library.
-    facts: BTreeMap<String, String>,
+    facts: Evidence,
     took_s: f64,
     /// What was wrong, or why there was no launch; null where nothing was.
     error: Option<String>,
@@ -156,18 +155,16 @@ impl Task {
         let launched = fleet.ranks(&ask);
         let took_s = begin.elapsed().as_secs_f64();
         let (mut facts, error) = match launched {
-            Ok(launched) => (launched.outcome.settings, None),
-            Err(error) => (BTreeMap::new(), Some(error.to_string())),
+            Ok(launched) => (launched.outcome.evidence, None),
+            Err(error) => (Evidence::default(), Some(error.to_string())),
         };
-        let mut take = |name: &str| facts.remove(&format!("check.{name}"));
-        let left_out = take("left_out").unwrap_or_default();
-        let mut number = |name: &str| take(name)?.parse::<u64>().ok();
-        let counts = ["collectives", "collectives.by_library", "messages"].map(&mut number);
+        let told = std::mem::take(&mut facts.check);
+        let counts = [told.collectives, told.by_library, told.messages];
         // A rank that did not end well was wrong in that; and what tells no counts has checked nothing that is known.
         let uncounted =
             "rank 0 does not tell what it checked: give all hosts the same version of sonde";
         let error = error
-            .or_else(|| facts.get("ranks.end").cloned())
+            .or_else(|| facts.ranks.end.as_ref().map(ToString::to_string))
             .or_else(|| counts.contains(&None).then(|| uncounted.into()));
         let [collectives, by_library, messages] = counts.map(|count| count.unwrap_or(0));
         let check = Check {
@@ -177,11 +174,9 @@ impl Task {
             collectives,
             by_library,
             messages,
-            left_out: left_out
-                .split(',')
-                .filter(|name| !name.is_empty())
-                .map(String::from)
-                .collect(),
+            left_out: told.left_out.map_or_else(Vec::new, |names| {
+                names.0.iter().map(ToString::to_string).collect()
+            }),
             facts,
             took_s,
             error,

@@ -15,7 +15,7 @@ use crate::failure::{self, Failure};
 use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
-use sonde_channel::Knobs;
+use sonde_measure::Knobs;
 use sonde_measure::{EventRecord, Quantity, Run, VerdictStatus};
 use sonde_probe::host::{Change, Setting};
 use sonde_record::Store;

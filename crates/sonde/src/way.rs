@@ -5,8 +5,8 @@
 //! Checked: `names_of_both_layers_are_read_back`.
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Method, Path, Wait};
 use sonde_measure::Layer;
+use sonde_measure::{Method, Path, Wait};
 use std::fmt;
 use std::str::FromStr;
 

@@ -5,8 +5,8 @@
 //! Source:  the defects were found in iperf3, netperf, sockperf, qperf, perftest, OSU and others, by reading and by measuring.
 
 use serde_json::Value;
-use sonde_channel::{Path as Route, Wait};
 use sonde_measure::Number;
+use sonde_measure::{Path as Route, Wait};
 use sonde_probe::{Probe, SAMPLES_MAX, Terms};
 use sonde_stats::{Parts, SAMPLES_FOR_P99, Series, Summary};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use sonde_adapter::{Loaded, Options, meet, open};
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
 use sonde_message::{
     Call, Comm, Element, Error, Kind, Messenger, Op, Operation, Source, Status, Tagged, native,

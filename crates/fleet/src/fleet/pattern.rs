@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use sonde_channel::Knobs;
+use sonde_measure::Knobs;
 use sonde_measure::{Interference, Verdict};
 use sonde_probe::pattern::{Came, Due, Go, Join, Left, Way, Went, What};
 use sonde_probe::{Answer, Request, clock};

@@ -129,7 +129,7 @@ impl Fleet {
             .map_err(|error| failed(ask, &error, error.remedy()))?;
         if !went_well(&ran) {
             let told = format!("{}{}", ran.told(), words(&ran.errors));
-            outcome.settings.insert("ranks.end".into(), told);
+            outcome.evidence.ranks.end = Some(told.into());
         }
         Ok(outcome)
     }

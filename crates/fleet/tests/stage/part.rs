@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sonde_channel::{Path, Wait};
 use sonde_fleet::{
     Ask, ConnectOptions, Fleet, FleetError, Joining, Launcher, SshOptions, TOKEN_VARIABLE, Token,
     join, targets,
 };
+use sonde_measure::{Path, Wait};
 use sonde_probe::{Probe, Terms};
 
 fn main() -> ExitCode {

@@ -7,6 +7,7 @@
 //! Checked: `a_median_is_near_that_of_the_sorted_lengths`, `every_length_has_a_bucket_around_it`, `parts_add_up`.
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::{LengthsRow, Power, Total};
 
 /// Lengths below this have a bucket each.
 const EXACT: u64 = 64;
@@ -52,63 +53,6 @@ impl From<Sparse> for Lengths {
             lengths.buckets[index.min(BUCKETS - 1)] += count;
         }
         lengths
-    }
-}
-
-/// Count, sum, least and greatest of lengths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Total {
-    /// How many.
-    pub messages: u64,
-    /// Their sum.
-    pub bytes: u64,
-    /// The shortest; 0 where there is none.
-    pub bytes_min: u64,
-    /// The longest; 0 where there is none.
-    pub bytes_max: u64,
-}
-
-/// Lengths as they are written down.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LengthsRow {
-    /// Count, sum, least and greatest: exact.
-    #[serde(flatten)]
-    pub total: Total,
-    /// Sum by count; none of none.
-    pub bytes_mean: Option<f64>,
-    /// The lower median, off by at most a 64th of itself, exact below 64 B; none of none.
-    pub bytes_median: Option<u64>,
-    /// How many there are from each power of two on, below the next; of no bytes from 0. Those without are left out.
-    pub powers: Vec<Power>,
-}
-
-/// Messages of lengths between two powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Power {
-    /// The least length of the row: 0, 1, 2, 4, ...
-    pub from_bytes: u64,
-    /// How many.
-    pub messages: u64,
-}
-
-impl Total {
-    pub(crate) const NONE: Self = Self {
-        messages: 0,
-        bytes: 0,
-        bytes_min: 0,
-        bytes_max: 0,
-    };
-
-    #[inline]
-    pub(crate) fn add(&mut self, bytes: u64) {
-        self.bytes_min = if self.messages == 0 {
-            bytes
-        } else {
-            self.bytes_min.min(bytes)
-        };
-        self.bytes_max = self.bytes_max.max(bytes);
-        self.messages += 1;
-        self.bytes += bytes;
     }
 }
 

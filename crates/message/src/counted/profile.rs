@@ -3,8 +3,7 @@
 //! Units:   nanoseconds, bytes; ranks of the world.
 
 use serde::{Deserialize, Serialize};
-
-pub use super::lengths::{LengthsRow, Power, Total};
+use sonde_measure::{Collectives, LengthsRow, Total};
 
 /// The schema of [`Profile`].
 pub const PROFILE_SCHEMA: &str = "sonde-profile/1";
@@ -60,19 +59,6 @@ pub struct Calls {
     pub time_ns: u64,
     /// Time in the longest.
     pub longest_ns: u64,
-}
-
-/// Collectives of one kind that the library made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Collectives {
-    /// `allreduce`.
-    pub kind: String,
-    /// How many.
-    pub count: u64,
-    /// What this rank put in, of a broadcast the whole, of a scatter what it got.
-    pub bytes: u64,
-    /// Time in them.
-    pub time_ns: u64,
 }
 
 /// Messages to or from one rank with one tag.

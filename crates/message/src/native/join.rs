@@ -16,7 +16,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Mesh, Wait, Woken, inbox_bytes, readable};
+use sonde_channel::{Mesh, Woken, inbox_bytes, readable};
+use sonde_measure::Wait;
 use sonde_sys::foreign;
 use sonde_sys::shared::{self, Shared};
 

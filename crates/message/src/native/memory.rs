@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 
 use super::engine::Limits;
 use super::messenger::{Manner, Native};

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 
 use super::engine::{Engine, Limits};
 use super::frame::{HEAD_BYTES, Head, Kind};

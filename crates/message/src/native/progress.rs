@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 
 use super::frame::{HEAD_BYTES, Head, Kind, TEXT_BYTES_MAX};
 use super::messenger::{Ended, Native};

@@ -129,7 +129,8 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
-    use sonde_channel::{Wait, inbox_bytes};
+    use sonde_channel::inbox_bytes;
+    use sonde_measure::Wait;
     use sonde_sys::shared::Shared;
 
     use super::super::messenger::{Manner, Native};

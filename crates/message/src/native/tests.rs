@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 
 use super::{Bootstrap, Meeting, Memory, Transport};
 use crate::{Comm, Error, Messenger, Op, Source, Status, TAG_MAX, Tagged};

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use sonde_channel::{Clock, Knobs, Path, Wait};
+use sonde_measure::{Clock, Knobs, Path, Wait};
 use sonde_measure::{Phase, Quantity};
 use sonde_probe::{AgentLink, Conversation, Probe, Terms, agent};
 use sonde_stats::median_rank_interval;

@@ -5,7 +5,7 @@
 //! Units:   nanoseconds.
 //! Checked: `anatomy::tests`.
 
-use sonde_channel::Path;
+use sonde_measure::Path;
 use sonde_measure::{Measurement, Phase, Quantity};
 use sonde_stats::Series;
 

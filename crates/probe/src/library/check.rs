@@ -8,6 +8,7 @@
 //! Units:   bytes.
 //! Checked: `few_cases_are_spread_over_all_kinds`; `crates/sonde/tests/lab_check.rs` over every library that is installed.
 
+use sonde_measure::{Check, Names};
 use std::time::{Duration, Instant};
 
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
@@ -75,23 +76,22 @@ pub(super) fn all(
     }
     let made = parted(messenger, terms.patience(), seed, tally_of);
     made.map_err(|error| during("groups", error))?;
-    let mut tell = |name: &str, value: String| {
-        measured.settings.insert(format!("check.{name}"), value);
+    measured.evidence.check = Check {
+        collectives: Some(tally.collectives),
+        by_library: Some(tally.by_library),
+        messages: Some(tally.messages),
+        left_out: Some(left_out(capabilities)),
     };
-    tell("collectives", tally.collectives.to_string());
-    tell("collectives.by_library", tally.by_library.to_string());
-    tell("messages", tally.messages.to_string());
-    tell("left_out", left_out(capabilities));
     Ok(())
 }
 
-fn left_out(capabilities: Capabilities) -> String {
+fn left_out(capabilities: Capabilities) -> Names<','> {
     let parts = [
         (capabilities.wildcards, "wildcards"),
         (capabilities.probe, "probe"),
     ];
-    let lacking = parts.iter().filter(|(has, _)| !has).map(|(_, name)| *name);
-    lacking.collect::<Vec<_>>().join(",")
+    let lacking = parts.iter().filter(|(has, _)| !has);
+    Names(lacking.map(|(_, name)| (*name).into()).collect())
 }
 
 /// What was checked when something was wrong; a call that failed speaks for itself.

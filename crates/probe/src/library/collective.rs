@@ -10,14 +10,14 @@
 //! Units:   nanoseconds; the size is what each rank gives (barrier: nothing, and one size).
 //! Checked: `sums_have_no_carry`; `tests/library.rs`, `collective_*`.
 
-use sonde_measure::{Measurement, Phase, Quantity, Step};
+use sonde_measure::{EndedBy, Measurement, Phase, Quantity, Step};
 use sonde_message::collectives::{Choice, Communicator, UnnamedChoice};
 use sonde_message::{Call, Comm, Element, Kind, Messenger, Operation, Parts};
 use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 
 use super::{BESIDE, SEEN, receive};
-use crate::talk::{EndedBy, Measured, Served, SizeMeasured, SizeServed};
+use crate::talk::{Measured, Served, SizeMeasured, SizeServed};
 use crate::trips::is_known;
 use crate::watch::Watch;
 use crate::{Error, Result, Terms};
@@ -93,13 +93,10 @@ pub(super) fn all(
         let watch = Watch::begin_of(true)?;
         if rank == 0 {
             let size = lead(&mut group, terms, &mut data, clocks)?;
-            measured
-                .settings
-                .insert(format!("made_by.{size_bytes}"), data.made_by.into());
+            let facts = measured.evidence.size(size_bytes);
+            facts.made_by = Some(data.made_by.into());
+            facts.ended_by = size.ended_by;
             watch.end(&mut measured.interference, None)?;
-            let ended_by = size.ended_by.map_or("", EndedBy::name);
-            let name = format!("ended_by.{size_bytes}");
-            measured.settings.insert(name, ended_by.into());
             measured.sizes.push(size);
         } else {
             let messages = follow(&mut group, &mut data, clocks)?;

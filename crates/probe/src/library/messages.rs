@@ -7,12 +7,10 @@
 //! Units:   nanoseconds, bytes, messages of all ranks together.
 //! Checked: `a_replay_becomes_rows`, `what_is_no_statistic_is_refused`; `crates/workload`, `replay::launch`.
 
-use std::collections::BTreeMap;
+use sonde_measure::replay::{Asked, Replay, Run};
 
-use serde::{Deserialize, Serialize};
 use sonde_measure::Quantity;
 use sonde_message::Messenger;
-use sonde_message::counted::LengthsRow;
 
 use super::runs::{in_parts, row, size};
 use super::{Job, Marks, Report, Task};
@@ -23,105 +21,43 @@ use crate::{Error, Result};
 pub const RUNS_MAX: u64 = 1_000;
 /// The most ranks of a matrix: it is a word of a command line.
 pub const MATRIX_RANKS_MAX: usize = 64;
-/// The setting of a launch that holds its [`Replay`], as JSON.
-pub const SETTING: &str = "messages";
 
-/// What is replayed: a statistic, and who sends to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Asked {
-    /// How many messages, of all ranks together.
-    pub messages: u64,
-    /// Their lengths, summed; to the messages as the mean is to one.
-    pub bytes: u64,
-    /// The lower median of their lengths.
-    pub bytes_median: u64,
-    /// Who sends to whom, in words of who has the replay: `all-to-all`, `ring`, `mesh:2x2`; of a matrix `matrix`.
-    pub graph: String,
-    /// Of a matrix: how often each rank sends to each, a row a sender; else empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub messages_to: Vec<Vec<u64>>,
-    /// What the order of lengths follows from.
-    pub seed: u64,
+/// Refuses a matrix that is none.
+fn check_matrix(asked: &Asked) -> Result<()> {
+    let ranks = asked.messages_to.len();
+    if let Some(row) = asked.messages_to.iter().find(|row| row.len() != ranks) {
+        return Err(Error::Terms {
+            what: format!(
+                "a matrix of {ranks} ranks has a row of {} numbers",
+                row.len()
+            ),
+            remedy: "give it a number for each rank in each row",
+        });
+    }
+    if ranks > MATRIX_RANKS_MAX {
+        return Err(Error::Terms {
+            what: format!("a matrix of {ranks} ranks is too large to be handed to ranks"),
+            remedy: "take one of 64 ranks at most, or a graph by its name",
+        });
+    }
+    Ok(())
 }
 
-impl Asked {
-    /// The mean of their lengths.
-    pub fn bytes_mean(&self) -> f64 {
-        self.bytes as f64 / self.messages as f64
-    }
-
-    /// Refuses a matrix that is none.
-    fn check(&self) -> Result<()> {
-        let ranks = self.messages_to.len();
-        if let Some(row) = self.messages_to.iter().find(|row| row.len() != ranks) {
-            return Err(Error::Terms {
-                what: format!(
-                    "a matrix of {ranks} ranks has a row of {} numbers",
-                    row.len()
-                ),
-                remedy: "give it a number for each rank in each row",
-            });
-        }
-        if ranks > MATRIX_RANKS_MAX {
-            return Err(Error::Terms {
-                what: format!("a matrix of {ranks} ranks is too large to be handed to ranks"),
-                remedy: "take one of 64 ranks at most, or a graph by its name",
-            });
-        }
-        Ok(())
-    }
-}
-
-/// A replay, of all ranks together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Run {
-    /// From the first step to the end of the last one, at the longest rank.
-    pub time_ns: u64,
-    /// What was counted of it.
-    pub sent: LengthsRow,
-}
-
-/// What the replays of a launch gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Replay {
-    /// What was asked for.
-    pub asked: Asked,
-    /// Each, in their order.
-    pub runs: Vec<Run>,
-}
-
-impl Replay {
-    /// That of a launch with these settings; `None` where it was of something else.
-    ///
-    /// # Errors
-    /// The setting is not what it must be.
-    pub fn of(settings: &BTreeMap<String, String>) -> Result<Option<Self>> {
-        let text = settings.get(SETTING);
-        text.map(|text| crate::frame::parse(text.as_bytes()))
-            .transpose()
-            .map_err(Error::from)
-    }
-
-    fn tell(&self, measured: &mut Measured) -> Result<()> {
-        use Quantity::{MessageBytes, MessageBytesMean, MessageBytesMedian, Messages, ReplayNs};
-        let text = serde_json::to_string(self).map_err(crate::frame::FrameError::from)?;
-        measured.settings.insert(SETTING.into(), text);
-        let runs = &self.runs;
-        let rows = vec![
-            row(runs, ReplayNs, |run| Some(run.time_ns)),
-            row(runs, Messages, |run| Some(run.sent.total.messages)),
-            row(runs, MessageBytes, |run| Some(run.sent.total.bytes)),
-            row(runs, MessageBytesMean, |run| {
-                Some(in_parts(run.sent.bytes_mean?, MessageBytesMean))
-            }),
-            row(runs, MessageBytesMedian, |run| run.sent.bytes_median),
-        ];
-        measured.sizes.push(size(rows, runs.len()));
-        Ok(())
-    }
+/// Puts rows and evidence into what was measured.
+fn tell(replay: Replay, measured: &mut Measured) {
+    use Quantity::{MessageBytes, MessageBytesMean, MessageBytesMedian, Messages, ReplayNs};
+    let runs = &replay.runs;
+    let rows = vec![
+        row(runs, ReplayNs, |run| Some(run.time_ns)),
+        row(runs, Messages, |run| Some(run.sent.total.messages)),
+        row(runs, MessageBytes, |run| Some(run.sent.total.bytes)),
+        row(runs, MessageBytesMean, |run| {
+            Some(in_parts(run.sent.bytes_mean?, MessageBytesMean))
+        }),
+        row(runs, MessageBytesMedian, |run| run.sent.bytes_median),
+    ];
+    measured.sizes.push(size(rows, runs.len()));
+    measured.evidence.application.replay = Some(replay);
 }
 
 /// Refuses what no launch can make.
@@ -135,7 +71,7 @@ pub(super) fn check(asked: &Asked, runs: u64) -> Result<()> {
             remedy: "ask for 1 to 1000",
         });
     }
-    asked.check()
+    check_matrix(asked)
 }
 
 impl Job {
@@ -157,16 +93,16 @@ impl Job {
                 remedy: "run it as what it is",
             });
         };
-        let tell = |runs, measured: &mut Measured| {
+        let told = |runs, measured: &mut Measured| {
             let asked = asked.clone();
-            Replay { asked, runs }.tell(measured)
+            tell(Replay { asked, runs }, measured);
         };
         self.in_runs(
             messenger,
             marks,
             *runs,
             |messenger, _| once(messenger),
-            tell,
+            told,
         )
     }
 }
@@ -175,7 +111,7 @@ impl Job {
 mod tests {
     use super::*;
     use crate::Probe;
-    use sonde_channel::Wait;
+    use sonde_measure::Wait;
     use sonde_message::Comm;
     use sonde_message::counted::Lengths;
     use sonde_message::native::Memory;
@@ -217,7 +153,7 @@ mod tests {
         assert_eq!(of(Quantity::MessageBytes), (2, 1_108));
         assert_eq!(of(Quantity::MessageBytesMean), (2, 369_333));
         assert_eq!(of(Quantity::MessageBytesMedian), (2, 8));
-        let replay = Replay::of(&outcome.settings).unwrap().unwrap();
+        let replay = outcome.evidence.application.replay.unwrap();
         assert_eq!(replay.runs.len(), 2);
         assert!((replay.asked.bytes_mean() - 1_108.0 / 3.0).abs() < 1e-9);
     }

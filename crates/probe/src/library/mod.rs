@@ -19,12 +19,11 @@ mod startup;
 mod stream;
 mod volley;
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Path, Wait};
 use sonde_measure::Interference;
+use sonde_measure::{Evidence, Path, Wait};
 use sonde_message::{Comm, Messenger, Source, Tag, Tagged};
 use sonde_sys::clock::monotonic_ns;
 
@@ -130,7 +129,7 @@ pub enum Task {
     /// The messages of a program without what it computes, run by [`Job::run_messages`].
     Messages {
         /// Which.
-        asked: messages::Asked,
+        asked: sonde_measure::replay::Asked,
         /// Replays of a launch; see [`messages::RUNS_MAX`].
         runs: u64,
     },
@@ -309,7 +308,7 @@ impl Job {
 fn nothing_measured() -> Measured {
     Measured {
         sizes: Vec::new(),
-        settings: BTreeMap::new(),
+        evidence: Evidence::default(),
         interference: Interference::default(),
     }
 }

@@ -8,7 +8,7 @@ use sonde_channel::{Aligned, payload};
 use sonde_message::{Comm, Messenger, Source, Tagged};
 
 use super::{DATA, receive, whole};
-use crate::talk::{EndedBy, Measured, Served, SizeServed};
+use crate::talk::{Measured, Served, SizeServed};
 use crate::trips::{Carrier, Peer, Trips};
 use crate::watch::Watch;
 use crate::{Result, Terms};
@@ -43,11 +43,9 @@ pub(super) fn measure(
         let times = trips.all(&mut pair, |_, _| Ok(()))?;
         watch.end(&mut measured.interference, None)?;
         messenger.send(Comm::WORLD, 1, DATA, &[])?;
-        measured.settings.extend(trips.named());
+        trips.tell(&mut measured.evidence);
         let size = times.measured(terms, size_bytes);
-        let ended_by = size.ended_by.map_or("", EndedBy::name);
-        let name = format!("ended_by.{size_bytes}");
-        measured.settings.insert(name, ended_by.into());
+        measured.evidence.size(size_bytes).ended_by = size.ended_by;
         measured.sizes.push(size);
     }
     Ok(())

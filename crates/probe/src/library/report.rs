@@ -2,10 +2,8 @@
 //!
 //! Checked: `marks_become_steps`; `tests/library.rs`.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Interference, Step};
+use sonde_measure::{Evidence, Interference, Library, Name, Names, Ranks, Step, Words};
 use sonde_message::{Comm, Messenger};
 
 use super::startup::row;
@@ -37,8 +35,6 @@ pub struct Report {
     pub measured: Measured,
     /// As rank 1 saw it.
     pub served: Served,
-    /// What the messenger says of itself, and where the ranks were.
-    pub facts: BTreeMap<String, String>,
     /// When rank 0 was how far.
     pub marks: Marks,
 }
@@ -58,7 +54,7 @@ fn hostname() -> String {
 /// Brings what the ranks saw to rank 0.
 pub(super) fn gather(
     messenger: &mut dyn Messenger,
-    measured: Measured,
+    mut measured: Measured,
     served: Served,
     marks: Marks,
 ) -> Result<Option<Report>> {
@@ -69,7 +65,8 @@ pub(super) fn gather(
         tell(messenger, 0, &Seen { served, host })?;
         return Ok(None);
     }
-    let mut facts: BTreeMap<String, String> = messenger.facts().into_iter().collect();
+    let library = Library::read(messenger.facts())
+        .map_err(|error| Error::Integrity(format!("what the library says of itself: {error}")))?;
     let mut hosts = vec![host];
     let mut told = None;
     for other in 1..ranks {
@@ -77,16 +74,17 @@ pub(super) fn gather(
         hosts.push(seen.host);
         told = told.or(seen.served);
     }
-    if let Ok(yields) = std::env::var(super::YIELDS) {
-        facts.insert("yield".into(), yields);
-    }
-    facts.insert("ranks".into(), ranks.to_string());
-    facts.insert("ranks.hosts".into(), hosts.join(" "));
+    measured.evidence.library = library;
+    measured.evidence.ranks.merge(Ranks {
+        count: Some(ranks as u64),
+        hosts: Some(Names(hosts.into_iter().map(Name::from).collect())),
+        yields: std::env::var(super::YIELDS).ok().map(Words::from),
+        ..Ranks::default()
+    });
     Ok(Some(Report {
         measured,
         // A rank that is alone has served itself.
         served: told.unwrap_or(served),
-        facts,
         marks,
     }))
 }
@@ -120,7 +118,7 @@ impl Report {
         };
         let mut outcome = Outcome {
             sizes: Vec::new(),
-            settings: self.facts,
+            evidence: Evidence::default(),
             interference: names.map(named).to_vec(),
             refused: 0,
             moved: Moved::default(),
@@ -161,10 +159,11 @@ mod tests {
     use super::*;
     use crate::Probe;
     use crate::talk::{SizeMeasured, SizeServed};
-    use sonde_channel::Wait;
+    use sonde_measure::Wait;
 
     fn report(marks: Marks) -> Report {
         let mut measured = super::super::nothing_measured();
+        measured.evidence.library.library = Some("none".into());
         measured.sizes.push(SizeMeasured {
             size_bytes: 8,
             measurements: vec![row(Some(Step::First), 10)],
@@ -179,7 +178,6 @@ mod tests {
         Report {
             measured,
             served,
-            facts: BTreeMap::from([("library".into(), "none".into())]),
             marks,
         }
     }
@@ -207,7 +205,7 @@ mod tests {
             (Some(Step::Init), 70),
         ];
         assert_eq!(times, BTreeMap::from(wanted));
-        assert_eq!(outcome.settings["library"], "none");
+        assert_eq!(outcome.evidence.library.library, Some("none".into()));
         assert_eq!(outcome.interference[1].host, "b");
         let error = report(marks).outcome(&job, 131, ["a", "b"]).unwrap_err();
         assert!(error.to_string().contains("not of one clock"), "{error}");

@@ -2,12 +2,12 @@
 //!
 //! Checked: `runs_become_rows` of [`super::npb`], `a_replay_becomes_rows` of [`super::messages`].
 
-use sonde_measure::{Measurement, Phase, Quantity};
+use sonde_measure::{EndedBy, Measurement, Phase, Quantity};
 use sonde_message::{Comm, Messenger};
 
 use super::{Job, Marks, Report, nothing_measured, report};
 use crate::Result;
-use crate::talk::{EndedBy, Measured, Served, SizeMeasured, SizeServed};
+use crate::talk::{Measured, Served, SizeMeasured, SizeServed};
 use crate::watch::Watch;
 
 /// The messages of a run have lengths of their own.
@@ -22,7 +22,7 @@ impl Job {
         marks: Marks,
         runs: u64,
         mut once: impl FnMut(&mut dyn Messenger, bool) -> Result<Option<T>>,
-        tell: impl FnOnce(Vec<T>, &mut Measured) -> Result<()>,
+        tell: impl FnOnce(Vec<T>, &mut Measured),
     ) -> Result<Option<Report>> {
         let (mut measured, mut served) = (nothing_measured(), Served::default());
         let watch = Watch::begin_of(true)?;
@@ -36,7 +36,7 @@ impl Job {
         });
         if messenger.rank(Comm::WORLD) == 0 {
             watch.end(&mut measured.interference, None)?;
-            tell(ended, &mut measured)?;
+            tell(ended, &mut measured);
         } else {
             watch.end(&mut served.interference, None)?;
         }

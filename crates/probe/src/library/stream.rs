@@ -118,10 +118,7 @@ pub(super) fn measure(
 ) -> Result<()> {
     for &size_bytes in &terms.sizes_bytes {
         let sent = send(messenger, terms, size_bytes, &mut measured.interference)?;
-        let name = format!("window.{size_bytes}");
-        measured
-            .settings
-            .insert(name, window(size_bytes).to_string());
+        measured.evidence.size(size_bytes).window_messages = Some(window(size_bytes) as u64);
         measured.sizes.push(SizeMeasured {
             size_bytes,
             measurements: Vec::new(),

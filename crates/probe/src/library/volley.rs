@@ -11,7 +11,7 @@ use sonde_message::{Comm, Messenger, Request, Source, Tagged};
 
 use super::pair::check;
 use super::{BESIDE, DATA, receive, whole};
-use crate::talk::{EndedBy, Measured, Served, SizeServed};
+use crate::talk::{Measured, Served, SizeServed};
 use crate::trips::{Carrier, Peer, Trips};
 use crate::watch::Watch;
 use crate::{Result, Terms};
@@ -59,16 +59,12 @@ pub(super) fn measure(
         for _ in 0..window {
             messenger.send(Comm::WORLD, 1, DATA, &[])?;
         }
-        measured.settings.extend(trips.named());
+        trips.tell(&mut measured.evidence);
         let size = times.measured(terms, size_bytes);
-        let ended_by = size.ended_by.map_or("", EndedBy::name);
-        let name = format!("ended_by.{size_bytes}");
-        measured.settings.insert(name, ended_by.into());
+        measured.evidence.size(size_bytes).ended_by = size.ended_by;
         measured.sizes.push(size);
     }
-    measured
-        .settings
-        .insert("window".into(), window.to_string());
+    measured.evidence.ranks.burst_messages = Some(window);
     Ok(())
 }
 

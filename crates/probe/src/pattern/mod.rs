@@ -22,8 +22,9 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Knobs, Options, Wait};
+use sonde_channel::Options;
 use sonde_measure::Interference;
+use sonde_measure::{Knobs, Wait};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use sonde_channel::{Path, Wait};
+use sonde_measure::{Path, Wait};
 use sonde_probe::{AgentLink, Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
 
 pub const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;

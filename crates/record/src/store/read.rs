@@ -244,7 +244,7 @@ fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord
             took_ns: unsigned(row, "took_ns")?,
             failure: field(row, "failure")?,
             series: series.remove(&id).unwrap_or_default(),
-            settings: field::<Json<_>>(row, "settings")?.0,
+            evidence: field::<Json<_>>(row, "settings")?.0,
             interference: field::<Json<_>>(row, "interference")?.0,
             verdict: field::<Option<Json<_>>>(row, "verdict")?.map(|json| json.0),
         })

@@ -1,9 +1,9 @@
 //! Runs to test with, and folders that go away.
 
 use sonde_measure::{
-    Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord,
-    Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow,
-    OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Evidence, Factors, HostFacts,
+    HostRecord, Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord,
+    NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 use std::collections::BTreeMap;
@@ -100,7 +100,8 @@ pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> Launch
         took_ns: 900_000_000,
         failure: None,
         series,
-        settings: BTreeMap::from([("congestion".into(), "cubic".into())]),
+        evidence: Evidence::read(BTreeMap::from([("dst_congestion".into(), "cubic".into())]))
+            .unwrap(),
         interference: vec![
             Interference {
                 host: "h1".into(),

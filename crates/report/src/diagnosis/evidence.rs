@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::{Quantity, ResultRow, Run, Testbed};
+use sonde_measure::{Buffer, Quantity, ResultRow, Run, Socket, Testbed};
 
 use super::FULL;
 use crate::index::{Index, LATENCY, Line, busy, median, p50};
@@ -249,22 +249,17 @@ impl Evidence {
         self.rwnd_share = index.beside(stream, Quantity::RwndLimitedShare);
         self.sndbuf_share = index.beside(stream, Quantity::SndbufLimitedShare);
         self.mss_bytes = index.segment_bytes(line, &stream.cell);
-        let asked = |name: &str| {
-            let launches = index
-                .launches(&stream.cell)
-                .flat_map(|launch| &launch.settings);
-            launches
-                .filter(|(key, value)| key.ends_with(name) && !value.contains("the kernel's"))
-                .filter_map(|(_, value)| value.split_whitespace().next()?.parse().ok())
-                .min()
+        let asked = |buffer: fn(&Socket) -> Option<Buffer>| {
+            index.least(&stream.cell, |socket| buffer(socket)?.wanted_bytes())
         };
-        self.rcvbuf_asked = asked("recv_buffer_bytes");
-        self.sndbuf_asked = asked("send_buffer_bytes");
-        self.congestion = index
-            .launches(&stream.cell)
-            .flat_map(|launch| &launch.settings)
-            .find(|(key, _)| key.ends_with("congestion"))
-            .map(|(_, value)| value.clone());
+        self.rcvbuf_asked = asked(|socket| socket.recv_buffer);
+        self.sndbuf_asked = asked(|socket| socket.send_buffer);
+        // The receiver's comes first, as its name does.
+        let congestion = index.launches(&stream.cell).find_map(|launch| {
+            let [src, dst] = launch.evidence.sides().map(|side| &side.socket.congestion);
+            dst.as_ref().or(src.as_ref())
+        });
+        self.congestion = congestion.map(ToString::to_string);
         // Retransmissions are counted in the rated time, a second or more; the median launch is about one second.
         let seconds = index
             .launches(&stream.cell)

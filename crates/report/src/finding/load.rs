@@ -12,6 +12,7 @@
 //! Checked: `a_wait_is_set_beside_the_model`, `what_the_model_lacks_is_not_said`, `a_load_that_is_reached_is_a_note`,
 //!          `a_load_that_is_missed_is_a_warning`, `several_outside_are_said_once`.
 
+use sonde_measure::{Evidence, Fixed};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Severity};
@@ -174,7 +175,7 @@ pub(super) fn reached(index: &Index<'_>) -> Vec<Finding> {
             if !order.contains(&key) {
                 order.push(key);
             }
-            all.entry(key).or_default().add(&launch.settings);
+            all.entry(key).or_default().add(&launch.evidence);
         }
     }
     let told = |key| Some((key, all.get(&key)?));
@@ -186,34 +187,27 @@ pub(super) fn reached(index: &Index<'_>) -> Vec<Finding> {
 }
 
 impl Brought {
-    fn add(&mut self, settings: &BTreeMap<String, String>) {
-        if !settings.keys().any(|key| key.starts_with("load.achieved.")) {
+    fn add(&mut self, evidence: &Evidence) {
+        let flows = &evidence.load_flows;
+        if !flows.values().any(|flow| flow.achieved.is_some()) {
             return;
         }
         self.launches += 1;
-        for (key, value) in settings {
-            let Ok(value) = value.parse::<f64>() else {
-                continue;
+        for (port, flow) in flows {
+            let [wanted, planned, achieved] =
+                [flow.wanted, flow.planned, flow.achieved].map(|share| share.map(Fixed::value));
+            self.wanted = wanted.filter(|wanted| *wanted > 0.0).or(self.wanted);
+            let Some(achieved) = achieved else { continue };
+            // Of a short launch the law's chance is known where hosts made the load: what they planned.
+            let chance = match (wanted, planned) {
+                (Some(wanted), Some(planned)) if planned > 0.0 => wanted / planned,
+                _ => 1.0,
             };
-            if key.starts_with("load.wanted.") && value > 0.0 {
-                self.wanted = Some(value);
-            } else if let Some(port) = key.strip_prefix("load.achieved.") {
-                // Of a short launch the law's chance is known where hosts made the load: what they planned.
-                let number = |name: &str| -> Option<f64> {
-                    settings.get(&format!("load.{name}.{port}"))?.parse().ok()
-                };
-                let chance = match (number("wanted"), number("planned")) {
-                    (Some(wanted), Some(planned)) if planned > 0.0 => wanted / planned,
-                    _ => 1.0,
-                };
-                self.ports
-                    .entry(port.into())
-                    .or_default()
-                    .push(value * chance);
-            } else if key == "load.switch_cpu_share" {
-                self.switch.push(value);
-            }
+            let shares = self.ports.entry(port.to_string()).or_default();
+            shares.push(achieved * chance);
         }
+        let switch = evidence.load.switch_cpu_share;
+        self.switch.extend(switch.map(Fixed::value));
     }
 
     /// The launches in which some port was far off.

@@ -9,9 +9,7 @@
 //! Source:  Documentation/networking/statistics.rst; RFC 4113 for UDP's counters. Threshold as for `datagram-loss`.
 //! Checked: `the_largest_place_is_named`, `the_counters_of_others_take_no_more_than_was_lost`, `no_counters_say_nothing`.
 
-use std::collections::BTreeMap;
-
-use sonde_measure::Quantity;
+use sonde_measure::{Evidence, InterfaceCounters, Quantity, Side};
 
 use super::{Finding, Severity};
 use crate::format::{count, share};
@@ -48,24 +46,22 @@ const WAY: (&str, &str) = (
 );
 
 /// What the counters of one launch give to each of [`PLACES`].
-fn counted(settings: &BTreeMap<String, String>) -> [u64; 4] {
-    let number = |key: String| -> u64 {
-        let text = settings.get(&key).map_or("0", String::as_str);
-        text.parse().unwrap_or(0)
-    };
-    let at = |side: &str, names: &[&str]| -> u64 {
-        let interface = settings.get(&format!("{side}_interface"));
-        let interface = interface.map_or("", String::as_str);
-        let each = names
+fn counted(evidence: &Evidence) -> [u64; 4] {
+    let at = |side: &Side, counts: &[fn(&InterfaceCounters) -> Option<u64>]| -> u64 {
+        let name = side.transfer.interface.as_ref();
+        let interface = name.and_then(|name| side.interfaces.get(name));
+        let each = counts
             .iter()
-            .map(|name| number(format!("{side}_if.{interface}.{name}")));
+            .map(|count| interface.and_then(count).unwrap_or(0));
         each.sum()
     };
+    let Evidence { src, dst, .. } = evidence;
+    let sockets = dst.udp.get(&"rcvbuf_errors".into());
     [
-        number("dst_udp.rcvbuf_errors".into()),
-        at("dst", &["rx_missed", "rx_dropped"]),
-        at("src", &["queue_dropped", "tx_dropped"]),
-        at("dst", &["rx_errors"]),
+        sockets.and_then(|one| one.count).unwrap_or(0),
+        at(dst, &[|one| one.rx_missed, |one| one.rx_dropped]),
+        at(src, &[|one| one.queue_dropped, |one| one.tx_dropped]),
+        at(dst, &[|one| one.rx_errors]),
     ]
 }
 
@@ -77,13 +73,13 @@ pub(super) fn lost(index: &Index<'_>, line: &Line) -> Option<Finding> {
     }
     let (mut sent, mut lost, mut places) = (0_u64, 0_u64, [0_u64; 4]);
     for launch in index.launches(&stream.cell) {
-        let number = |name: &str| launch.settings.get(name)?.parse::<u64>().ok();
-        let (Some(of), Some(without)) = (number("datagrams.sent"), number("datagrams.lost")) else {
+        let datagrams = &launch.evidence.datagrams;
+        let (Some(of), Some(without)) = (datagrams.sent, datagrams.lost) else {
             continue;
         };
         (sent, lost) = (sent + of, lost + without);
         let mut left = without;
-        for (place, found) in places.iter_mut().zip(counted(&launch.settings)) {
+        for (place, found) in places.iter_mut().zip(counted(&launch.evidence)) {
             let part = found.min(left);
             (*place, left) = (*place + part, left - part);
         }

@@ -48,14 +48,8 @@ fn asked_window(index: &Index<'_>, row: &ResultRow) -> Option<u64> {
                 .and_then(|window| window.parse().ok())
                 .unwrap_or(65_535)
         });
-    let buffers = index
-        .launches(&row.cell)
-        .flat_map(|launch| &launch.settings)
-        .filter(|(key, value)| {
-            key.ends_with("recv_buffer_bytes") && !value.contains("the kernel's")
-        })
-        .filter_map(|(_, value)| value.split_whitespace().next()?.parse().ok());
-    buffers.chain(of_profile).min()
+    let buffer = index.least(&row.cell, |socket| socket.recv_buffer?.wanted_bytes());
+    buffer.into_iter().chain(of_profile).min()
 }
 
 /// `window-limited`.
@@ -144,7 +138,9 @@ pub(super) fn sender(index: &Index<'_>, line: &Line) -> Option<Finding> {
         return None;
     }
     let trip_ns = index.round_trip_ns(line);
-    let granted = index.setting(&stream.cell, "send_buffer_bytes");
+    let granted = index.least(&stream.cell, |socket| {
+        Some(socket.send_buffer?.granted_bytes as u64)
+    });
     let sentence = format!(
         "The send buffer limits the stream by {} on {} to {}: the sender waited for it in {} of the time.",
         line.by(),

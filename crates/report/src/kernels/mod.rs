@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Number, Phase, Quantity, ResultRow, Status};
+use sonde_measure::{Application, CellRecord, Number, Phase, Quantity, ResultRow, Status};
 
 use crate::format::significant;
 use crate::index::{Index, KERNEL};
@@ -30,15 +30,9 @@ pub(crate) use traffic::{phases, traffic};
 
 /// Knobs that have places of their own in a row.
 const NAMED: [&str; 5] = ["kernel", "class", "size", "ranks", "hosts"];
-/// The setting of a launch that names the host of each rank.
-const HOSTS: &str = "ranks.hosts";
 /// The knob of hosts of another age, and that of this one.
 const AGE: &str = "age";
 const THIS_AGE: &str = "1";
-/// The settings of a launch that have by how much computing was stretched, and what that follows from.
-const FACTOR: &str = "npb.age";
-const RECORDED: &str = "npb.age.recorded_ns";
-const OWN: &str = "npb.age.own_ns";
 /// Where ranks share memory.
 const SHARED: &str = "native:shm";
 
@@ -222,8 +216,8 @@ fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
 /// On how many hosts so many ranks of a cell are.
 fn hosts(index: &Index<'_>, cell: &CellRecord, ranks: u64) -> u64 {
     let told = index.launches(&cell.id).filter_map(|launch| {
-        let names = launch.settings.get(HOSTS)?.split(' ');
-        Some(names.collect::<BTreeSet<_>>().len() as u64)
+        let names = launch.evidence.ranks.hosts.as_ref()?;
+        Some(names.0.iter().collect::<BTreeSet<_>>().len() as u64)
     });
     let there = (cell.factors.hosts.len() as u64).min(ranks);
     told.max().unwrap_or(there).max(1)
@@ -286,17 +280,19 @@ fn medians(index: &Index<'_>, cell: &str) -> Vec<u64> {
 pub(crate) fn ages(index: &Index<'_>, rows: &[KernelRow]) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for row in rows.iter().filter(|row| row.age().is_some()) {
-        let of = |name: &'static str| {
+        let of = |fact: fn(&Application) -> Option<f64>| {
             let launches = index.launches(&row.cell);
-            let values = launches.filter_map(move |launch| launch.settings.get(name)?.parse().ok());
+            let values = launches.filter_map(|launch| fact(&launch.evidence.application));
             let mut values: Vec<f64> = values.collect();
             values.sort_by(f64::total_cmp);
             values.get(values.len() / 2).copied()
         };
-        let Some(factor) = of(FACTOR) else { continue };
+        let Some(factor) = of(|told| Some(told.age?.value())) else {
+            continue;
+        };
         let seconds = |ns: f64| significant(ns * 1e-9, 4);
-        let since = of(RECORDED)
-            .zip(of(OWN))
+        let since = of(|told| Some(told.age_recorded_ns? as f64))
+            .zip(of(|told| Some(told.age_own_ns? as f64)))
             .map(|(recorded, own)| format!(", {} s over {} s", seconds(recorded), seconds(own)));
         let times = significant(factor, 4);
         let told = format!("{} {times}{}", row.kernel, since.unwrap_or_default());
@@ -486,9 +482,9 @@ mod tests {
             .on(4)
             .kernel("atm-oc3c", "pvm:direct", "cg upc 4", 200_000_000)
             .knob("age", "upc")
-            .setting(FACTOR, "166.6")
-            .setting(RECORDED, "16660000000")
-            .setting(OWN, "100000000")
+            .setting("npb.age", "166.6000")
+            .setting("npb.age.recorded_ns", "16660000000")
+            .setting("npb.age.own_ns", "100000000")
             .on(1)
             .kernel("atm-oc3c", "native:tcp", "cg upc 1", 16_660_000_000)
             .on(4)

@@ -3,53 +3,19 @@
 //!
 //! Model:   messages are those of the timed part of a launch's last run. What two paths carry alike is told once, for both.
 //!          A phase's times are means of all ranks of all launches; phases outside the timed part are left out.
-//! Source:  the setting `npb` of a launch (`sonde_probe::library::npb`), of which the rest is passed over.
+//! Source:  [`sonde_measure::npb::Kernel`] of a launch.
 //! Units:   bytes; nanoseconds.
-//! Checked: `paths_that_carry_the_same_are_told_once`, `phases_are_means_of_ranks_and_launches`, `what_cannot_be_read_is_nothing`.
+//! Checked: `paths_that_carry_the_same_are_told_once`, `phases_are_means_of_ranks_and_launches`, `without_a_kernel_there_is_nothing`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sonde_measure::npb::{Kernel, Rank};
 
 use super::KernelRow;
 use crate::index::Index;
 
-/// The setting of a launch that tells of its ranks.
-const SETTING: &str = "npb";
 /// Of more ranks a page has no matrix.
 pub(crate) const MATRIX_RANKS_MAX: usize = 32;
-
-/// What a launch tells, as far as it is read here.
-#[derive(Deserialize)]
-struct Told {
-    ranks: Vec<ToldRank>,
-}
-
-#[derive(Deserialize)]
-struct ToldRank {
-    phases: Vec<ToldPhase>,
-    sent: ToldLengths,
-    bytes_to: Vec<u64>,
-    messages_to: Vec<u64>,
-}
-
-#[derive(Deserialize)]
-struct ToldPhase {
-    name: String,
-    timed: bool,
-    computing_ns: u64,
-    communicating_ns: u64,
-}
-
-#[derive(Deserialize)]
-struct ToldLengths {
-    powers: Vec<ToldPower>,
-}
-
-#[derive(Deserialize)]
-struct ToldPower {
-    from_bytes: u64,
-    messages: u64,
-}
 
 /// The messages of a kernel among so many ranks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,13 +51,11 @@ pub struct KernelPhase {
     pub communicating_ns: u64,
 }
 
-/// What each launch of a cell told.
-fn told(index: &Index<'_>, cell: &str) -> Vec<Told> {
-    let texts = index
-        .launches(cell)
-        .filter_map(|launch| launch.settings.get(SETTING));
-    texts
-        .filter_map(|text| serde_json::from_str(text).ok())
+/// What each launch of a cell gave.
+fn given<'r>(index: &Index<'r>, cell: &str) -> Vec<&'r Kernel> {
+    let launches = index.launches(cell);
+    launches
+        .filter_map(|launch| launch.evidence.application.kernel.as_ref())
         .collect()
 }
 
@@ -104,9 +68,9 @@ pub(crate) fn traffic(index: &Index<'_>, rows: &[KernelRow]) -> Vec<KernelTraffi
         if all.iter().any(is_known) {
             continue;
         }
-        let Some(own) = told(index, &row.cell)
+        let Some(own) = given(index, &row.cell)
             .first()
-            .and_then(|told| told.traffic(row))
+            .and_then(|kernel| traffic_of(&kernel.ranks, row))
         else {
             continue;
         };
@@ -129,43 +93,41 @@ impl KernelTraffic {
     }
 }
 
-impl Told {
-    /// The messages of all ranks; `None` where none was sent.
-    fn traffic(&self, row: &KernelRow) -> Option<KernelTraffic> {
-        let mut lengths = std::collections::BTreeMap::<u64, u64>::new();
-        for power in self.ranks.iter().flat_map(|rank| &rank.sent.powers) {
-            *lengths.entry(power.from_bytes).or_default() += power.messages;
-        }
-        if lengths.is_empty() {
-            return None;
-        }
-        let is_shown = self.ranks.len() <= MATRIX_RANKS_MAX;
-        let matrix = |of: fn(&ToldRank) -> &Vec<u64>| -> Vec<u64> {
-            let ranks = self.ranks.iter().filter(|_| is_shown);
-            ranks.flat_map(|rank| of(rank).clone()).collect()
-        };
-        Some(KernelTraffic {
-            kernel: row.kernel.clone(),
-            class: row.class.clone(),
-            ranks: row.ranks,
-            paths: vec![row.by()],
-            lengths: lengths.into_iter().collect(),
-            bytes: matrix(|rank| &rank.bytes_to),
-            messages: matrix(|rank| &rank.messages_to),
-        })
+/// The messages of all ranks; `None` where none was sent.
+fn traffic_of(ranks: &[Rank], row: &KernelRow) -> Option<KernelTraffic> {
+    let mut lengths = std::collections::BTreeMap::<u64, u64>::new();
+    for power in ranks.iter().flat_map(|rank| &rank.sent.powers) {
+        *lengths.entry(power.from_bytes).or_default() += power.messages;
     }
+    if lengths.is_empty() {
+        return None;
+    }
+    let is_shown = ranks.len() <= MATRIX_RANKS_MAX;
+    let matrix = |of: fn(&Rank) -> &Vec<u64>| -> Vec<u64> {
+        let ranks = ranks.iter().filter(|_| is_shown);
+        ranks.flat_map(|rank| of(rank).clone()).collect()
+    };
+    Some(KernelTraffic {
+        kernel: row.kernel.clone(),
+        class: row.class.clone(),
+        ranks: row.ranks,
+        paths: vec![row.by()],
+        lengths: lengths.into_iter().collect(),
+        bytes: matrix(|rank| &rank.bytes_to),
+        messages: matrix(|rank| &rank.messages_to),
+    })
 }
 
 /// The phases of all kernels, cell by cell, in the order in which ranks enter them.
 pub(crate) fn phases(index: &Index<'_>, rows: &[KernelRow]) -> Vec<KernelPhase> {
     rows.iter()
-        .flat_map(|row| phases_of(&row.cell, &told(index, &row.cell)))
+        .flat_map(|row| phases_of(&row.cell, &given(index, &row.cell)))
         .collect()
 }
 
-fn phases_of(cell: &str, launches: &[Told]) -> Vec<KernelPhase> {
+fn phases_of(cell: &str, launches: &[&Kernel]) -> Vec<KernelPhase> {
     let mut all: Vec<KernelPhase> = Vec::new();
-    let ranks = || launches.iter().flat_map(|told| &told.ranks);
+    let ranks = || launches.iter().flat_map(|kernel| &kernel.ranks);
     let count = ranks().count().max(1) as u64;
     for phase in ranks()
         .flat_map(|rank| &rank.phases)
@@ -196,24 +158,51 @@ mod tests {
     use super::*;
     use crate::kernels::kernels;
     use crate::testing::{Runs, net};
+    use sonde_measure::{LengthsRow, Power, Text, Total, npb};
 
     /// Two ranks, of which the first sends and the second answers; `bytes` of each message.
     fn setting(bytes: u64) -> String {
-        let rank = |to: &str| {
-            format!(
-                r#"{{"timed_ns": 9, "clock": "tsc", "bytes_to": [{to}], "messages_to": [1, 0], "collectives": [],
-                "sent": {{"messages": 1, "powers": [{{"from_bytes": {bytes}, "messages": 1}}]}},
-                "phases": [
-                    {{"name": "setup", "timed": false, "computing_ns": 50, "communicating_ns": 50}},
-                    {{"name": "sweep", "timed": true, "computing_ns": {bytes}, "communicating_ns": 4}},
-                    {{"name": "norm", "timed": true, "computing_ns": 2, "communicating_ns": 0}}]}}"#
-            )
+        let lengths = LengthsRow {
+            total: Total {
+                messages: 1,
+                bytes,
+                bytes_min: bytes,
+                bytes_max: bytes,
+            },
+            bytes_mean: Some(bytes as f64),
+            bytes_median: Some(bytes),
+            powers: vec![Power {
+                from_bytes: bytes,
+                messages: 1,
+            }],
         };
-        let ranks = [rank(&format!("0, {bytes}")), rank(&format!("{bytes}, 0"))];
-        format!(
-            r#"{{"kernel": "cg", "size": "S", "runs": [], "ranks": [{}]}}"#,
-            ranks.join(", ")
-        )
+        let phase = |name: &str, timed, computing_ns, communicating_ns| npb::Phase {
+            name: name.into(),
+            timed,
+            computing_ns,
+            held_ns: 0,
+            communicating_ns,
+            sent: lengths.clone(),
+            collectives: Vec::new(),
+        };
+        let rank = |bytes_to| Rank {
+            timed_ns: 9,
+            clock: "tsc".into(),
+            memory_bytes: None,
+            phases: vec![
+                phase("setup", false, 50, 50),
+                phase("sweep", true, bytes, 4),
+                phase("norm", true, 2, 0),
+            ],
+            sent: lengths.clone(),
+            bytes_to,
+            messages_to: vec![1, 0],
+        };
+        let kernel = Kernel {
+            ranks: vec![rank(vec![0, bytes]), rank(vec![bytes, 0])],
+            ..Kernel::new("cg", "S")
+        };
+        kernel.write()
     }
 
     fn runs() -> Runs {
@@ -261,10 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_nothing() {
+    fn without_a_kernel_there_is_nothing() {
         let run = runs()
             .kernel("wire", "pvm:direct", "cg S 2", 1_000)
-            .setting("npb", "{}")
             .kernel("wire", "pvm:default", "cg S 2", 1_000)
             .done();
         let index = Index::new(&run);

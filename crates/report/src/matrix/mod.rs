@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{LaunchRecord, Number, Quantity, Run};
+use sonde_measure::{Fixed, Flow, LaunchRecord, Number, Quantity, Run};
 
 use crate::finding::Finding;
 use crate::index::median;
@@ -171,8 +171,8 @@ impl Matrix {
                 Err(why) => drop(matrix.failed.insert(key, why)),
             }
             for launch in made {
-                for (host, name) in [(src, "src"), (dst, "dst")] {
-                    let share = number(launch, &format!("{name}.others_share"));
+                for (host, side) in [src, dst].into_iter().zip(launch.evidence.sides()) {
+                    let share = side.others.share.map(Fixed::value);
                     others.entry(*host).or_default().extend(share);
                 }
             }
@@ -209,10 +209,6 @@ impl Matrix {
     }
 }
 
-fn number(launch: &LaunchRecord, name: &str) -> Option<f64> {
-    launch.settings.get(name)?.parse().ok()
-}
-
 fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     let series = |launch: &&LaunchRecord| {
         let of = launch
@@ -232,21 +228,23 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     let tail = (kind == Kind::Latency)
         .then(|| pooled.quantile(if pooled.count() >= 1_000 { 99 } else { 90 }, 100))
         .flatten();
-    let sum = |name: &str| -> u64 {
-        let counts = made.iter().filter_map(|launch| number(launch, name));
-        counts.sum::<f64>() as u64
+    let sum = |count: fn(&Flow) -> Option<u64>| -> u64 {
+        let counts = made
+            .iter()
+            .filter_map(|launch| count(&launch.evidence.flow));
+        counts.sum()
     };
-    let (again, in_vain) = (sum("retransmits"), sum("in_vain"));
-    let window = sum("busy_us").max(1) as f64;
+    let (again, in_vain) = (sum(|flow| flow.retransmits), sum(|flow| flow.in_vain));
+    let window = sum(|flow| flow.busy_us).max(1) as f64;
     Ok(Reading {
         value,
         ends: sonde_stats::median_rank_interval(&middles, 0.95)
             .map(|ends| (ends.low as f64, ends.high as f64)),
         tail: tail.map(|tail| tail as f64),
-        segments: sum("segments"),
+        segments: sum(|flow| flow.segments),
         lost: again.saturating_sub(in_vain),
-        overtaken: sum("overtaken"),
-        rwnd_share: (sum("rwnd_limited_us") as f64 / window).min(1.0),
+        overtaken: sum(|flow| flow.overtaken),
+        rwnd_share: (sum(|flow| flow.rwnd_limited_us) as f64 / window).min(1.0),
     })
 }
 

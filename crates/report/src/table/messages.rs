@@ -25,8 +25,6 @@ const HEADS: [&str; 14] = [
     "mean\nB",
     "median\nB",
 ];
-/// The setting of a launch that says how many ranks there were.
-const RANKS: &str = "ranks";
 const NETWORK: usize = 1;
 const WAIT: usize = 3;
 const WITH: usize = 4;
@@ -78,7 +76,8 @@ fn line(index: &Index<'_>, row: &ResultRow) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| DASH.into());
     let of = or_dash(named("of"));
     let mut started = index.launches(&row.cell);
-    let started = || started.find_map(|launch| launch.settings.get(RANKS).cloned());
+    let started =
+        || started.find_map(|launch| launch.evidence.ranks.count.map(|ranks| ranks.to_string()));
     let ranks = or_dash(named("ranks").or_else(started));
     let millis = |ns: Option<Number>| scaled(ns.map(|ns| ns.0), 1e6, 4);
     let interval = match (row.ci95_low, row.ci95_high) {

@@ -5,6 +5,7 @@
 
 use super::{Block, LaunchRecord, Launched, Measurement, Phase, Quantity};
 use sonde_lab::Report;
+use sonde_measure::{Evidence, Fixed, LoadFlow, NetworkLoss};
 
 /// Puts it there.
 pub fn tell(record: &mut LaunchRecord, block: &Block, launched: &Result<Launched, String>) {
@@ -12,30 +13,27 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: &Result<Launched
     let Some(report) = launched.and_then(|one| one.report.as_ref()) else {
         return;
     };
-    record.settings.extend(load(report));
+    load(report, &mut record.evidence);
     if block.kind.is_of_programs() {
         lost(report, record);
     }
 }
 
 /// The load that was reached, and what the switch took of a CPU for it and all else.
-fn load(report: &Report) -> Vec<(String, String)> {
-    let mut settings = Vec::new();
+fn load(report: &Report, evidence: &mut Evidence) {
     if report.flows.is_empty() {
-        return settings;
+        return;
     }
-    let mut set = |name: &str, value: f64| {
-        settings.push((format!("load.{name}"), format!("{value:.4}")));
-    };
     for flow in &report.flows {
-        set(&format!("wanted.{}", flow.to), flow.wanted);
-        set(&format!("achieved.{}", flow.to), flow.achieved);
+        let told = LoadFlow {
+            wanted: Fixed::of(flow.wanted),
+            achieved: Fixed::of(flow.achieved),
+            ..LoadFlow::default()
+        };
+        evidence.load_flows.insert(flow.to.to_string().into(), told);
     }
-    set(
-        "switch_cpu_share",
-        report.cpu_ns as f64 / report.span_ns.max(1) as f64,
-    );
-    settings
+    let share = report.cpu_ns as f64 / report.span_ns.max(1) as f64;
+    evidence.load.switch_cpu_share = Fixed::of(share);
 }
 
 /// Frames of a program that the network lost while it ran: their share of all, and where.
@@ -51,11 +49,13 @@ fn lost(report: &Report, record: &mut LaunchRecord) {
         series: std::iter::once(share).collect(),
         reason: None,
     });
-    let setting = |(place, frames): &(String, u64)| {
+    for (place, frames) in &report.lost {
         let place = place.to_lowercase().replace(' ', "-");
-        (format!("network.lost.{place}"), frames.to_string())
-    };
-    record.settings.extend(report.lost.iter().map(setting));
+        let frames = NetworkLoss {
+            frames: Some(*frames),
+        };
+        record.evidence.network_losses.insert(place.into(), frames);
+    }
 }
 
 #[cfg(test)]
@@ -81,14 +81,16 @@ mod tests {
             took_ns: 1,
             failure: None,
             series: Vec::new(),
-            settings: Default::default(),
+            evidence: Evidence::default(),
             interference: Vec::new(),
             verdict: None,
         };
         lost(&report, &mut record);
         assert_eq!(record.series[0].series.median(), Some(2_500));
-        assert_eq!(record.settings["network.lost.output-overflow-from-h1"], "9");
-        assert_eq!(record.settings["network.lost.path-random-from-h2"], "1");
-        assert!(load(&report).is_empty());
+        let frames = |place: &str| record.evidence.network_losses[&place.into()].frames;
+        assert_eq!(frames("output-overflow-from-h1"), Some(9));
+        assert_eq!(frames("path-random-from-h2"), Some(1));
+        load(&report, &mut record.evidence);
+        assert!(record.evidence.load_flows.is_empty());
     }
 }

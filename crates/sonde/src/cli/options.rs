@@ -5,7 +5,7 @@ use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, TestbedPlan};
 use crate::testbed;
 use clap::Args;
-use sonde_channel::Wait;
+use sonde_measure::Wait;
 use sonde_units::BitRate;
 use std::path::PathBuf;
 

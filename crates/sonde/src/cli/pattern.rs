@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::pattern::{Shape, Task, What};
 use crate::testbed;
 use clap::Args;
-use sonde_channel::Knobs;
+use sonde_measure::Knobs;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

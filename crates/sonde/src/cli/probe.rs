@@ -7,7 +7,7 @@ use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, R
 use crate::testbed;
 use crate::way::Way;
 use clap::{Args, Subcommand};
-use sonde_channel::{Method, Path, Wait};
+use sonde_measure::{Method, Path, Wait};
 use sonde_message::Kind as Call;
 use sonde_probe::Spacing;
 use sonde_units::Span;

@@ -8,7 +8,7 @@ use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, R
 use crate::testbed;
 use crate::way::Way;
 use clap::Args;
-use sonde_channel::{Method, Path, Wait};
+use sonde_measure::{Method, Path, Wait};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 

@@ -9,7 +9,7 @@ use crate::testbed;
 use crate::tune::Task;
 use crate::way::Way;
 use clap::Args;
-use sonde_channel::{Path, Wait};
+use sonde_measure::{Path, Wait};
 use sonde_units::Span;
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 //! Units:   milliseconds, bytes.
 //! Checked: `phases_and_lengths_are_shown`; `tests/lab_npb_trace.rs`.
 
-use sonde_probe::library::npb::{Kernel, Phase};
+use sonde_measure::{npb::Kernel, npb::Phase};
 use std::collections::BTreeMap;
 
 const HEADS: [&str; 9] = [
@@ -103,7 +103,9 @@ mod tests {
                 .unwrap()
         });
         let mut kernel = Kernel::new("is", "S");
-        kernel.add(all.swap_remove(0).unwrap());
+        let ended = all.swap_remove(0).unwrap();
+        kernel.runs.push(ended.run);
+        (kernel.ranks, kernel.age) = (ended.ranks, ended.age);
         kernel
     }
 

@@ -8,7 +8,8 @@ use super::rounds::Asked;
 use super::{Ground, Task};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_measure::{
-    CellRecord, Factors, LaunchRecord, Layer, Measurement, Phase, Quantity, Testbed,
+    CellRecord, Evidence, Factors, Fixed, LaunchRecord, Layer, Measurement, Phase, Quantity,
+    Testbed,
 };
 use sonde_probe::pattern::Kind;
 use sonde_stats::Series;
@@ -141,12 +142,10 @@ impl Cells {
                 dst: self.hosts[flow.dst].clone(),
                 failure: flow.failure.clone(),
                 series: measurements(flow, what.kind),
-                settings: settings(flow, outcome),
+                evidence: evidence(flow, outcome),
                 ..empty(cell, index)
             };
-            record
-                .settings
-                .insert("together".into(), outcome.flows.len().to_string());
+            record.evidence.flow.together = Some(outcome.flows.len() as u64);
             let of = |host: usize| {
                 let mut one = outcome.interference.get(&host).cloned().unwrap_or_default();
                 one.host.clone_from(&self.hosts[host]);
@@ -184,12 +183,13 @@ impl Cells {
             let size = flows[0].what.map_or(0, |what| what.size_bytes);
             let cell = self.cell(asked, kind, size, None);
             let (series, failure) = summed(&flows, kind);
-            let mut settings = BTreeMap::from([("flows".into(), flows.len().to_string())]);
-            settings.insert("start_bound_ns".into(), launched.clock_bound_ns.to_string());
+            let mut evidence = Evidence::default();
+            evidence.flow.flows = Some(flows.len() as u64);
+            evidence.flow.start_bound_ns = Some(launched.clock_bound_ns);
             made.push(LaunchRecord {
                 failure,
                 series,
-                settings,
+                evidence,
                 verdict: launched.verdict.clone(),
                 ..empty(cell, index)
             });
@@ -208,7 +208,7 @@ fn empty(cell: String, index: u64) -> LaunchRecord {
         took_ns: 0,
         failure: None,
         series: Vec::new(),
-        settings: BTreeMap::new(),
+        evidence: Evidence::default(),
         interference: Vec::new(),
         verdict: None,
     }
@@ -302,31 +302,26 @@ fn summed(flows: &[&FlowOutcome], kind: Kind) -> (Vec<Measurement>, Option<Strin
 }
 
 /// What the kernel and the hosts said of a flow.
-fn settings(flow: &FlowOutcome, outcome: &RoundOutcome) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    let mut set = |name: &str, value: Option<u64>| {
-        if let Some(value) = value {
-            all.insert(name.to_owned(), value.to_string());
-        }
-    };
+fn evidence(flow: &FlowOutcome, outcome: &RoundOutcome) -> Evidence {
+    let mut all = Evidence::default();
+    let told = &mut all.flow;
     if let Some(left) = &flow.left {
-        set("late_ns", Some(left.late_ns));
-        set("segments", left.counts.segments);
-        set("retransmits", left.counts.retransmits);
-        set("in_vain", left.counts.in_vain);
-        set("overtaken", left.counts.overtaken);
-        set("busy_us", left.counts.busy_us);
-        set("rwnd_limited_us", left.counts.rwnd_limited_us);
-        set("min_rtt_us", left.counts.min_rtt_us);
+        told.late_ns = Some(left.late_ns);
+        told.segments = left.counts.segments;
+        told.retransmits = left.counts.retransmits;
+        told.in_vain = left.counts.in_vain;
+        told.overtaken = left.counts.overtaken;
+        told.busy_us = left.counts.busy_us;
+        told.rwnd_limited_us = left.counts.rwnd_limited_us;
+        told.min_rtt_us = left.counts.min_rtt_us;
     }
     if let Some(came) = &flow.came {
-        set("early", came.counts.early);
+        told.early = came.counts.early;
     }
-    set("rounds_again", Some(outcome.again.into()));
-    for (host, name) in [(flow.src, "src"), (flow.dst, "dst")] {
-        if let Some(share) = outcome.others_share.get(&host) {
-            all.insert(format!("{name}.others_share"), format!("{share:.3}"));
-        }
+    told.rounds_again = Some(outcome.again.into());
+    for (host, side) in [(flow.src, &mut all.src), (flow.dst, &mut all.dst)] {
+        let share = outcome.others_share.get(&host);
+        side.others.share = share.and_then(|share| Fixed::of(*share));
     }
     all
 }

@@ -258,8 +258,8 @@ fn ratios(run: &Run) -> Vec<String> {
             .launches
             .iter()
             .find(|launch| launch.cell == row.cell)
-            .and_then(|launch| launch.settings.get("flows")?.parse().ok())
-            .unwrap_or(1.0);
+            .and_then(|launch| launch.evidence.flow.flows)
+            .map_or(1.0, |flows| flows as f64);
         let value = if row.quantity == Quantity::ThroughputBps {
             p50 / flows
         } else {

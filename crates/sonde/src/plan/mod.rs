@@ -9,9 +9,10 @@
 use crate::failure::Failure;
 use crate::way::Way;
 use serde::{Deserialize, Serialize};
-use sonde_channel::{Knobs, Method, Path, UDP_MESSAGE_BYTES_MAX, Wait};
+use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Choice, Load};
 use sonde_lab::{Attachment, Profile};
+use sonde_measure::{Knobs, Method, Path, Wait};
 use sonde_probe::{Pace, Terms};
 use sonde_units::{Bytes, Span};
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::plan::Mode;
 use crate::way::Way;
-use sonde_channel::{Path, Wait};
+use sonde_measure::{Path, Wait};
 use sonde_units::Span;
 
 pub(super) const BOTH: [Way; 2] = [Way::TCP, Way::UDP];

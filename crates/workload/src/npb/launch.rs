@@ -13,15 +13,14 @@
 //!          `a_recorded_time_comes_back`, `a_trace_has_what_was_counted`.
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::{npb::Aging, npb::Check as Told, npb::Phase, npb::Rank, npb::Run};
 use sonde_message::aged::{self, Aged};
 use sonde_message::collectives::{Choice, Communicator};
 use sonde_message::counted::{Counted, Lengths, Profile};
 use sonde_message::native::Memory;
 use sonde_message::timeline::{Clocks, Recording, Timeline, Trace};
 use sonde_message::{Comm, Messenger};
-use sonde_probe::library::npb::{
-    Age, Aging, Check as Told, Ended, Phase, Rank, Run, TRACE_BYTES_MAX, together,
-};
+use sonde_probe::library::npb::{Age, Ended, TRACE_BYTES_MAX, together};
 use sonde_probe::library::{hear, tell};
 use sonde_probe::{Error, Result};
 use sonde_sys::clock::monotonic_ns;

@@ -7,9 +7,9 @@
 //! Checked: `ranks_tell_what_was_asked_for`, `what_was_not_asked_for_is_an_error`, `a_matrix_is_followed`.
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::{replay::Asked, replay::Run};
 use sonde_message::counted::{Counted, Lengths};
 use sonde_message::{Comm, Messenger};
-use sonde_probe::library::messages::{Asked, Run};
 use sonde_probe::library::{hear, tell};
 use sonde_probe::{Error, Result};
 use sonde_units::Matrix;

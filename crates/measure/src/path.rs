@@ -47,6 +47,26 @@ pub enum Method {
     Ring,
 }
 
+/// How a program waits for bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// It sleeps in the kernel.
+    Block,
+    /// It asks again and again, and gives the CPU to nobody.
+    Poll,
+}
+
+impl Wait {
+    /// As it is written: `block`, `poll`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Poll => "poll",
+        }
+    }
+}
+
 /// A text that names nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} `{text}`: write {}", .names.join(", "))]
