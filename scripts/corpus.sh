@@ -52,7 +52,7 @@ limit=100
 cat >"$manifest.new" <<END
 # The frozen corpus: what each run is, and why it is there. Made by scripts/corpus.sh; README.md says how it is used.
 # \`kind\`: store = a store is kept, said = what a command that stores nothing printed.
-# \`views\`: further commands over the store; {store} is its folder, {other:NAME} that of another run.
+# \`views\`: further commands in the folder of the store; #N is its N-th run, {other:NAME} the folder of another store.
 
 commit = "$(git rev-parse --short=10 HEAD)"
 END
