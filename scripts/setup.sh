@@ -45,6 +45,7 @@ netpipe-mpich2 has_command NPmpich2              | the comparison with NetPIPE a
 netpipe-pvm    has_command NPpvm                 | the comparison with NetPIPE above PVM
 hpcc           has_command hpcc                  | the test of hpcc inside the lab
 tcpdump        has_command tcpdump               | the check of what is on the emulated wire
+xz-utils       has_command xz                    | the comparison with frozen runs (cargo xtask corpus)
 strace         has_command strace                | the check of which system calls a path makes
 procps         has_command pgrep                 | the check that the lab leaves no process behind
 nodejs         has_node                          | the HTML report: the page is left out of the program

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything a change must pass, in order; the last line is: N passed, N failed, N skipped.
 #
-# Counted are the tests of every crate and of the report page, and one for each check (page types, format, lints, tidy, fuzz targets, licences, static build). A test that
+# Counted are the tests of every crate and of the report page, and one for each check (page types, format, lints, tidy, corpus, fuzz targets, licences, static build). A test that
 # prints a line beginning with `skipped:` could not run on this machine and is counted as skipped, as is an
 # #[ignore]d one. Logs stay in target/test-logs.
 #
@@ -176,6 +176,11 @@ else
 fi
 check 'static build' scripts/build.sh
 check tidy target/release/xtask tidy
+if command -v xz >/dev/null; then
+    check corpus target/release/xtask corpus
+else
+    skip 'corpus: xz is not installed (xz-utils)'
+fi
 if command -v c++ >/dev/null; then
     check 'fuzz targets' cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
 else

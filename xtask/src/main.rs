@@ -1,9 +1,11 @@
-//! The workspace's own checks, `cargo xtask tidy`, and the measurement of what it promises, `cargo xtask prove`.
+//! The workspace's own checks, `cargo xtask tidy`, the measurement of what it promises, `cargo xtask prove`, and the comparison
+//! with frozen runs, `cargo xtask corpus`.
 //!
 //! Each module is one family of rules; a rule takes text or a tree and returns findings, so that its tests can
 //! feed it bad input. What compilers and clippy already check is not repeated here.
 #![forbid(unsafe_code)]
 
+mod corpus;
 mod coverage;
 mod edges;
 mod finding;
@@ -15,7 +17,7 @@ mod shape;
 mod source;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -31,6 +33,8 @@ cargo xtask COMMAND
           print it as Markdown; with --write into docs/performance.md. Sections: tcp rtt blast gate svc parity hosts forward
           peers cold again networks delay shapers load transports shm anatomy tune verdict hippi rings netpipe library
           kernels; DIR holds the programs of NPB 3.4.3 for the last one (ep.A.x, cg.A.x, ...)
+  corpus  [NAME...] [--full] [--write FOLDER]: compare what the built command makes of the frozen runs of corpus/, and all that
+          it offers, with how both were frozen; NAME is a run, or inventory. With --write freeze them anew
   help    this text
 
 What tidy checks:
@@ -49,7 +53,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["tidy"] => report(tidy()),
-        ["prove", ..] => prove(&arguments[1..]),
+        ["prove", ..] => measured("prove", |root| prove::run(root, &arguments[1..])),
+        ["corpus", ..] => measured("corpus", |root| corpus::run(root, &arguments[1..])),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             ExitCode::SUCCESS
@@ -61,12 +66,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures; success only when every promise was met.
-fn prove(arguments: &[String]) -> ExitCode {
-    match workspace_root().and_then(|root| prove::run(&root, arguments)) {
+/// What drives the built command; success only where all was as promised.
+fn measured(name: &str, work: impl FnOnce(&Path) -> Result<ExitCode>) -> ExitCode {
+    match workspace_root().and_then(|root| work(&root)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: prove could not run: {error:#}");
+            eprintln!("error: {name} could not run: {error:#}");
             ExitCode::from(2)
         }
     }

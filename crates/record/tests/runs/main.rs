@@ -5,4 +5,5 @@ mod killed;
 mod page;
 mod rows;
 mod sample;
+mod schema;
 mod store;
