@@ -157,6 +157,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
     use crate::Probe;
     use crate::talk::{SizeMeasured, SizeServed};
     use sonde_measure::Wait;
