@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use sonde_record::Testbed;
 
 use crate::index::{Index, Line};
+use crate::words::Words;
 
 /// What a finding is for.
 #[derive(
@@ -79,6 +80,15 @@ impl Finding {
         }
     }
 
+    /// What was found, in its own words.
+    pub(crate) fn said(rule: &str, severity: Severity, found: &dyn Words) -> Self {
+        Self {
+            arithmetic: found.arithmetic(),
+            remedy: found.remedy(),
+            ..Self::new(rule, severity, found.sentence())
+        }
+    }
+
     fn on(mut self, line: &Line) -> Self {
         self.network = Some(line.network.clone());
         self.path = Some(line.path.clone());
@@ -113,7 +123,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     all.extend(precision::launches_missing(index));
     all.extend(precision::wide(index));
     all.extend(precision::few_launches(index));
-    all.extend(ceiling::above(index));
+    all.extend(index.lines().filter_map(|line| ceiling::above(index, line)));
     all.extend(pairs::apart(index));
     all.extend(noise::stolen(index));
     all.extend(drift::drifting(index));
@@ -123,6 +133,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
     for line in index.lines() {
         all.extend(window::receiver(index, line));
         all.extend(window::sender(index, line));
+        all.extend(window::reader(index, line));
         all.extend(cpu::thread(index, line));
         all.extend(place::lost(index, line).or_else(|| loss::datagrams(index, line)));
         all.extend(loss::reordered(index, line));
@@ -134,7 +145,7 @@ pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {
         all.extend(mtu::small_frames(index, line));
         all.extend(noise::outliers(index, line));
     }
-    all.extend(ceiling::near(index));
+    all.extend(index.lines().filter_map(|line| ceiling::near(index, line)));
     all.extend(load::queueing(index));
     all.extend(crate::library::costs(index));
     all.extend(kernels::all(index));

@@ -15,6 +15,7 @@ mod format;
 mod index;
 mod kernels;
 mod library;
+mod limit;
 pub mod matrix;
 mod page;
 mod queueing;
@@ -25,6 +26,7 @@ mod testing;
 #[cfg(test)]
 mod told_apart;
 mod view;
+mod words;
 
 pub use anatomy::AnatomyRow;
 pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};

@@ -13,7 +13,8 @@ use sonde_record::HostRecord;
 
 use super::{Cause, rules};
 use crate::finding::{Finding, Severity};
-use crate::format::{count, rate, share};
+use crate::format::count;
+use crate::words::cause as words;
 
 /// Settings that are numbers, of which less is worse: the last number counts.
 const SIZES: [&str; 6] = [
@@ -194,24 +195,14 @@ pub struct BothWays {
 pub fn duplex(network: &str, host: Option<&str>, both: &BothWays) -> Option<Cause> {
     let lost = both.lost_together >= 0.001 && both.lost_together >= 5.0 * both.lost_alone;
     (lost && both.together_bps <= both.alone_bps * 2.0 / 3.0).then(|| {
-        rules::duplex(
-            format!(
-                "A link of {} on {network} fails when both directions are busy: {} alone, {} together, and {} are lost then \
-                 ({} alone). One end behaves as half duplex.",
-                host.unwrap_or("the pair"),
-                rate(both.alone_bps),
-                rate(both.together_bps),
-                share(both.lost_together),
-                share(both.lost_alone)
-            ),
-            format!(
-                "{} / {} = {}",
-                rate(both.together_bps),
-                rate(both.alone_bps),
-                share(both.together_bps / both.alone_bps)
-            ),
-            host,
-        )
+        rules::duplex(&words::Duplex {
+            network: network.into(),
+            host: host.map(Into::into),
+            alone_bps: both.alone_bps,
+            together_bps: both.together_bps,
+            lost_alone: both.lost_alone,
+            lost_together: both.lost_together,
+        })
     })
 }
 

@@ -17,9 +17,10 @@ use sonde_record::{Quantity, ResultRow, Status, Testbed};
 use super::{Finding, Severity};
 use crate::format::{rate, share, significant};
 use crate::index::{Index, KERNEL, Line, is_main, p50, under};
+use crate::limit::BUSY;
 
-/// Part of a CPU from which it is the limit.
-pub(super) const BUSY: f64 = 0.9;
+/// The rule of hosts without CPU.
+pub(super) const HOST_EXHAUSTED: &str = "host-exhausted";
 
 /// `cpu-bound`.
 pub(super) fn thread(index: &Index<'_>, line: &Line) -> Option<Finding> {
@@ -103,7 +104,7 @@ pub(super) fn host_exhausted(index: &Index<'_>, load: Option<&str>) -> Vec<Findi
             } else {
                 Severity::Warning
             };
-            Finding::new("host-exhausted", severity, sentence)
+            Finding::new(HOST_EXHAUSTED, severity, sentence)
                 .on_network(network)
                 .remedy(remedy)
         })

@@ -2,11 +2,11 @@
 //!
 //! Model:   of what stands out, that is kept which does so again together and alone. Bad together twice and good alone: the
 //!          fabric, unless the host is bad anyway. A host's reason is the first that holds: its segments are overtaken; streams to it stand still while
-//!          small messages pass; its receive window holds the senders; segments are lost while both directions are busy, three times those of one way
+//!          small messages pass; its receive window holds the senders in half of the time; segments are lost while both directions are busy, three times those of one way
 //!          at least (intervals at 95 % apart); segments are lost, and its rate is at least half of the usual; it is slow,
 //!          unless other programs are busy on it, which explains that.
 //! Source:  Shalunov and Carlson, PAM 2005, for the signs of a duplex mismatch. Deviations: none.
-//! Checked: `each_reason_is_named`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
+//! Checked: `each_reason_is_named`, `a_window_is_to_blame_from_half_of_the_time_on`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
 //!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`.
 
 use super::evidence::{SUSPECTED, counted, evidence};
@@ -17,14 +17,13 @@ use super::{Kind, Matrix, Pair, Stage, Whom, way};
 use crate::finding::{Finding, Severity};
 use crate::format::share;
 use crate::index::median;
+use crate::limit::HELD;
 use sonde_stats::share_interval;
 
 /// A program that takes as much of a CPU disturbs.
 const BUSY_MIN: f64 = 0.2;
 /// So many times what they take on the usual host.
 const BUSY_TIMES: f64 = 5.0;
-/// The receiver's window decides where it holds the senders for as long.
-const HELD_MIN: f64 = 0.3;
 /// Losses while both directions are busy are of the duplex where they are so many times those of one way alone.
 const BOTH_TIMES: f64 = 3.0;
 
@@ -205,7 +204,7 @@ impl Suspect<'_> {
         }
         let held = held_by_window(self.matrix, self.host);
         let slow = self.has(STREAM) || self.has(DUPLEX);
-        (slow && held >= HELD_MIN).then(|| {
+        (slow && held >= HELD).then(|| {
             (
                 "host-window",
                 format!(
@@ -466,6 +465,28 @@ mod tests {
             });
             assert_eq!(rules(one), host("host-reorders"), "{hosts}");
         }
+    }
+
+    /// Held in a third of the time and four times slower: something else takes more.
+    #[test]
+    fn a_window_is_to_blame_from_half_of_the_time_on() {
+        let rule = |held: f64, lost: u64| {
+            let mut grid = Grid::healthy(8, 5);
+            for kind in [Kind::Stream, Kind::Duplex] {
+                grid.worsen(kind, |(_, b)| (b == 2).then_some(4.0));
+            }
+            grid.count(|(_, b), reading| {
+                if b == 2 {
+                    (reading.rwnd_share, reading.lost) = (held, lost);
+                }
+            });
+            rules(grid)
+        };
+        let host = |rule| vec![(rule, Whom::Host(2))];
+        assert_eq!(rule(0.8, 0), host("host-window"));
+        assert_eq!(rule(0.34, 0), host("host-slow"));
+        // What overtakes makes the streams slow, and is told before.
+        assert_eq!(rule(0.34, 40), host("host-slow"));
     }
 
     #[test]
