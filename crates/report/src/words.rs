@@ -8,10 +8,23 @@
 pub(crate) mod cause;
 pub(crate) mod ceiling;
 pub(crate) mod cold;
+pub(crate) mod cpu;
+pub(crate) mod crossing;
+pub(crate) mod drift;
+pub(crate) mod fidelity;
+pub(crate) mod hosts;
+pub(crate) mod kernels;
 pub(crate) mod load;
 pub(crate) mod loss;
+pub(crate) mod matrix;
+pub(crate) mod mtu;
+pub(crate) mod noise;
+pub(crate) mod pairs;
 pub(crate) mod past_ip;
+pub(crate) mod place;
+pub(crate) mod precision;
 pub(crate) mod rungs;
+pub(crate) mod sweep;
 pub(crate) mod window;
 
 /// What is said of what a rule found.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_record::{Quantity, ResultRow, Run, Testbed};
 
 use crate::index::{Index, LATENCY, Line, busy, median, p50};
-use crate::limit::{FULL, on_the_way_bytes};
+use crate::limit::{FULL, explains, on_the_way_bytes};
 
 /// One end of the stream.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -353,6 +353,11 @@ impl Evidence {
     /// Bytes that must be on the way to fill the path.
     pub fn needed_bytes(&self) -> Option<u64> {
         Some(on_the_way_bytes(self.reach_bps?, self.rtt_ns?).ceil() as u64)
+    }
+
+    /// Whether a limit explains the rate of the stream.
+    pub(crate) fn is_explained_by(&self, limit_bps: f64) -> bool {
+        self.rate_bps.is_some_and(|bps| explains(bps, limit_bps))
     }
 
     /// The part of a CPU that the busier thread of the stream used.

@@ -102,6 +102,6 @@ pub fn of(evidence: &Evidence) -> Diagnosis {
         reach_bps: evidence.reach_bps,
         rtt_ns: evidence.rtt_ns,
         needed_bytes: evidence.needed_bytes(),
-        causes: rules::causes(evidence),
+        causes: crate::finding::causes(evidence),
     }
 }

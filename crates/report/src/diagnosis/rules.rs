@@ -1,10 +1,10 @@
 //! The rules of a pair: each looks at its evidence and says what holds its stream back, or nothing.
 //!
-//! Model:   a path that carries small messages and no stream is a black hole, and nothing else is looked at. A stream that is
-//!          full has no cause. A rule has a limit of its own, which explains the rate, or says nothing ([`crate::limit`]); of those that
-//!          speak, those behind a lower limit are left out: what binds first hides what is behind it. What has no limit is
-//!          looked at where nothing that has one speaks: others on the CPUs first, then the program that reads. With 50
-//!          preemptions a second, each of up to a slice of 10 ms, others may have taken half of the time.
+//! Model:   entries of [`crate::finding::RULES`]. A path that carries small messages and no stream is a black hole, and nothing else
+//!          is looked at. A rule that has a limit of its own names it, and is heard where it explains the rate and no lower one
+//!          does ([`crate::finding::causes`]). What has no limit is looked at where nothing that has one speaks: others on the
+//!          CPUs first, then the program that reads. With 50 preemptions a second, each of up to a slice of 10 ms, others may
+//!          have taken half of the time.
 //! Checked: `planted_faults_are_named`, `what_does_not_explain_is_not_named`, `a_larger_cause_hides_the_others`,
 //!          `healthy_pairs_have_no_cause`, `the_window_of_era_is_found_with_its_arithmetic`,
 //!          `a_programs_own_buffer_is_its_own`.
@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use super::window::{Origin, UNSCALED, receive, send, windows};
 use super::{Advice, Cause, End, Evidence};
-use crate::limit::{BUSY, HELD, binds, cpu_bps, explains, is_behind, loss_bps, on_the_way_bytes};
+use crate::finding::{Because, Weight};
+use crate::limit::{BUSY, HELD, binds, cpu_bps, loss_bps, on_the_way_bytes};
 use crate::words::{Words, cause as words};
 
 /// A thread that uses so much of a CPU would gain by less work.
@@ -27,48 +28,6 @@ const PUT_ASIDE_PER_S: f64 = 50.0;
 const HOST_BUSY: f64 = 0.95;
 /// A delayed acknowledgement of Linux is 40 ms at the least, and most others' 200 ms at the most.
 const DELAYED_ACK_NS: std::ops::RangeInclusive<f64> = 35e6..=210e6;
-
-/// A cause, with the limit that it sets.
-struct Limited {
-    cause: Cause,
-    limit_bps: f64,
-}
-
-/// All causes, the first to be changed first.
-pub(super) fn causes(evidence: &Evidence) -> Vec<Cause> {
-    if let Some(cause) = black_hole(evidence) {
-        return vec![cause];
-    }
-    let mut all: Vec<Cause> = nagle(evidence).into_iter().collect();
-    let Some(bps) = evidence.rate_bps.filter(|_| !evidence.is_full()) else {
-        return all;
-    };
-    let rules = [
-        receive_window,
-        send_buffer,
-        loss,
-        reordering,
-        interrupts,
-        offload,
-        cpu,
-    ];
-    let limited: Vec<Limited> = rules
-        .into_iter()
-        .filter_map(|rule| rule(evidence))
-        .filter(|one| explains(bps, one.limit_bps))
-        .collect();
-    let limits: Vec<f64> = limited.iter().map(|one| one.limit_bps).collect();
-    let first = |one: &Limited| !limits.iter().any(|other| is_behind(one.limit_bps, *other));
-    let found = limited.into_iter().filter(first).map(|one| one.cause);
-    let before = all.len();
-    all.extend(found);
-    for rule in [hog, slow_reader] {
-        if all.len() == before {
-            all.extend(rule(evidence));
-        }
-    }
-    all
-}
 
 fn cause(rule: &str, host: Option<&End>, of: &dyn Words) -> Cause {
     let (threshold, source) = words::terms(rule);
@@ -107,7 +66,7 @@ fn change<const N: usize>(pairs: [(&str, String); N]) -> Option<Advice> {
 }
 
 /// `mtu`: what is small passes, what is large does not.
-fn black_hole(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn black_hole(evidence: &Evidence) -> Option<Because> {
     let small_ns = evidence.rtt_ns?;
     let stalled = |text: &String| text.contains("waited") && text.contains("did not come");
     let stalls = evidence
@@ -151,7 +110,10 @@ fn black_hole(evidence: &Evidence) -> Option<Cause> {
         Some(least) => ("mtu", least.to_string()),
         None => ("net.ipv4.tcp_mtu_probing", "1".to_owned()),
     }]);
-    Some(cause)
+    Some(Because {
+        cause,
+        weight: Weight::Alone,
+    })
 }
 
 /// Room for `needed` bytes on the way: twice for the kernel's share, twice for queues and recovery, a power of two.
@@ -207,7 +169,7 @@ fn window_settings(evidence: &Evidence, needed: u64) -> Vec<(String, String)> {
 }
 
 /// `receive-window`.
-fn receive_window(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn receive_window(evidence: &Evidence) -> Option<Because> {
     let hold = receive(evidence)?;
     let (window, limit_bps) = hold.bound?;
     let need = wanted(evidence)?;
@@ -243,11 +205,14 @@ fn receive_window(evidence: &Evidence) -> Option<Limited> {
     cause.expected_bps = evidence.reach_bps;
     // Up to the most of its origin it may be larger than it is.
     let limit_bps = limit_bps.max(evidence.rate_bps?);
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `send-buffer`.
-fn send_buffer(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn send_buffer(evidence: &Evidence) -> Option<Because> {
     let hold = send(evidence)?;
     let (buffer, limit_bps) = hold.bound?;
     let need = wanted(evidence)?;
@@ -276,7 +241,10 @@ fn send_buffer(evidence: &Evidence) -> Option<Limited> {
     cause.change = (advice != Advice::default()).then_some(advice);
     // Up to the most of its origin it may be larger than it is.
     let limit_bps = limit_bps.max(evidence.rate_bps?);
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// What a share of segments that are taken for lost leaves of the stream, where that is less than the network allows.
@@ -287,7 +255,7 @@ pub(crate) fn loss_limit_bps(evidence: &Evidence, p: f64) -> Option<f64> {
 }
 
 /// `loss`, or `congestion` where the host has a congestion control that bears it.
-fn loss(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn loss(evidence: &Evidence) -> Option<Because> {
     let again = evidence.again_share.filter(|share| *share >= LOSS)?;
     let limit_bps = loss_limit_bps(evidence, again)?;
     let has_bbr = |end: &End| {
@@ -312,11 +280,14 @@ fn loss(evidence: &Evidence) -> Option<Limited> {
         cause.rule = "congestion".into();
         cause.change = change([("route.congctl", "bbr".into())]);
     }
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `reordering`: each datagram that was overtaken stands for a segment that is taken for lost.
-fn reordering(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn reordering(evidence: &Evidence) -> Option<Because> {
     let overtaken = evidence
         .reordered_share
         .filter(|share| *share >= OVERTAKEN)?;
@@ -328,11 +299,14 @@ fn reordering(evidence: &Evidence) -> Option<Limited> {
         rate_bps: evidence.rate_bps?,
     };
     let cause = cause("reordering", None, &found);
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `interrupts`: one CPU serves the receive queue and has no more. Of real hosts only, whose CPUs are their own.
-fn interrupts(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn interrupts(evidence: &Evidence) -> Option<Because> {
     let dst = &evidence.dst;
     let serving = dst.setting("interrupts.cpus")?;
     if !evidence.apart || serving.split_whitespace().count() != 1 || dst.cpus < 2 {
@@ -353,11 +327,14 @@ fn interrupts(evidence: &Evidence) -> Option<Limited> {
         thread_cpu,
     };
     let cause = cause("interrupts", Some(dst), &found);
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `offload`: segmentation or merging in software is off, and the CPU feels it.
-fn offload(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn offload(evidence: &Evidence) -> Option<Because> {
     let sides = [
         (&evidence.src, "offload.gso", true),
         (&evidence.dst, "offload.gro", false),
@@ -379,11 +356,14 @@ fn offload(evidence: &Evidence) -> Option<Limited> {
     };
     let mut cause = cause("offload", Some(end), &found);
     cause.change = change([(off, "on".into())]);
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `cpu`.
-fn cpu(evidence: &Evidence) -> Option<Limited> {
+pub(crate) fn cpu(evidence: &Evidence) -> Option<Because> {
     let sides = [(&evidence.src, true), (&evidence.dst, false)];
     let (end, sends) = sides
         .into_iter()
@@ -399,11 +379,14 @@ fn cpu(evidence: &Evidence) -> Option<Limited> {
         ns_per_byte: end.cpu_ns_per_byte?,
     };
     let cause = cause("cpu", Some(end), &found);
-    Some(Limited { cause, limit_bps })
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `cpu-hog`: others have the CPU that the thread would need.
-fn hog(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn hog(evidence: &Evidence) -> Option<Because> {
     let hogged = |end: &&End| {
         end.put_aside_per_s
             .is_some_and(|times| times >= PUT_ASIDE_PER_S)
@@ -422,11 +405,14 @@ fn hog(evidence: &Evidence) -> Option<Cause> {
         thread_cpu: end.thread_cpu?,
         put_aside_per_s: end.put_aside_per_s?,
     };
-    Some(cause("cpu-hog", Some(end), &found))
+    Some(Because {
+        cause: cause("cpu-hog", Some(end), &found),
+        weight: Weight::Otherwise,
+    })
 }
 
 /// `slow-reader`: the window is closed most of the time, though no setting makes it small.
-fn slow_reader(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn slow_reader(evidence: &Evidence) -> Option<Because> {
     let held = evidence.rwnd_share.filter(|held| *held >= HELD)?;
     evidence.reach_bps?;
     let found = words::SlowReader {
@@ -434,11 +420,14 @@ fn slow_reader(evidence: &Evidence) -> Option<Cause> {
         host: evidence.dst.host.clone(),
         held,
     };
-    Some(cause("slow-reader", Some(&evidence.dst), &found))
+    Some(Because {
+        cause: cause("slow-reader", Some(&evidence.dst), &found),
+        weight: Weight::Otherwise,
+    })
 }
 
 /// `nagle`: a small size takes a delayed acknowledgement longer than its neighbours.
-fn nagle(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn nagle(evidence: &Evidence) -> Option<Because> {
     let least_ns = evidence
         .latency_ns
         .iter()
@@ -456,7 +445,10 @@ fn nagle(evidence: &Evidence) -> Option<Cause> {
     };
     let mut cause = cause("nagle", None, &found);
     cause.change = change([("route.quickack", "1".into())]);
-    Some(cause)
+    Some(Because {
+        cause,
+        weight: Weight::Beside,
+    })
 }
 
 #[cfg(test)]

@@ -23,10 +23,16 @@ const ABOVE: f64 = 1.01;
 const MOST: f64 = 0.5;
 
 /// `near-ceiling`.
-pub(super) fn near(index: &Index<'_>, line: &Line) -> Option<Finding> {
+fn near(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let found = words::Near(reached(index, line)?);
     let is_near = (NEAR..=ABOVE).contains(&found.0.part());
     is_near.then(|| Finding::said("near-ceiling", Severity::Note, &found).on(line))
+}
+
+/// The same of all lines: told together, after what is amiss.
+pub(super) fn near_all(index: &Index<'_>) -> Vec<Finding> {
+    let lines = index.lines();
+    lines.filter_map(|line| near(index, line)).collect()
 }
 
 /// `above-ceiling`.
@@ -87,9 +93,7 @@ fn causes(index: &Index<'_>, line: &Line, stream: &ResultRow, bound_bps: f64) ->
         super::window::sender(index, line),
         super::window::reader(index, line),
         super::cpu::thread(index, line),
-        super::place::lost(index, line)
-            .or_else(|| super::loss::datagrams(index, line))
-            .filter(lost),
+        super::loss::of_datagrams(index, line).filter(lost),
         super::loss::retransmits(index, line).filter(lost),
     ];
     let busy = index

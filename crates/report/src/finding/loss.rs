@@ -22,8 +22,13 @@ const NOTEWORTHY: f64 = 0.001;
 /// A stream is rated over a second at least: what its segments are counted over.
 const WINDOW_S: f64 = 1.0;
 
+/// `datagram-loss-place` where the hosts' counters tell it, else `datagram-loss`.
+pub(super) fn of_datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    super::place::lost(index, line).or_else(|| datagrams(index, line))
+}
+
 /// `datagram-loss`.
-pub(super) fn datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
+fn datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = index.stream(line)?;
     let found = words::Datagrams {
         line,
