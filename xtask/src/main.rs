@@ -13,6 +13,7 @@ mod floats;
 mod heads;
 mod links;
 mod prove;
+mod sentences;
 mod shape;
 mod source;
 mod tree;
@@ -44,6 +45,7 @@ What tidy checks:
   unsafe     only in sys, channel and adapter; every other crate root has #![forbid(unsafe_code)]
   floats     no f32, f64 or float literal in units, link and virtual, tests and lines with `// float: why` apart
   shape      no .rs file over 800 lines, none named util, helper, common or the like; each crate has a README.md
+  sentences  what findings say stands in crates/report/src/words: no sentence in a rule
   coverage   plans/papers/coverage.toml: every claim has evidence that exists
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
 ";
@@ -84,6 +86,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(heads::check(&tree));
     findings.extend(floats::check(&tree));
     findings.extend(shape::check(&tree));
+    findings.extend(sentences::check(&tree));
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
     findings.sort();

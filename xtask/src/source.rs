@@ -2,23 +2,46 @@
 //!
 //! Model:   one pass over the characters; what lies in a comment, a string or a character literal becomes spaces,
 //!          newlines stay, so that every offset and line number holds. Macros are not expanded.
-//! Checked: `comments_and_strings_are_blank`, `lifetimes_are_not_characters`, `raw_strings_end_at_their_own_hashes`.
+//! Checked: `comments_and_strings_are_blank`, `lifetimes_are_not_characters`, `raw_strings_end_at_their_own_hashes`,
+//!          `strings_are_found_and_comments_are_not`.
 
 use std::ops::Range;
 
 /// The code of a file alone, of the same length in bytes as the file.
 pub fn code_of(text: &str) -> String {
+    let mut code = text.as_bytes().to_vec();
+    for (span, _) in spans(text) {
+        for byte in &mut code[span] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+    }
+    // Outside of comments and literals a character beyond ASCII stays whole; inside, every byte became a space.
+    String::from_utf8(code).expect("whole characters are blanked")
+}
+
+/// Where strings stand, their quotes included.
+pub fn strings_of(text: &str) -> Vec<Range<usize>> {
+    let all = spans(text).into_iter();
+    all.filter(|(_, is_string)| *is_string)
+        .map(|(span, _)| span)
+        .collect()
+}
+
+/// Comments and literals in their order, and whether each is a string.
+fn spans(text: &str) -> Vec<(Range<usize>, bool)> {
     let bytes = text.as_bytes();
-    let mut code = bytes.to_vec();
+    let mut all = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        let end = match bytes[at] {
-            b'/' if bytes[at..].starts_with(b"//") => line_end(bytes, at),
-            b'/' if bytes[at..].starts_with(b"/*") => block_comment_end(bytes, at),
-            b'"' => string_end(bytes, at),
-            b'r' if starts_raw_string(bytes, at) => raw_string_end(bytes, at),
+        let (end, is_string) = match bytes[at] {
+            b'/' if bytes[at..].starts_with(b"//") => (line_end(bytes, at), false),
+            b'/' if bytes[at..].starts_with(b"/*") => (block_comment_end(bytes, at), false),
+            b'"' => (string_end(bytes, at), true),
+            b'r' if starts_raw_string(bytes, at) => (raw_string_end(bytes, at), true),
             b'\'' => match character_end(bytes, at) {
-                Some(end) => end,
+                Some(end) => (end, false),
                 None => {
                     at += 1;
                     continue;
@@ -29,15 +52,10 @@ pub fn code_of(text: &str) -> String {
                 continue;
             }
         };
-        for byte in &mut code[at..end] {
-            if *byte != b'\n' {
-                *byte = b' ';
-            }
-        }
+        all.push((at..end, is_string));
         at = end;
     }
-    // Outside of comments and literals a character beyond ASCII stays whole; inside, every byte became a space.
-    String::from_utf8(code).expect("whole characters are blanked")
+    all
 }
 
 fn line_end(bytes: &[u8], from: usize) -> usize {
@@ -195,6 +213,16 @@ mod tests {
                 .collect::<Vec<_>>(),
             [1, 2]
         );
+    }
+
+    #[test]
+    fn strings_are_found_and_comments_are_not() {
+        let text = "let a = \"one\"; // \"two\"\nlet b = r#\"three\"#; let c = '\"';";
+        let found: Vec<&str> = strings_of(text)
+            .into_iter()
+            .map(|span| &text[span])
+            .collect();
+        assert_eq!(found, ["\"one\"", "r#\"three\"#"]);
     }
 
     #[test]

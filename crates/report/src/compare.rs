@@ -382,7 +382,7 @@ pub fn compare_table(comparison: &Comparison) -> String {
         .iter()
         .filter(|row| matches!(row.change, Change::Better | Change::Worse));
     let mut text = format!(
-        "A: {}, B: {}\n{table}\n{count} cells in both, of which {} differ; {} would by chance. ~: no difference was found.",
+        "A: {}, B: {}\n{table}\n{count} cells in both, of which {} differ; {} would by chance. ~: not distinguishable, or nearer to one than what counts.",
         plain(&comparison.run_a),
         plain(&comparison.run_b),
         differ.count(),

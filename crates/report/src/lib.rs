@@ -15,6 +15,7 @@ mod format;
 mod index;
 mod kernels;
 mod library;
+mod limit;
 pub mod matrix;
 mod page;
 mod queueing;
@@ -25,10 +26,11 @@ mod testing;
 #[cfg(test)]
 mod told_apart;
 mod view;
+mod words;
 
 pub use anatomy::AnatomyRow;
 pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Severity, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use kernels::{

@@ -8,7 +8,7 @@
 //!          is: the library then is the faster way, for example by memory where the transport goes through the kernel.
 //! Source:  `sonde_stats::difference`; Efron & Tibshirani §13.3 for the interval.
 //! Units:   nanoseconds of half a round trip; picoseconds a byte.
-//! Checked: `a_cost_is_a_difference_at_equal_wait`, `costs_may_be_negative`, `other_cells_are_no_siblings`.
+//! Checked: `a_cost_is_a_difference_at_equal_wait`, `what_may_be_none_is_told_so`, `costs_may_be_negative`, `other_cells_are_no_siblings`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use sonde_measure::{CellRecord, Factors, Layer, Phase, Quantity};
 use sonde_stats::Difference;
 
 use crate::finding::{Finding, Severity};
-use crate::format::{bytes, significant};
+use crate::format::significant;
 use crate::index::Index;
 
 /// Of the resampling behind an interval: the same run gives the same text.
@@ -235,8 +235,22 @@ impl Cost {
         matches!((self.ci95_low, self.ci95_high), (Some(low), Some(high)) if low > 0 || high < 0)
     }
 
+    /// Whether the interval holds zero: the difference is not distinguishable from none. Without an interval it is not known.
+    pub(crate) fn is_none_possible(&self) -> bool {
+        matches!((self.ci95_low, self.ci95_high), (Some(low), Some(high)) if low <= 0 && high >= 0)
+    }
+
+    /// The same the other way: what is saved instead of what is paid.
+    pub(crate) fn turned(&self) -> Self {
+        Self {
+            value: -self.value,
+            ci95_low: self.ci95_high.map(|high| -high),
+            ci95_high: self.ci95_low.map(|low| -low),
+        }
+    }
+
     /// In thousands: `12.3 (11.8 to 13.1)`.
-    fn told(&self, unit: &str) -> String {
+    pub(crate) fn told(&self, unit: &str) -> String {
         let shown = |value: i64| significant(value as f64 / 1e3, 3);
         match (self.ci95_low, self.ci95_high) {
             (Some(low), Some(high)) => {
@@ -258,46 +272,10 @@ pub(crate) fn costs(index: &Index<'_>) -> Vec<Finding> {
     let rows = libraries(index).into_iter();
     let rows = rows.filter(|row| row.load.is_none() && row.per_message_ns.is_apart());
     rows.map(|row| {
-        let wait = row.wait.as_deref().unwrap_or("the same");
-        let verb = match row.per_message_ns.value {
-            ..0 => "saves",
-            _ => "costs",
-        };
-        let of_bytes = row.per_byte_ps.map_or(String::new(), |cost| {
-            format!(", and {} for each byte", cost.told("ns"))
-        });
-        let cost = Cost {
-            value: row.per_message_ns.value.abs(),
-            ..row.per_message_ns
-        };
-        let cost = match verb {
-            "saves" => Cost {
-                ci95_low: cost.ci95_high.map(|high| -high),
-                ci95_high: cost.ci95_low.map(|low| -low),
-                ..cost
-            },
-            _ => cost,
-        };
-        let sentence = format!(
-            "{} {verb} {} a message over {} at equal wait ({wait}) on {}{of_bytes}",
-            row.path,
-            cost.told("µs"),
-            row.beneath,
-            row.network
-        );
-        let sizes = row.sizes.iter().map(|size| {
-            format!(
-                "{} {} µs, {} {} µs",
-                bytes(size.size_bytes),
-                significant(size.library_ns as f64 / 1e3, 3),
-                row.beneath,
-                significant(size.transport_ns as f64 / 1e3, 3)
-            )
-        });
-        let arithmetic = format!("half round trips: {}", sizes.collect::<Vec<_>>().join("; "));
-        let mut finding = Finding::new("library-cost", Severity::Note, sentence).since(arithmetic);
-        finding.network = Some(row.network);
-        finding.path = Some(row.path);
+        let found = crate::words::rungs::Library { row: &row };
+        let mut finding = Finding::said("library-cost", Severity::Note, &found);
+        finding.network = Some(row.network.clone());
+        finding.path = Some(row.path.clone());
         finding
     })
     .collect()
@@ -348,6 +326,37 @@ mod tests {
         assert!(
             finding.sentence.contains("equal wait (block)"),
             "{finding:?}"
+        );
+    }
+
+    #[test]
+    fn what_may_be_none_is_told_so() {
+        let cost = |value, low, high| Cost {
+            value,
+            ci95_low: Some(low),
+            ci95_high: Some(high),
+        };
+        let row = LibraryRow {
+            network: "wire".into(),
+            path: "native:tcp".into(),
+            beneath: "tcp".into(),
+            wait: Some("block".into()),
+            load: None,
+            per_message_ns: cost(3_000, 2_900, 3_100),
+            per_byte_ps: Some(cost(-48_300, -103_000, 31_500)),
+            sizes: Vec::new(),
+        };
+        let found = crate::words::rungs::Library { row: &row };
+        use crate::words::Words;
+        assert_eq!(
+            found.sentence(),
+            "native:tcp costs 3.00 µs (2.90 to 3.10) a message over tcp at equal wait (block) on wire; for each byte it is not \
+             distinguishable from tcp"
+        );
+        let since = found.arithmetic().unwrap();
+        assert!(
+            since.ends_with("for each byte -48.3 ns (-103 to 31.5)"),
+            "{since}"
         );
     }
 

@@ -46,6 +46,7 @@ pub(crate) fn net(name: &str) -> Net {
 }
 
 /// A network.
+#[derive(Clone)]
 pub(crate) struct Net(NetworkRecord);
 
 impl Net {

@@ -157,10 +157,10 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
     use crate::Probe;
     use crate::talk::{SizeMeasured, SizeServed};
     use sonde_measure::Wait;
+    use std::collections::BTreeMap;
 
     fn report(marks: Marks) -> Report {
         let mut measured = super::super::nothing_measured();

@@ -13,7 +13,7 @@ use sonde_measure::HostRecord;
 
 use super::{Cause, rules};
 use crate::finding::{Finding, Severity};
-use crate::format::{count, rate, share};
+use crate::words::{cause as words, hosts as said};
 
 /// Settings that are numbers, of which less is worse: the last number counts.
 const SIZES: [&str; 6] = [
@@ -61,13 +61,19 @@ pub(crate) fn apart_but(hosts: &[HostRecord], told: &[(String, String)]) -> Vec<
 }
 
 /// The line that gives a host the setting that is usual with the others; none where there is no such line.
-pub(crate) fn remedy(host: &HostRecord, name: &str, usual: &str) -> Option<String> {
-    let device = host.facts.interface.as_deref().unwrap_or("DEVICE");
+pub(crate) fn remedy(host: &HostRecord, name: &str, usual: &str) -> Option<said::Line> {
     if name == MTU {
-        return Some(format!("`ip link set dev {device} mtu {usual}`"));
+        return Some(said::Line::Mtu {
+            device: device(host),
+            bytes: usual.into(),
+        });
     }
     let known = SIZES.contains(&name) || FLAGS.contains(&name) || NAMES.contains(&name);
     known.then(|| line(host, name, &full(name), usual, &[]))
+}
+
+fn device(host: &HostRecord) -> String {
+    host.facts.interface.as_deref().unwrap_or("DEVICE").into()
 }
 
 /// A setting as it counts: its last word; off where a bound is absent that others have.
@@ -128,34 +134,50 @@ fn odd(hosts: &[HostRecord], name: &str, is_new: impl Fn(&HostRecord) -> bool) -
         .filter(|(host, value)| is_worse(name, value, usual) && is_new(host));
     found
         .map(|(host, value)| {
-            let sentence = format!(
-                "{} is set otherwise than the others: {full} is {value} there and {usual} on {times} of {} hosts.",
-                host.name,
-                told.len()
-            );
-            Finding::new("host-set-apart", Severity::Advice, sentence)
-                .remedy(format!("set it as on the others: {}", line(host, name, &full, usual, hosts)))
+            let found = said::Apart {
+                host: &host.name,
+                name: &full,
+                value,
+                usual,
+                agree: *times,
+                all: told.len(),
+                line: line(host, name, &full, usual, hosts),
+            };
+            Finding::said("host-set-apart", Severity::Advice, &found)
         })
         .collect()
 }
 
 /// The line that sets it as a host has it that is as most are.
-fn line(host: &HostRecord, name: &str, full: &str, usual: &str, hosts: &[HostRecord]) -> String {
-    let device = host.facts.interface.as_deref().unwrap_or("DEVICE");
+fn line(
+    host: &HostRecord,
+    name: &str,
+    full: &str,
+    usual: &str,
+    hosts: &[HostRecord],
+) -> said::Line {
     if let Some(offload) = name.strip_prefix("offload.") {
-        return format!("`ethtool -K {device} {offload} {usual}`");
+        return said::Line::Offload {
+            device: device(host),
+            offload: offload.into(),
+            value: usual.into(),
+        };
     }
     if let Some(metric) = name.strip_prefix("route.") {
-        return format!("`ip route change … dev {device}` with {metric} {usual}");
+        return said::Line::Route {
+            device: device(host),
+            metric: metric.into(),
+            value: usual.into(),
+        };
     }
     let whole = hosts
         .iter()
         .filter(|host| value(host, name) == Some(usual))
         .find_map(|host| host.facts.settings.get(name));
-    format!(
-        "`sysctl -w {full}=\"{}\"`",
-        whole.map_or(usual, String::as_str)
-    )
+    said::Line::Sysctl {
+        name: full.into(),
+        value: whole.map_or(usual, String::as_str).into(),
+    }
 }
 
 fn mtus(hosts: &[HostRecord]) -> Option<Finding> {
@@ -163,18 +185,12 @@ fn mtus(hosts: &[HostRecord]) -> Option<Finding> {
         .iter()
         .filter_map(|host| Some((host.name.as_str(), host.facts.mtu_bytes?)))
         .collect();
-    let (low_host, low) = told.iter().min_by_key(|(_, mtu)| *mtu)?;
-    let (high_host, high) = told.iter().max_by_key(|(_, mtu)| *mtu)?;
-    (low < high).then(|| {
-        let sentence = format!(
-            "The MTUs of the hosts differ: {high_host} has {} bytes and {low_host} {}. Packets of the larger are lost at the \
-             smaller unless a router between them says so.",
-            count(*high),
-            count(*low)
-        );
-        Finding::new("mtu-apart", Severity::Warning, sentence)
-            .remedy("give all interfaces of one network one MTU: `ip link set dev DEVICE mtu BYTES`")
-    })
+    let found = said::Mtus {
+        low: *told.iter().min_by_key(|(_, mtu)| *mtu)?,
+        high: *told.iter().max_by_key(|(_, mtu)| *mtu)?,
+    };
+    let differ = found.low.1 < found.high.1;
+    differ.then(|| Finding::said("mtu-apart", Severity::Warning, &found))
 }
 
 /// A link alone, and with its other direction busy.
@@ -194,24 +210,14 @@ pub struct BothWays {
 pub fn duplex(network: &str, host: Option<&str>, both: &BothWays) -> Option<Cause> {
     let lost = both.lost_together >= 0.001 && both.lost_together >= 5.0 * both.lost_alone;
     (lost && both.together_bps <= both.alone_bps * 2.0 / 3.0).then(|| {
-        rules::duplex(
-            format!(
-                "A link of {} on {network} fails when both directions are busy: {} alone, {} together, and {} are lost then \
-                 ({} alone). One end behaves as half duplex.",
-                host.unwrap_or("the pair"),
-                rate(both.alone_bps),
-                rate(both.together_bps),
-                share(both.lost_together),
-                share(both.lost_alone)
-            ),
-            format!(
-                "{} / {} = {}",
-                rate(both.together_bps),
-                rate(both.alone_bps),
-                share(both.together_bps / both.alone_bps)
-            ),
-            host,
-        )
+        rules::duplex(&words::Duplex {
+            network: network.into(),
+            host: host.map(Into::into),
+            alone_bps: both.alone_bps,
+            together_bps: both.together_bps,
+            lost_alone: both.lost_alone,
+            lost_together: both.lost_together,
+        })
     })
 }
 

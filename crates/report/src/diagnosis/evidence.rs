@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sonde_measure::{Buffer, Quantity, ResultRow, Run, Socket, Testbed};
 
-use super::FULL;
 use crate::index::{Index, LATENCY, Line, busy, median, p50};
+use crate::limit::{FULL, explains, on_the_way_bytes};
 
 /// One end of the stream.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,6 +76,8 @@ pub struct Evidence {
     pub rcvbuf_asked: Option<u64>,
     /// The send buffer that it asked for.
     pub sndbuf_asked: Option<u64>,
+    /// The largest window that the profile of the measurement allows.
+    pub profile_window: Option<u64>,
     /// The congestion control in use.
     pub congestion: Option<String>,
     /// Of a blast of datagrams: part lost.
@@ -209,6 +211,32 @@ impl Evidence {
         evidence
     }
 
+    /// The evidence of one line that has a stream: of that alone, and of both ways.
+    pub(crate) fn of_line(index: &Index<'_>, line: &Line) -> Option<Self> {
+        let stream = index.stream(line)?;
+        let mut evidence = Self {
+            network: line.network.clone(),
+            apart: stream.testbed == Testbed::Hosts,
+            ..Self::default()
+        };
+        evidence.ends(index, stream);
+        evidence.of_network(index, line);
+        evidence.rtt_ns = index.round_trip_ns(line);
+        evidence.of_stream(index, line, stream);
+        let profile = index
+            .cell(&stream.cell)
+            .and_then(|cell| cell.factors.profile.as_deref());
+        evidence.profile_window =
+            profile
+                .and_then(|profile| profile.strip_prefix("era"))
+                .map(|rest| {
+                    rest.strip_prefix(":window=")
+                        .and_then(|window| window.parse().ok())
+                        .unwrap_or(super::window::UNSCALED)
+                });
+        Some(evidence)
+    }
+
     fn ends(&mut self, index: &Index<'_>, row: &ResultRow) {
         let names = index
             .cell(&row.cell)
@@ -260,6 +288,12 @@ impl Evidence {
             dst.as_ref().or(src.as_ref())
         });
         self.congestion = congestion.map(ToString::to_string);
+        if self.congestion.is_none() {
+            let of_route = self.src.setting("route.congctl");
+            let of_host = || self.src.setting("ipv4.tcp_congestion_control");
+            let known = of_route.filter(|name| *name != "none").or_else(of_host);
+            self.congestion = known.map(str::to_owned);
+        }
         // Retransmissions are counted in the rated time, a second or more; the median launch is about one second.
         let seconds = index
             .launches(&stream.cell)
@@ -272,7 +306,11 @@ impl Evidence {
             let segments = rate / 8.0 / mss as f64;
             self.again_share = (segments > 0.0).then(|| again / (segments + again));
         }
-        let [src, dst] = index.cpu_shares(stream);
+        // Threads that poll use a whole CPU always.
+        let [src, dst] = match line.polls() {
+            true => [None, None],
+            false => index.cpu_shares(stream),
+        };
         (self.src.thread_cpu, self.dst.thread_cpu) = (src, dst);
         self.src.cpu_ns_per_byte = index.beside(stream, Quantity::CpuSrcNsPerByte);
         self.dst.cpu_ns_per_byte = index.beside(stream, Quantity::CpuDstNsPerByte);
@@ -309,14 +347,18 @@ impl Evidence {
 
     /// Bytes that must be on the way to fill the path.
     pub fn needed_bytes(&self) -> Option<u64> {
-        Some((self.reach_bps? * self.rtt_ns? / 8e9).ceil() as u64)
+        Some(on_the_way_bytes(self.reach_bps?, self.rtt_ns?).ceil() as u64)
     }
 
-    /// What a window allows.
-    pub fn bound_bps(&self, window: u64) -> Option<f64> {
-        self.rtt_ns
-            .filter(|ns| *ns > 0.0)
-            .map(|ns| window as f64 * 8e9 / ns)
+    /// Whether a limit explains the rate of the stream.
+    pub(crate) fn is_explained_by(&self, limit_bps: f64) -> bool {
+        self.rate_bps.is_some_and(|bps| explains(bps, limit_bps))
+    }
+
+    /// The part of a CPU that the busier thread of the stream used.
+    pub(crate) fn thread_cpu(&self) -> Option<f64> {
+        let both = [self.src.thread_cpu, self.dst.thread_cpu];
+        both.into_iter().flatten().max_by(f64::total_cmp)
     }
 }
 

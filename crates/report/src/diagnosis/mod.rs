@@ -12,7 +12,8 @@
 
 mod apart;
 mod evidence;
-mod rules;
+pub(crate) mod rules;
+pub(crate) mod window;
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,7 @@ pub use apart::{BothWays, apart, duplex};
 pub(crate) use apart::{MTU, apart_but, remedy};
 pub use evidence::{End, Evidence};
 
-/// Part of what the network allows from which a stream fills its path.
-pub const FULL: f64 = 0.9;
+pub use crate::limit::FULL;
 
 /// What a pair's stream reaches, and what holds it back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +102,6 @@ pub fn of(evidence: &Evidence) -> Diagnosis {
         reach_bps: evidence.reach_bps,
         rtt_ns: evidence.rtt_ns,
         needed_bytes: evidence.needed_bytes(),
-        causes: rules::causes(evidence),
+        causes: crate::finding::causes(evidence),
     }
 }

@@ -1,82 +1,54 @@
-//! The rules: each looks at the evidence of one pair and says what holds its stream back, or nothing.
+//! The rules of a pair: each looks at its evidence and says what holds its stream back, or nothing.
 //!
-//! Model:   a path that carries small messages and no stream is a black hole, and nothing else is looked at. A stream that is
-//!          full has no cause. Windows come before loss, and loss before CPUs: what binds first hides what is behind it.
-//! Checked: `planted_faults_are_named`, `healthy_pairs_have_no_cause`, `the_window_of_era_is_found_with_its_arithmetic`,
+//! Model:   entries of [`crate::finding::RULES`]. A path that carries small messages and no stream is a black hole, and nothing else
+//!          is looked at. A rule that has a limit of its own names it, and is heard where it explains the rate and no lower one
+//!          does ([`crate::finding::causes`]). What has no limit is looked at where nothing that has one speaks: others on the
+//!          CPUs first, then the program that reads. With 50 preemptions a second, each of up to a slice of 10 ms, others may
+//!          have taken half of the time.
+//! Checked: `planted_faults_are_named`, `what_does_not_explain_is_not_named`, `a_larger_cause_hides_the_others`,
+//!          `healthy_pairs_have_no_cause`, `the_window_of_era_is_found_with_its_arithmetic`,
 //!          `a_programs_own_buffer_is_its_own`.
 
 use std::collections::BTreeMap;
 
+use super::window::{Origin, UNSCALED, receive, send, windows};
 use super::{Advice, Cause, End, Evidence};
-use crate::format::{bytes, count, rate, share, time};
+use crate::finding::{Because, Weight};
+use crate::limit::{BUSY, HELD, binds, cpu_bps, loss_bps, on_the_way_bytes};
+use crate::words::{Words, cause as words};
 
-/// Part of the time from which what holds a stream decides its rate.
-const HELD: f64 = 0.5;
-/// A thread that uses so much of a CPU has no more.
-const BUSY: f64 = 0.9;
 /// A thread that uses so much of a CPU would gain by less work.
 const LABOURING: f64 = 0.7;
 /// Segments sent again from which loss is spoken of.
 const LOSS: f64 = 1e-3;
 /// Datagrams that overtake from which reordering is spoken of.
 const OVERTAKEN: f64 = 1e-3;
-/// The largest window without scaling.
-const UNSCALED: u64 = 65_535;
+/// Preemptions a second, and part of all CPUs in use, from which others hold the thread up.
+const PUT_ASIDE_PER_S: f64 = 50.0;
+const HOST_BUSY: f64 = 0.95;
 /// A delayed acknowledgement of Linux is 40 ms at the least, and most others' 200 ms at the most.
 const DELAYED_ACK_NS: std::ops::RangeInclusive<f64> = 35e6..=210e6;
 
-/// All causes, the first to be changed first.
-pub(super) fn causes(evidence: &Evidence) -> Vec<Cause> {
-    if let Some(cause) = black_hole(evidence) {
-        return vec![cause];
-    }
-    let mut all: Vec<Cause> = nagle(evidence).into_iter().collect();
-    if evidence.is_full() || evidence.rate_bps.is_none() {
-        return all;
-    }
-    all.extend(receive_window(evidence));
-    all.extend(send_buffer(evidence));
-    if all.is_empty() {
-        all.extend(loss(evidence));
-        all.extend(reordering(evidence));
-        all.extend(interrupts(evidence));
-        all.extend(offload(evidence));
-        all.extend(cpu(evidence));
-        all.extend(hog(evidence));
-    }
-    if all.is_empty() {
-        all.extend(slow_reader(evidence));
-    }
-    all
-}
-
-fn cause(rule: &str, sentence: String, arithmetic: String, threshold: &str, source: &str) -> Cause {
+fn cause(rule: &str, host: Option<&End>, of: &dyn Words) -> Cause {
+    let (threshold, source) = words::terms(rule);
     Cause {
         rule: rule.into(),
-        host: None,
-        sentence,
-        arithmetic,
+        host: host.map(|end| end.host.clone()),
+        sentence: of.sentence(),
+        arithmetic: of.arithmetic().unwrap_or_default(),
         threshold: threshold.into(),
         source: source.into(),
-        remedy: String::new(),
+        remedy: of.remedy().unwrap_or_default(),
         change: None,
         expected_bps: None,
     }
 }
 
-/// `duplex`, in the words of who compared both ways.
-pub(super) fn duplex(sentence: String, arithmetic: String, host: Option<&str>) -> Cause {
-    let mut found = cause(
-        "duplex",
-        sentence,
-        arithmetic,
-        "with both directions busy two thirds of the rate or less, 0.1 % lost or more, and five times what is lost alone",
-        "IEEE 802.3 §28",
-    );
-    found.host = host.map(Into::into);
-    found.remedy = "let both ends of the link agree: `ethtool -s DEVICE autoneg on`, on the switch port too;                     `ethtool DEVICE` shows the duplex, `ethtool -S DEVICE` late collisions"
-        .into();
-    found
+/// `duplex`, of who compared both ways.
+pub(super) fn duplex(found: &words::Duplex) -> Cause {
+    let mut cause = cause("duplex", None, found);
+    cause.host.clone_from(&found.host);
+    cause
 }
 
 fn host_settings<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String)> {
@@ -86,8 +58,15 @@ fn host_settings<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, Str
         .collect()
 }
 
+fn change<const N: usize>(pairs: [(&str, String); N]) -> Option<Advice> {
+    Some(Advice {
+        hosts: host_settings(pairs),
+        sockets: BTreeMap::new(),
+    })
+}
+
 /// `mtu`: what is small passes, what is large does not.
-fn black_hole(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn black_hole(evidence: &Evidence) -> Option<Because> {
     let small_ns = evidence.rtt_ns?;
     let stalled = |text: &String| text.contains("waited") && text.contains("did not come");
     let stalls = evidence
@@ -116,102 +95,25 @@ fn black_hole(evidence: &Evidence) -> Option<Cause> {
         .chain(&evidence.network_mtu)
         .min()
         .copied();
-    let (advice, remedy) = match (most, least) {
-        (Some(most), Some(least)) if least < most => (
-            ("mtu", least.to_string()),
-            format!("give all interfaces of this network the MTU of its smallest part, {least} bytes"),
-        ),
-        _ => (
-            ("net.ipv4.tcp_mtu_probing", "1".to_owned()),
-            "let routers send ICMP \"fragmentation needed\" (do not filter it), or lower the interfaces' MTU to the path's; \
-             probing works around it"
-                .to_owned(),
-        ),
+    let smaller = least.filter(|least| most.is_some_and(|most| *least < most));
+    let found = words::BlackHole {
+        network: evidence.network.clone(),
+        small_ns,
+        host_mtus: mtus,
+        network_mtu: evidence.network_mtu,
+        stalls,
+        smaller,
     };
-    let mut found = cause(
-        "mtu",
-        format!(
-            "Small messages pass on {} ({} a round trip) and streams stand still: packets of full size vanish on the way, \
-             an MTU black hole.",
-            evidence.network,
-            time(small_ns)
-        ),
-        format!(
-            "MTU of the hosts {} and {}, of the network {}; {stalls} streams stood still",
-            known(mtus[0]),
-            known(mtus[1]),
-            known(evidence.network_mtu)
-        ),
-        "every stream stands still for its patience while 1 B is answered",
-        "RFC 2923 §2.1; RFC 4821",
-    );
-    found.remedy = remedy;
-    found.expected_bps = evidence.reach_bps;
-    found.change = Some(Advice {
-        hosts: host_settings([advice]),
-        sockets: BTreeMap::new(),
-    });
-    Some(found)
-}
-
-fn known(value: Option<u64>) -> String {
-    value.map_or_else(|| "unknown".into(), count)
-}
-
-/// The receiver's window: where it is from, and its size.
-struct Window {
-    bytes: u64,
-    /// No window of this origin is larger.
-    most: u64,
-    origin: String,
-    host: bool,
-}
-
-/// The bounds of the receive window, the smallest first.
-fn windows(evidence: &Evidence) -> Vec<Window> {
-    let dst = &evidence.dst;
-    let mut all = Vec::new();
-    let mut add = |bytes, most, origin: String, host| {
-        all.push(Window {
-            bytes,
-            most,
-            origin,
-            host,
-        });
-    };
-    if let Some(asked) = evidence.rcvbuf_asked {
-        let origin = format!("the program's SO_RCVBUF of {}", bytes(asked));
-        add(asked, 2 * asked, origin, false);
-    } else if let Some(buffer) = dst.most("ipv4.tcp_rmem") {
-        let fixed = dst.is_on("ipv4.tcp_moderate_rcvbuf") == Some(false);
-        let fixed = fixed
-            .then(|| {
-                dst.setting("ipv4.tcp_rmem")?
-                    .split_whitespace()
-                    .nth(1)?
-                    .parse()
-                    .ok()
-            })
-            .flatten();
-        let buffer: u64 = fixed.unwrap_or(buffer);
-        let origin = format!(
-            "net.ipv4.tcp_rmem of {} (half of it is the kernel's)",
-            count(buffer)
-        );
-        add(buffer / 2, buffer, origin, true);
-    }
-    let unscaled = [&evidence.src, dst]
-        .iter()
-        .any(|end| end.is_on("ipv4.tcp_window_scaling") == Some(false));
-    if unscaled {
-        let origin = "no window scaling: the header's 16 bits are all".to_owned();
-        add(UNSCALED, UNSCALED, origin, true);
-    }
-    if let Some(route) = dst.most("route.window") {
-        add(route, route, "the route's `window`".to_owned(), true);
-    }
-    all.sort_by_key(|window| window.bytes);
-    all
+    let mut cause = cause("mtu", None, &found);
+    cause.expected_bps = evidence.reach_bps;
+    cause.change = change([match smaller {
+        Some(least) => ("mtu", least.to_string()),
+        None => ("net.ipv4.tcp_mtu_probing", "1".to_owned()),
+    }]);
+    Some(Because {
+        cause,
+        weight: Weight::Alone,
+    })
 }
 
 /// Room for `needed` bytes on the way: twice for the kernel's share, twice for queues and recovery, a power of two.
@@ -220,19 +122,15 @@ fn room(needed: u64) -> u64 {
 }
 
 /// Bytes on the way that are to be allowed; where what the network allows is not known, for 10 Gb/s.
-fn wanted(evidence: &Evidence) -> Option<(u64, String)> {
-    let (reach, words) = match evidence.reach_bps {
-        Some(reach) => (reach, rate(reach)),
-        None => (1e10, "10 Gb/s (the line's rate is not known)".to_owned()),
-    };
-    let rtt = evidence.rtt_ns.filter(|ns| *ns > 0.0)?;
-    let needed = (reach * rtt / 8e9).ceil() as u64;
-    let text = format!(
-        "{words} x {} / 8 = {} B needed on the way",
-        time(rtt),
-        count(needed)
-    );
-    Some((needed, text))
+fn wanted(evidence: &Evidence) -> Option<words::Need> {
+    let bps = evidence.reach_bps.unwrap_or(1e10);
+    let rtt_ns = evidence.rtt_ns.filter(|ns| *ns > 0.0)?;
+    Some(words::Need {
+        bps,
+        is_known: evidence.reach_bps.is_some(),
+        rtt_ns,
+        bytes: on_the_way_bytes(bps, rtt_ns).ceil() as u64,
+    })
 }
 
 /// The settings that allow windows of `needed` bytes between both hosts, where they do not yet.
@@ -271,322 +169,228 @@ fn window_settings(evidence: &Evidence, needed: u64) -> Vec<(String, String)> {
 }
 
 /// `receive-window`.
-fn receive_window(evidence: &Evidence) -> Option<Cause> {
-    let (bps, rtt) = (evidence.rate_bps?, evidence.rtt_ns?);
-    let held = evidence.rwnd_share;
-    let windows = windows(evidence);
-    let least = windows.first()?;
-    let bound = evidence.bound_bps(least.bytes)?;
-    let binds = evidence
-        .reach_bps
-        .is_none_or(|reach| bound < super::FULL * reach);
-    let within = bps <= 1.1 * evidence.bound_bps(least.most)?;
-    // Held by it most of the time; or as fast as it allows, where TCP does not tell, or charges part of the wait to a send buffer
-    // of the same size.
-    let fills = (0.8..=1.1).contains(&(bps / bound));
-    let explains = match held {
-        Some(held) => {
-            let either = held + evidence.sndbuf_share.unwrap_or(0.0);
-            held >= HELD || (fills && either >= HELD)
-        }
-        None => fills,
+pub(crate) fn receive_window(evidence: &Evidence) -> Option<Because> {
+    let hold = receive(evidence)?;
+    let (window, limit_bps) = hold.bound?;
+    let need = wanted(evidence)?;
+    let kernel = evidence.dst.most("ipv4.tcp_rmem").map(|most| most / 2);
+    let needed = need.bytes;
+    let found = words::Window {
+        network: evidence.network.clone(),
+        rtt_ns: need.rtt_ns,
+        rate_bps: evidence.rate_bps?,
+        limit_bps,
+        hold,
+        window,
+        kernel,
+        need,
     };
-    // Where nobody knows what the network allows, a window in full use is one to be raised only if TCP says so.
-    if !(binds && within && explains) || (evidence.reach_bps.is_none() && held.is_none()) {
-        return None;
-    }
-    let (needed, need) = wanted(evidence)?;
-    let held = held.map_or(String::new(), |held| {
-        format!(
-            " The window held the sender back in {} of the time.",
-            share(held)
-        )
-    });
-    let mut found = cause(
-        "receive-window",
-        format!(
-            "The receiver's window limits the stream on {}: {} a round trip of {} is {}, and {} was measured.{held} It is {}.",
-            evidence.network,
-            bytes(least.bytes),
-            time(rtt),
-            rate(bound),
-            rate(bps),
-            least.origin
-        ),
-        format!(
-            "{} B x 8 / {} = {}; {need}",
-            count(least.bytes),
-            time(rtt),
-            rate(bound)
-        ),
-        "the window, or a send buffer like it, holds the sender in half of the time, and window / round trip is below 90 % of what the network allows",
-        "RFC 7323 §1.1; tcp(7), tcpi_rwnd_limited",
-    );
-    let mut change = Advice::default();
+    let mut cause = cause("receive-window", None, &found);
+    let mut advice = Advice::default();
     let hosts = window_settings(evidence, needed);
-    if least.host {
-        found.host = Some(evidence.dst.host.clone());
-        change.hosts = hosts;
-    } else {
-        change.sockets.insert("rcvbuf".into(), None);
+    if matches!(window.origin, Origin::Program(_)) {
+        advice.sockets.insert("rcvbuf".into(), None);
         // What binds behind the program's buffer, if anything does.
-        let behind = windows.get(1..).unwrap_or_default();
-        let kernel = evidence.dst.most("ipv4.tcp_rmem").map(|most| most / 2);
+        let all = windows(evidence);
+        let behind = all.get(1..).unwrap_or_default();
         let behind = behind.iter().map(|window| window.bytes).chain(kernel).min();
         if behind.is_some_and(|bytes| bytes < needed) {
-            change.hosts = hosts;
+            advice.hosts = hosts;
         }
-        found.remedy = format!(
-            "let the program leave SO_RCVBUF alone: the kernel then gives up to {} as the path needs it",
-            kernel.map_or_else(|| "the last value of net.ipv4.tcp_rmem".into(), bytes)
-        );
+    } else {
+        cause.host = Some(evidence.dst.host.clone());
+        advice.hosts = hosts;
     }
-    found.change = (change != Advice::default()).then_some(change);
-    found.expected_bps = evidence.reach_bps;
-    Some(found)
+    cause.change = (advice != Advice::default()).then_some(advice);
+    cause.expected_bps = evidence.reach_bps;
+    // Up to the most of its origin it may be larger than it is.
+    let limit_bps = limit_bps.max(evidence.rate_bps?);
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `send-buffer`.
-fn send_buffer(evidence: &Evidence) -> Option<Cause> {
-    let (bps, rtt) = (evidence.rate_bps?, evidence.rtt_ns?);
-    let held = evidence.sndbuf_share.filter(|held| *held >= HELD)?;
-    let asked = evidence.sndbuf_asked;
-    let buffer = asked.or_else(|| evidence.src.most("ipv4.tcp_wmem").map(|most| most / 2))?;
-    let bound = evidence.bound_bps(buffer)?;
-    let binds = evidence
-        .reach_bps
-        .is_none_or(|reach| bound < super::FULL * reach);
-    if !binds || bps > 2.2 * bound {
-        return None;
-    }
-    let (needed, need) = wanted(evidence)?;
-    let mut found = cause(
-        "send-buffer",
-        format!(
-            "The send buffer of {} limits the stream on {}: {} a round trip of {} is {}, and {} was measured. The sender \
-             waited for it in {} of the time.",
-            evidence.src.host,
-            evidence.network,
-            bytes(buffer),
-            time(rtt),
-            rate(bound),
-            rate(bps),
-            share(held)
-        ),
-        format!(
-            "{} B x 8 / {} = {}; {need}",
-            count(buffer),
-            time(rtt),
-            rate(bound)
-        ),
-        "the buffer holds the sender in half of the time, and buffer / round trip is below 90 % of what the network allows",
-        "tcp(7), tcpi_sndbuf_limited",
-    );
-    found.host = Some(evidence.src.host.clone());
-    found.expected_bps = evidence.reach_bps;
-    let mut change = Advice::default();
-    if asked.is_some() {
-        change.sockets.insert("sndbuf".into(), None);
-        found.remedy =
-            "let the program leave SO_SNDBUF alone: the kernel grows it as the path needs it"
-                .into();
+pub(crate) fn send_buffer(evidence: &Evidence) -> Option<Because> {
+    let hold = send(evidence)?;
+    let (buffer, limit_bps) = hold.bound?;
+    let need = wanted(evidence)?;
+    let needed = need.bytes;
+    let found = words::Buffer {
+        host: evidence.src.host.clone(),
+        network: evidence.network.clone(),
+        rtt_ns: need.rtt_ns,
+        rate_bps: evidence.rate_bps?,
+        limit_bps,
+        hold,
+        buffer,
+        need,
+    };
+    let mut cause = cause("send-buffer", Some(&evidence.src), &found);
+    cause.expected_bps = evidence.reach_bps;
+    let mut advice = Advice::default();
+    let asked = matches!(buffer.origin, Origin::Program(_));
+    if asked {
+        advice.sockets.insert("sndbuf".into(), None);
     }
     let most = evidence.src.most("ipv4.tcp_wmem").map(|most| most / 2);
-    if asked.is_none() || most.is_some_and(|most| most < needed) {
-        change.hosts = window_settings(evidence, needed);
+    if !asked || most.is_some_and(|most| most < needed) {
+        advice.hosts = window_settings(evidence, needed);
     }
-    found.change = (change != Advice::default()).then_some(change);
-    Some(found)
+    cause.change = (advice != Advice::default()).then_some(advice);
+    // Up to the most of its origin it may be larger than it is.
+    let limit_bps = limit_bps.max(evidence.rate_bps?);
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
-/// What a loss of `p` leaves of reno, by Mathis.
-fn mathis_bps(evidence: &Evidence, p: f64) -> Option<f64> {
-    let mss = evidence.mss_bytes? as f64;
-    let rtt = evidence.rtt_ns.filter(|ns| *ns > 0.0)?;
-    Some(mss * 8e9 / rtt * (1.5 / p).sqrt())
+/// What a share of segments that are taken for lost leaves of the stream, where that is less than the network allows.
+pub(crate) fn loss_limit_bps(evidence: &Evidence, p: f64) -> Option<f64> {
+    let control = evidence.congestion.as_deref()?;
+    let limit = loss_bps(control, evidence.mss_bytes?, evidence.rtt_ns?, p)?;
+    binds(limit, evidence.reach_bps).then_some(limit)
 }
 
-/// `loss`, with another congestion control where the host has one that bears it.
-fn loss(evidence: &Evidence) -> Option<Cause> {
-    let bps = evidence.rate_bps?;
-    let again = evidence.again_share.filter(|share| *share >= LOSS);
-    let datagrams = evidence.lost_share.filter(|share| *share >= LOSS);
-    let p = again?;
-    let bound = mathis_bps(evidence, p)?;
-    let also = datagrams.map_or(String::new(), |lost| {
-        format!(", and {} of datagrams were lost", share(lost))
-    });
-    let control = evidence
-        .congestion
-        .clone()
-        .unwrap_or_else(|| "its congestion control".into());
-    let mut found = cause(
-        "loss",
-        format!(
-            "The stream on {} loses segments: {} were sent again{also}. With this loss and {} a round trip {control} keeps \
-             about {}, and {} was measured.",
-            evidence.network,
-            share(p),
-            time(evidence.rtt_ns?),
-            rate(bound),
-            rate(bps)
-        ),
-        format!(
-            "{} B x 8 / {} x sqrt(1.5 / {}) = {}",
-            count(evidence.mss_bytes?),
-            time(evidence.rtt_ns?),
-            share(p),
-            rate(bound)
-        ),
-        "0.1 % of the segments are sent again, below 90 % of what the network allows",
-        "Mathis, Semke, Mahdavi & Ott, CCR 27(3) 1997, eq. 3",
-    );
-    found.remedy = "look for the link that loses: `ethtool -S` for errors, a duplex that was not agreed, a switch port that drops; \
-                    `sonde probe pattern` finds which"
-        .into();
+/// `loss`, or `congestion` where the host has a congestion control that bears it.
+pub(crate) fn loss(evidence: &Evidence) -> Option<Because> {
+    let again = evidence.again_share.filter(|share| *share >= LOSS)?;
+    let limit_bps = loss_limit_bps(evidence, again)?;
     let has_bbr = |end: &End| {
         let known = end.setting("ipv4.tcp_available_congestion_control");
         known.is_some_and(|all| all.split_whitespace().any(|name| name == "bbr"))
     };
-    let gives_way = matches!(evidence.congestion.as_deref(), Some("reno" | "cubic"));
-    if gives_way && has_bbr(&evidence.src) {
-        found.rule = "congestion".into();
-        found.sentence.push_str(&format!(
-            " {} has bbr, which does not take loss for a full path.",
-            evidence.src.host
-        ));
-        found.change = Some(Advice {
-            hosts: host_settings([("route.congctl", "bbr".into())]),
-            sockets: BTreeMap::new(),
-        });
+    let is_borne = has_bbr(&evidence.src);
+    let found = words::Loss {
+        network: evidence.network.clone(),
+        again,
+        datagrams: evidence.lost_share.filter(|share| *share >= LOSS),
+        control: evidence.congestion.clone()?,
+        mss_bytes: evidence.mss_bytes?,
+        rtt_ns: evidence.rtt_ns?,
+        limit_bps,
+        rate_bps: evidence.rate_bps?,
+        borne_by: is_borne.then(|| evidence.src.host.clone()),
+        apart: evidence.apart,
+    };
+    let mut cause = cause("loss", None, &found);
+    if is_borne {
+        cause.rule = "congestion".into();
+        cause.change = change([("route.congctl", "bbr".into())]);
     }
-    Some(found)
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
-/// `reordering`.
-fn reordering(evidence: &Evidence) -> Option<Cause> {
-    let share_of = evidence
+/// `reordering`: each datagram that was overtaken stands for a segment that is taken for lost.
+pub(crate) fn reordering(evidence: &Evidence) -> Option<Because> {
+    let overtaken = evidence
         .reordered_share
         .filter(|share| *share >= OVERTAKEN)?;
-    let mut found = cause(
-        "reordering",
-        format!(
-            "Packets overtake each other on {}: {} of datagrams came after a later one.",
-            evidence.network,
-            share(share_of)
-        ),
-        format!("{} of datagrams", share(share_of)),
-        "0.1 % of a blast of datagrams came after a later one",
-        "RFC 4737 §4; RFC 5681 §3.2",
-    );
-    found.remedy = "look for paths of several links that are shared packet by packet (bonding balance-rr, ECMP per packet): share them by flow".into();
-    Some(found)
+    let limit_bps = loss_limit_bps(evidence, overtaken)?;
+    let found = words::Reordering {
+        network: evidence.network.clone(),
+        overtaken,
+        limit_bps,
+        rate_bps: evidence.rate_bps?,
+    };
+    let cause = cause("reordering", None, &found);
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `interrupts`: one CPU serves the receive queue and has no more. Of real hosts only, whose CPUs are their own.
-fn interrupts(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn interrupts(evidence: &Evidence) -> Option<Because> {
     let dst = &evidence.dst;
-    let serving = dst.setting("interrupts.cpus")?.split_whitespace().count();
-    if !evidence.apart || serving != 1 || dst.cpus < 2 {
+    let serving = dst.setting("interrupts.cpus")?;
+    if !evidence.apart || serving.split_whitespace().count() != 1 || dst.cpus < 2 {
         return None;
     }
-    let beside = dst.host_cpu? * dst.cpus as f64 - dst.thread_cpu?;
+    let (host_cpu, thread_cpu) = (dst.host_cpu?, dst.thread_cpu?);
+    let beside = host_cpu * dst.cpus as f64 - thread_cpu;
     if beside < BUSY {
         return None;
     }
-    let cpu = dst.setting("interrupts.cpus")?;
-    let mut found = cause(
-        "interrupts",
-        format!(
-            "CPU {cpu} of {} serves all interrupts of its interface, and beside the receiving thread {} of a CPU were in use: \
-             one CPU is the limit.",
-            dst.host,
-            share(beside)
-        ),
-        format!(
-            "{} of {} CPUs, less {} of the thread",
-            share(dst.host_cpu?),
-            dst.cpus,
-            share(dst.thread_cpu?)
-        ),
-        "one CPU serves the receive queue, and 90 % of one are in use beside the thread",
-        "Documentation/networking/scaling.rst",
-    );
-    found.host = Some(dst.host.clone());
-    found.remedy = "spread the queues: `ethtool -L DEVICE combined N`, or by software: \
-                    `echo ff > /sys/class/net/DEVICE/queues/rx-0/rps_cpus`; keep the program off that CPU"
-        .into();
-    Some(found)
+    let limit_bps = cpu_bps(evidence.rate_bps?, beside)?;
+    let found = words::Interrupts {
+        host: dst.host.clone(),
+        cpu: serving.to_owned(),
+        beside,
+        host_cpu,
+        cpus: dst.cpus,
+        thread_cpu,
+    };
+    let cause = cause("interrupts", Some(dst), &found);
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `offload`: segmentation or merging in software is off, and the CPU feels it.
-fn offload(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn offload(evidence: &Evidence) -> Option<Because> {
     let sides = [
-        (&evidence.src, ["offload.gso", "offload.tso"], "sends"),
-        (&evidence.dst, ["offload.gro", "offload.gro"], "receives"),
+        (&evidence.src, "offload.gso", true),
+        (&evidence.dst, "offload.gro", false),
     ];
-    let (end, off, verb) = sides.into_iter().find_map(|(end, names, verb)| {
-        let laboured = end.thread_cpu.is_some_and(|share| share >= LABOURING);
-        // Without the first of them nothing is merged; hardware alone may be missing.
-        let off = end.is_on(names[0]) == Some(false);
-        (laboured && off).then_some((end, names[0], verb))
+    // Without these nothing is merged; hardware alone may be missing.
+    let (end, off, sends) = sides.into_iter().find(|(end, name, _)| {
+        end.thread_cpu.is_some_and(|share| share >= LABOURING) && end.is_on(name) == Some(false)
     })?;
-    let mut found = cause(
-        "offload",
-        format!(
-            "{} {verb} each segment alone: {off} is off, and the thread uses {} of a CPU for {} on {}.",
-            end.host,
-            share(end.thread_cpu?),
-            rate(evidence.rate_bps?),
-            evidence.network
-        ),
-        format!("{} ns/B", crate::significant(end.cpu_ns_per_byte?, 3)),
-        "70 % of a CPU for the thread of the side whose offload is off",
-        "Documentation/networking/segmentation-offloads.rst",
-    );
-    found.host = Some(end.host.clone());
-    found.change = Some(Advice {
-        hosts: host_settings([(off, "on".into())]),
-        sockets: BTreeMap::new(),
-    });
-    Some(found)
+    let (used, rate_bps) = (end.thread_cpu?, evidence.rate_bps?);
+    let limit_bps = cpu_bps(rate_bps, used)?;
+    let found = words::Offload {
+        network: evidence.network.clone(),
+        host: end.host.clone(),
+        off,
+        sends,
+        used,
+        rate_bps,
+        ns_per_byte: end.cpu_ns_per_byte?,
+    };
+    let mut cause = cause("offload", Some(end), &found);
+    cause.change = change([(off, "on".into())]);
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `cpu`.
-fn cpu(evidence: &Evidence) -> Option<Cause> {
-    let sides = [(&evidence.src, "sending"), (&evidence.dst, "receiving")];
-    let (end, side) = sides
+pub(crate) fn cpu(evidence: &Evidence) -> Option<Because> {
+    let sides = [(&evidence.src, true), (&evidence.dst, false)];
+    let (end, sends) = sides
         .into_iter()
         .find(|(end, _)| end.thread_cpu.is_some_and(|share| share >= BUSY))?;
-    let mut found = cause(
-        "cpu",
-        format!(
-            "The {side} thread on {} uses {} of one CPU: the host, not the network, limits the stream on {} to {}.",
-            end.host,
-            share(end.thread_cpu?),
-            evidence.network,
-            rate(evidence.rate_bps?)
-        ),
-        format!(
-            "{} ns/B x {} MB/s",
-            crate::significant(end.cpu_ns_per_byte?, 3),
-            crate::significant(evidence.rate_bps? / 8e6, 4)
-        ),
-        "90 % of one CPU",
-        "getrusage(2), RUSAGE_THREAD",
-    );
-    found.host = Some(end.host.clone());
-    found.remedy =
-        "several streams (`--with streams=4`), larger messages, or a method that copies less"
-            .into();
-    Some(found)
+    let (used, rate_bps) = (end.thread_cpu?, evidence.rate_bps?);
+    let limit_bps = cpu_bps(rate_bps, used)?;
+    let found = words::Cpu {
+        network: evidence.network.clone(),
+        host: end.host.clone(),
+        sends,
+        used,
+        rate_bps,
+        ns_per_byte: end.cpu_ns_per_byte?,
+    };
+    let cause = cause("cpu", Some(end), &found);
+    Some(Because {
+        cause,
+        weight: Weight::Limit(limit_bps),
+    })
 }
 
 /// `cpu-hog`: others have the CPU that the thread would need.
-fn hog(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn hog(evidence: &Evidence) -> Option<Because> {
     let hogged = |end: &&End| {
-        end.put_aside_per_s.is_some_and(|times| times >= 50.0)
-            && end.host_cpu.is_some_and(|busy| busy >= 0.95)
+        end.put_aside_per_s
+            .is_some_and(|times| times >= PUT_ASIDE_PER_S)
+            && end.host_cpu.is_some_and(|busy| busy >= HOST_BUSY)
             && end.thread_cpu.is_some_and(|share| share < BUSY)
     };
     let ends = [&evidence.src, &evidence.dst];
@@ -594,79 +398,57 @@ fn hog(evidence: &Evidence) -> Option<Cause> {
         let times = |end: &End| end.put_aside_per_s.unwrap_or(0.0);
         times(a).total_cmp(&times(b))
     })?;
-    let mut found = cause(
-        "cpu-hog",
-        format!(
-            "Others use the CPUs of {}: {} of all are in use, the stream's thread has {} of one and was put aside {} times \
-             a second.",
-            end.host,
-            share(end.host_cpu?),
-            share(end.thread_cpu?),
-            crate::significant(end.put_aside_per_s?, 3)
-        ),
-        format!("{} of {} CPUs", share(end.host_cpu?), end.cpus),
-        "95 % of all CPUs in use, 50 preemptions a second, and the thread below 90 % of one",
-        "getrusage(2), ru_nivcsw; proc(5), /proc/stat",
-    );
-    found.host = Some(end.host.clone());
-    found.remedy = "`top` there: stop what else runs, or give it a lower priority".into();
-    Some(found)
+    let found = words::Hog {
+        host: end.host.clone(),
+        host_cpu: end.host_cpu?,
+        cpus: end.cpus,
+        thread_cpu: end.thread_cpu?,
+        put_aside_per_s: end.put_aside_per_s?,
+    };
+    Some(Because {
+        cause: cause("cpu-hog", Some(end), &found),
+        weight: Weight::Otherwise,
+    })
 }
 
 /// `slow-reader`: the window is closed most of the time, though no setting makes it small.
-fn slow_reader(evidence: &Evidence) -> Option<Cause> {
+pub(crate) fn slow_reader(evidence: &Evidence) -> Option<Because> {
     let held = evidence.rwnd_share.filter(|held| *held >= HELD)?;
     evidence.reach_bps?;
-    let mut found = cause(
-        "slow-reader",
-        format!(
-            "The receiving program on {} reads more slowly than the network of {} brings: its window held the sender back in {} \
-             of the time, and no setting makes that window small.",
-            evidence.dst.host,
-            evidence.network,
-            share(held)
-        ),
-        format!("{} of the time", share(held)),
-        "the window, or a send buffer like it, holds the sender in half of the time, and window / round trip is not below what the network allows",
-        "tcp(7), tcpi_rwnd_limited",
-    );
-    found.host = Some(evidence.dst.host.clone());
-    found.remedy =
-        "look at what else that host does, and whether the program reads in large pieces".into();
-    Some(found)
+    let found = words::SlowReader {
+        network: evidence.network.clone(),
+        host: evidence.dst.host.clone(),
+        held,
+    };
+    Some(Because {
+        cause: cause("slow-reader", Some(&evidence.dst), &found),
+        weight: Weight::Otherwise,
+    })
 }
 
 /// `nagle`: a small size takes a delayed acknowledgement longer than its neighbours.
-fn nagle(evidence: &Evidence) -> Option<Cause> {
-    let least = evidence
+pub(crate) fn nagle(evidence: &Evidence) -> Option<Because> {
+    let least_ns = evidence
         .latency_ns
         .iter()
         .map(|(_, ns)| *ns)
         .min_by(f64::total_cmp)?;
-    let (size, ns) = evidence.latency_ns.iter().find(|(size, ns)| {
-        let step = ns - least;
-        *size <= 16_384 && least < 20e6 && DELAYED_ACK_NS.contains(&step)
+    let (size_bytes, ns) = evidence.latency_ns.iter().find(|(size, ns)| {
+        let step = ns - least_ns;
+        *size <= 16_384 && least_ns < 20e6 && DELAYED_ACK_NS.contains(&step)
     })?;
-    let mut found = cause(
-        "nagle",
-        format!(
-            "Messages of {} take {} on {}, {} more than the fastest: the last segment waits for an acknowledgement that the peer \
-             delays.",
-            bytes(*size),
-            time(*ns),
-            evidence.network,
-            time(ns - least)
-        ),
-        format!("{} - {} = {}", time(*ns), time(least), time(ns - least)),
-        "35 to 210 ms more than the fastest size, up to 16 KiB",
-        "RFC 896; RFC 1122 §4.2.3.2",
-    );
-    found.remedy = "set TCP_NODELAY in the program, or send each message by one call".into();
-    found.change = Some(Advice {
-        hosts: host_settings([("route.quickack", "1".into())]),
-        sockets: BTreeMap::new(),
-    });
-    Some(found)
+    let found = words::Nagle {
+        network: evidence.network.clone(),
+        size_bytes: *size_bytes,
+        ns: *ns,
+        least_ns,
+    };
+    let mut cause = cause("nagle", None, &found);
+    cause.change = change([("route.quickack", "1".into())]);
+    Some(Because {
+        cause,
+        weight: Weight::Beside,
+    })
 }
 
 #[cfg(test)]

@@ -1,19 +1,25 @@
 //! Whether passing by TCP/IP is worth it, and why.
 //!
 //! Model:   `past-ip`: messages of one size, wait and load on one network, cut by the path packet and by UDP. The difference of
-//!          the one-way times is told with the parts that make it, the largest first; where it is less than a tenth of the
+//!          the one-way times is told with the parts that make it, the largest first; a part is most of it from one half on, and
+//!          what the parts leave of it is told as not explained. Where it is less than a tenth of the
 //!          longer one, the two are told to be the same, for the middle means of a few launches differ by so much.
 //! Source:  the NASA study of 1995, where an interface to the adapter past the protocols gave no gain over UDP, by its
 //!          context switches: `nasa.api.no_gain`, `nasa.api.cause`.
-//! Checked: `the_part_that_makes_the_difference_is_named`, `small_differences_are_none`, `one_path_alone_says_nothing`.
+//! Checked: `the_part_that_makes_the_difference_is_named`, `no_part_is_most_of_it`, `small_differences_are_none`,
+//!          `one_path_alone_says_nothing`.
 
 use super::{Finding, Severity};
 use crate::anatomy::{AnatomyRow, PARTS, anatomies};
-use crate::format::{bytes, share, time};
 use crate::index::Index;
+use crate::words::past_ip::{Part, PastIp};
 
 /// A smaller difference, as a part of the longer time, is none.
 const SAME: f64 = 0.1;
+/// The part of a difference from which a part is most of it.
+const MOST: f64 = 0.5;
+/// The part of a difference from which what no part explains is told.
+const REST: f64 = 0.05;
 
 /// `past-ip`, for each pair of cells.
 pub(super) fn past_ip(index: &Index<'_>) -> Vec<Finding> {
@@ -40,80 +46,35 @@ pub(super) fn past_ip(index: &Index<'_>) -> Vec<Finding> {
 
 fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
     let less = |udp: u64, packet: u64| udp as f64 - packet as f64;
-    let gain = less(udp.one_way_ns, packet.one_way_ns);
-    let longer = udp.one_way_ns.max(packet.one_way_ns).max(1) as f64;
-    let of = format!(
-        "messages of {}{}{}",
-        bytes(packet.size_bytes),
-        packet
-            .wait
-            .as_ref()
-            .map_or(String::new(), |wait| format!(" ({wait})")),
-        packet
-            .load
-            .as_ref()
-            .map_or(String::new(), |load| format!(" at a load of {load}")),
-    );
-    let mut parts: Vec<(f64, &str)> = PARTS
+    let gain_ns = less(udp.one_way_ns, packet.one_way_ns);
+    let longer_ns = udp.one_way_ns.max(packet.one_way_ns).max(1) as f64;
+    let mut parts: Vec<Part> = PARTS
         .iter()
         .zip(udp.parts().iter().zip(packet.parts()))
-        .filter_map(|((_, name), (udp, packet))| Some((less((*udp)?, packet?), *name)))
+        .filter_map(|((_, name), (udp, packet))| {
+            Some(Part {
+                name,
+                gain_ns: less((*udp)?, packet?),
+            })
+        })
         .collect();
-    parts.sort_by(|one, other| other.0.abs().total_cmp(&one.0.abs()));
-    let word = |(gain, name): &(f64, &str)| {
-        let way = if *gain >= 0.0 { "less" } else { "more" };
-        format!("{name} {} {way}", time(gain.abs()))
+    parts.sort_by(|one, other| other.gain_ns.abs().total_cmp(&one.gain_ns.abs()));
+    // A part that goes the other way makes none of the difference.
+    let along = |part: &&Part| part.gain_ns * gain_ns > 0.0;
+    let largest = parts.iter().find(along).copied();
+    let rest_ns = gain_ns - parts.iter().map(|part| part.gain_ns).sum::<f64>();
+    let found = PastIp {
+        packet,
+        udp,
+        gain_ns,
+        longer_ns,
+        is_same: gain_ns.abs() < SAME * longer_ns,
+        is_most: largest.is_some_and(|part| part.gain_ns.abs() >= MOST * gain_ns.abs()),
+        largest,
+        rest_ns: Some(rest_ns).filter(|ns| ns.abs() >= REST * gain_ns.abs()),
+        parts,
     };
-    let (sentence, remedy) = if gain.abs() < SAME * longer {
-        (
-            format!(
-                "On {} passing by TCP/IP changes little for {of}: {} by {}, {} by UDP.",
-                packet.network,
-                time(packet.one_way_ns as f64),
-                packet.by_method(),
-                time(udp.one_way_ns as f64)
-            ),
-            "use udp: it needs no privilege",
-        )
-    } else {
-        let (verb, remedy) = match gain > 0.0 {
-            true => (
-                "saves",
-                "a program that may open packet sockets can have this",
-            ),
-            false => ("costs", "use udp"),
-        };
-        let way = packet
-            .method
-            .as_deref()
-            .filter(|method| *method != "plain")
-            .map_or(String::new(), |method| format!(" ({method})"));
-        let most = parts.first().map_or(String::new(), |part| {
-            format!(", most of it in: {}", word(part))
-        });
-        (
-            format!(
-                "On {} passing by TCP/IP{way} {verb} {} ({}) of the one-way time of {of}{most}.",
-                packet.network,
-                time(gain.abs()),
-                share(gain.abs() / longer)
-            ),
-            remedy,
-        )
-    };
-    let mut arithmetic = format!(
-        "udp {} - {} {}",
-        time(udp.one_way_ns as f64),
-        packet.by_method(),
-        time(packet.one_way_ns as f64)
-    );
-    for part in &parts {
-        arithmetic += &format!("; {}", word(part));
-    }
-    Finding::new("past-ip", Severity::Note, sentence)
-        .on_network(&packet.network)
-        .since(arithmetic)
-        .remedy(remedy)
+    Finding::said("past-ip", Severity::Note, &found).on_network(&packet.network)
 }
 
 #[cfg(test)]
@@ -162,6 +123,31 @@ mod tests {
                 .as_deref()
                 .unwrap()
                 .contains("send call 2")
+        );
+    }
+
+    #[test]
+    fn no_part_is_most_of_it() {
+        // 3 000 less in all: 1 000 by each of three.
+        let all = found(
+            [1_000, 500, 3_000, 1_000, 300],
+            [2_000, 500, 4_000, 2_000, 300],
+        );
+        let text = &all[0].sentence;
+        assert!(
+            text.ends_with(", the largest part of it in: send call 1.000 µs less."),
+            "{text}"
+        );
+        // The largest part goes the other way: what makes the difference is another.
+        let all = found(
+            [5_000, 500, 1_000, 1_000, 300],
+            [1_000, 500, 7_000, 3_000, 300],
+        );
+        assert!(
+            all[0]
+                .sentence
+                .contains("most of it in: wire 6.000 µs less"),
+            "{all:?}"
         );
     }
 

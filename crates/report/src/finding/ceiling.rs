@@ -1,129 +1,109 @@
 //! Streams beside what their network allows.
 //!
 //! Model:   `near-ceiling`: at least 95 % of the ceiling. `below-expectation`: less than 90 % of what the model's kernel-like
-//!          sender reaches in the same window (TCP), or of the ceiling. `above-ceiling`: more than 1 % above the ceiling,
+//!          sender reaches in the same window (TCP), or of the ceiling; the causes that it names are those whose own limit
+//!          explains this rate: windows and buffers, a thread or a host without CPU, segments sent again where the congestion
+//!          control keeps no more with them, datagrams lost where they are half of what is missing or more. `above-ceiling`: more than 1 % above the ceiling,
 //!          which cannot be: the rate of the line, the framing or a clock is not what it is taken for.
 //! Source:  Hoefler & Belli, SC'15, rule 11 (show an upper bound). Thresholds: acknowledgements take up to 5 % of a shared
 //!          line; 10 % is twice the interval that a run aims for; 1 % covers a burst at the edges of a window of a second.
-//! Checked: `near_below_and_above`, `expectation_counts_the_window`.
+//! Checked: `near_below_and_above`, `expectation_counts_the_window`, `only_what_explains_is_named`.
+
+use sonde_measure::{Quantity, ResultRow, VerdictStatus};
 
 use super::{Finding, Severity};
-use crate::format::{rate, share};
 use crate::index::{Index, Line, p50};
+use crate::limit::BUSY;
+use crate::words::ceiling as words;
 
 const NEAR: f64 = 0.95;
 const SHORT: f64 = 0.9;
 const ABOVE: f64 = 1.01;
+/// The part of what is missing from which lost datagrams are the cause.
+const MOST: f64 = 0.5;
 
-/// `near-ceiling`, for all lines.
-pub(super) fn near(index: &Index<'_>) -> Vec<Finding> {
-    let near = |line: &Line| {
-        let (stream, ceiling) = (index.stream(line)?, index.ceiling(line)?);
-        let reached = p50(stream) / ceiling;
-        (NEAR..=ABOVE).contains(&reached).then(|| {
-            let sentence = format!(
-                "The stream by {} reaches {} of what {} allows.",
-                line.by(),
-                share(reached),
-                line.network
-            );
-            Finding::new("near-ceiling", Severity::Note, sentence)
-                .on(line)
-                .since(format!(
-                    "{} / {} = {}",
-                    rate(p50(stream)),
-                    rate(ceiling),
-                    share(reached)
-                ))
-        })
-    };
-    index.lines().filter_map(near).collect()
+/// `near-ceiling`.
+fn near(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    let found = words::Near(reached(index, line)?);
+    let is_near = (NEAR..=ABOVE).contains(&found.0.part());
+    is_near.then(|| Finding::said("near-ceiling", Severity::Note, &found).on(line))
 }
 
-/// `above-ceiling`, for all lines.
-pub(super) fn above(index: &Index<'_>) -> Vec<Finding> {
-    let above = |line: &Line| {
-        let (stream, ceiling) = (index.stream(line)?, index.ceiling(line)?);
-        (p50(stream) > ABOVE * ceiling).then(|| {
-            let sentence = format!(
-                "The stream by {} on {} is faster than the network can be: {} of its ceiling.",
-                line.by(),
-                line.network,
-                share(p50(stream) / ceiling)
-            );
-            Finding::new("above-ceiling", Severity::Warning, sentence)
-                .on(line)
-                .since(format!("{} > {}", rate(p50(stream)), rate(ceiling)))
-                .remedy(
-                    "do not trust either figure: check the rate of the interface (`ethtool`), and that the bytes went by it",
-                )
-        })
-    };
-    index.lines().filter_map(above).collect()
+/// The same of all lines: told together, after what is amiss.
+pub(super) fn near_all(index: &Index<'_>) -> Vec<Finding> {
+    let lines = index.lines();
+    lines.filter_map(|line| near(index, line)).collect()
+}
+
+/// `above-ceiling`.
+pub(super) fn above(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    let found = words::Above(reached(index, line)?);
+    let is_above = found.0.part() > ABOVE;
+    is_above.then(|| Finding::said("above-ceiling", Severity::Warning, &found).on(line))
+}
+
+fn reached<'l>(index: &Index<'_>, line: &'l Line) -> Option<words::Reached<'l>> {
+    Some(words::Reached {
+        line,
+        rate_bps: p50(index.stream(line)?),
+        bound_bps: index.ceiling(line)?,
+    })
 }
 
 /// `below-expectation`.
 pub(super) fn below(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = index.stream(line)?;
-    let ceiling = index.ceiling(line);
     let expected = index
         .network(&line.network)?
         .row
         .tcp_expected_bps
         .filter(|bps| *bps > 0 && line.path.starts_with("tcp"))
         .map(|bps| bps as f64);
-    let (bound, what) = match (expected, ceiling) {
-        (Some(expected), _) => (expected, "what the model expects of such a sender"),
-        (None, Some(ceiling)) => (ceiling, "what the network allows"),
-        (None, None) => return None,
+    let bound_bps = expected.or_else(|| index.ceiling(line))?;
+    let reached = words::Reached {
+        line,
+        rate_bps: p50(stream),
+        bound_bps,
     };
-    let reached = p50(stream) / bound;
-    (reached < SHORT).then(|| {
-        let sentence = format!(
-            "The stream by {} on {} reaches {}, {} of {what}.",
-            line.by(),
-            line.network,
-            rate(p50(stream)),
-            share(reached)
-        );
-        let known = causes(index, line);
-        let remedy = if known.is_empty() {
-            "no limit of window, buffer, CPU or loss explains it: look at the interface (`ethtool -S`), its queues, the \
-             switch between, and other traffic"
-                .to_string()
-        } else {
-            format!("see {}, which explains it", known.join(" and "))
-        };
-        Finding::new("below-expectation", Severity::Advice, sentence)
-            .on(line)
-            .since(format!(
-                "{} / {} = {}",
-                rate(p50(stream)),
-                rate(bound),
-                share(reached)
-            ))
-            .remedy(remedy)
-    })
+    if reached.part() >= SHORT {
+        return None;
+    }
+    let verdict = stream.verdict.as_ref();
+    let found = words::Below {
+        causes: causes(index, line, stream, bound_bps),
+        is_expected: expected.is_some(),
+        is_late: verdict.is_some_and(|verdict| verdict.status == VerdictStatus::Failed),
+        reached,
+    };
+    Some(Finding::said("below-expectation", Severity::Advice, &found).on(line))
 }
 
-/// The rules that say why a stream is slow, of those that found something on this line.
-fn causes(index: &Index<'_>, line: &Line) -> Vec<String> {
+/// The rules whose own limit explains this stream.
+fn causes(index: &Index<'_>, line: &Line, stream: &ResultRow, bound_bps: f64) -> Vec<String> {
+    let lost = |finding: &Finding| match finding.rule.as_str() {
+        "retransmits" => super::loss::explains(index, line),
+        _ => {
+            let lost = index.beside(stream, Quantity::LostShare).unwrap_or(0.0);
+            let sent = p50(stream) / (1.0 - lost).max(f64::EPSILON);
+            sent - p50(stream) >= MOST * (bound_bps - p50(stream))
+        }
+    };
     let found = [
         super::window::receiver(index, line),
         super::window::sender(index, line),
+        super::window::reader(index, line),
         super::cpu::thread(index, line),
-        super::loss::datagrams(index, line),
-        super::loss::retransmits(index, line),
+        super::loss::of_datagrams(index, line).filter(lost),
+        super::loss::retransmits(index, line).filter(lost),
     ];
-    let host = super::cpu::host_exhausted(index, None)
-        .into_iter()
-        .chain(super::fidelity::untrue(index, None))
-        .find(|finding| finding.network.as_deref() == Some(&line.network));
+    let busy = index
+        .host_busy(&stream.cell)
+        .filter(|busy| *busy >= BUSY && !line.polls());
     found
         .into_iter()
         .flatten()
-        .chain(host)
         .map(|finding| finding.rule)
+        .chain(busy.map(|_| super::cpu::HOST_EXHAUSTED.to_owned()))
         .collect()
 }
 
@@ -138,10 +118,10 @@ mod tests {
             .stream("atm-oc3c", "tcp", bps)
             .done();
         let index = Index::new(&run);
-        near(&index)
+        let line = line("atm-oc3c", "tcp");
+        [near, above, below]
             .into_iter()
-            .chain(above(&index))
-            .chain(below(&index, &line("atm-oc3c", "tcp")))
+            .filter_map(|rule| rule(&index, &line))
             .map(|finding| finding.rule + ": " + &finding.sentence)
             .collect()
     }
@@ -190,5 +170,44 @@ mod tests {
             "{finding:?}"
         );
         assert!(finding.remedy.unwrap().contains("no limit of window"));
+    }
+
+    /// Segments are sent again in each: only where reno keeps no more with it, it is the cause.
+    #[test]
+    fn only_what_explains_is_named() {
+        let remedy = |control: &str, again: u64, bps: u64| {
+            let run = Runs::new()
+                .network(net("wan").line(100_000_000))
+                .setting("src.congestion", control)
+                .latency("wan", "tcp", 1, 10_000_000)
+                .stream("wan", "tcp", bps)
+                .beside(Quantity::Retransmits, again)
+                .done();
+            let finding = below(&Index::new(&run), &line("wan", "tcp")).unwrap();
+            finding.remedy.unwrap()
+        };
+        // 10 Mb/s are 863 segments a second: 4 again are 0.46 %, with which reno keeps 10.5 Mb/s.
+        assert_eq!(
+            remedy("reno", 4, 10_000_000),
+            "see retransmits, which explains it"
+        );
+        // With 0.1 % it would keep 22 Mb/s: that is not what holds 1 Mb/s.
+        assert!(remedy("reno", 1, 1_000_000).contains("no limit of window"));
+        assert!(remedy("bbr", 4, 10_000_000).contains("no limit of window"));
+        // A hundredth of the datagrams is lost, and a third of the rate is missing: something else is larger.
+        let datagrams = |lost: u64, bps: u64| {
+            let run = Runs::new()
+                .network(net("lan").ceiling("udp", Quantity::ThroughputBps, None, 90_000_000))
+                .stream("lan", "udp", bps)
+                .beside(Quantity::LostShare, lost)
+                .done();
+            let finding = below(&Index::new(&run), &line("lan", "udp")).unwrap();
+            finding.remedy.unwrap()
+        };
+        assert!(datagrams(10_000, 60_000_000).contains("no limit of window"));
+        assert_eq!(
+            datagrams(300_000, 60_000_000),
+            "see datagram-loss, which explains it"
+        );
     }
 }

@@ -15,48 +15,34 @@ use std::collections::BTreeMap;
 use sonde_measure::{Quantity, ResultRow, Status, Testbed};
 
 use super::{Finding, Severity};
-use crate::format::{rate, share, significant};
-use crate::index::{Index, KERNEL, Line, is_main, p50, under};
+use crate::index::{Index, KERNEL, Line, is_main, p50};
+use crate::limit::BUSY;
+use crate::words::cpu as words;
 
-/// Part of a CPU from which it is the limit.
-pub(super) const BUSY: f64 = 0.9;
+/// The rule of hosts without CPU.
+pub(super) const HOST_EXHAUSTED: &str = "host-exhausted";
 
 /// `cpu-bound`.
 pub(super) fn thread(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = (!line.polls()).then(|| index.stream(line))??;
     let ends = [
-        ("sending", Quantity::CpuSrcNsPerByte),
-        ("receiving", Quantity::CpuDstNsPerByte),
+        (true, Quantity::CpuSrcNsPerByte),
+        (false, Quantity::CpuDstNsPerByte),
     ];
-    let (end, quantity, used) = ends
+    let (sends, quantity, used) = ends
         .into_iter()
         .zip(index.cpu_shares(stream))
-        .filter_map(|((end, quantity), share)| Some((end, quantity, share?)))
+        .filter_map(|((sends, quantity), share)| Some((sends, quantity, share?)))
         .filter(|(_, _, share)| *share >= BUSY)
         .max_by(|one, other| one.2.total_cmp(&other.2))?;
-    let per_byte = index.beside(stream, quantity)?;
-    let sentence = format!(
-        "The {end} thread uses {} of one CPU for the stream by {} on {}: the host, not the network, limits it to {}.",
-        share(used),
-        line.by(),
-        line.network,
-        rate(p50(stream))
-    );
-    let remedy = if line.path.starts_with("udp") {
-        "use larger datagrams or a larger MTU, spread the traffic over several sockets and CPUs, or place the thread beside \
-         the interface's queue"
-    } else {
-        "use a larger MTU or the interface's offloads (`ethtool -k`), or spread the traffic over several connections and CPUs"
+    let found = words::Thread {
+        line,
+        sends,
+        used,
+        ns_per_byte: index.beside(stream, quantity)?,
+        rate_bps: p50(stream),
     };
-    let finding = Finding::new("cpu-bound", Severity::Advice, sentence)
-        .on(line)
-        .since(format!(
-            "{} ns/B x {} MB/s = {} CPU",
-            significant(per_byte, 3),
-            significant(p50(stream) / 8e6, 4),
-            significant(used, 3)
-        ));
-    Some(finding.remedy(remedy))
+    Some(Finding::said("cpu-bound", Severity::Advice, &found).on(line))
 }
 
 /// `host-exhausted` under a load or idle, once a network. In a lab that kept its times the emulation had the CPU that it needed: a note.
@@ -83,29 +69,26 @@ pub(super) fn host_exhausted(index: &Index<'_>, load: Option<&str>) -> Vec<Findi
         .into_iter()
         .filter(|(_, (_, full, _))| *full > 0)
         .map(|(network, (all, full, most))| {
-            let lab = index
+            let emulates = index
                 .rows
                 .iter()
                 .any(|row| row.network == network && row.testbed == Testbed::Lab);
-            let sentence = format!(
-                "In {full} of {all} measurements on {network}{} a host had no CPU left: up to {} of all its CPUs were in use.",
-                under(load),
-                share(most)
-            );
-            let remedy = if lab {
-                "these figures are of the machine that emulates: use fewer hosts, a slower network or more CPUs"
-            } else {
-                "stop other programs there, or take these figures as those of a loaded host"
+            let found = words::Host {
+                network,
+                load,
+                full,
+                all,
+                most,
+                emulates,
             };
-            let in_time = lab && late.iter().all(|one| one.network.as_deref() != Some(network));
-            let severity = if in_time {
-                Severity::Note
-            } else {
-                Severity::Warning
+            let is_late = late
+                .iter()
+                .any(|one| one.network.as_deref() == Some(network));
+            let severity = match emulates && !is_late {
+                true => Severity::Note,
+                false => Severity::Warning,
             };
-            Finding::new("host-exhausted", severity, sentence)
-                .on_network(network)
-                .remedy(remedy)
+            Finding::said(HOST_EXHAUSTED, severity, &found).on_network(network)
         })
         .collect()
 }

@@ -10,7 +10,6 @@
 //! Checked: `curves_cross_once`, `what_is_not_sure_is_no_crossing`.
 
 use super::{Finding, Severity};
-use crate::format::bytes;
 use crate::index::{Index, LATENCY, Line};
 use crate::library::{SEED, medians, middle};
 
@@ -123,26 +122,13 @@ fn told(one: &Line, other: &Line, at: &Crossing) -> Finding {
         true => (one, other),
         false => (other, one),
     };
-    let (low, high) = at.between;
-    let sentence = format!(
-        "On {} {} is faster up to about {}, and {} above: the curves cross between {} and {}.",
-        one.network,
-        below.by(),
-        bytes(two_digits(at.about)),
-        above.by(),
-        bytes(low),
-        bytes(high)
-    );
-    Finding::new("curves-cross", Severity::Note, sentence).on_network(&one.network)
-}
-
-/// As exact as it is known.
-fn two_digits(size: u64) -> u64 {
-    let mut unit = 1;
-    while size / unit >= 100 {
-        unit *= 10;
-    }
-    (size + unit / 2) / unit * unit
+    let found = crate::words::crossing::Crossing {
+        below,
+        above,
+        about_bytes: at.about,
+        between_bytes: at.between,
+    };
+    Finding::said("curves-cross", Severity::Note, &found).on_network(&one.network)
 }
 
 #[cfg(test)]
@@ -200,13 +186,5 @@ mod tests {
             let run = run(one, other, launches);
             assert_eq!(curves(&Index::new(&run)), []);
         }
-    }
-
-    #[test]
-    fn sizes_are_told_as_far_as_they_are_known() {
-        assert_eq!(
-            [7, 99, 1_249, 65_536].map(two_digits),
-            [7, 99, 1_200, 66_000]
-        );
     }
 }

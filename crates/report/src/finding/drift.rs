@@ -7,8 +7,8 @@
 //! Checked: `a_reference_that_rises_is_told`, `a_steady_reference_is_not_told`, `a_reference_is_no_result`.
 
 use super::{Finding, Severity};
-use crate::format::significant;
 use crate::index::Index;
+use crate::words::drift as words;
 
 /// One in a hundred runs of each network would be told for nothing.
 const P_MAX: f64 = 0.01;
@@ -42,31 +42,17 @@ pub(super) fn drifting(index: &Index<'_>) -> Vec<Finding> {
                 return None;
             }
             let network = &cell.factors.network;
-            let (way, percent) = if share > 0.0 {
-                ("rose", 100.0 * share)
-            } else {
-                ("fell", -100.0 * share)
+            let at = || medians.iter().map(|(at, _)| *at);
+            let found = words::Drift {
+                network,
+                part: share,
+                launches: medians.len(),
+                over_ns: at().max()? - at().min()?,
+                median_ns: middle,
+                change_ns: trend.change,
+                p: trend.p,
             };
-            let sentence = format!(
-                "On {network} the latency of the idle reference {way} by {} % during the run: what was measured early and late is not alike.",
-                significant(percent, 2),
-            );
-            let seconds = medians.iter().map(|(at, _)| *at).max()?
-                - medians.iter().map(|(at, _)| *at).min()?;
-            let arithmetic = format!(
-                "{} launches over {} s, median {} µs; Mann-Kendall p = {}; Theil-Sen change {} µs.",
-                medians.len(),
-                significant(seconds as f64 / 1e9, 3),
-                significant(middle / 1e3, 4),
-                significant(trend.p, 2),
-                significant(trend.change / 1e3, 3),
-            );
-            Some(
-                Finding::new("drift", Severity::Warning, sentence)
-                    .on_network(network)
-                    .since(arithmetic)
-                    .remedy("look for what else began or ended meanwhile: heat, power saving, other guests, background work; then measure again"),
-            )
+            Some(Finding::said("drift", Severity::Warning, &found).on_network(network))
         })
         .collect()
 }

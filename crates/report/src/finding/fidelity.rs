@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_measure::{ResultRow, VerdictStatus};
 
 use super::{Finding, Severity};
-use crate::format::{share, time};
-use crate::index::{Index, is_main, under, words};
+use crate::index::{Index, is_main};
+use crate::words::fidelity::Late;
 
 /// `lateness` under a load or idle, once a network.
 pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
@@ -39,36 +39,15 @@ pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
                 };
                 late(one).total_cmp(&late(other))
             })?;
-            let verdict = worst.verdict.as_ref()?;
-            let sentence = format!(
-                "The emulation of {network}{} did not keep its times in {} of {} cells, the worst being {}: do not trust them.",
-                under(load),
-                late.len(),
-                judged.len(),
-                words(worst)
-            );
-            let arithmetic = match verdict.late_share {
-                Some(late) => format!(
-                    "{} of {} deliveries more than {} late; p99 {}, {} lost in the attachment",
-                    share(late),
-                    verdict.deliveries,
-                    time(verdict.bound_ns as f64),
-                    verdict
-                        .lateness_p99_ns
-                        .map_or("unknown".into(), |ns| time(ns as f64)),
-                    verdict.attachment_losses
-                ),
-                None => verdict.reasons.join("; "),
+            let found = Late {
+                network,
+                load,
+                late: late.len(),
+                judged: judged.len(),
+                worst,
+                verdict: worst.verdict.as_ref()?,
             };
-            Some(
-                Finding::new("lateness", Severity::Warning, sentence)
-                    .on_network(network)
-                    .since(arithmetic)
-                    .remedy(
-                        "fewer hosts, a slower network, more CPUs, or a machine without other work; `sonde lab check` \
-                         tells what this one can emulate",
-                    ),
-            )
+            Some(Finding::said("lateness", Severity::Warning, &found).on_network(network))
         })
         .collect()
 }

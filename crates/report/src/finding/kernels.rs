@@ -13,9 +13,22 @@
 mod losses;
 
 use super::{Finding, Severity};
-use crate::format::{significant, time};
 use crate::index::Index;
 use crate::kernels::{KernelRow, kernels};
+use crate::words::kernels as words;
+use crate::words::kernels::{Compared, Kernel, Of};
+
+/// All of them.
+pub(super) const IDS: &[&str] = &[
+    "kernel-route",
+    "kernel-load",
+    "kernel-route-load",
+    "kernel-loss",
+    "kernel-places",
+    "kernel-reference",
+    "kernel-one-host",
+    "kernel-messages",
+];
 
 const ROUTES: [&str; 2] = ["pvm:default", "pvm:direct"];
 
@@ -28,7 +41,7 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
         let mut all = of_one_age(index, &rows);
         for finding in all.iter_mut().filter(|_| age.is_some()) {
             let age = age.as_deref().unwrap_or_default();
-            finding.sentence += &format!(" Hosts are of another age ({age}).");
+            finding.sentence += &words::of_age(age);
         }
         all
     });
@@ -48,85 +61,16 @@ fn of_one_age(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
     all
 }
 
-/// Two runs of a kernel beside each other.
-struct Compared {
-    /// The kernel with its load: `CG at 0.6`.
-    what: String,
-    /// How many times the smaller one the other is expected to be.
-    times: f64,
-    /// Whether it is, intervals apart; `None` where there are none.
-    apart: Option<bool>,
-    /// The same factor as a paper prints it.
-    printed: Option<f64>,
-}
-
-/// So many that do not hold are named; of more how far they go.
-const NAMED_MAX: usize = 6;
-
-impl Compared {
-    /// `less` is expected to take less time than `more`.
-    fn of(what: String, less: &KernelRow, more: &KernelRow) -> Self {
-        let seconds = |row: &KernelRow| Some(row.printed.as_ref()?.seconds.0);
-        Self {
-            what,
-            times: more.times(less),
-            apart: less.is_below(more),
-            printed: seconds(more)
-                .zip(seconds(less))
-                .map(|(more, less)| more / less),
-        }
-    }
-}
-
-fn factor(times: f64) -> String {
-    significant(times, 3)
-}
-
-/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`, and what it follows from, which names all where the
-/// sentence cannot. Without any interval the medians are told, and that they are no more.
-fn tally(all: &[Compared]) -> (String, String) {
-    let is_told = all.iter().any(|one| one.apart.is_some());
-    let is_so = |one: &Compared| match is_told {
-        true => one.apart == Some(true),
-        false => one.times > 1.0,
-    };
-    let (good, others): (Vec<&Compared>, Vec<&Compared>) = all.iter().partition(|one| is_so(one));
-    let how = match is_told {
-        true => ", intervals apart,",
-        false => ", by their medians,",
-    };
-    let mut text = format!("{how} in {} of {}", good.len(), all.len());
-    if !good.is_empty() {
-        text += &format!(": {} times", range(good.iter().map(|one| one.times)));
-    }
-    if others.len() > NAMED_MAX {
-        let times = range(others.iter().map(|one| one.times));
-        text += &format!("; not in {}: {times} times", others.len());
-    } else if !others.is_empty() {
-        let named = others
-            .iter()
-            .map(|one| format!("{} ({})", one.what, factor(one.times)));
-        text += &format!("; not {}", named.collect::<Vec<_>>().join(", "));
-    }
-    if !is_told {
-        text += "; which of it is sure cannot be told: an interval needs six launches";
-    }
-    let figures = all.iter().map(|one| {
-        let printed = one.printed.map_or(String::new(), |times| {
-            format!(" (printed {})", factor(times))
-        });
-        format!("{} {}{printed}", one.what, factor(one.times))
-    });
-    (text, figures.collect::<Vec<_>>().join(", "))
-}
-
-/// From the least to the greatest factor; one where they read the same.
-fn range(factors: impl Iterator<Item = f64> + Clone) -> String {
-    let least = factor(factors.clone().fold(f64::INFINITY, f64::min));
-    let most = factor(factors.fold(0.0, f64::max));
-    match least == most {
-        true => least,
-        false => format!("{least} to {most}"),
+/// `less` is expected to take less time than `more`.
+fn compared(kernel: Kernel, less: &KernelRow, more: &KernelRow) -> Compared {
+    let seconds = |row: &KernelRow| Some(row.printed.as_ref()?.seconds.0);
+    Compared {
+        kernel,
+        times: more.times(less),
+        apart: less.is_below(more),
+        printed: seconds(more)
+            .zip(seconds(less))
+            .map(|(more, less)| more / less),
     }
 }
 
@@ -146,22 +90,20 @@ fn grouped<'r, K: PartialEq>(
     groups
 }
 
-/// A kernel as papers write it: `is` alone would read as a word.
-fn name(row: &KernelRow) -> String {
-    row.kernel.to_uppercase()
-}
-
 /// A kernel with its load.
-fn named(row: &KernelRow) -> String {
-    match &row.load {
-        Some(load) => format!("{} at {load}", name(row)),
-        None => format!("{} idle", name(row)),
+fn named(row: &KernelRow) -> Kernel {
+    Kernel {
+        name: row.kernel.clone(),
+        load: row.load.clone(),
     }
 }
 
-/// How many, of what size.
-fn size(row: &KernelRow) -> String {
-    format!("class {}, {} ranks", row.class, row.ranks)
+fn of(row: &KernelRow) -> Of {
+    Of {
+        network: row.network.clone(),
+        class: row.class.clone(),
+        ranks: row.ranks,
+    }
 }
 
 /// What was measured over a network.
@@ -183,17 +125,16 @@ fn routes(rows: &[KernelRow]) -> Vec<Finding> {
             .filter_map(|slow| {
                 let same = |fast: &&KernelRow| fast.is_like(slow) && fast.knobs == slow.knobs;
                 let fast = of_path(&group, direct).find(same)?;
-                Some(Compared::of(named(slow), fast, slow))
+                Some(compared(named(slow), fast, slow))
             })
             .collect();
         let first = group.first().filter(|_| !all.is_empty())?;
-        let (text, figures) = tally(&all);
-        let sentence = format!(
-            "On {} ({}) kernels take longer by {default} than by {direct}{text}.",
-            first.network,
-            size(first)
-        );
-        let finding = Finding::new("kernel-route", Severity::Note, sentence).since(figures);
+        let found = words::Routes {
+            of: of(first),
+            routes: ROUTES,
+            all,
+        };
+        let finding = Finding::said("kernel-route", Severity::Note, &found);
         Some(finding.on_network(&first.network))
     };
     let groups = grouped(spread(rows), key).into_iter();
@@ -221,20 +162,16 @@ fn by_kernel<'g>(group: &[&'g KernelRow]) -> Vec<Vec<&'g KernelRow>> {
     all
 }
 
-/// In how many kernels the time grows with each of several levels.
-fn rising(kernels: &[Vec<&KernelRow>]) -> String {
+/// In how many kernels the time grows with each level; `None` where there is one level alone.
+fn rising(kernels: &[Vec<&KernelRow>]) -> Option<usize> {
     if kernels.iter().all(|levels| levels.len() < 3) {
-        return String::new();
+        return None;
     }
     let rising = kernels.iter().filter(|levels| {
         let mut pairs = levels.windows(2);
         pairs.all(|pair| pair[0].time_ns <= pair[1].time_ns)
     });
-    format!(
-        "; the time grows with each level in {} of {}",
-        rising.count(),
-        kernels.len()
-    )
+    Some(rising.count())
 }
 
 /// `kernel-load`, once a network, path, class and count of ranks.
@@ -247,29 +184,28 @@ fn loads(rows: &[KernelRow]) -> Vec<Finding> {
             .iter()
             .filter_map(|levels| {
                 let (idle, most) = (levels.first()?, levels.last()?);
-                Some(Compared::of(named(most), idle, most))
+                Some(compared(named(most), idle, most))
             })
             .collect();
-        let (text, _) = tally(&all);
-        let figures = kernels.iter().map(|levels| {
-            let factors = levels.iter().skip(1);
-            let factors =
-                factors.map(|row| format!("{} at {}", factor(row.times(levels[0])), row.under()));
-            format!(
-                "{} {}",
-                name(levels[0]),
-                factors.collect::<Vec<_>>().join(" and ")
-            )
+        let levels = kernels.iter().map(|levels| words::Levels {
+            kernel: named(levels[0]),
+            factors: levels
+                .iter()
+                .skip(1)
+                .map(|row| (row.times(levels[0]), row.under().to_owned()))
+                .collect(),
         });
-        let sentence = format!(
-            "Under load on {} ({}) kernels by {} take longer than idle{text}{}.",
-            first.network,
-            size(first),
-            first.by(),
-            rising(&kernels)
-        );
-        let finding = Finding::new("kernel-load", Severity::Note, sentence);
-        Some(on(finding, first).since(figures.collect::<Vec<_>>().join("; ")))
+        let found = words::Load {
+            of: of(first),
+            by: first.by(),
+            all,
+            levels: levels.collect(),
+            rising: rising(&kernels),
+        };
+        Some(on(
+            Finding::said("kernel-load", Severity::Note, &found),
+            first,
+        ))
     };
     let groups = grouped(spread(rows), key).into_iter();
     groups.filter_map(|(_, group)| told(group)).collect()
@@ -298,30 +234,25 @@ fn route_loads(rows: &[KernelRow]) -> Vec<Finding> {
     };
     let told = |group: Vec<&KernelRow>| {
         let [default, direct] = ROUTES.map(|path| added(&group, path));
-        let pairs: Vec<(&KernelRow, f64, f64)> = default
+        let pairs: Vec<(&KernelRow, [f64; 2])> = default
             .iter()
             .filter_map(|(row, slow)| {
                 let fast = direct
                     .iter()
                     .find(|(other, _)| other.kernel == row.kernel)?;
-                Some((*row, *slow, fast.1))
+                Some((*row, [*slow, fast.1]))
             })
             .collect();
-        let (first, ..) = pairs.first()?;
-        let more = pairs.iter().filter(|(_, slow, fast)| slow > fast).count();
-        let sentence = format!(
-            "On {} ({}) the highest load adds more time by {} than by {} in {more} of {} kernels.",
-            first.network,
-            size(first),
-            ROUTES[0],
-            ROUTES[1],
-            pairs.len()
-        );
-        let figures = pairs
-            .iter()
-            .map(|(row, slow, fast)| format!("{} {} and {}", name(row), time(*slow), time(*fast)));
-        let finding = Finding::new("kernel-route-load", Severity::Note, sentence);
-        let finding = finding.since(figures.collect::<Vec<_>>().join("; "));
+        let (first, _) = *pairs.first()?;
+        let found = words::RouteLoad {
+            of: of(first),
+            routes: ROUTES,
+            added_ns: pairs
+                .iter()
+                .map(|(row, added)| (named(row), *added))
+                .collect(),
+        };
+        let finding = Finding::said("kernel-route-load", Severity::Note, &found);
         Some(finding.on_network(&first.network))
     };
     let groups = grouped(spread(rows), key).into_iter();
@@ -346,16 +277,17 @@ fn places(rows: &[KernelRow]) -> Vec<Finding> {
                 let here = rows
                     .iter()
                     .filter(|row| row.hosts == 1 && !row.shares_memory() && row.is_like(best));
-                Some(Compared::of(named(best), best, fastest(here)?))
+                Some(compared(named(best), best, fastest(here)?))
             })
             .collect();
         let first = group.first().filter(|_| !all.is_empty())?;
-        let (text, figures) = tally(&all);
-        let sentence = format!(
-            "{} hosts of {} (class {}) beat every run on one host, shared memory aside{text}.",
-            first.hosts, first.network, first.class
-        );
-        let finding = Finding::new("kernel-places", Severity::Note, sentence).since(figures);
+        let found = words::Places {
+            network: first.network.clone(),
+            class: first.class.clone(),
+            hosts: first.hosts,
+            all,
+        };
+        let finding = Finding::said("kernel-places", Severity::Note, &found);
         Some(finding.on_network(&first.network))
     };
     let groups = grouped(spread(rows), key).into_iter();
@@ -384,18 +316,16 @@ fn references(rows: &[KernelRow]) -> Vec<Finding> {
             .iter()
             .filter(|(best, shared)| best.is_below(shared) == Some(true))
             .count();
-        let sentence = format!(
-            "The fastest runs over {} take {} times as long as {}, which is beaten in {beaten} of {} kernels.",
-            first.network,
-            range(all.iter().map(|(best, shared)| best.times(shared))),
-            shared.place(),
-            all.len()
-        );
-        let figures = all
-            .iter()
-            .map(|(best, shared)| format!("{} {}", name(best), factor(best.times(shared))));
-        let finding = Finding::new("kernel-reference", Severity::Note, sentence);
-        let finding = finding.since(figures.collect::<Vec<_>>().join(", "));
+        let found = words::Reference {
+            network: first.network.clone(),
+            shared: shared.place(),
+            beaten,
+            times: all
+                .iter()
+                .map(|(best, shared)| (named(best), best.times(shared)))
+                .collect(),
+        };
+        let finding = Finding::said("kernel-reference", Severity::Note, &found);
         Some(finding.on_network(&first.network))
     };
     let groups = grouped(spread(rows), key).into_iter();
@@ -405,12 +335,16 @@ fn references(rows: &[KernelRow]) -> Vec<Finding> {
 /// `kernel-one-host`, once a network, path and class: several ranks on one host under load beside one rank alone.
 fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
     let here: Vec<&KernelRow> = rows.iter().filter(|row| row.hosts == 1).collect();
-    let slowed = |of: &dyn Fn(&KernelRow) -> bool| -> Vec<(String, String, f64)> {
-        let chosen: Vec<&KernelRow> = here.iter().copied().filter(|row| of(row)).collect();
+    let slowed = |is: &dyn Fn(&KernelRow) -> bool| -> Vec<(String, String, f64)> {
+        let chosen: Vec<&KernelRow> = here.iter().copied().filter(|row| is(row)).collect();
         let kernels = by_kernel(&chosen);
         let slowed = kernels.iter().map(|levels| {
             let (idle, most) = (levels[0], levels[levels.len() - 1]);
-            (name(most), most.under().to_string(), most.times(idle))
+            (
+                most.kernel.clone(),
+                most.under().to_string(),
+                most.times(idle),
+            )
         });
         slowed.collect()
     };
@@ -418,33 +352,31 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
     let several = here.iter().copied().filter(|row| row.ranks > 1);
     let groups = grouped(several, key).into_iter();
     let told = |(network, path, class): (String, String, String)| {
-        let of = |row: &KernelRow| (&row.network, &row.class) == (&network, &class);
-        let together = slowed(&|row| of(row) && row.ranks > 1 && row.by() == path);
+        let is_of = |row: &KernelRow| (&row.network, &row.class) == (&network, &class);
+        let together = slowed(&|row| is_of(row) && row.ranks > 1 && row.by() == path);
         // Of several libraries the first.
-        let lone = here.iter().find(|row| of(row) && row.ranks == 1)?.by();
-        let alone = slowed(&|row| of(row) && row.ranks == 1 && row.by() == lone);
-        let pairs: Vec<_> = together
-            .iter()
-            .filter_map(|one| {
-                let other = alone
-                    .iter()
-                    .find(|other| (&other.0, &other.1) == (&one.0, &one.1));
-                Some((&one.0, one.2, other?.2))
-            })
-            .collect();
-        let load = &together.first().filter(|_| !pairs.is_empty())?.1;
-        let less = pairs.iter().filter(|(_, several, one)| several < one);
-        let sentence = format!(
-            "At {load} of {network} (class {class}) several ranks on one host by {path} are slowed less than one rank alone in {} of {} \
-             kernels.",
-            less.count(),
-            pairs.len()
-        );
-        let figures = pairs.iter().map(|(kernel, several, one)| {
-            format!("{kernel} {} and {} times", factor(*several), factor(*one))
+        let lone = here.iter().find(|row| is_of(row) && row.ranks == 1)?.by();
+        let alone = slowed(&|row| is_of(row) && row.ranks == 1 && row.by() == lone);
+        let pairs = together.iter().filter_map(|one| {
+            let other = alone
+                .iter()
+                .find(|other| (&other.0, &other.1) == (&one.0, &one.1));
+            let kernel = Kernel {
+                name: one.0.clone(),
+                load: None,
+            };
+            Some((kernel, [one.2, other?.2]))
         });
-        let finding = Finding::new("kernel-one-host", Severity::Note, sentence);
-        let mut finding = finding.since(figures.collect::<Vec<_>>().join(", "));
+        let slowed: Vec<_> = pairs.collect();
+        let load = together.first().filter(|_| !slowed.is_empty())?.1.clone();
+        let found = words::OneHost {
+            network: network.clone(),
+            class: class.clone(),
+            path: path.clone(),
+            load,
+            slowed,
+        };
+        let mut finding = Finding::said("kernel-one-host", Severity::Note, &found);
         (finding.network, finding.path) = (Some(network.clone()), Some(path.clone()));
         Some(finding)
     };
@@ -464,30 +396,16 @@ fn messages(rows: &[KernelRow]) -> Vec<Finding> {
     );
     let told = |cite: &str, group: Vec<&KernelRow>| {
         let kernels = grouped(group.into_iter(), |row| row.kernel.clone());
-        let all: Vec<(&KernelRow, f64)> = kernels
-            .into_iter()
-            .filter_map(|(_, same)| {
-                let row = *same.first()?;
-                let printed = row.printed_messages.as_ref()?.messages.0;
-                Some((row, row.messages?.0 / printed))
-            })
-            .collect();
-        let sentence = format!(
-            "Ranks send {} times the messages that {cite} counts, in {} kernels.",
-            range(all.iter().map(|(_, part)| *part)),
-            all.len()
-        );
-        let figures = all.iter().map(|(row, _)| {
-            let count = |value: f64| significant(value, 1);
-            let printed = row
-                .printed_messages
-                .as_ref()
-                .map_or(0.0, |one| one.messages.0);
-            let own = row.messages.map_or(0.0, |one| one.0);
-            format!("{} {} of {}", name(row), count(own), count(printed))
+        let counts = kernels.into_iter().filter_map(|(_, same)| {
+            let row = *same.first()?;
+            let printed = row.printed_messages.as_ref()?.messages.0;
+            Some((named(row), row.messages?.0, printed))
         });
-        let finding = Finding::new("kernel-messages", Severity::Note, sentence);
-        Some(finding.since(figures.collect::<Vec<_>>().join(", ")))
+        let found = words::Messages {
+            cite: cite.to_owned(),
+            counts: counts.collect(),
+        };
+        Some(Finding::said("kernel-messages", Severity::Note, &found))
     };
     let groups = groups.into_iter();
     groups

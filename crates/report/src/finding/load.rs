@@ -1,6 +1,7 @@
 //! What background load adds, and whether it was there.
 //!
-//! Model:   `queueing`: a latency cell under load beside its idle sibling (see [`crate::queueing`]). `queueing-apart`: of the
+//! Model:   `queueing`: a latency cell under load beside its idle sibling (see [`crate::queueing`]); where its interval holds zero
+//!          the wait is not distinguishable from none. `queueing-apart`: of the
 //!          cells of a network and load that have an interval and a model, two at least and more than a fifth have the
 //!          virtual clock's figure outside. `load-reached`: what a load brought to the ports of the measured hosts, of all
 //!          launches on a network. `load-missed`: at some port the median launch brought 2 % more or less than was wanted,
@@ -9,25 +10,22 @@
 //! Source:  Kleinrock, Queueing Systems I, §5.6 for M/D/1, which the virtual clock is tested against. Thresholds: at a load
 //!          of 0.9, 2 % less of it is a sixth less of waiting; 10 % is far beyond what the law's chance does to a short
 //!          launch; of intervals at 95 %, two and more than a fifth miss by chance in less than one run of twenty.
-//! Checked: `a_wait_is_set_beside_the_model`, `what_the_model_lacks_is_not_said`, `a_load_that_is_reached_is_a_note`,
+//! Checked: `a_wait_is_set_beside_the_model`, `what_the_model_lacks_is_not_said`,
+//!          `a_wait_that_may_be_none_is_told_so`, `a_load_that_is_reached_is_a_note`,
 //!          `a_load_that_is_missed_is_a_warning`, `several_outside_are_said_once`.
 
 use sonde_measure::{Evidence, Fixed};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Severity};
-use crate::format::{bytes, count, share, significant, time};
 use crate::index::{Index, Line, STREAM, median};
 use crate::queueing::{QueueingRow, queueing as rows};
+use crate::words::load as words;
 
 /// The farthest that a load may be from the wanted one in the median launch, as a part of it.
 const OFF: f64 = 0.02;
 /// The same in any launch.
 const FAR_OFF: f64 = 0.1;
-/// What to do where hosts made too little of it themselves.
-const BY_HOSTS: &str = "`load.limit` in the launches' settings (`sonde report export --json`) says what held the senders back: for want of CPU \
-    larger frames (`:size=BYTES`), or other hosts (`--load-flow`); where less came than was sent the way was full, and the load \
-    was what it could carry; a short launch has less or more of a law by chance";
 
 /// The largest part of the intervals that may miss the virtual clock's figure.
 const OUTSIDE: f64 = 0.2;
@@ -48,88 +46,35 @@ pub(super) fn apart(index: &Index<'_>) -> Vec<Finding> {
             keys.push(key);
         }
     }
-    keys.into_iter()
-        .filter_map(|(network, load)| {
-            let same = |row: &&QueueingRow| row.network == network && row.load == load;
-            let judged: Vec<&QueueingRow> = rows
-                .iter()
-                .filter(same)
-                .filter(|row| row.agrees().is_some())
-                .collect();
-            let ratio = |row: &QueueingRow| {
-                let model = row.model_waits_ns().unwrap_or(0).max(1) as f64;
-                (row.waits_ns.max(1) as f64 / model).ln().abs()
-            };
-            let outside = || judged.iter().filter(|row| row.agrees() == Some(false));
-            let many = outside().count();
-            let worst = outside().max_by(|one, other| ratio(one).total_cmp(&ratio(other)))?;
-            if many < OUTSIDE_MIN || many as f64 <= OUTSIDE * judged.len() as f64 {
-                return None;
-            }
-            let sentence = format!(
-                "At {load} of {network} {many} of {} messages do not wait as long as on the virtual clock; the farthest, of {} \
-                 by {}, waits {}, there {}.",
-                judged.len(),
-                bytes(worst.size_bytes),
-                worst.by(),
-                time(worst.waits_ns as f64),
-                time(worst.model_waits_ns()? as f64)
-            );
-            Some(
-                Finding::new("queueing-apart", Severity::Advice, sentence)
-                    .on_network(network)
-                    .remedy(
-                        "see that the load was reached (`load-reached`), the emulation in time (`lateness`) and the hosts' \
-                         CPU enough; more launches (`--launches N`) narrow the intervals",
-                    ),
-            )
-        })
-        .collect()
+    let told = |(network, load)| {
+        let same = |row: &&QueueingRow| row.network == network && row.load == load;
+        let judged: Vec<&QueueingRow> = rows
+            .iter()
+            .filter(same)
+            .filter(|row| row.agrees().is_some())
+            .collect();
+        let ratio = |row: &QueueingRow| {
+            let model = row.model_waits_ns().unwrap_or(0).max(1) as f64;
+            (row.waits_ns.max(1) as f64 / model).ln().abs()
+        };
+        let outside = || judged.iter().filter(|row| row.agrees() == Some(false));
+        let many = outside().count();
+        let worst = outside().max_by(|one, other| ratio(one).total_cmp(&ratio(other)))?;
+        if many < OUTSIDE_MIN || many as f64 <= OUTSIDE * judged.len() as f64 {
+            return None;
+        }
+        let found = words::Apart {
+            worst,
+            outside: many,
+            judged: judged.len(),
+        };
+        let finding = Finding::said("queueing-apart", Severity::Advice, &found);
+        Some(finding.on_network(network))
+    };
+    keys.into_iter().filter_map(told).collect()
 }
 
 fn wait(row: &QueueingRow) -> Finding {
-    let ns = |ns: i64| time(ns as f64);
-    let (sign, than) = if row.waits_ns < 0 {
-        (-1, "less than")
-    } else {
-        (1, "longer than")
-    };
-    let interval = match (row.ci95_low_ns, row.ci95_high_ns) {
-        (Some(low), Some(high)) => {
-            let ends = [sign * low, sign * high];
-            format!(
-                " ({} to {})",
-                ns(ends[0].min(ends[1])),
-                ns(ends[0].max(ends[1]))
-            )
-        }
-        _ => String::new(),
-    };
-    let model = row.model_waits_ns().map_or(String::new(), |model| {
-        let verdict = match row.agrees() {
-            Some(true) => ": within the interval",
-            Some(false) => ": outside the interval",
-            None => "",
-        };
-        format!("; the virtual clock has {}{verdict}", ns(model))
-    });
-    let sentence = format!(
-        "At {} of {} a message of {} by {} waits {}{interval} {than} idle{model}.",
-        row.load,
-        row.network,
-        bytes(row.size_bytes),
-        row.by(),
-        ns(sign * row.waits_ns)
-    );
-    let mut arithmetic = format!(
-        "{} loaded - {} idle",
-        time(row.loaded_ns as f64),
-        time(row.idle_ns as f64)
-    );
-    if let (Some(loaded), Some(idle)) = (row.model_loaded_ns, row.model_idle_ns) {
-        let [loaded, idle] = [loaded, idle].map(|ns| time(ns as f64));
-        arithmetic += &format!("; model {loaded} - {idle}");
-    }
     let line = Line {
         network: row.network.clone(),
         path: row.path.clone(),
@@ -138,9 +83,7 @@ fn wait(row: &QueueingRow) -> Finding {
         wait: row.wait.clone(),
         load: Some(row.load.clone()),
     };
-    Finding::new("queueing", Severity::Note, sentence)
-        .on(&line)
-        .since(arithmetic)
+    Finding::said("queueing", Severity::Note, &words::Wait { row }).on(&line)
 }
 
 /// What came to the measured hosts' ports under one load of a network.
@@ -223,63 +166,31 @@ impl Brought {
     fn finding(&self, network: &str, load: &str) -> Option<Finding> {
         let wanted = self.wanted?;
         let shares: Vec<f64> = self.ports.values().flatten().copied().collect();
-        let least = shares.iter().copied().min_by(f64::total_cmp)?;
-        let most = shares.iter().copied().max_by(f64::total_cmp)?;
-        let usual = median(shares)?;
         let off = |share: f64| (share / wanted - 1.0).abs();
         let farthest = |one: &f64, other: &f64| off(*one).total_cmp(&off(*other));
         let usually = self.ports.values().filter_map(|all| median(all.clone()));
         let usually = usually.max_by(farthest)?;
-        let far = self.far_off(wanted);
-        let switch = median(self.switch.clone()).map_or(String::new(), |part| {
-            format!("; the switch took {} of a CPU", share(part))
-        });
-        let arithmetic = format!(
-            "{} to {} over {} launches, {} wanted",
-            significant(least, 4),
-            significant(most, 4),
-            count(self.launches as u64),
-            significant(wanted, 4)
-        );
-        // Where hosts make the load themselves, it is told by flow.
-        let by_hosts = self.ports.keys().any(|port| port.contains('>'));
-        let finding = if off(usually) > OFF || far > 0 {
-            let launches = if far > 0 {
-                format!(
-                    ", and 10 % off or more in {far} of {} launches",
-                    self.launches
-                )
-            } else {
-                String::new()
-            };
-            let whose = if by_hosts {
-                "a flow's link"
-            } else {
-                "the link to a measured host"
-            };
-            let sentence = format!(
-                "The load {load} of {network} was not what was wanted: {} of {whose} in the median launch{launches}{switch}.",
-                significant(usually, 4)
-            );
-            let finding = Finding::new("load-missed", Severity::Warning, sentence);
-            finding.remedy(if by_hosts { BY_HOSTS } else {
-                "where load and stream are more than the link the port overflows, and a launch that follows finds its queue \
-                 full: measure the probe of interest alone (`sonde probe`), or at a lower load; else the switch lacks CPU: fewer hosts, a \
-                 slower network, larger frames of the load (`:size=BYTES`), or a machine with more CPUs"
-            })
-        } else {
-            let whose = if by_hosts {
-                "each flow's link"
-            } else {
-                "the link to each measured host"
-            };
-            let sentence = format!(
-                "The load {load} of {network} was there: {} of {whose} in the median launch{switch}.",
-                significant(usual, 4)
-            );
-            Finding::new("load-reached", Severity::Note, sentence)
+        let far_off = self.far_off(wanted);
+        let missed = off(usually) > OFF || far_off > 0;
+        let found = words::Brought {
+            network,
+            load,
+            wanted,
+            least: shares.iter().copied().min_by(f64::total_cmp)?,
+            most: shares.iter().copied().max_by(f64::total_cmp)?,
+            usual: if missed { usually } else { median(shares)? },
+            switch: median(self.switch.clone()),
+            launches: self.launches,
+            far_off,
+            missed,
+            // Where hosts make the load themselves, it is told by flow.
+            by_hosts: self.ports.keys().any(|port| port.contains('>')),
         };
-        Some(finding.on_network(network).since(arithmetic))
+        let (rule, severity) = match missed {
+            true => ("load-missed", Severity::Warning),
+            false => ("load-reached", Severity::Note),
+        };
+        Some(Finding::said(rule, severity, &found).on_network(network))
     }
 }
 
@@ -323,6 +234,46 @@ mod tests {
                 .ends_with("12.10 µs: outside the interval.")
         );
         assert_eq!(outside.severity, Severity::Note);
+    }
+
+    #[test]
+    fn a_wait_that_may_be_none_is_told_so() {
+        let row = |waits_ns: i64, ends: (i64, i64)| {
+            let run = Runs::new()
+                .network(net("atm-oc3c"))
+                .latency("atm-oc3c", "tcp", 1, 40_000)
+                .load("0.9")
+                .latency(
+                    "atm-oc3c",
+                    "tcp",
+                    1,
+                    40_000_u64.saturating_add_signed(waits_ns),
+                )
+                .done();
+            let mut row = rows(&Index::new(&run)).remove(0);
+            (row.ci95_low_ns, row.ci95_high_ns) = (Some(ends.0), Some(ends.1));
+            wait(&row)
+        };
+        let none = row(-400, (-1_900, 1_100));
+        assert_eq!(
+            none.sentence,
+            "At 0.9 of atm-oc3c the wait of a message of 1 B by tcp is not distinguishable from none."
+        );
+        assert_eq!(
+            none.arithmetic.as_deref(),
+            Some("39.60 µs loaded - 40.00 µs idle = -400.0 ns (-1.900 µs to 1.100 µs)")
+        );
+        // Away from zero it is told, whichever way.
+        assert!(
+            row(-1_500, (-1_900, -1_100))
+                .sentence
+                .contains("1.500 µs (1.100 µs to 1.900 µs) less than idle")
+        );
+        assert!(
+            row(9_000, (100, 11_000))
+                .sentence
+                .contains("9.000 µs (100.0 ns to 11.00 µs) longer than idle")
+        );
     }
 
     #[test]

@@ -3,138 +3,85 @@
 //! Model:   `datagram-loss`: the median launch of a UDP stream lost at least one in a thousand. Where the network itself
 //!          loses nothing (an emulated one that holds its senders back, without loss in its description), they were lost at
 //!          the receiver's socket. `reordering`: one in a thousand came after a later one, or came twice. `retransmits`: a
-//!          TCP stream sent segments again although its network loses nothing; else, one in a thousand or more.
+//!          TCP stream sent segments again although its network loses nothing; else, one in a thousand or more. That is a
+//!          fact, and the cause of its rate only where the congestion control keeps no more with it ([`explains`]).
 //! Source:  udp(7), SO_RCVBUF; RFC 4737 §3. Threshold: TCP's rate falls with the root of the loss (Mathis et al. 1997); at
 //!          one in a thousand it is about 40 segments a round trip.
 //! Checked: `overrun_and_loss_are_told_apart`, `few_lost_datagrams_are_not_said`, `order_is_watched`,
-//!          `nothing_is_sent_again_where_nothing_is_lost`.
+//!          `nothing_is_sent_again_where_nothing_is_lost`; `only_what_explains_is_named` of `ceiling`.
 
-use sonde_measure::Quantity;
+use sonde_measure::{Quantity, Testbed};
 
 use super::{Finding, Severity};
-use crate::format::{count, rate, share};
+use crate::diagnosis::{Evidence, rules::loss_limit_bps};
 use crate::index::{Index, Line, p50};
+use crate::limit;
+use crate::words::loss as words;
 
 const NOTEWORTHY: f64 = 0.001;
 /// A stream is rated over a second at least: what its segments are counted over.
 const WINDOW_S: f64 = 1.0;
 
+/// `datagram-loss-place` where the hosts' counters tell it, else `datagram-loss`.
+pub(super) fn of_datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    super::place::lost(index, line).or_else(|| datagrams(index, line))
+}
+
 /// `datagram-loss`.
-pub(super) fn datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
+fn datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = index.stream(line)?;
-    let lost = index.beside(stream, Quantity::LostShare)?;
-    if lost < NOTEWORTHY {
-        return None;
-    }
-    let sent = (lost < 1.0).then(|| p50(stream) / (1.0 - lost));
-    let overrun = index.is_lossless(&line.network);
-    let place = if overrun {
-        "the network loses none, so they were lost at the receiver, whose socket was full"
-    } else {
-        "in the network or at the receiver's socket"
+    let found = words::Datagrams {
+        line,
+        lost: index.beside(stream, Quantity::LostShare)?,
+        received_bps: p50(stream),
+        overrun: index.is_lossless(&line.network),
     };
-    let sentence = format!(
-        "{} of the datagrams by {} on {} were lost: {place}.",
-        share(lost),
-        line.by(),
-        line.network
-    );
-    let mut finding = Finding::new("datagram-loss", Severity::Advice, sentence).on(line);
-    if let Some(sent) = sent {
-        finding = finding.since(format!(
-            "{} sent, {} received",
-            rate(sent),
-            rate(p50(stream))
-        ));
-    }
-    Some(finding.remedy(if overrun {
-        "raise net.core.rmem_max and the receiver's SO_RCVBUF, let it read on a CPU of its own, or send at a pace"
-    } else {
-        "compare `nstat -az UdpRcvbufErrors` at the receiver with `ethtool -S` on the way: the first is cured by a larger \
-         net.core.rmem_max and SO_RCVBUF, the second by sending at a pace"
-    }))
+    let is_told = found.lost >= NOTEWORTHY;
+    is_told.then(|| Finding::said("datagram-loss", Severity::Advice, &found).on(line))
 }
 
 /// `reordering`.
 pub(super) fn reordered(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = index.stream(line)?;
-    let late = index
-        .beside(stream, Quantity::ReorderedShare)
-        .unwrap_or(0.0);
-    let twice = index
-        .beside(stream, Quantity::DuplicatedShare)
-        .unwrap_or(0.0);
-    if late < NOTEWORTHY && twice < NOTEWORTHY {
-        return None;
-    }
-    let sentence = format!(
-        "Of the datagrams by {} on {}, {} came after a later one and {} came twice.",
-        line.by(),
-        line.network,
-        share(late),
-        share(twice)
-    );
-    Some(
-        Finding::new("reordering", Severity::Note, sentence)
-            .on(line)
-            .remedy(
-                "several paths or queues carry one flow: let the switches and the interface (`ethtool -n IF rx-flow-hash udp4`) \
-                 choose by flow, not by packet",
-            ),
-    )
+    let share = |quantity| index.beside(stream, quantity).unwrap_or(0.0);
+    let found = words::Reordered {
+        line,
+        late: share(Quantity::ReorderedShare),
+        twice: share(Quantity::DuplicatedShare),
+    };
+    let is_told = found.late >= NOTEWORTHY || found.twice >= NOTEWORTHY;
+    is_told.then(|| Finding::said("reordering", Severity::Note, &found).on(line))
 }
 
 /// `retransmits`.
 pub(super) fn retransmits(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = index.stream(line)?;
     let row = index.row_beside(stream, Quantity::Retransmits)?;
-    let (usual, most) = (p50(row), row.max.map_or(0.0, |number| number.0));
     let segment = index.segment_bytes(line, &stream.cell)? as f64;
-    let segments = (p50(stream) * WINDOW_S / 8.0 / segment).max(1.0);
-    let lossless = index.is_lossless(&line.network);
-    if most <= 0.0 || (!lossless && usual / segments < NOTEWORTHY) {
-        return None;
-    }
-    let sentence = if lossless {
-        format!(
-            "A stream by {} on {} sent up to {} segments again, where the network loses none: they were late, or lost inside \
-             the hosts.",
-            line.by(),
-            line.network,
-            count(most as u64)
-        )
-    } else {
-        format!(
-            "A stream by {} on {} sends {} segments a second again, {} of all.",
-            line.by(),
-            line.network,
-            count(usual as u64),
-            share(usual / segments)
-        )
+    let found = words::Retransmits {
+        line,
+        usual: p50(row),
+        most: row.max.map_or(0.0, |number| number.0),
+        segments: (p50(stream) * WINDOW_S / 8.0 / segment).max(1.0),
+        lossless: index.is_lossless(&line.network),
+        cable: stream.testbed == Testbed::Hosts,
     };
-    let remedy = if lossless {
-        "do not trust these streams without looking: `nstat -az` names the cause (TcpExt), and the verdict of the emulation \
-         the delay"
-    } else {
-        "find where frames are lost: `ethtool -S` at both ends and the switch; a queue that overflows, a bad cable, or a \
-         duplex mismatch"
+    let few = !found.lossless && found.usual / found.segments < NOTEWORTHY;
+    let severity = match found.lossless {
+        true => Severity::Warning,
+        false => Severity::Advice,
     };
-    let severity = if lossless {
-        Severity::Warning
-    } else {
-        Severity::Advice
+    (found.most > 0.0 && !few).then(|| Finding::said("retransmits", severity, &found).on(line))
+}
+
+/// Whether the segments that a stream of TCP sent again explain its rate.
+pub(super) fn explains(index: &Index<'_>, line: &Line) -> bool {
+    let limit = || {
+        let evidence = Evidence::of_line(index, line)?;
+        let limit = loss_limit_bps(&evidence, evidence.again_share?)?;
+        Some(limit::explains(evidence.rate_bps?, limit))
     };
-    Some(
-        Finding::new("retransmits", severity, sentence)
-            .on(line)
-            .since(format!(
-                "{} again of about {} a second; the most in a launch {}",
-                count(usual as u64),
-                count(segments as u64),
-                count(most as u64)
-            ))
-            .remedy(remedy),
-    )
+    limit().unwrap_or(false)
 }
 
 #[cfg(test)]

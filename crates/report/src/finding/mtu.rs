@@ -9,13 +9,16 @@
 //! Checked: `a_step_at_the_mtu`, `a_byte_more_in_the_same_frame`, `fast_line_small_frames`.
 
 use super::{Finding, Severity};
-use crate::format::{bytes, count, rate, share, time};
 use crate::index::{Index, LATENCY, Line, interval, p50};
+use crate::limit::FULL;
+use crate::words::mtu as words;
 
 const STEP: f64 = 0.05;
 const STEP_NS_MIN: f64 = 1_000.0;
 const FAST_BPS: u64 = 1_000_000_000;
 const SMALL_MTU_BYTES: u64 = 1_500;
+/// Part of a CPU from which the cost of a frame begins to decide.
+const USED: f64 = 0.5;
 
 /// `mtu-crossing`.
 pub(super) fn crossing(index: &Index<'_>, line: &Line) -> Option<Finding> {
@@ -35,32 +38,14 @@ pub(super) fn crossing(index: &Index<'_>, line: &Line) -> Option<Finding> {
     if low <= 0.0 || high < low * (1.0 + STEP) || high - low < STEP_NS_MIN || !apart {
         return None;
     }
-    let (small, large) = (below.size_bytes?, above.size_bytes?);
-    let sentence = format!(
-        "One byte more than a frame of {} carries costs {} by {}, {} more: a message of {} needs one frame more than one of {}.",
-        line.network,
-        time(high - low),
-        line.by(),
-        share(high / low - 1.0),
-        bytes(large),
-        bytes(small)
-    );
-    Some(
-        Finding::new("mtu-crossing", Severity::Note, sentence)
-            .on(line)
-            .since(format!(
-                "{} ({} B) - {} ({} B) = {}",
-                time(high),
-                count(large),
-                time(low),
-                count(small),
-                time(high - low)
-            ))
-            .remedy(format!(
-                "keep messages that must be quick at or below {} B, headers of the program included",
-                count(small)
-            )),
-    )
+    let found = words::Step {
+        line,
+        small_bytes: below.size_bytes?,
+        large_bytes: above.size_bytes?,
+        low_ns: low,
+        high_ns: high,
+    };
+    Some(Finding::said("mtu-crossing", Severity::Note, &found).on(line))
 }
 
 /// `small-frames`.
@@ -76,30 +61,17 @@ pub(super) fn small_frames(index: &Index<'_>, line: &Line) -> Option<Finding> {
         .into_iter()
         .flatten()
         .max_by(f64::total_cmp)?;
-    if p50(stream) >= 0.9 * ceiling || used < 0.5 {
+    if p50(stream) >= FULL * ceiling || used < USED {
         return None;
     }
-    let frames = p50(stream) / 8.0 / network.mtu_bytes as f64;
-    let sentence = format!(
-        "Frames of {} bytes are small for {}: the stream by {} is {} of what the network allows, and one end spends {} of a CPU \
-         on it.",
-        count(network.mtu_bytes),
-        line.network,
-        line.by(),
-        share(p50(stream) / ceiling),
-        share(used)
-    );
-    Some(
-        Finding::new("small-frames", Severity::Advice, sentence)
-            .on(line)
-            .since(format!(
-                "{} / 8 / {} B = {} frames/s",
-                rate(p50(stream)),
-                count(network.mtu_bytes),
-                count(frames as u64)
-            ))
-            .remedy("let all hosts and switches carry frames of 9 000 bytes: `ip link set dev IF mtu 9000`"),
-    )
+    let found = words::SmallFrames {
+        line,
+        mtu_bytes: network.mtu_bytes,
+        rate_bps: p50(stream),
+        ceiling_bps: ceiling,
+        used,
+    };
+    Some(Finding::said("small-frames", Severity::Advice, &found).on(line))
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_measure::ResultRow;
 
 use super::{Finding, Severity};
-use crate::format::{bytes, count, share, significant, time};
 use crate::index::{Index, LATENCY, Line, p50};
+use crate::words::noise as words;
 
 const STOLEN: f64 = 0.01;
 const TAIL: f64 = 5.0;
@@ -53,21 +53,14 @@ pub(super) fn stolen(index: &Index<'_>) -> Vec<Finding> {
     }
     worst
         .into_iter()
-        .map(|(network, (host, stolen, all))| {
-            let part = stolen as f64 / all.max(1) as f64;
-            let sentence = format!(
-                "While {network} was measured a hypervisor took {} of the CPU time of {host}: tails and streams there are partly \
-                 its neighbours'.",
-                share(part)
-            );
-            Finding::new("stolen-time", Severity::Warning, sentence)
-                .on_network(network)
-                .since(format!(
-                    "{} stolen of {} x CPUs watched",
-                    time(stolen as f64),
-                    time(all as f64)
-                ))
-                .remedy("measure when the machine's neighbours are quiet, or with CPUs of its own")
+        .map(|(network, (host, stolen_ns, watched_ns))| {
+            let found = words::Stolen {
+                network,
+                host,
+                stolen_ns,
+                watched_ns,
+            };
+            Finding::said("stolen-time", Severity::Warning, &found).on_network(network)
         })
         .collect()
 }
@@ -86,64 +79,34 @@ pub(super) fn outliers(index: &Index<'_>, line: &Line) -> Option<Finding> {
         .filter_map(|row| figures(row).map(|(p99, most)| (row, p99, most)))
         .filter(|(_, p99, most)| *p99 >= TAIL || *most >= SLOWEST)
         .max_by(|one, other| one.2.total_cmp(&other.2))?;
-    let tail = row.p99.filter(|_| p99 >= TAIL).map_or(String::new(), |ns| {
-        format!(
-            ", and one in a hundred {} or more, {} times",
-            time(ns.0),
-            significant(p99, 2)
-        )
-    });
-    let sentence = format!(
-        "The slowest of {} messages of {} by {} on {} took {}, {} times the median{tail}. {}",
-        count(row.samples),
-        bytes(row.size_bytes.unwrap_or(0)),
-        line.by(),
-        line.network,
-        time(p50(row) * most),
-        significant(most, 2),
-        meanwhile(index, row)
-    );
-    Some(
-        Finding::new("outliers", Severity::Note, sentence)
-            .on(line)
-            .since(format!(
-                "median {}, p99 {}, max {}",
-                time(p50(row)),
-                row.p99.map_or("unknown".into(), |ns| time(ns.0)),
-                time(p50(row) * most)
-            ))
-            .remedy("judge this path by its median and p99, not by its mean; programs that wait for the slowest rank wait for these"),
-    )
+    let found = words::Outliers {
+        line,
+        samples: row.samples,
+        size_bytes: row.size_bytes.unwrap_or(0),
+        median_ns: p50(row),
+        most_ns: p50(row) * most,
+        p99_ns: row.p99.map(|ns| ns.0),
+        p99_is_far: p99 >= TAIL,
+        meanwhile: meanwhile(index, row),
+    };
+    Some(Finding::said("outliers", Severity::Note, &found).on(line))
 }
 
-/// What the hosts recorded in the launches behind a row.
-fn meanwhile(index: &Index<'_>, row: &ResultRow) -> String {
-    let (mut switches, mut steal_ns, mut again) = (0, 0, 0);
+/// What the hosts recorded in the launches behind a row; `None` where nobody watched.
+fn meanwhile(index: &Index<'_>, row: &ResultRow) -> Option<words::Meanwhile> {
+    let mut seen = words::Meanwhile {
+        switches: 0,
+        steal_ns: 0,
+        again: 0,
+    };
     let mut watched = false;
     for at in index.interference(&row.cell) {
         watched = true;
-        switches += at.involuntary_switches;
-        steal_ns += at.steal_ns.unwrap_or(0);
-        again += at.retransmits.unwrap_or(0);
+        seen.switches += at.involuntary_switches;
+        seen.steal_ns += at.steal_ns.unwrap_or(0);
+        seen.again += at.retransmits.unwrap_or(0);
     }
-    let mut seen = Vec::new();
-    if switches > 0 {
-        seen.push(format!(
-            "the threads were put aside {} times",
-            count(switches)
-        ));
-    }
-    if steal_ns > 0 {
-        seen.push(format!("a hypervisor took {}", time(steal_ns as f64)));
-    }
-    if again > 0 {
-        seen.push(format!("{} segments were sent again", count(again)));
-    }
-    match (watched, seen.is_empty()) {
-        (false, _) => "What the hosts did meanwhile is not known.".into(),
-        (true, true) => "Nothing that was recorded of the hosts explains it.".into(),
-        (true, false) => format!("In these launches {}.", seen.join(", ")),
-    }
+    watched.then_some(seen)
 }
 
 #[cfg(test)]

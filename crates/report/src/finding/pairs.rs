@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_measure::{Quantity, ResultRow, Status};
 
 use super::{Finding, Severity};
-use crate::format::share;
 use crate::index::{Index, is_main, median};
+use crate::words::pairs as words;
 
 const SLOW: f64 = 1.25;
 const LIKE: f64 = 1.1;
@@ -107,55 +107,41 @@ fn slow_host(network: &str, pairs: &BTreeMap<Pair<'_>, f64>) -> Option<Finding> 
         if !stands_apart {
             return None;
         }
-        let usual = median(with.iter().map(|(_, slow)| **slow).collect())?;
-        let sentence = format!(
-            "{host} stands apart on {network}: its {} pairs are {} slower than those of the other hosts.",
-            with.len(),
-            share(usual - 1.0)
-        );
-        Some(
-            Finding::new("host-apart", Severity::Warning, sentence)
-                .on_network(network)
-                .since(listed(pairs))
-                .remedy(format!(
-                    "look at {host}: its interface (`ethtool`: rate, duplex, errors), its cable and port, its CPU's clock and load"
-                )),
-        )
+        let all = listed(pairs);
+        let found = words::Host {
+            network,
+            host,
+            own: with.len(),
+            usual: median(with.iter().map(|(_, slow)| **slow).collect())?,
+            pairs: &all,
+        };
+        Some(Finding::said("host-apart", Severity::Warning, &found).on_network(network))
     })
 }
 
 fn slow_pairs(network: &str, pairs: &BTreeMap<Pair<'_>, f64>) -> Vec<Finding> {
     let like = median(pairs.values().copied().collect()).is_some_and(|middle| middle <= LIKE);
-    pairs
-        .iter()
-        .filter(|(_, slow)| like && pairs.len() > 2 && **slow >= SLOW)
-        .map(|((src, dst), slow)| {
-            let sentence = format!(
-                "From {src} to {dst} {network} is {} slower than between other hosts, while these two are not slow with others.",
-                share(slow - 1.0)
-            );
-            Finding::new("pair-apart", Severity::Warning, sentence)
-                .on_network(network)
-                .since(listed(pairs))
-                .remedy("suspect the way between the two, not the hosts: the route, a trunk between switches, a flow's queue")
-        })
-        .collect()
+    let all = listed(pairs);
+    let slow = all.iter();
+    let slow = slow.filter(|pair| like && pairs.len() > 2 && pair.slow >= SLOW);
+    slow.map(|pair| {
+        let found = words::Way {
+            network,
+            pair,
+            pairs: &all,
+        };
+        Finding::said("pair-apart", Severity::Warning, &found).on_network(network)
+    })
+    .collect()
 }
 
-/// The slowest pairs with their figures.
-fn listed(pairs: &BTreeMap<Pair<'_>, f64>) -> String {
-    let mut sorted: Vec<(&Pair<'_>, &f64)> = pairs.iter().collect();
-    sorted.sort_by(|one, other| other.1.total_cmp(one.1));
-    let named: Vec<String> = sorted
-        .iter()
-        .take(6)
-        .map(|((src, dst), slow)| format!("{src}-{dst} x{slow:.2}"))
-        .collect();
-    let rest = match sorted.len().saturating_sub(named.len()) {
-        0 => String::new(),
-        rest => format!(", {rest} more"),
+fn listed(pairs: &BTreeMap<Pair<'_>, f64>) -> Vec<words::Pair> {
+    let of = |((src, dst), slow): (&Pair<'_>, &f64)| words::Pair {
+        src: (*src).into(),
+        dst: (*dst).into(),
+        slow: *slow,
     };
-    format!("{}{rest}", named.join(", "))
+    pairs.iter().map(of).collect()
 }
 
 #[cfg(test)]

@@ -12,38 +12,12 @@
 use sonde_measure::{Evidence, InterfaceCounters, Quantity, Side};
 
 use super::{Finding, Severity};
-use crate::format::{count, share};
 use crate::index::{Index, Line};
+use crate::words::place::{Lost, Place};
 
 const NOTEWORTHY: f64 = 0.001;
-/// A place with less of the loss is not named.
-const PART: f64 = 0.01;
-
 /// Where, in the order in which the loss is given to them.
-const PLACES: [(&str, &str); 4] = [
-    (
-        "at the receiver's socket (UdpRcvbufErrors)",
-        "raise net.core.rmem_max and the receiver's SO_RCVBUF (`--with rcvbuf=4MiB`), let it read on a CPU of its own, or send \
-         at a pace",
-    ),
-    (
-        "at the receiver's interface (rx_missed, rx_dropped)",
-        "lengthen its ring (`ethtool -G IF rx N`) and net.core.netdev_max_backlog, and spread its interrupts over CPUs",
-    ),
-    (
-        "at the sender's queue (queueing discipline, tx_dropped)",
-        "lengthen the sender's queue (`ip link set IF txqueuelen N`) or send at a pace",
-    ),
-    (
-        "on the way, broken (rx_errors)",
-        "look at cable, transceiver and duplex: `ethtool -S IF` at the receiver names the error",
-    ),
-];
-const WAY: (&str, &str) = (
-    "on the way: no counter of either host has them",
-    "look at the ports of the switches between them (their output queues overflow where links of different rates meet), or send \
-     at a pace",
-);
+const PLACES: [Place; 4] = [Place::Socket, Place::Interface, Place::Queue, Place::Broken];
 
 /// What the counters of one launch give to each of [`PLACES`].
 fn counted(evidence: &Evidence) -> [u64; 4] {
@@ -87,31 +61,17 @@ pub(super) fn lost(index: &Index<'_>, line: &Line) -> Option<Finding> {
     if lost == 0 {
         return None;
     }
-    let rest = lost - places.iter().sum::<u64>();
-    let mut all: Vec<(u64, (&str, &str))> = places.into_iter().zip(PLACES).collect();
-    all.push((rest, WAY));
-    all.sort_by_key(|(part, _)| std::cmp::Reverse(*part));
-    let part = |count: u64| count as f64 / lost as f64;
-    let named = all.iter().filter(|(count, _)| part(*count) >= PART);
-    let named: Vec<String> = named
-        .map(|(count, (place, _))| format!("{} {place}", share(part(*count))))
-        .collect();
-    let sentence = format!(
-        "Of {} datagrams by {} on {} {} were lost: {}.",
-        count(sent),
-        line.by(),
-        line.network,
-        count(lost),
-        named.join("; ")
-    );
-    let [socket, interface, queue, broken] = places.map(count);
-    let arithmetic = format!(
-        "{} lost; receiver's sockets {socket}, its interface {interface}, broken {broken}, sender's queue {queue}",
-        count(lost)
-    );
-    let (_, (_, remedy)) = all[0];
-    let finding = Finding::new("datagram-loss-place", Severity::Advice, sentence);
-    Some(finding.on(line).since(arithmetic).remedy(remedy))
+    let mut counted = PLACES.map(|place| (place, 0));
+    for ((_, known), found) in counted.iter_mut().zip(places) {
+        *known = found;
+    }
+    let found = Lost {
+        line,
+        sent,
+        lost,
+        counted,
+    };
+    Some(Finding::said("datagram-loss-place", Severity::Advice, &found).on(line))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use sonde_measure::{ResultRow, Status};
 
 use super::{Finding, Severity};
-use crate::format::{share, significant};
-use crate::index::{Index, interval, is_main, p50, words};
+use crate::index::{Index, interval, is_main, p50};
+use crate::words::precision::{Few, Launches, Missing, Nothing, Wide};
 
 const WIDE: f64 = 0.05;
 /// The fewest launches that have an interval.
@@ -41,24 +41,18 @@ pub(super) fn wide(index: &Index<'_>) -> Option<Finding> {
         .iter()
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .filter(|(width, _)| *width > WIDE)?;
-    let sentence = format!(
-        "{wide} of {} medians are not known within 5 %: the widest interval, {} to one side, is that of {}.",
-        widths.len(),
-        share(*worst),
-        words(row)
-    );
-    let ends = interval(row)?;
-    Some(
-        Finding::new("interval-not-reached", Severity::Warning, sentence)
-            .since(format!(
-                "95 % interval {} to {} around {}, in the unit of {}",
-                significant(ends.0, 4),
-                significant(ends.1, 4),
-                significant(p50(row), 4),
-                crate::table::quantity_name(row.quantity)
-            ))
-            .remedy("more launches narrow it: `--thorough`, or `--launches N`"),
-    )
+    let found = Wide {
+        wide,
+        all: widths.len(),
+        worst: *worst,
+        row,
+        ends: interval(row)?,
+    };
+    Some(Finding::said(
+        "interval-not-reached",
+        Severity::Warning,
+        &found,
+    ))
 }
 
 /// `few-launches`.
@@ -73,66 +67,41 @@ pub(super) fn few_launches(index: &Index<'_>) -> Option<Finding> {
         .map(|row| row.launches)
         .filter(|launches| *launches < LAUNCHES_MIN)
         .collect();
-    let (least, most) = (few.iter().min()?, few.iter().max()?);
-    let from = match (least, most) {
-        (1, 1) => "one launch".to_owned(),
-        (least, most) if least == most => format!("{least} launches"),
-        (least, most) => format!("{least} to {most} launches"),
+    let found = Few {
+        few: few.len(),
+        all: main().count(),
+        least: *few.iter().min()?,
+        most: *few.iter().max()?,
     };
-    let sentence = format!(
-        "{} of {} medians come from {from}: below six there is no interval, and a difference between two of them says \
-         nothing.",
-        few.len(),
-        main().count()
-    );
-    Some(
-        Finding::new("few-launches", Severity::Warning, sentence).remedy(
-            "six launches are the fewest with an interval: leave `--quick` out, or `--launches 6`",
-        ),
-    )
+    Some(Finding::said("few-launches", Severity::Warning, &found))
 }
 
 /// `not-measured`, once a network, status and reason; of an empty run, once.
 pub(super) fn not_measured(index: &Index<'_>) -> Vec<Finding> {
-    let mut missing: BTreeMap<(&str, &str, &str), (usize, &ResultRow)> = BTreeMap::new();
-    for row in index.rows.iter().filter(|row| is_main(row)) {
-        let status = match row.status {
-            Status::Measured => continue,
-            Status::Failed => "Not measured",
-            Status::Skipped => "Left out",
-        };
-        let reason = row.reason.as_deref().unwrap_or("no reason is recorded");
-        let reason = reason.strip_prefix("not measured: ").unwrap_or(reason);
-        let entry = missing
-            .entry((&row.network, status, reason))
-            .or_insert((0, row));
-        entry.0 += 1;
+    let mut missing: BTreeMap<(&str, bool, Option<&str>), Missing<'_>> = BTreeMap::new();
+    let rows = index.rows.iter().filter(|row| is_main(row));
+    for row in rows.filter(|row| row.status != Status::Measured) {
+        let reason = row.reason.as_deref();
+        let reason = reason.map(|text| text.strip_prefix("not measured: ").unwrap_or(text));
+        let failed = row.status == Status::Failed;
+        let known = missing
+            .entry((&row.network, failed, reason))
+            .or_insert(Missing {
+                status: row.status,
+                row,
+                rows: 0,
+                reason,
+            });
+        known.rows += 1;
     }
-    let mut all: Vec<Finding> = missing
-        .into_iter()
-        .map(|((network, status, reason), (rows, row))| {
-            let others = match rows {
-                1 => String::new(),
-                rows => format!(" and {} more", rows - 1),
-            };
-            let sentence = format!("{status}: {}{others}: {reason}.", words(row));
-            Finding::new("not-measured", Severity::Warning, sentence)
-                .on_network(network)
-                .remedy("`--resume` measures what is missing, once the reason is gone")
-        })
-        .collect();
     let any = index.rows.iter().any(|row| row.status == Status::Measured);
-    if !any && all.is_empty() {
-        all.push(
-            Finding::new(
-                "not-measured",
-                Severity::Warning,
-                "Nothing was measured.".into(),
-            )
-            .remedy("`sonde assess` measures; `--resume` goes on with a run that was interrupted"),
-        );
+    if !any && missing.is_empty() {
+        return vec![Finding::said("not-measured", Severity::Warning, &Nothing)];
     }
-    all
+    let told = missing.iter().map(|((network, ..), found)| {
+        Finding::said("not-measured", Severity::Warning, found).on_network(network)
+    });
+    told.collect()
 }
 
 /// `launches-missing`.
@@ -151,16 +120,12 @@ pub(super) fn launches_missing(index: &Index<'_>) -> Option<Finding> {
     }
     let planned: u64 = index.run.cells.iter().map(|cell| cell.launches).sum();
     let why = reasons.iter().max_by_key(|(_, times)| **times);
-    let sentence = format!(
-        "{missing} of {planned} launches are missing from cells that others measured{}.",
-        why.map_or(String::new(), |(reason, times)| format!(
-            "; {times} of them failed: {reason}"
-        ))
-    );
-    Some(
-        Finding::new("launches-missing", Severity::Warning, sentence)
-            .remedy("`--resume` makes them"),
-    )
+    let found = Launches {
+        missing,
+        planned,
+        why: why.map(|(reason, times)| (*reason, *times)),
+    };
+    Some(Finding::said("launches-missing", Severity::Warning, &found))
 }
 
 #[cfg(test)]

@@ -3,15 +3,16 @@
 //! Model:   of a message's half round trip the network's model takes a part, the transport (with its hosts) what is measured
 //!          above that, and a library what is measured above the transport at equal wait. A library loses most where the
 //!          95 % interval of its cost lies above the transport's part, least where it lies below; else the two are not told
-//!          apart. Told once a network, wait and load of its own, for the smallest and the largest size.
+//!          apart. A cost whose interval holds zero is not distinguishable from none, and told so. Told once a network, wait and load of its own, for the smallest and the largest size.
 //! Source:  N44: the loss from raw to protocol against that from protocol to application.
 //! Units:   nanoseconds of half a round trip.
-//! Checked: `the_heavier_rung_is_told`, `without_a_model_there_is_no_wire`.
+//! Checked: `the_heavier_rung_is_told`, `a_cost_that_may_be_none_is_not_a_figure_of_the_sentence`,
+//!          `without_a_model_there_is_no_wire`.
 
 use super::{Finding, Severity};
-use crate::format::{bytes, significant};
 use crate::index::Index;
-use crate::library::{LibraryRow, SizeCost, libraries};
+use crate::library::{LibraryRow, libraries};
+use crate::words::rungs::{Cost, Rungs, Size};
 
 /// `rung`.
 pub(super) fn most(index: &Index<'_>) -> Vec<Finding> {
@@ -32,82 +33,54 @@ pub(super) fn most(index: &Index<'_>) -> Vec<Finding> {
 }
 
 fn told(group: &[LibraryRow]) -> Option<Finding> {
-    let first = &group[0];
+    let first = group.first()?;
     let mut ends: Vec<u64> = first.sizes.iter().map(|size| size.size_bytes).collect();
     ends.drain(1..ends.len().saturating_sub(1).max(1));
-    let mut said = Vec::new();
-    let mut arithmetic = Vec::new();
-    for size_bytes in ends {
-        let at = |row: &LibraryRow| {
-            let mut sizes = row.sizes.iter();
-            let size = sizes.find(|size| size.size_bytes == size_bytes)?;
-            Some((row.path.clone(), size.clone()))
-        };
-        let rungs: Vec<(String, SizeCost)> = group.iter().filter_map(at).collect();
-        let Some((sentence, figures)) = of_size(&first.beneath, size_bytes, &rungs) else {
-            continue;
-        };
-        said.push(sentence);
-        arithmetic.push(figures);
-    }
-    if said.is_empty() {
-        return None;
-    }
-    let wait = first.wait.as_deref().unwrap_or("the same");
-    let sentence = format!("On {} ({wait}), {}", first.network, said.join("; "));
-    let finding = Finding::new("rung", Severity::Note, sentence).since(arithmetic.join("; "));
-    Some(finding.on_network(&first.network))
-}
-
-/// One size: which libraries lose more than the transport does, and which less.
-fn of_size(
-    beneath: &str,
-    size_bytes: u64,
-    rungs: &[(String, SizeCost)],
-) -> Option<(String, String)> {
-    let (_, any) = rungs.first()?;
-    let wire = any.wire_ns?;
-    let transport = i64::try_from(any.transport_ns).ok()? - i64::try_from(wire).ok()?;
-    let (mut more, mut less, mut unclear) = (Vec::new(), Vec::new(), Vec::new());
-    for (path, size) in rungs {
-        let cost = size.cost_ns;
-        let sign = if cost.value < 0 { "" } else { "+" };
-        let text = format!("{path} ({sign}{} µs)", micros(cost.value));
-        match (cost.ci95_low, cost.ci95_high) {
-            (Some(low), _) if low > transport => more.push(text),
-            (_, Some(high)) if high < transport => less.push(text),
-            _ => unclear.push(text),
-        }
-    }
-    if more.is_empty() && less.is_empty() {
-        return None;
-    }
-    let parts = [
-        (more, "loses most from transport to library"),
-        (less, "loses most from wire to transport"),
-        (unclear, "loses alike on both"),
-    ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(paths, _)| !paths.is_empty())
-        .map(|(paths, what)| format!("{what} by {}", paths.join(", ")))
+    let sizes: Vec<Size> = ends
+        .into_iter()
+        .filter_map(|size| of_size(group, size))
         .collect();
-    let sentence = format!(
-        "a message of {} {}",
-        bytes(size_bytes),
-        parts.join(", and ")
-    );
-    let figures = format!(
-        "{}: wire {} µs, {beneath} {} µs above it; in brackets what each library takes above {beneath}",
-        bytes(size_bytes),
-        micros(i64::try_from(wire).ok()?),
-        micros(transport),
-    );
-    Some((sentence, figures))
+    if sizes.is_empty() {
+        return None;
+    }
+    let found = Rungs {
+        network: first.network.clone(),
+        wait: first.wait.clone(),
+        beneath: first.beneath.clone(),
+        sizes,
+    };
+    Some(Finding::said("rung", Severity::Note, &found).on_network(&first.network))
 }
 
-fn micros(ns: i64) -> String {
-    significant(ns as f64 / 1e3, 3)
+/// One size: which libraries lose more than the transport does, and which less; nothing where none of either.
+fn of_size(group: &[LibraryRow], size_bytes: u64) -> Option<Size> {
+    let at = |row: &LibraryRow| {
+        let mut sizes = row.sizes.iter();
+        let size = sizes.find(|size| size.size_bytes == size_bytes)?;
+        Some((row.path.clone(), size.clone()))
+    };
+    let costs: Vec<_> = group.iter().filter_map(at).collect();
+    let (_, any) = costs.first()?;
+    let wire_ns = i64::try_from(any.wire_ns?).ok()?;
+    let transport_ns = i64::try_from(any.transport_ns).ok()? - wire_ns;
+    let mut found = Size {
+        size_bytes,
+        wire_ns,
+        transport_ns,
+        more: Vec::new(),
+        less: Vec::new(),
+        alike: Vec::new(),
+    };
+    for (path, size) in costs {
+        let cost = size.cost_ns;
+        let of = match (cost.ci95_low, cost.ci95_high) {
+            (Some(low), _) if low > transport_ns => &mut found.more,
+            (_, Some(high)) if high < transport_ns => &mut found.less,
+            _ => &mut found.alike,
+        };
+        of.push(Cost { path, cost });
+    }
+    (!found.more.is_empty() || !found.less.is_empty()).then_some(found)
 }
 
 #[cfg(test)]
@@ -146,6 +119,60 @@ mod tests {
         assert!(
             since.contains("wire 5.00 µs, tcp 20.0 µs above it"),
             "{since}"
+        );
+    }
+
+    #[test]
+    fn a_cost_that_may_be_none_is_not_a_figure_of_the_sentence() {
+        let of = |value, ends: (i64, i64)| {
+            let cost = crate::library::Cost {
+                value,
+                ci95_low: Some(ends.0),
+                ci95_high: Some(ends.1),
+            };
+            let size = crate::library::SizeCost {
+                size_bytes: 8,
+                wire_ns: Some(5_000),
+                transport_ns: 25_000,
+                library_ns: 25_000_u64.saturating_add_signed(value),
+                cost_ns: cost,
+            };
+            let row = LibraryRow {
+                network: "atm-oc3c".into(),
+                path: "openmpi:tcp".into(),
+                beneath: "tcp".into(),
+                wait: Some("block".into()),
+                load: None,
+                per_message_ns: cost,
+                per_byte_ps: None,
+                sizes: vec![size],
+            };
+            told(&[row]).unwrap()
+        };
+        let alike = of(-78, (-1_200, 900));
+        assert_eq!(
+            alike.sentence,
+            "On atm-oc3c (block), a message of 8 B loses most from wire to transport by openmpi:tcp (not distinguishable from tcp)"
+        );
+        // The number stays where the figures are, with its sign.
+        let since = alike.arithmetic.unwrap();
+        assert!(
+            since.ends_with("; openmpi:tcp -0.0780 µs (-1.20 to 0.900)"),
+            "{since}"
+        );
+        // A library that is faster for sure keeps its figure.
+        let faster = of(-9_000, (-9_500, -8_500));
+        assert!(
+            faster.sentence.contains("openmpi:tcp (-9.00 µs)"),
+            "{faster:?}"
+        );
+        // And one that takes more than the transport does is what loses most.
+        let heavy = of(70_000, (69_000, 71_000));
+        assert!(
+            heavy
+                .sentence
+                .contains("most from transport to library by openmpi:tcp (+70.0 µs)"),
+            "{heavy:?}"
         );
     }
 

@@ -11,16 +11,17 @@
 use std::collections::BTreeMap;
 
 use super::{Finding, Severity};
-use crate::format::{bytes, count, rate, share, significant, time};
 use crate::index::Index;
 use crate::sweep::{SweepCurve, curves};
+use crate::words::{Words, sweep as words};
 
 /// Late acknowledgements below; above, what Linux offers more than half of a buffer where segments take less of it.
 const BINDS: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-/// How long Linux delays an acknowledgement at least.
-const DELAYED_NS: f64 = 40e6;
 /// The share of datagrams that may be lost, where the run says none.
 const LOST: f64 = 1e-3;
+
+/// All of them.
+pub(super) const IDS: &[&str] = &["start-stop", "window-law", "sweep-knee", "udp-loss-limit"];
 
 /// All of a run.
 pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
@@ -45,51 +46,27 @@ pub(super) fn all(index: &Index<'_>) -> Vec<Finding> {
     found
 }
 
-fn about(curve: &SweepCurve, rule: &str, severity: Severity, sentence: String) -> Finding {
-    let mut finding = Finding::new(rule, severity, sentence);
+fn about(curve: &SweepCurve, rule: &str, severity: Severity, found: &dyn Words) -> Finding {
+    let mut finding = Finding::said(rule, severity, found);
     finding.network = Some(curve.network.clone());
     finding.path = Some(curve.path.clone());
     finding
 }
 
 fn knee(curve: &SweepCurve) -> Option<Finding> {
-    if curve.points.len() < 3 {
-        return None;
-    }
-    let interval = match (curve.knee_low, curve.knee_high) {
-        (Some(low), Some(high)) => format!(" (95 %: {} to {})", bytes(low), bytes(high)),
-        _ => String::new(),
-    };
-    let sentence = format!(
-        "By {} on {} with {} the rate levels off at {}; calls of {}{interval} reach 95 % of that.",
-        curve.by(),
-        curve.network,
-        curve.setting(),
-        rate(curve.plateau_bps.0),
-        bytes(curve.knee_bytes)
-    );
-    Some(about(curve, "sweep-knee", Severity::Note, sentence))
+    let is_told = curve.points.len() >= 3;
+    is_told.then(|| about(curve, "sweep-knee", Severity::Note, &words::Knee(curve)))
 }
 
 fn law(curve: &SweepCurve) -> Option<Finding> {
-    let (window, bound) = (curve.window_bytes?, curve.bound_bps?.0);
-    let plateau = curve.plateau_bps.0;
-    if !BINDS.contains(&(plateau / bound)) {
-        return None;
-    }
-    let trip = window as f64 * 8e9 / bound;
-    let sentence = format!(
-        "The window binds by {} on {} with {}: {} in a round trip of {} is {}, and the plateau is {}.",
-        curve.by(),
-        curve.network,
-        curve.setting(),
-        bytes(window),
-        time(trip),
-        rate(bound),
-        rate(plateau)
-    );
-    let arithmetic = format!("{} B x 8 / {} = {}", count(window), time(trip), rate(bound));
-    Some(about(curve, "window-law", Severity::Note, sentence).since(arithmetic))
+    let (window_bytes, limit_bps) = (curve.window_bytes?, curve.bound_bps?.0);
+    let found = words::Law {
+        curve,
+        window_bytes,
+        limit_bps,
+    };
+    let binds = BINDS.contains(&(curve.plateau_bps.0 / limit_bps));
+    binds.then(|| about(curve, "window-law", Severity::Note, &found))
 }
 
 /// The largest segment that the network takes, unless the sweep sets its MTU. Linux cuts its segments to half of the largest
@@ -112,31 +89,15 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
     if window >= 2 * segment || plateau >= full / 2.0 {
         return None;
     }
-    let sent = window.min(segment) as f64;
-    let pause = sent * 8e9 / plateau;
-    let why = if pause >= DELAYED_NS {
-        ", which the peer delays"
-    } else {
-        ""
+    let sent_bytes = window.min(segment) as f64;
+    let found = words::StartStop {
+        curve,
+        window_bytes: window,
+        segment_bytes: segment,
+        sent_bytes,
+        pause_ns: sent_bytes * 8e9 / plateau,
     };
-    let sentence = format!(
-        "Start and stop by {} on {} with {}: the window of {} holds less than two segments of {}, so each waits for the \
-         acknowledgement of the one before{why}: {} windows a second, {}.",
-        curve.by(),
-        curve.network,
-        curve.setting(),
-        bytes(window),
-        bytes(segment),
-        significant(1e9 / pause, 3),
-        rate(plateau)
-    );
-    let finding = about(curve, "start-stop", Severity::Advice, sentence).since(format!(
-        "{} B x 8 / {} = {} from one to the next",
-        significant(sent, 5),
-        rate(plateau),
-        time(pause)
-    ));
-    Some(finding.remedy("give windows room for several segments, or lower the MTU"))
+    Some(about(curve, "start-stop", Severity::Advice, &found))
 }
 
 /// Once a network, method and setting with more than one constant rate.
@@ -163,18 +124,9 @@ fn udp_limit(curves: &[SweepCurve], most_lost: f64) -> Vec<Finding> {
         .into_iter()
         .filter_map(|(network, by, knobs)| {
             let mine = curves.iter().filter(|curve| {
-                curve.network == network && key(curve).is_some_and(|one| one == (by.clone(), knobs.clone()))
+                curve.network == network
+                    && key(curve).is_some_and(|one| one == (by.clone(), knobs.clone()))
             });
-            let set: Vec<String> = (by != "udp")
-                .then(|| by.clone())
-                .into_iter()
-                .chain(knobs.iter().map(|(name, value)| format!("{name}={value}")))
-                .collect();
-            let of = if set.is_empty() {
-                "UDP".to_owned()
-            } else {
-                format!("UDP ({})", set.join(", "))
-            };
             let mut rates: Vec<(f64, f64)> = mine
                 .filter_map(|curve| {
                     let point = curve.points.last()?;
@@ -187,28 +139,18 @@ fn udp_limit(curves: &[SweepCurve], most_lost: f64) -> Vec<Finding> {
             if rates.len() < 2 {
                 return None;
             }
-            let held = rates.iter().take_while(|(_, lost)| *lost <= most_lost).last();
+            let held = rates.iter().take_while(|(_, lost)| *lost <= most_lost);
             let next = rates.iter().find(|(_, lost)| *lost > most_lost);
-            let sentence = match (held, next) {
-                (Some((held, lost)), Some((sent, much))) => format!(
-                    "{of} on {network} carries {} with {} lost; of {} sent {} are lost.",
-                    rate(*held),
-                    share(*lost),
-                    rate(*sent),
-                    share(*much)
-                ),
-                (Some((held, _)), None) => format!(
-                    "{of} on {network} carries every constant rate that was sent, up to {}, with {} lost or less.",
-                    rate(*held),
-                    share(most_lost)
-                ),
-                (None, _) => format!(
-                    "{of} on {network} loses more than {} at every constant rate that was sent, from {} on.",
-                    share(most_lost),
-                    rate(rates[0].0)
-                ),
+            let found = words::UdpLimit {
+                network,
+                by: &by,
+                knobs: &knobs,
+                most_lost,
+                lowest_bps: rates[0].0,
+                held: held.last().copied(),
+                next: next.copied(),
             };
-            let mut finding = Finding::new("udp-loss-limit", Severity::Note, sentence);
+            let mut finding = Finding::said("udp-loss-limit", Severity::Note, &found);
             finding.network = Some(network.into());
             finding.path = Some("udp".into());
             Some(finding)

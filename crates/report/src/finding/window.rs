@@ -1,190 +1,86 @@
 //! A stream of TCP that waits for its windows.
 //!
-//! Model:   a sender may have one window on the way, so its rate is at most window / round trip. `window-limited`: the
-//!          stream is below 90 % of its ceiling, no thread used 90 % of a CPU, and the window explains the rate: its size is
-//!          known (asked for, or the profile's), and the stream is within 80 % to 110 % of window / round trip, which is below 90 % of the
-//!          ceiling; or the peer's window held the sender back in half of the timed window, by TCP_INFO.
-//!          `sndbuf-limited`: the same of the send buffer, in half of the timed window. The window that would fill the path
-//!          is ceiling × round trip.
-//! Source:  RFC 7323 §1.1; tcp(7), tcpi_rwnd_limited and tcpi_sndbuf_limited. Thresholds: what held a stream for most of its
-//!          time decides its rate; 80 % leaves room for acknowledgements that come late, 110 % for a round trip that varies.
+//! Model:   `window-limited`: the stream is below 90 % of its ceiling, no thread used 90 % of a CPU, and the receive window is what
+//!          holds it; `sndbuf-limited`: the send buffer is. Both by [`crate::diagnosis::window`], of which `receive-window` and
+//!          `send-buffer` of a pair are the other two. Where no bound is known TCP's account stands alone: half of the time. `slow-reader`: the
+//!          peer's window held the sender in half of the time, and the bounds that are known would allow more than twice as
+//!          much: the receiving program reads too slowly.
+//! Source:  RFC 7323 §1.1; tcp(7), tcpi_rwnd_limited and tcpi_sndbuf_limited. Thresholds: [`crate::limit`].
 //! Checked: `a_window_limits`, `a_full_path_is_not_limited`, `a_held_sender_is_enough`, `a_busy_receiver_is_not_a_window`,
-//!          `a_send_buffer_limits`.
-
-use sonde_measure::{Quantity, ResultRow};
+//!          `a_window_that_would_allow_more_is_not_named`, `a_send_buffer_limits`, `the_lower_of_two_bounds_is_named`.
 
 use super::{Finding, Severity};
-use crate::format::{bytes, count, rate, share, time};
-use crate::index::{Index, Line, p50};
+use crate::diagnosis::Evidence;
+use crate::diagnosis::window::{receive, send, windows};
+use crate::index::{Index, Line};
+use crate::limit::{BUSY, HELD};
+use crate::words::window as words;
 
-/// Part of its ceiling from which a stream fills its path.
-const FULL: f64 = 0.9;
-/// Part of the timed window from which what holds a stream decides its rate.
-const HELD: f64 = 0.5;
-const EXPLAINS: std::ops::RangeInclusive<f64> = 0.8..=1.1;
-
-/// A stream that could be faster, and is not for want of a CPU.
-fn slow_stream<'i>(index: &'i Index<'_>, line: &Line) -> Option<&'i ResultRow> {
-    let stream = line.path.starts_with("tcp").then(|| index.stream(line))??;
-    let full = index
-        .ceiling(line)
-        .is_some_and(|ceiling| p50(stream) >= FULL * ceiling);
-    let busy = !line.polls()
-        && index
-            .cpu_shares(stream)
-            .into_iter()
-            .flatten()
-            .any(|share| share >= super::cpu::BUSY);
-    (!full && !busy).then_some(stream)
+/// A stream of TCP that could be faster, and is not for want of a CPU.
+fn slow_stream(index: &Index<'_>, line: &Line) -> Option<Evidence> {
+    let evidence = line
+        .path
+        .starts_with("tcp")
+        .then(|| Evidence::of_line(index, line))??;
+    let busy = evidence.thread_cpu().is_some_and(|used| used >= BUSY);
+    (!evidence.is_full() && !busy).then_some(evidence)
 }
 
-/// The largest window that was asked for: of the profile, or of the receiver's buffer. The kernel's own tuning has none.
-fn asked_window(index: &Index<'_>, row: &ResultRow) -> Option<u64> {
-    let profile = index.cell(&row.cell)?.factors.profile.as_deref();
-    let of_profile = profile
-        .and_then(|profile| profile.strip_prefix("era"))
-        .map(|rest| {
-            rest.strip_prefix(":window=")
-                .and_then(|window| window.parse().ok())
-                .unwrap_or(65_535)
-        });
-    let buffer = index.least(&row.cell, |socket| socket.recv_buffer?.wanted_bytes());
-    buffer.into_iter().chain(of_profile).min()
+fn of<'l>(index: &Index<'_>, line: &'l Line, evidence: &Evidence) -> Option<words::Stream<'l>> {
+    let profile = index
+        .cell(&index.stream(line)?.cell)
+        .and_then(|cell| cell.factors.profile.as_deref());
+    Some(words::Stream {
+        line,
+        rate_bps: evidence.rate_bps?,
+        rtt_ns: evidence.rtt_ns.filter(|ns| *ns > 0.0)?,
+        ceiling_bps: index.ceiling(line),
+        era: profile.is_some_and(|profile| profile.starts_with("era")),
+    })
 }
 
 /// `window-limited`.
 pub(super) fn receiver(index: &Index<'_>, line: &Line) -> Option<Finding> {
-    let stream = slow_stream(index, line)?;
-    let (bps, trip_ns) = (p50(stream), index.round_trip_ns(line)?);
-    let held = index.beside(stream, Quantity::RwndLimitedShare);
-    let ceiling = index.ceiling(line);
-    let bound = |window: u64| window as f64 * 8e9 / trip_ns;
-    let known = asked_window(index, stream).filter(|window| {
-        ceiling.is_none_or(|ceiling| bound(*window) < FULL * ceiling)
-            && EXPLAINS.contains(&(bps / bound(*window)))
-    });
-    if known.is_none() && held.is_none_or(|held| held < HELD) {
-        return None;
-    }
-    let held_text = held
-        .filter(|held| *held >= HELD)
-        .map_or(String::new(), |held| {
-            format!(
-                " The peer's window held the sender back in {} of the time.",
-                share(held)
-            )
-        });
-    let (sentence, arithmetic) = match known {
-        Some(window) => (
-            format!(
-                "The window limits the stream by {} on {}: {} a round trip of {} is {}, and {} was measured{}.{held_text}",
-                line.by(),
-                line.network,
-                bytes(window),
-                time(trip_ns),
-                rate(bound(window)),
-                rate(bps),
-                ceiling.map_or(String::new(), |ceiling| format!(
-                    ", {} of what the network allows",
-                    share(bps / ceiling)
-                )),
-            ),
-            format!(
-                "{} B x 8 / {} = {}",
-                count(window),
-                time(trip_ns),
-                rate(bound(window))
-            ),
-        ),
-        None => {
-            let implied = bps * trip_ns / 8e9;
-            (
-                format!(
-                    "The receiver's window limits the stream by {} on {} to {}.{held_text}",
-                    line.by(),
-                    line.network,
-                    rate(bps)
-                ),
-                format!(
-                    "{} x {} / 8 = {} B on the way",
-                    rate(bps),
-                    time(trip_ns),
-                    count(implied as u64)
-                ),
-            )
-        }
+    let evidence = slow_stream(index, line)?;
+    let found = words::Window {
+        hold: receive(&evidence)?,
+        stream: of(index, line, &evidence)?,
     };
-    let finding = Finding::new("window-limited", Severity::Advice, sentence)
-        .on(line)
-        .since(arithmetic);
-    let era = index
-        .cell(&stream.cell)
-        .and_then(|cell| cell.factors.profile.as_deref())
-        .is_some_and(|profile| profile.starts_with("era"));
-    let profile = if era {
-        "`--profile modern`; on real hosts "
-    } else {
-        ""
-    };
-    let remedy = remedy(ceiling, trip_ns, "receiving", "net.ipv4.tcp_rmem");
-    Some(finding.remedy(format!("{profile}{remedy}")))
+    Some(Finding::said("window-limited", Severity::Advice, &found).on(line))
 }
 
 /// `sndbuf-limited`.
 pub(super) fn sender(index: &Index<'_>, line: &Line) -> Option<Finding> {
-    let stream = slow_stream(index, line)?;
-    let held = index.beside(stream, Quantity::SndbufLimitedShare)?;
-    if held < HELD {
-        return None;
-    }
-    let trip_ns = index.round_trip_ns(line);
-    let granted = index.least(&stream.cell, |socket| {
-        Some(socket.send_buffer?.granted_bytes as u64)
-    });
-    let sentence = format!(
-        "The send buffer limits the stream by {} on {} to {}: the sender waited for it in {} of the time.",
-        line.by(),
-        line.network,
-        rate(p50(stream)),
-        share(held)
-    );
-    let mut finding = Finding::new("sndbuf-limited", Severity::Advice, sentence).on(line);
-    if let (Some(granted), Some(trip_ns)) = (granted, trip_ns) {
-        finding = finding.since(format!(
-            "{} B x 8 / {} = {}",
-            count(granted),
-            time(trip_ns),
-            rate(granted as f64 * 8e9 / trip_ns)
-        ));
-    }
-    Some(finding.remedy(remedy(
-        index.ceiling(line),
-        trip_ns.unwrap_or(0.0),
-        "sending",
-        "net.ipv4.tcp_wmem",
-    )))
+    let evidence = slow_stream(index, line)?;
+    let found = words::Buffer {
+        hold: send(&evidence)?,
+        stream: of(index, line, &evidence)?,
+    };
+    Some(Finding::said("sndbuf-limited", Severity::Advice, &found).on(line))
 }
 
-/// The setting to change, with the value that would fill the path where that is known.
-fn remedy(ceiling: Option<f64>, trip_ns: f64, host: &str, sysctl: &str) -> String {
-    let needed = ceiling.map(|bps| (bps * trip_ns / 8e9).ceil() as u64);
-    match needed.filter(|bytes| *bytes > 0) {
-        Some(needed) => format!(
-            "give the {host} host room for {} B on the way: `sysctl -w {sysctl}=\"4096 131072 {}\"` (half of a buffer is \
-             the kernel's own), and net.ipv4.tcp_window_scaling=1 above 65 535 B",
-            count(needed),
-            (2 * needed).max(131_072)
-        ),
-        None => format!(
-            "raise the last value of {sysctl} at the {host} host, and let the receiving program read sooner"
-        ),
+/// `slow-reader`.
+pub(super) fn reader(index: &Index<'_>, line: &Line) -> Option<Finding> {
+    let evidence = slow_stream(index, line)?;
+    let held = evidence.rwnd_share.filter(|held| *held >= HELD)?;
+    let is_known = !windows(&evidence).is_empty();
+    if !is_known || receive(&evidence).is_some() || send(&evidence).is_some() {
+        return None;
     }
+    evidence.reach_bps?;
+    let found = crate::words::cause::SlowReader {
+        network: line.network.clone(),
+        host: evidence.dst.host.clone(),
+        held,
+    };
+    Some(Finding::said("slow-reader", Severity::Advice, &found).on(line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{Runs, line, net};
+    use sonde_measure::Quantity;
 
     fn wan() -> Runs {
         Runs::new()
@@ -246,6 +142,49 @@ mod tests {
             finding.arithmetic.as_deref(),
             Some("50.00 Mb/s x 20.05 ms / 8 = 125 312 B on the way")
         );
+    }
+
+    /// A host whose buffers grow to 6 MB allows 1.26 Gb/s: not the setting, but the program is slow.
+    #[test]
+    fn a_window_that_would_allow_more_is_not_named() {
+        let held = wan()
+            .stream("wan-100m-20ms", "tcp", 50_000_000)
+            .beside(Quantity::RwndLimitedShare, 830_000);
+        let mut run = held.done();
+        for host in &mut run.hosts {
+            let settings = &mut host.facts.settings;
+            settings.insert("ipv4.tcp_rmem".into(), "4096 131072 6291456".into());
+        }
+        let (index, line) = (Index::new(&run), line("wan-100m-20ms", "tcp"));
+        assert_eq!(receiver(&index, &line), None);
+        let finding = reader(&index, &line).unwrap();
+        assert!(
+            finding.sentence.contains("on h2 reads more slowly")
+                && finding.sentence.contains("83.0 % of the time"),
+            "{finding:?}"
+        );
+        // The same host with a window that explains the rate: 200 000 B are 79.8 Mb/s, and 63 % of that is carried.
+        for host in &mut run.hosts {
+            let settings = &mut host.facts.settings;
+            settings.insert("ipv4.tcp_rmem".into(), "4096 131072 400000".into());
+        }
+        let index = Index::new(&run);
+        assert!(receiver(&index, &line).is_some() && reader(&index, &line).is_none());
+    }
+
+    /// A window of 26 Mb/s behind a send buffer of 13: the buffer is what holds.
+    #[test]
+    fn the_lower_of_two_bounds_is_named() {
+        let run = wan()
+            .profile("era:window=65535")
+            .setting("src.send_buffer_bytes", "32768")
+            .stream("wan-100m-20ms", "tcp", 13_000_000)
+            .beside(Quantity::RwndLimitedShare, 510_000)
+            .beside(Quantity::SndbufLimitedShare, 900_000)
+            .done();
+        let (index, line) = (Index::new(&run), line("wan-100m-20ms", "tcp"));
+        assert_eq!(receiver(&index, &line), None);
+        assert!(sender(&index, &line).is_some());
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //!
 //! Model:   of what stands out, that is kept which does so again together and alone. Bad together twice and good alone: the
 //!          fabric, unless the host is bad anyway. A host's reason is the first that holds: its segments are overtaken; streams to it stand still while
-//!          small messages pass; its receive window holds the senders; segments are lost while both directions are busy, three times those of one way
+//!          small messages pass; its receive window holds the senders in half of the time; segments are lost while both directions are busy, three times those of one way
 //!          at least (intervals at 95 % apart); segments are lost, and its rate is at least half of the usual; it is slow,
 //!          unless other programs are busy on it, which explains that.
 //! Source:  Shalunov and Carlson, PAM 2005, for the signs of a duplex mismatch. Deviations: none.
-//! Checked: `each_reason_is_named`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
+//! Checked: `each_reason_is_named`, `a_window_is_to_blame_from_half_of_the_time_on`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
 //!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`.
 
 use super::evidence::{SUSPECTED, counted, evidence};
@@ -15,16 +15,16 @@ use super::score::scores;
 use super::suspect::{PAIRS_MIN, Share, Side, Sign, shares, standing};
 use super::{Kind, Matrix, Pair, Stage, Whom, way};
 use crate::finding::{Finding, Severity};
-use crate::format::share;
 use crate::index::median;
+use crate::limit::HELD;
+use crate::words::matrix as words;
+use crate::words::matrix::{Bad, Sides, Verdict};
 use sonde_stats::share_interval;
 
 /// A program that takes as much of a CPU disturbs.
 const BUSY_MIN: f64 = 0.2;
 /// So many times what they take on the usual host.
 const BUSY_TIMES: f64 = 5.0;
-/// The receiver's window decides where it holds the senders for as long.
-const HELD_MIN: f64 = 0.3;
 /// Losses while both directions are busy are of the duplex where they are so many times those of one way alone.
 const BOTH_TIMES: f64 = 3.0;
 
@@ -33,18 +33,13 @@ const BOTH_TIMES: f64 = 3.0;
 pub(super) struct Blame {
     pub whom: Whom,
     pub rule: &'static str,
-    pub sentence: String,
-    pub evidence: String,
-    pub remedy: String,
+    pub found: Verdict,
 }
 
 /// All findings of a matrix.
 pub(super) fn verdict(matrix: &Matrix) -> Vec<Finding> {
     let of = |blame: Blame| {
-        Finding::new(blame.rule, Severity::Warning, blame.sentence)
-            .on_network(&matrix.network)
-            .since(blame.evidence)
-            .remedy(blame.remedy)
+        Finding::said(blame.rule, Severity::Warning, &blame.found).on_network(&matrix.network)
     };
     blames(matrix).into_iter().map(of).collect()
 }
@@ -84,30 +79,25 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
 
 /// What was bad twice with others beside it, and good alone.
 fn fabric_blame(matrix: &Matrix, suspected: &[Whom]) -> Option<Blame> {
-    let mut names: Vec<String> = suspected
-        .iter()
-        .map(|whom| match *whom {
-            Whom::Host(host) => matrix.name(host).to_owned(),
-            Whom::Link((a, b)) | Whom::Direction((a, b)) => {
-                format!("{} to {}", matrix.name(a), matrix.name(b))
-            }
-            Whom::Fabric => String::new(),
-        })
-        .collect();
-    names.dedup();
-    let were = if names.len() == 1 { "was" } else { "were" };
-    (!names.is_empty()).then(|| Blame {
+    let name = |host: usize| matrix.name(host).to_owned();
+    let suspects = suspected.iter().filter_map(|whom| match *whom {
+        Whom::Host(host) => Some(words::Suspect::Host(name(host))),
+        Whom::Link((a, b)) | Whom::Direction((a, b)) => Some(words::Suspect::Way(name(a), name(b))),
+        Whom::Fabric => None,
+    });
+    let suspects: Vec<_> = suspects.collect();
+    (!suspects.is_empty()).then(|| Blame {
         whom: Whom::Fabric,
         rule: "fabric",
-        sentence: format!(
-            "The fabric of {} does not carry all at once: {} {were} bad twice while others flowed, and good alone.",
-            matrix.network,
-            names.join(", ")
-        ),
-        evidence: evidence(matrix, &Whom::Fabric, |pair| {
-            suspected.iter().any(|whom| whom.is_of(pair))
-        }),
-        remedy: "look at what these ways share: a trunk, a switch's buffers, how flows are spread over equal paths".into(),
+        found: Verdict {
+            bad: Bad::Fabric {
+                network: matrix.network.clone(),
+                suspects,
+            },
+            behind: evidence(matrix, &Whom::Fabric, |pair| {
+                suspected.iter().any(|whom| whom.is_of(pair))
+            }),
+        },
     })
 }
 
@@ -122,24 +112,20 @@ struct Suspect<'a> {
     kept: &'a [(Sign, Side)],
 }
 
-/// Rule, sentence and remedy.
-type Reason = (&'static str, String, String);
+/// Rule, and what is wrong.
+type Reason = (&'static str, Bad);
 
 fn host_blame(matrix: &Matrix, host: usize, kept: &[(Sign, Side)]) -> Option<Blame> {
     let suspect = Suspect { matrix, host, kept };
-    let (rule, sentence, remedy) = suspect
+    let (rule, bad) = suspect
         .by_counts()
         .or_else(|| suspect.by_standing_still())
         .or_else(|| suspect.by_loss())
         .or_else(|| suspect.by_slowness())?;
     let whom = Whom::Host(host);
-    Some(Blame {
-        rule,
-        sentence,
-        evidence: evidence(matrix, &whom, |_| false),
-        remedy,
-        whom,
-    })
+    let behind = evidence(matrix, &whom, |_| false);
+    let found = Verdict { bad, behind };
+    Some(Blame { whom, rule, found })
 }
 
 const STREAM: Sign = Sign::Slow(Kind::Stream);
@@ -151,71 +137,46 @@ impl Suspect<'_> {
         self.kept.iter().any(|(one, _)| *one == sign)
     }
 
-    fn name(&self) -> &str {
-        self.matrix.name(self.host)
+    fn name(&self) -> String {
+        self.matrix.name(self.host).to_owned()
     }
 
     fn times(&self, kind: Kind) -> f64 {
         slowness(self.matrix, kind, self.host)
     }
 
-    fn counted(&self, sign: Sign) -> String {
+    fn counted(&self, sign: Sign) -> Option<words::Counted> {
         counted(self.matrix, self.host, sign)
     }
 
-    fn sides(&self, sign: Sign) -> &'static str {
+    fn sides(&self, sign: Sign) -> Sides {
         let of = |side| self.kept.contains(&(sign, side));
         match (of(0), of(1)) {
-            (true, false) => "to",
-            (false, true) => "from",
-            _ => "to and from",
+            (true, false) => Sides::To,
+            (false, true) => Sides::From,
+            _ => Sides::Both,
         }
     }
 
     fn by_counts(&self) -> Option<Reason> {
-        let name = self.name();
-        self.has(Sign::Overtaken).then(|| {
-            (
-                "host-reorders",
-                format!(
-                    "{name} is bad: segments {} it overtake each other: {}.",
-                    self.sides(Sign::Overtaken),
-                    self.counted(Sign::Overtaken)
-                ),
-                format!(
-                    "look at how {name}'s frames are spread: several links that are one, a receive queue a packet, a driver that coalesces"
-                ),
-            )
-        })
+        let bad = || Bad::Reorders {
+            host: self.name(),
+            sides: self.sides(Sign::Overtaken),
+            counted: self.counted(Sign::Overtaken),
+        };
+        self.has(Sign::Overtaken).then(|| ("host-reorders", bad()))
     }
 
     fn by_standing_still(&self) -> Option<Reason> {
-        let name = self.name();
+        let host = self.name();
         if stands_still(self.matrix, self.host) && !self.has(LATENCY) {
-            return Some((
-                "host-black-hole",
-                format!(
-                    "{name} is bad: small messages reach it and streams {} it stand still: large frames vanish on the way, a black hole of the MTU.",
-                    self.sides(STREAM)
-                ),
-                format!(
-                    "compare the MTU of {name}, of its switch port and of its peers: `ip link`, `ping -M do -s 1472 {name}`"
-                ),
-            ));
+            let sides = self.sides(STREAM);
+            return Some(("host-black-hole", Bad::BlackHole { host, sides }));
         }
         let held = held_by_window(self.matrix, self.host);
+        let times = self.times(Kind::Stream);
         let slow = self.has(STREAM) || self.has(DUPLEX);
-        (slow && held >= HELD_MIN).then(|| {
-            (
-                "host-window",
-                format!(
-                    "{name} is bad: its receive window holds streams to it {} of the time, and they are {:.1} times slower than those of others.",
-                    share(held),
-                    self.times(Kind::Stream)
-                ),
-                format!("raise net.ipv4.tcp_rmem on {name} to what the others have"),
-            )
-        })
+        (slow && held >= HELD).then_some(("host-window", Bad::Window { host, held, times }))
     }
 
     /// Whether the losses while both directions are busy are so many more that they cannot be those of one way alone.
@@ -233,78 +194,49 @@ impl Suspect<'_> {
     }
 
     fn by_loss(&self) -> Option<Reason> {
-        let name = self.name();
+        let host = self.name();
         if self.loses_both_ways() {
-            return Some((
-                "host-duplex",
-                format!(
-                    "{name} is bad: frames {} it are lost while both directions are busy, {}; one way alone {}. Its streams are {:.1} times slower than those of others while both directions are busy, {:.1} times one way.",
-                    self.sides(Sign::LossBoth),
-                    self.counted(Sign::LossBoth),
-                    self.counted(Sign::Loss),
-                    self.times(Kind::Duplex),
-                    self.times(Kind::Stream)
-                ),
-                format!(
-                    "the two ends of {name}'s line may not agree on its duplex: `ethtool` on {name}, and the switch's port"
-                ),
-            ));
+            let bad = Bad::Duplex {
+                host,
+                sides: self.sides(Sign::LossBoth),
+                both: self.counted(Sign::LossBoth),
+                alone: self.counted(Sign::Loss),
+                times_both: self.times(Kind::Duplex),
+                times_alone: self.times(Kind::Stream),
+            };
+            return Some(("host-duplex", bad));
         }
         // What is slow loses by its full queue.
         let loses = self.has(Sign::Loss) && !(self.has(STREAM) && self.times(Kind::Stream) >= 2.0);
-        loses.then(|| {
-            (
-                "host-loss",
-                format!(
-                    "{name} is bad: frames {} it are lost, {}.",
-                    self.sides(Sign::Loss),
-                    self.counted(Sign::Loss)
-                ),
-                format!(
-                    "look at {name}'s errors and drops (`ethtool -S`, `ip -s link`), its cable, optics and switch port"
-                ),
-            )
-        })
+        let bad = Bad::Loss {
+            host,
+            sides: self.sides(Sign::Loss),
+            counted: self.counted(Sign::Loss),
+        };
+        loses.then_some(("host-loss", bad))
     }
 
     fn by_slowness(&self) -> Option<Reason> {
-        let name = self.name();
-        let (sentence, remedy) = if self.has(STREAM) {
-            (
-                format!(
-                    "{name} is bad: streams {} it are {:.1} times slower than those of others.",
-                    self.sides(STREAM),
-                    self.times(Kind::Stream)
-                ),
-                format!(
-                    "look at {name}'s line rate (`ethtool`), its CPU's clock and load, and its TCP buffers"
-                ),
-            )
+        let host = self.name();
+        let bad = if self.has(STREAM) {
+            Bad::SlowStreams {
+                host,
+                sides: self.sides(STREAM),
+                times: self.times(Kind::Stream),
+            }
         } else if self.has(DUPLEX) {
-            (
-                format!(
-                    "{name} is bad: its streams are {:.1} times slower than those of others while both directions are busy, {:.1} times one way, and no more are lost.",
-                    self.times(Kind::Duplex),
-                    self.times(Kind::Stream)
-                ),
-                format!(
-                    "look at what both directions of {name} share: its CPU, its bus, a medium of half duplex"
-                ),
-            )
+            Bad::SlowBothWays {
+                host,
+                times_both: self.times(Kind::Duplex),
+                times_alone: self.times(Kind::Stream),
+            }
         } else if self.has(LATENCY) {
-            (
-                format!(
-                    "{name} is bad: its latency is {:.1} times that of others.",
-                    self.times(Kind::Latency)
-                ),
-                format!(
-                    "look at {name}'s CPU (load, clock, power saving), its interrupts (`ethtool -c`), and the way to it"
-                ),
-            )
+            let times = self.times(Kind::Latency);
+            Bad::SlowMessages { host, times }
         } else {
             return None;
         };
-        Some(("host-slow", sentence, remedy))
+        Some(("host-slow", bad))
     }
 }
 
@@ -373,13 +305,14 @@ fn unreached(matrix: &Matrix) -> Vec<Blame> {
             Some(Blame {
                 whom: Whom::Host(host),
                 rule: "host-unreached",
-                sentence: format!(
-                    "{} is bad: {bad} of its {} pairs gave nothing.",
-                    matrix.name(host),
-                    bad + good
-                ),
-                evidence: why.unwrap_or_default(),
-                remedy: format!("check that {} is up and answers", matrix.name(host)),
+                found: Verdict {
+                    bad: Bad::Unreached {
+                        host: matrix.name(host).to_owned(),
+                        failed: bad,
+                        pairs: bad + good,
+                    },
+                    behind: words::Behind::Failure(why.unwrap_or_default()),
+                },
             })
         })
         .collect()
@@ -391,15 +324,18 @@ fn busy(matrix: &Matrix) -> Vec<Blame> {
     let bound = BUSY_MIN.max(BUSY_TIMES * usual);
     let busy = matrix.others.iter().filter(|(_, share)| **share >= bound);
     busy.map(|(host, part)| {
-        let name = matrix.name(*host);
+        let whom = Whom::Host(*host);
         Blame {
-            whom: Whom::Host(*host),
             rule: "host-busy",
-            sentence: format!(
-                "{name} is busy: other programs took {part:.2} of a CPU while it was measured, on the usual host {usual:.2}."
-            ),
-            evidence: evidence(matrix, &Whom::Host(*host), |_| false),
-            remedy: format!("see what runs on {name}: `top`, and end or move it"),
+            found: Verdict {
+                bad: Bad::Busy {
+                    host: matrix.name(*host).to_owned(),
+                    part: *part,
+                    usual,
+                },
+                behind: evidence(matrix, &whom, |_| false),
+            },
+            whom,
         }
     })
     .collect()
@@ -409,13 +345,20 @@ fn busy(matrix: &Matrix) -> Vec<Blame> {
 mod tests {
     use super::super::testing::Grid;
     use super::*;
+    use crate::words::Words;
 
     fn rules(grid: Grid) -> Vec<(&'static str, Whom)> {
         let matrix = grid.matrix();
         blames(&matrix)
             .into_iter()
             .map(|blame| {
-                assert!(blame.sentence.ends_with('.') && !blame.evidence.is_empty());
+                assert!(blame.found.sentence().ends_with('.'));
+                assert!(
+                    blame
+                        .found
+                        .arithmetic()
+                        .is_some_and(|text| !text.is_empty())
+                );
                 (blame.rule, blame.whom)
             })
             .collect()
@@ -466,6 +409,28 @@ mod tests {
             });
             assert_eq!(rules(one), host("host-reorders"), "{hosts}");
         }
+    }
+
+    /// Held in a third of the time and four times slower: something else takes more.
+    #[test]
+    fn a_window_is_to_blame_from_half_of_the_time_on() {
+        let rule = |held: f64, lost: u64| {
+            let mut grid = Grid::healthy(8, 5);
+            for kind in [Kind::Stream, Kind::Duplex] {
+                grid.worsen(kind, |(_, b)| (b == 2).then_some(4.0));
+            }
+            grid.count(|(_, b), reading| {
+                if b == 2 {
+                    (reading.rwnd_share, reading.lost) = (held, lost);
+                }
+            });
+            rules(grid)
+        };
+        let host = |rule| vec![(rule, Whom::Host(2))];
+        assert_eq!(rule(0.8, 0), host("host-window"));
+        assert_eq!(rule(0.34, 0), host("host-slow"));
+        // What overtakes makes the streams slow, and is told before.
+        assert_eq!(rule(0.34, 40), host("host-slow"));
     }
 
     #[test]

@@ -7,16 +7,11 @@
 use super::score::scores;
 use super::suspect::{COUNT_MIN, Sign, shares};
 use super::{KINDS, Kind, Matrix, Pair, Stage, Whom};
-use crate::format::{rate, share, time};
 use crate::index::median;
+use crate::words::matrix::{Behind, Counted, Figure, Figures, OfKind, Rows};
 use sonde_stats::{median_rank_interval, share_interval};
 
 /// When pairs were measured that something is wrong with.
-const WHEN: [(Stage, &str); 3] = [
-    (Stage::Together, "together"),
-    (Stage::Again, "again"),
-    (Stage::Alone, "alone"),
-];
 pub(super) const SUSPECTED: [Stage; 3] = [Stage::Together, Stage::Again, Stage::Alone];
 
 impl Whom {
@@ -30,130 +25,80 @@ impl Whom {
         }
     }
 
-    /// The rows of its pairs, by their knob.
-    fn rows(&self, matrix: &Matrix) -> String {
-        let flow = |(a, b): Pair| format!("flow={}>{}", matrix.name(a), matrix.name(b));
+    /// The rows of its pairs.
+    fn rows(&self, matrix: &Matrix) -> Rows {
+        let name = |host: usize| matrix.name(host).to_owned();
+        let way = |(a, b): Pair| (name(a), name(b));
         match *self {
-            Self::Host(host) => {
-                let name = matrix.name(host);
-                format!("rows: flow={name}>* and flow=*>{name}")
-            }
-            Self::Link((a, b)) => format!("rows: {} and {}", flow((a, b)), flow((b, a))),
-            Self::Direction(pair) => format!("rows: {}", flow(pair)),
-            Self::Fabric => "rows: stage=again beside stage=alone".into(),
+            Self::Host(host) => Rows::Host(name(host)),
+            Self::Link((a, b)) => Rows::Ways(vec![way((a, b)), way((b, a))]),
+            Self::Direction(pair) => Rows::Ways(vec![way(pair)]),
+            Self::Fabric => Rows::Fabric,
         }
     }
 }
 
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Latency => "latency",
-        Kind::Stream => "rate",
-        Kind::Duplex => "rate beside one the other way",
-    }
-}
-
 /// A median over pairs, its interval, and how many they are.
-fn figure(matrix: &Matrix, kind: Kind, stage: Stage, of: impl Fn(Pair) -> bool) -> Option<String> {
+fn figure(matrix: &Matrix, kind: Kind, stage: Stage, of: impl Fn(Pair) -> bool) -> Option<Figure> {
     let grid = matrix.grid(stage, kind);
     let some: Vec<f64> = grid
         .iter()
         .filter(|(pair, _)| of(**pair))
         .map(|(_, reading)| reading.value)
         .collect();
-    let show = |value: f64| match kind {
-        Kind::Latency => time(value),
-        Kind::Stream | Kind::Duplex => rate(value),
-    };
     let whole: Vec<u64> = some.iter().map(|value| *value as u64).collect();
-    let pairs = match some.len() {
-        1 => "1 pair".to_owned(),
-        count => format!("{count} pairs"),
-    };
-    let middle = show(median(some)?);
-    Some(match median_rank_interval(&whole, 0.95) {
-        Some(interval) => format!(
-            "{middle} [{} to {}] ({pairs})",
-            show(interval.low as f64),
-            show(interval.high as f64)
-        ),
-        None => format!("{middle} ({pairs})"),
+    Some(Figure {
+        pairs: some.len(),
+        middle: median(some)?,
+        ends: median_rank_interval(&whole, 0.95).map(|ends| (ends.low as f64, ends.high as f64)),
     })
 }
 
 /// The figures of whom it is about, at each stage, and of all others; of the fabric those of the pairs that were suspected.
-pub(super) fn evidence(matrix: &Matrix, whom: &Whom, suspected: impl Fn(Pair) -> bool) -> String {
+pub(super) fn evidence(matrix: &Matrix, whom: &Whom, suspected: impl Fn(Pair) -> bool) -> Behind {
     let inside = |pair: Pair| whom.is_of(pair) || (*whom == Whom::Fabric && suspected(pair));
-    let mut parts = Vec::new();
-    for kind in KINDS {
-        let stages: Vec<String> = WHEN
-            .iter()
-            .filter_map(|(stage, when)| {
-                let figure = figure(matrix, kind, *stage, inside)?;
-                Some(format!("{when} {figure}"))
-            })
-            .collect();
-        if stages.is_empty() {
-            continue;
+    let of = |kind: Kind| {
+        let stages = SUSPECTED.iter();
+        let stages =
+            stages.filter_map(|stage| Some((*stage, figure(matrix, kind, *stage, inside)?)));
+        OfKind {
+            kind,
+            stages: stages.collect(),
+            others: figure(matrix, kind, Stage::Together, |pair| !inside(pair)),
+            reference: figure(matrix, kind, Stage::Reference, |_| true),
         }
-        let others = figure(matrix, kind, Stage::Together, |pair| !inside(pair));
-        let reference = figure(matrix, kind, Stage::Reference, |_| true);
-        parts.push(format!(
-            "{}: {}{}{}",
-            name(kind),
-            stages.join(", "),
-            others.map_or_else(String::new, |text| format!("; others {text}")),
-            reference.map_or_else(String::new, |text| format!(", alone {text}"))
-        ));
-    }
-    parts.extend(held_by_window(matrix, inside));
-    if let Some(scores) = scores(matrix, Stage::Together, Kind::Stream) {
-        parts.push(format!(
-            "of {} pairs, spread of rates {}",
-            scores.pairs.len(),
-            share(scores.spread.exp() - 1.0)
-        ));
-    }
-    parts.push(whom.rows(matrix));
-    parts.join("; ")
-}
-
-fn held_by_window(matrix: &Matrix, of: impl Fn(Pair) -> bool) -> Option<String> {
-    let grid = matrix.grid(Stage::Together, Kind::Stream);
-    let held = grid.iter().filter(|(pair, _)| of(**pair));
-    let held = median(held.map(|(_, reading)| reading.rwnd_share).collect())?;
-    (held >= 0.1).then(|| {
-        format!(
-            "the receiver's window held the senders {} of the time",
-            share(held)
-        )
+    };
+    let kinds = KINDS.into_iter().map(of);
+    let spread = scores(matrix, Stage::Together, Kind::Stream);
+    Behind::Figures(Figures {
+        kinds: kinds.filter(|kind| !kind.stages.is_empty()).collect(),
+        held: held_by_window(matrix, inside),
+        spread: spread.map(|scores| (scores.pairs.len(), scores.spread.exp() - 1.0)),
+        rows: whom.rows(matrix),
     })
 }
 
+fn held_by_window(matrix: &Matrix, of: impl Fn(Pair) -> bool) -> Option<f64> {
+    let grid = matrix.grid(Stage::Together, Kind::Stream);
+    let held = grid.iter().filter(|(pair, _)| of(**pair));
+    median(held.map(|(_, reading)| reading.rwnd_share).collect()).filter(|held| *held >= 0.1)
+}
+
 /// What was counted of a host's streams on its worse side, at all stages: the share with its interval, and the usual one.
-pub(super) fn counted(matrix: &Matrix, host: usize, sign: Sign) -> String {
-    let Some((kind, of, _)) = sign.counted() else {
-        return String::new();
-    };
+pub(super) fn counted(matrix: &Matrix, host: usize, sign: Sign) -> Option<Counted> {
+    let (kind, of, _) = sign.counted()?;
     let all = shares(matrix, &SUSPECTED, (kind, of), &[]);
     let own = [0, 1].iter().filter_map(|side| all.get(&(host, *side)));
-    let Some(worst) = own.max_by(|one, other| one.part().total_cmp(&other.part())) else {
-        return String::new();
-    };
-    let interval = share_interval(worst.count, worst.segments)
-        .filter(|_| worst.count >= COUNT_MIN)
-        .map_or_else(String::new, |(low, high)| {
-            format!(" [{} to {}]", share(low), share(high))
-        });
+    let worst = own.max_by(|one, other| one.part().total_cmp(&other.part()))?;
     let others = all.iter().filter(|((one, _), _)| *one != host);
     let usual = median(others.map(|(_, share)| share.part()).collect()).unwrap_or(0.0);
-    format!(
-        "{}{interval} of segments ({} of {}), of the usual host's {}",
-        share(worst.part()),
-        worst.count,
-        worst.segments,
-        share(usual)
-    )
+    Some(Counted {
+        count: worst.count,
+        segments: worst.segments,
+        part: worst.part(),
+        ends: share_interval(worst.count, worst.segments).filter(|_| worst.count >= COUNT_MIN),
+        usual,
+    })
 }
 
 #[cfg(test)]
@@ -167,7 +112,11 @@ mod tests {
         grid.worsen(Kind::Stream, |(_, b)| (b == 2).then_some(4.0));
         grid.count(|(_, b), reading| reading.lost = 5 * u64::from(b == 2));
         let matrix = grid.matrix();
-        let text = evidence(&matrix, &Whom::Host(2), |_| false);
+        let words = |whom: &Whom| match evidence(&matrix, whom, |_| false) {
+            Behind::Figures(figures) => figures.words(),
+            Behind::Failure(why) => why,
+        };
+        let text = words(&Whom::Host(2));
         for part in [
             " to ",
             "(30 pairs)",
@@ -176,9 +125,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let text = evidence(&matrix, &Whom::Direction((0, 2)), |_| false);
+        let text = words(&Whom::Direction((0, 2)));
         assert!(text.contains("(1 pair)") && text.contains("rows: flow=h1>h3"));
-        let text = counted(&matrix, 2, Sign::Loss);
+        let text = counted(&matrix, 2, Sign::Loss).unwrap().words();
         assert!(
             text.contains("0.50 % [0.4") && text.ends_with("usual host's 0 %"),
             "{text}"

@@ -14,6 +14,7 @@ use sonde_measure::{Number, Run};
 use super::blame::blames;
 use super::{Kind, Matrix, Reading, Stage, Whom};
 use crate::index::median;
+use crate::words::Words;
 
 /// The most cells on a side of a heat map.
 pub const SIDE_MAX: usize = 128;
@@ -96,7 +97,7 @@ fn view(matrix: &Matrix) -> HeatView {
             src,
             dst,
             both,
-            sentence: blame.sentence,
+            sentence: blame.found.sentence(),
         })
     });
     let maps = FIGURES

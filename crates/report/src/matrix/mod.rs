@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use sonde_measure::{Fixed, Flow, LaunchRecord, Number, Quantity, Run};
 
 use crate::finding::Finding;
-use crate::index::median;
+use crate::index::{Index, median};
 
 pub(crate) use heat::heat;
 pub use heat::{HeatMap, HeatMark, HeatView, SIDE_MAX};
@@ -248,15 +248,38 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     })
 }
 
-/// What the verdict found of a run that is of all pairs, and of which (host, setting) it tells; nothing of another run.
-pub(crate) fn findings(run: &Run) -> (Vec<Finding>, Vec<(String, String)>) {
-    let Some(matrix) = Matrix::of(run) else {
-        return Default::default();
-    };
-    let mut all = blame::verdict(&matrix);
-    all.extend(odd::hosts(run));
-    let told = odd::odd(run).iter().map(|one| one.of(run)).collect();
-    (all, told)
+/// The rules of the verdict on all pairs.
+pub(crate) const VERDICTS: &[&str] = &[
+    "host-unreached",
+    "host-reorders",
+    "host-black-hole",
+    "host-window",
+    "host-duplex",
+    "host-loss",
+    "host-slow",
+    "direction-slow",
+    "link-slow",
+    "unsteady",
+    "host-busy",
+    "fabric",
+];
+
+/// The verdict on all pairs.
+pub(crate) fn verdict(_: &Index<'_>, matrix: &Matrix) -> Vec<Finding> {
+    blame::verdict(matrix)
+}
+
+/// `host-odd`: hosts of a matrix that are not set as the others.
+pub(crate) fn odd_hosts(index: &Index<'_>, _: &Matrix) -> Vec<Finding> {
+    odd::hosts(index.run)
+}
+
+/// Of which (host, setting) `host-odd` tells; nothing of a run that is not of all pairs.
+pub(crate) fn told(run: &Run) -> Vec<(String, String)> {
+    if Matrix::of(run).is_none() {
+        return Vec::new();
+    }
+    odd::odd(run).iter().map(|one| one.of(run)).collect()
 }
 
 /// The matrix as the page draws it: a figure for each ordered pair, together with others.

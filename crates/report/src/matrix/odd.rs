@@ -13,6 +13,7 @@ use sonde_measure::{HostRecord, Run};
 
 use crate::diagnosis::{MTU, remedy};
 use crate::finding::{Finding, Severity};
+use crate::words::hosts as words;
 
 const HOSTS_MIN: usize = 4;
 
@@ -91,32 +92,22 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .into_iter()
         .map(|(host, odd)| {
             let record = &run.hosts[host];
-            let name = &record.name;
-            let agree = odd.iter().map(|one| one.agree).min().unwrap_or(0);
-            let text: Vec<String> = odd
-                .iter()
-                .map(|one| format!("{} is {}, with the others {}", one.name, one.own, one.usual))
-                .collect();
-            let text = text.join("; ");
-            let lines: Vec<String> = odd
-                .iter()
-                .filter_map(|one| remedy(record, one.setting(), &one.usual))
-                .collect();
-            let lines = match lines.is_empty() {
-                true => String::new(),
-                false => format!(": {}", lines.join(", ")),
+            let of = |one: &'_ Odd| one.agree;
+            let found = words::Odd {
+                host: &record.name,
+                agree: odd.iter().map(of).min().unwrap_or(0),
+                all,
+                settings: odd
+                    .iter()
+                    .map(|one| words::OddSetting {
+                        name: &one.name,
+                        own: &one.own,
+                        usual: &one.usual,
+                        line: remedy(record, one.setting(), &one.usual),
+                    })
+                    .collect(),
             };
-            Finding::new(
-                "host-odd",
-                Severity::Warning,
-                format!("{name} is not set as the others are: {text}."),
-            )
-            .since(format!(
-                "{agree} of {all} hosts agree, by what each says of itself"
-            ))
-            .remedy(format!(
-                "set {name} as the others are, unless it is meant{lines}"
-            ))
+            Finding::said("host-odd", Severity::Warning, &found)
         })
         .collect()
 }

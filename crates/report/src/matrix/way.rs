@@ -14,6 +14,7 @@ use super::held::{Held, held};
 use super::score::{badness, scores};
 use super::suspect::{Sign, Standing};
 use super::{Kind, Matrix, Pair, Stage, Whom};
+use crate::words::matrix::{Bad, Verdict};
 
 /// Where a larger part of the pairs stands out, and more than so many, most of them are noise.
 const UNSTEADY_PART: usize = 10;
@@ -68,17 +69,17 @@ pub(super) fn blames(
 }
 
 fn unsteady(matrix: &Matrix, standing: &Standing, measured: usize) -> Blame {
-    let some = standing.pairs.len();
+    let bad = Bad::Unsteady {
+        standing: standing.pairs.len(),
+        measured,
+    };
+    let behind = evidence(matrix, &Whom::Fabric, |pair| {
+        standing.pairs.contains_key(&pair)
+    });
     Blame {
         rule: "unsteady",
-        sentence: format!(
-            "{some} of {measured} pairs stand out and no host explains them: hosts or fabric are too unsteady to tell single ways apart."
-        ),
-        evidence: evidence(matrix, &Whom::Fabric, |pair| {
-            standing.pairs.contains_key(&pair)
-        }),
-        remedy: "measure again when the hosts are quiet, or longer, without `--quick`".into(),
         whom: Whom::Fabric,
+        found: Verdict { bad, behind },
     }
 }
 
@@ -98,38 +99,24 @@ fn blame(matrix: &Matrix, kept: &Kept) -> Blame {
             .or_else(|| of(Stage::Again))
             .unwrap_or(1.0)
     };
-    let worse = |pair: &Pair, kind: Kind| {
-        let what = match kind {
-            Kind::Latency => "latency",
-            Kind::Stream => "rate",
-            Kind::Duplex => "rate while both directions are busy",
-        };
-        format!("{what} {:.1} times worse", times(pair, kind))
-    };
-    let (first, kinds) = kept.first_key_value().expect("a way is kept for a reason");
-    let (whom, rule, way, how) = match one_way[..] {
+    let name = |host: usize| matrix.name(host).to_owned();
+    let (first, kinds) = kept.first_key_value().expect("a way is kept for a reason"); // text: a broken invariant
+    let (whom, rule, bad) = match one_way[..] {
         [pair] => {
             let back = (pair.1, pair.0);
-            let good = match matrix.readings.get(&(Stage::Together, Kind::Stream, back)) {
-                Some(_) => format!(
-                    ", and the way back is good ({:.1} times)",
-                    times(&back, Kind::Stream)
-                ),
-                None => String::new(),
+            let measured = matrix
+                .readings
+                .contains_key(&(Stage::Together, Kind::Stream, back));
+            let bad = Bad::Direction {
+                src: name(pair.0),
+                dst: name(pair.1),
+                kind: Kind::Stream,
+                times: times(&pair, Kind::Stream),
+                back: measured.then(|| times(&back, Kind::Stream)),
             };
-            let way = format!("from {} to {}", matrix.name(pair.0), matrix.name(pair.1));
-            let how = format!(
-                "{} than between other hosts{good}",
-                worse(&pair, Kind::Stream)
-            );
-            (Whom::Direction(pair), "direction-slow", way, how)
+            (Whom::Direction(pair), "direction-slow", bad)
         }
         _ => {
-            let way = format!(
-                "between {} and {}",
-                matrix.name(first.0),
-                matrix.name(first.1)
-            );
             let both = one_way.len() == 2;
             let kind = if both {
                 Some(&Kind::Stream)
@@ -137,17 +124,17 @@ fn blame(matrix: &Matrix, kept: &Kept) -> Blame {
                 kinds.last()
             };
             let kind = kind.copied().unwrap_or(Kind::Latency);
-            let how = format!("{} than between other hosts", worse(first, kind));
-            (Whom::Link(*first), "link-slow", way, how)
+            let bad = Bad::Link {
+                hosts: [name(first.0), name(first.1)],
+                kind,
+                times: times(first, kind),
+            };
+            (Whom::Link(*first), "link-slow", bad)
         }
     };
-    Blame {
-        rule,
-        sentence: format!("The way {way} is bad: {how}, while both hosts are good with others."),
-        evidence: evidence(matrix, &whom, |_| false),
-        remedy: "suspect the way between the two, not the hosts: the route, a trunk between switches, a flow's queue".into(),
-        whom,
-    }
+    let behind = evidence(matrix, &whom, |_| false);
+    let found = Verdict { bad, behind };
+    Blame { whom, rule, found }
 }
 
 #[cfg(test)]
@@ -155,6 +142,7 @@ mod tests {
     use super::super::blame::blames;
     use super::super::testing::Grid;
     use super::*;
+    use crate::words::Words;
 
     fn rules(grid: Grid) -> Vec<(&'static str, Whom)> {
         let all = blames(&grid.matrix());
@@ -212,7 +200,12 @@ mod tests {
         matrix.readings.remove(&first);
         let found = blames(&matrix);
         assert_eq!((found.len(), &found[0].whom), (1, &Whom::Direction((1, 2))));
-        assert!(found[0].sentence.contains("and the way back is good"));
+        assert!(
+            found[0]
+                .found
+                .sentence()
+                .contains("and the way back is good")
+        );
     }
 
     /// Of many pairs that stand out once, only what does so again is named.

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::networks;
 use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
 use sonde_record::Document;
-use sonde_report::{Severity, View, matrix, rate, time};
+use sonde_report::{Severity, View, is_verdict, matrix, rate, time};
 use std::collections::BTreeMap;
 
 /// Prints the run; the exit code.
@@ -53,25 +53,6 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
         eprintln!("sonde: {warning}");
     }
     Ok(code(run))
-}
-
-/// Whether a rule is one of the matrix.
-fn is_verdict(rule: &str) -> bool {
-    const RULES: [&str; 12] = [
-        "host-window",
-        "host-reorders",
-        "host-black-hole",
-        "host-duplex",
-        "host-loss",
-        "host-slow",
-        "host-unreached",
-        "host-busy",
-        "host-odd",
-        "link-slow",
-        "direction-slow",
-        "fabric",
-    ];
-    RULES.contains(&rule)
 }
 
 fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> {

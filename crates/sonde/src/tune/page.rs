@@ -68,13 +68,15 @@ fn text(report: &Report) -> String {
             }
             (_, true) => "        nothing to recommend: the stream fills its path".into(),
             (_, false) => {
-                "        nothing to recommend: no rule finds a setting that holds the stream back"
+                "        nothing to recommend: no window, buffer, loss, CPU or reader explains this rate by its own limit"
                     .into()
             }
         });
     }
-    for one in &report.recommendations {
+    for (at, one) in report.recommendations.iter().enumerate() {
         let cause = &one.cause;
+        let mut before = report.recommendations.iter().take(at);
+        let same = before.find(|other| !one.steps.is_empty() && other.steps == one.steps);
         add(format!("\n{}  {}", cause.rule, cause.sentence));
         add(format!("    figures    {}", cause.arithmetic));
         add(format!(
@@ -88,7 +90,10 @@ fn text(report: &Report) -> String {
             add(format!("    not here   {why}"));
         }
         let mut host = "";
-        for step in &one.steps {
+        if let Some(same) = same {
+            add(format!("    the lines are those of {}", same.cause.rule));
+        }
+        for step in one.steps.iter().filter(|_| same.is_none()) {
             if step.host != host {
                 add(format!("    on {}", step.host));
                 host = &step.host;

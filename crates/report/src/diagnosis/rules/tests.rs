@@ -3,6 +3,8 @@
 use super::*;
 use crate::diagnosis::of;
 
+const AVAILABLE: &str = "ipv4.tcp_available_congestion_control";
+
 const MODERN: [(&str, &str); 9] = [
     ("ipv4.tcp_rmem", "4096 131072 6291456"),
     ("ipv4.tcp_wmem", "4096 65536 4194304"),
@@ -10,7 +12,7 @@ const MODERN: [(&str, &str); 9] = [
     ("ipv4.tcp_timestamps", "1"),
     ("ipv4.tcp_sack", "1"),
     ("ipv4.tcp_moderate_rcvbuf", "1"),
-    ("ipv4.tcp_available_congestion_control", "reno cubic bbr"),
+    (AVAILABLE, "reno cubic bbr"),
     ("offload.gso", "on"),
     ("offload.gro", "on"),
 ];
@@ -127,10 +129,11 @@ fn planted_faults_are_named() {
         }),
         ("loss", |one| {
             (one.rate_bps, one.again_share) = (Some(10e6), Some(0.005));
-            one.congestion = Some("bbr".into());
+            one.src.settings.remove(AVAILABLE);
         }),
+        // 0.02 of the segments taken for lost leave 5 Mb/s.
         ("reordering", |one| {
-            (one.rate_bps, one.reordered_share) = (Some(30e6), Some(0.02));
+            (one.rate_bps, one.reordered_share) = (Some(4e6), Some(0.02));
         }),
         ("offload", |one| {
             set(&mut one.src, &[("offload.gso", "off")]);
@@ -204,6 +207,132 @@ fn healthy_pairs_have_no_cause() {
     let mut unknown = wan();
     (unknown.reach_bps, unknown.rate_bps) = (None, Some(20e6));
     assert_eq!(of(&unknown).causes, []);
+}
+
+fn names(evidence: &Evidence) -> Vec<String> {
+    let causes = of(evidence).causes;
+    causes.into_iter().map(|cause| cause.rule).collect()
+}
+
+/// Each has its sign, and its own limit is far from what was measured, or there is none.
+#[test]
+fn what_does_not_explain_is_not_named() {
+    let plants: [(&str, Plant); 9] = [
+        (
+            "a window of 26 Mb/s, held, where 3 Mb/s are carried",
+            |one| {
+                era(one);
+                one.rate_bps = Some(3e6);
+            },
+        ),
+        ("held in 38.7 % of the time, by nothing else", |one| {
+            set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+            (one.rate_bps, one.rwnd_share) = (Some(12e6), Some(0.387));
+        }),
+        (
+            "a send buffer of 6.6 Mb/s, held, where 1 Mb/s is carried",
+            |one| {
+                set(&mut one.src, &[("ipv4.tcp_wmem", "4096 16384 32768")]);
+                (one.rate_bps, one.sndbuf_share) = (Some(1e6), Some(0.9));
+            },
+        ),
+        (
+            "0.1 % again leaves 22 Mb/s, and 3 Mb/s are carried",
+            |one| {
+                (one.rate_bps, one.again_share) = (Some(3e6), Some(0.001));
+            },
+        ),
+        ("bbr does not give way to loss", |one| {
+            (one.rate_bps, one.again_share) = (Some(10e6), Some(0.005));
+            one.congestion = Some("bbr".into());
+        }),
+        ("as of a loopback: loss leaves 545 Gb/s", |one| {
+            (one.rtt_ns, one.mss_bytes) = (Some(2e4), Some(32_741));
+            (one.rate_bps, one.reach_bps) = (Some(13.31e9), None);
+            one.again_share = Some(0.001);
+        }),
+        ("overtaken, and 30 Mb/s for all that", |one| {
+            (one.rate_bps, one.reordered_share) = (Some(30e6), Some(0.02));
+        }),
+        ("one CPU serves interrupts, and three are in use", |one| {
+            one.rate_bps = Some(60e6);
+            set(&mut one.dst, &[("interrupts.cpus", "0")]);
+            (one.dst.host_cpu, one.dst.thread_cpu) = (Some(0.45), Some(0.6));
+        }),
+        ("offload off, and the CPU idle", |one| {
+            set(&mut one.src, &[("offload.gso", "off")]);
+            (one.rate_bps, one.src.thread_cpu) = (Some(60e6), Some(0.3));
+        }),
+    ];
+    for (why, plant) in plants {
+        let mut evidence = wan();
+        plant(&mut evidence);
+        let found = names(&evidence);
+        let found: Vec<_> = found.iter().filter(|rule| *rule != "slow-reader").collect();
+        assert!(found.is_empty(), "{why}: {found:?}");
+    }
+}
+
+/// Two have their signs and explain the rate: the lower limit is the one that binds.
+#[test]
+fn a_larger_cause_hides_the_others() {
+    let plants: [(&str, Plant); 6] = [
+        // A window of 26 Mb/s, and 1 % again: 7.1 Mb/s.
+        ("congestion", |one| {
+            era(one);
+            (one.rate_bps, one.again_share) = (Some(14e6), Some(0.0025));
+        }),
+        // The other way round: 0.1 % again leaves 22 Mb/s, and the window 13.
+        ("receive-window", |one| {
+            set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+            (one.rate_bps, one.rwnd_share) = (Some(12.5e6), Some(0.97));
+            one.again_share = Some(0.001);
+        }),
+        // Lost, and overtaken by more.
+        ("reordering", |one| {
+            (one.rate_bps, one.again_share) = (Some(4.5e6), Some(0.015));
+            one.reordered_share = Some(0.02);
+        }),
+        // The window of 26 Mb/s is wide open at 20 beside a thread that has no CPU left.
+        ("cpu", |one| {
+            era(one);
+            (one.rate_bps, one.rwnd_share) = (Some(20e6), Some(0.6));
+            one.dst.thread_cpu = Some(0.99);
+        }),
+        // A send buffer of 13 Mb/s before a window of 26.
+        ("send-buffer", |one| {
+            era(one);
+            set(&mut one.src, &[("ipv4.tcp_wmem", "4096 65536 65536")]);
+            (one.rate_bps, one.rwnd_share) = (Some(13e6), Some(0.5));
+            one.sndbuf_share = Some(0.9);
+        }),
+        // Others on the CPU, beside a window that explains the rate.
+        ("receive-window", |one| {
+            era(one);
+            let dst = &mut one.dst;
+            (dst.host_cpu, dst.put_aside_per_s) = (Some(1.0), Some(400.0));
+        }),
+    ];
+    for (rule, plant) in plants {
+        let mut evidence = wan();
+        plant(&mut evidence);
+        assert_eq!(names(&evidence), [rule], "{evidence:?}");
+    }
+    // A wait that two buffers of one size share is said once, of the one that has more of it, and with both parts.
+    for (rule, held, of_buffer) in [("receive-window", 0.5, 0.387), ("send-buffer", 0.387, 0.5)] {
+        let mut evidence = wan();
+        era(&mut evidence);
+        (evidence.rwnd_share, evidence.sndbuf_share) = (Some(held), Some(of_buffer));
+        let found = of(&evidence).causes;
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].rule, rule);
+        assert!(
+            found[0]
+                .sentence
+                .contains("of the same size in 38.7 %: 88.7 % together"),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]

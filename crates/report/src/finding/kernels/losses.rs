@@ -7,8 +7,9 @@
 //! Units:   shares of frames, factors between medians.
 //! Checked: `lost_frames_are_held_against_a_network_that_loses_fewer`.
 
-use super::{Compared, Finding, KernelRow, Severity, grouped, named, on, size, spread, tally};
-use crate::format::share;
+use super::{
+    Compared, Finding, KernelRow, Severity, compared, grouped, named, of, on, spread, words,
+};
 use crate::index::Index;
 
 /// Below this share of frames nothing is said.
@@ -25,8 +26,6 @@ pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
             .filter(|(_, share)| *share >= NOTEWORTHY)
             .collect();
         let (first, _) = losing.first()?;
-        let most = losing.iter().map(|(_, share)| *share);
-        let most = most.max_by(f64::total_cmp)?;
         let all: Vec<Compared> = losing
             .iter()
             .filter_map(|(row, own)| {
@@ -43,29 +42,23 @@ pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
                 // A paper has no such network beside its own.
                 Some(Compared {
                     printed: None,
-                    ..Compared::of(named(row), whole.0, row)
+                    ..compared(named(row), whole.0, row)
                 })
             })
             .collect();
-        let mut sentence = format!(
-            "{} ({}) lost up to {} of the frames of kernels by {}",
-            first.network,
-            size(first),
-            share(most),
-            first.by()
-        );
-        let shares = losing
-            .iter()
-            .map(|(row, lost)| format!("{} lost {}", named(row), share(*lost)));
-        let mut since = shares.collect::<Vec<_>>().join(", ");
-        if !all.is_empty() {
-            let (text, figures) = tally(&all);
-            sentence +=
-                &format!("; where a network of this run loses fewer they take less time{text}");
-            since += &format!("; times over those there: {figures}");
-        }
-        let finding = Finding::new("kernel-loss", Severity::Note, sentence + ".");
-        Some(on(finding, first).since(since))
+        let found = words::Lost {
+            of: of(first),
+            by: first.by(),
+            shares: losing
+                .iter()
+                .map(|(row, share)| (named(row), *share))
+                .collect(),
+            all,
+        };
+        Some(on(
+            Finding::said("kernel-loss", Severity::Note, &found),
+            first,
+        ))
     };
     let groups = grouped(spread(rows), key).into_iter();
     groups.filter_map(|(_, group)| told(group)).collect()

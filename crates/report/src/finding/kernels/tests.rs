@@ -167,25 +167,6 @@ fn hosts_are_held_against_one() {
 }
 
 #[test]
-fn of_many_that_do_not_hold_the_extent_is_told() {
-    let compared = |of: u8| super::Compared {
-        what: format!("K{of}"),
-        times: f64::from(of),
-        apart: Some(of > 8),
-        printed: None,
-    };
-    let all: Vec<_> = (1..=9).map(compared).collect();
-    let (text, evidence) = super::tally(&all);
-    assert_eq!(
-        text,
-        ", intervals apart, in 1 of 9: 9.00 times; not in 8: 1.00 to 8.00 times"
-    );
-    assert!(evidence.contains("K1 1.00") && evidence.contains("K8 8.00"));
-    let (few, _) = super::tally(&all[6..]);
-    assert!(few.ends_with("; not K7 (7.00), K8 (8.00)"), "{few}");
-}
-
-#[test]
 fn shared_memory_is_beaten_or_not() {
     let found = one(placed(500), "kernel-reference");
     assert_eq!(

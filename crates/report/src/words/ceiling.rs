@@ -1,0 +1,122 @@
+//! What is said of streams beside what their network allows.
+//!
+//! Units:   bits a second.
+//! Checked: the tests of `finding::ceiling`.
+
+use super::Words;
+use crate::format::{rate, share};
+use crate::index::Line;
+
+/// A stream beside a bound.
+pub(crate) struct Reached<'l> {
+    pub line: &'l Line,
+    pub rate_bps: f64,
+    pub bound_bps: f64,
+}
+
+impl Reached<'_> {
+    /// The part of the bound that is reached.
+    pub fn part(&self) -> f64 {
+        self.rate_bps / self.bound_bps
+    }
+
+    fn arithmetic(&self) -> String {
+        format!(
+            "{} / {} = {}",
+            rate(self.rate_bps),
+            rate(self.bound_bps),
+            share(self.part())
+        )
+    }
+}
+
+/// The ceiling is reached.
+pub(crate) struct Near<'l>(pub Reached<'l>);
+
+impl Words for Near<'_> {
+    fn sentence(&self) -> String {
+        format!(
+            "The stream by {} reaches {} of what {} allows.",
+            self.0.line.by(),
+            share(self.0.part()),
+            self.0.line.network
+        )
+    }
+
+    fn arithmetic(&self) -> Option<String> {
+        Some(self.0.arithmetic())
+    }
+}
+
+/// A stream that cannot be.
+pub(crate) struct Above<'l>(pub Reached<'l>);
+
+impl Words for Above<'_> {
+    fn sentence(&self) -> String {
+        format!(
+            "The stream by {} on {} is faster than the network can be: {} of its ceiling.",
+            self.0.line.by(),
+            self.0.line.network,
+            share(self.0.part())
+        )
+    }
+
+    fn arithmetic(&self) -> Option<String> {
+        Some(format!(
+            "{} > {}",
+            rate(self.0.rate_bps),
+            rate(self.0.bound_bps)
+        ))
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(
+            "do not trust either figure: check the rate of the interface (`ethtool`), and that the bytes went by it"
+                .into(),
+        )
+    }
+}
+
+/// A stream that could be faster.
+pub(crate) struct Below<'l> {
+    pub reached: Reached<'l>,
+    /// Whether the bound is what the model expects of such a sender.
+    pub is_expected: bool,
+    /// The rules that explain it.
+    pub causes: Vec<String>,
+    /// Whether the emulation did not keep its times in this measurement.
+    pub is_late: bool,
+}
+
+impl Words for Below<'_> {
+    fn sentence(&self) -> String {
+        let what = match self.is_expected {
+            true => "what the model expects of such a sender",
+            false => "what the network allows",
+        };
+        format!(
+            "The stream by {} on {} reaches {}, {} of {what}.",
+            self.reached.line.by(),
+            self.reached.line.network,
+            rate(self.reached.rate_bps),
+            share(self.reached.part())
+        )
+    }
+
+    fn arithmetic(&self) -> Option<String> {
+        Some(self.reached.arithmetic())
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let explained = match (self.causes.is_empty(), self.is_late) {
+            (false, _) => format!("see {}, which explains it", self.causes.join(" and ")),
+            (true, true) => "the emulation did not keep its times in this measurement (lateness): measure again where it does, \
+                             before anything else is suspected"
+                .into(),
+            (true, false) => "no limit of window, buffer, CPU or loss explains it: look at the interface (`ethtool -S`), its queues, the \
+                              switch between, and other traffic"
+                .into(),
+        };
+        Some(explained)
+    }
+}

@@ -1,0 +1,116 @@
+//! What is said of where datagrams were lost.
+//!
+//! Units:   datagrams.
+//! Checked: the tests of `finding::place`.
+
+use super::Words;
+use crate::format::{count, share};
+use crate::index::Line;
+
+/// A place with less of the loss is not named.
+const PART: f64 = 0.01;
+
+/// Where datagrams are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Socket,
+    Interface,
+    Queue,
+    Broken,
+    /// No counter of either host has them.
+    Way,
+}
+
+impl Place {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Socket => "at the receiver's socket (UdpRcvbufErrors)",
+            Self::Interface => "at the receiver's interface (rx_missed, rx_dropped)",
+            Self::Queue => "at the sender's queue (queueing discipline, tx_dropped)",
+            Self::Broken => "on the way, broken (rx_errors)",
+            Self::Way => "on the way: no counter of either host has them",
+        }
+    }
+
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Socket => {
+                "raise net.core.rmem_max and the receiver's SO_RCVBUF (`--with rcvbuf=4MiB`), let it read on a CPU of its own, or send \
+                 at a pace"
+            }
+            Self::Interface => {
+                "lengthen its ring (`ethtool -G IF rx N`) and net.core.netdev_max_backlog, and spread its interrupts over CPUs"
+            }
+            Self::Queue => {
+                "lengthen the sender's queue (`ip link set IF txqueuelen N`) or send at a pace"
+            }
+            Self::Broken => {
+                "look at cable, transceiver and duplex: `ethtool -S IF` at the receiver names the error"
+            }
+            Self::Way => {
+                "look at the ports of the switches between them (their output queues overflow where links of different rates meet), or send \
+                 at a pace"
+            }
+        }
+    }
+}
+
+/// Datagrams that were lost, by place.
+pub(crate) struct Lost<'l> {
+    pub line: &'l Line,
+    pub sent: u64,
+    pub lost: u64,
+    /// What the hosts' counters have, in the order in which the loss is given to them.
+    pub counted: [(Place, u64); 4],
+}
+
+impl Lost<'_> {
+    /// All places, the one with most first.
+    fn sorted(&self) -> Vec<(Place, u64)> {
+        let counted: u64 = self.counted.iter().map(|(_, count)| count).sum();
+        let mut all = self.counted.to_vec();
+        all.push((Place::Way, self.lost.saturating_sub(counted)));
+        all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        all
+    }
+}
+
+impl Words for Lost<'_> {
+    fn sentence(&self) -> String {
+        let part = |count: u64| count as f64 / self.lost as f64;
+        let named = self.sorted().into_iter();
+        let named = named.filter(|(_, count)| part(*count) >= PART);
+        let named: Vec<String> = named
+            .map(|(place, count)| format!("{} {}", share(part(count)), place.words()))
+            .collect();
+        format!(
+            "Of {} datagrams by {} on {} {} were lost: {}.",
+            count(self.sent),
+            self.line.by(),
+            self.line.network,
+            count(self.lost),
+            named.join("; ")
+        )
+    }
+
+    fn arithmetic(&self) -> Option<String> {
+        let of = |wanted: Place| {
+            let mut counted = self.counted.iter();
+            let found = counted.find(|(place, _)| *place == wanted);
+            count(found.map_or(0, |(_, count)| *count))
+        };
+        Some(format!(
+            "{} lost; receiver's sockets {}, its interface {}, broken {}, sender's queue {}",
+            count(self.lost),
+            of(Place::Socket),
+            of(Place::Interface),
+            of(Place::Broken),
+            of(Place::Queue)
+        ))
+    }
+
+    fn remedy(&self) -> Option<String> {
+        let (most, _) = *self.sorted().first()?;
+        Some(most.remedy().into())
+    }
+}
