@@ -216,12 +216,8 @@ impl Loaded {
             .and_then(|meeting| meeting.failed.take());
         let error = told.unwrap_or_else(|| {
             let mut error = error_of(code, &self.details, &self.library, during, self.patience);
-            // Whoever was waited for: told as this rank.
             if let Error::Silent { rank, .. } = &mut error {
-                *rank = (*rank).min(self.groups[0].ranks);
-                if *rank == self.groups[0].ranks {
-                    *rank = self.groups[0].rank;
-                }
+                *rank = rank.filter(|rank| *rank < self.groups[0].ranks);
             }
             error
         });
@@ -263,6 +259,15 @@ impl Loaded {
                     tag,
                     bytes,
                     room,
+                },
+                Error::Silent {
+                    rank: None,
+                    during,
+                    patience,
+                } => Error::Silent {
+                    rank: pending.peer,
+                    during,
+                    patience,
                 },
                 error => error,
             });
@@ -355,11 +360,12 @@ pub fn error_of(
     } else {
         format!("{what} ({library})")
     };
-    let rank = usize::try_from(details.rank).unwrap_or(usize::MAX);
+    let known = usize::try_from(details.rank).ok();
+    let rank = known.unwrap_or(usize::MAX);
     match code {
         abi::LOST => Error::Lost { rank, during, why },
         abi::SILENT => Error::Silent {
-            rank,
+            rank: known,
             during,
             patience,
         },
@@ -513,6 +519,7 @@ impl Messenger for Loaded {
             tag,
             bytes: payload.len(),
         };
+        let peer = (comm == Comm::WORLD).then_some(to);
         let (number, to, tag) = self.sending(comm, to, tag, payload.len())?;
         let mut handle = 0;
         // SAFETY: the rank is ready; the payload's bytes stay where they are in `slots` until the transfer is done.
@@ -529,6 +536,7 @@ impl Messenger for Loaded {
             buffer: payload,
             comm,
             sent: Some(status),
+            peer,
         }))
     }
 
@@ -539,6 +547,10 @@ impl Messenger for Loaded {
         tag: Tagged,
         mut room: Vec<u8>,
     ) -> Result<Request> {
+        let peer = match from {
+            Source::Rank(rank) if comm == Comm::WORLD => Some(rank),
+            _ => None,
+        };
         let (number, from, tag) = self.receiving(comm, from, tag, room.len())?;
         let mut handle = 0;
         // SAFETY: the rank is ready; the room's bytes stay where they are in `slots` until the transfer is done.
@@ -555,6 +567,7 @@ impl Messenger for Loaded {
             buffer: room,
             comm,
             sent: None,
+            peer,
         }))
     }
 

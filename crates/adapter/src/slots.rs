@@ -17,6 +17,8 @@ pub struct Pending {
     pub comm: Comm,
     /// Of a send: its own envelope.
     pub sent: Option<Status>,
+    /// Whose it is, in the world; null where that may be any.
+    pub peer: Option<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +79,7 @@ mod tests {
             buffer: Vec::new(),
             comm: Comm::WORLD,
             sent: None,
+            peer: None,
         }
     }
 

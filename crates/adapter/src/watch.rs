@@ -107,8 +107,8 @@ fn look(seen: &Weak<Mark>, library: &str, patience: Duration) {
         if last.1.elapsed() > bound + bound / 4 {
             let doing = NAMES[mark.doing.load(Ordering::Relaxed) % NAMES.len()];
             eprintln!(
-                "sonde: {library} did not come back for {bound:?} while {doing}: this rank ends; are all ranks running? more \
-                 patience: `--patience`"
+                "sonde: {library} did not come back for {bound:?} while {doing}: this rank ends; are all other ranks running, and \
+                 reachable? on a network so slow send less at once: smaller messages"
             );
             // SAFETY: ends the process at once; handlers of the library, which hangs, are not run.
             unsafe { libc::_exit(EXIT) };

@@ -227,7 +227,7 @@ impl<M: Messenger> Carrier for Ways<M> {
             }
             if begin.elapsed() > patience {
                 return Err(Error::Silent {
-                    rank: leaving.awaited().unwrap_or(self.rank),
+                    rank: leaving.awaited(),
                     during: "ending together".into(),
                     patience,
                 });

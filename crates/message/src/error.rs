@@ -20,11 +20,12 @@ pub enum Error {
     },
     /// Nothing moved for too long.
     #[error(
-        "nothing moved for {patience:?} while {during}: is rank {rank} running, and can it be reached? more patience: `--patience`"
+        "nothing moved for {patience:?} while {during}: {}, and reachable? on a network so slow send less at once: smaller messages",
+        suspects(*rank)
     )]
     Silent {
-        /// Who was waited for, in the world.
-        rank: usize,
+        /// Who was waited for, in the world; null where it may be any.
+        rank: Option<usize>,
         /// What was under way.
         during: String,
         /// For how long.
@@ -70,4 +71,36 @@ pub enum Error {
         /// What it said.
         why: String,
     },
+}
+
+/// Whose running is in question, as the begin of a question.
+fn suspects(rank: Option<usize>) -> String {
+    rank.map_or_else(
+        || "are all other ranks running".into(),
+        |rank| format!("is rank {rank} running"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_silent_is_named_where_it_is_known() {
+        let said = |rank| {
+            let (during, patience) = ("sending".to_string(), Duration::from_secs(3));
+            let error = Error::Silent {
+                rank,
+                during,
+                patience,
+            };
+            error.to_string()
+        };
+        assert_eq!(
+            said(Some(1)),
+            "nothing moved for 3s while sending: is rank 1 running, and reachable? on a network so slow send less at once: \
+             smaller messages"
+        );
+        assert!(said(None).contains("are all other ranks running, and reachable?"));
+    }
 }

@@ -306,8 +306,8 @@ impl<C: Carrier> Letters<C> {
                         let group = self.groups.of(comm)?;
                         return Err(Error::Silent {
                             rank: match from {
-                                Source::Rank(rank) => group.world(rank)? as usize,
-                                Source::Any => self.carrier.rank(),
+                                Source::Rank(rank) => Some(group.world(rank)? as usize),
+                                Source::Any => None,
                             },
                             during: "receiving a carried message".into(),
                             patience: self.patience,
@@ -572,12 +572,12 @@ mod tests {
                 let from = Source::Rank(1);
                 let waited = messenger.recv(WORLD, from, Tagged::Any, &mut []);
                 assert!(
-                    matches!(waited, Err(Error::Silent { rank: 1, .. })),
+                    matches!(waited, Err(Error::Silent { rank: Some(1), .. })),
                     "{waited:?}"
                 );
                 let ended = messenger.finish();
                 assert!(
-                    matches!(ended, Err(Error::Silent { rank: 1, .. })),
+                    matches!(ended, Err(Error::Silent { rank: Some(1), .. })),
                     "{ended:?}"
                 );
             }

@@ -196,7 +196,7 @@ impl<M: Messenger> Carrier for Routes<M> {
             }
             if begin.elapsed() > patience {
                 return Err(Error::Silent {
-                    rank: leaving.awaited().unwrap_or(self.rank),
+                    rank: leaving.awaited(),
                     during: "ending together over a topology".into(),
                     patience,
                 });

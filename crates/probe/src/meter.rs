@@ -4,12 +4,17 @@
 //!          arrival at least the budget later, so that a pause across the end is within it. The bytes of the arrival that
 //!          begins the window are not counted, those of the one that ends it are. A stream that ends earlier is rated to
 //!          its last arrival, over one second at least.
+//!          Where the kernel counts what has come (TCP_INFO), the bytes of the window are the difference of its counts: a receiver
+//!          that had no CPU finds bytes that crossed before the window began, and those are not counted.
 //!          Beside the rate stand the bytes of each slot of time: of 100 ms, and whenever [`SLOTS_MAX`] are full, of twice
 //!          the time, so that memory is bounded whatever the duration.
 //! Units:   nanoseconds; bits a second, rounded down.
-//! Checked: `slots_grow_and_memory_does_not`, `a_steady_stream_has_its_rate`, `a_slow_begin_does_not_count`, `a_pause_at_the_end_counts`, `short_streams_are_refused`.
+//! Checked: `slots_grow_and_memory_does_not`, `a_steady_stream_has_its_rate`, `a_slow_begin_does_not_count`, `a_pause_at_the_end_counts`, `short_streams_are_refused`,
+//!          `bytes_that_waited_are_not_rated`.
 
 use serde::{Deserialize, Serialize};
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::cpu::thread_cpu_ns;
 
 use crate::{Error, Result};
 
@@ -52,8 +57,9 @@ impl Slots {
         slots
     }
 
+    /// Takes bytes that came so long after the first ones.
     #[inline]
-    fn on_arrival(&mut self, since_ns: u64, bytes: u64) {
+    pub(crate) fn on_arrival(&mut self, since_ns: u64, bytes: u64) {
         while since_ns / self.slot_ns >= SLOTS_MAX as u64 {
             self.coarsen();
         }
@@ -90,11 +96,34 @@ pub struct Window {
     pub cpu_ns: Option<u64>,
 }
 
+/// What is read at the two ends of a window.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    /// When, after all else was read.
+    pub(crate) at_ns: u64,
+    /// CPU time used so far.
+    pub(crate) cpu_ns: u64,
+    /// Bytes that have come so far, taken or not, where the kernel counts them.
+    pub(crate) came_bytes: Option<u64>,
+}
+
+impl Reading {
+    /// Of this thread, whose kernel counts nothing.
+    pub(crate) fn of_thread() -> Self {
+        Self {
+            cpu_ns: thread_cpu_ns(),
+            came_bytes: None,
+            at_ns: monotonic_ns(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at_ns: u64,
     bytes: u64,
     cpu_ns: Option<u64>,
+    came_bytes: Option<u64>,
 }
 
 /// Rates arrivals.
@@ -127,24 +156,29 @@ impl Meter {
         }
     }
 
-    /// Takes an arrival; `cpu_ns` is asked for at the window's two ends only.
+    /// Takes an arrival; `read` is called at the window's two ends only.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, now_ns: u64, bytes: u64, cpu_ns: impl FnOnce() -> u64) {
+    pub(crate) fn on_arrival(&mut self, now_ns: u64, bytes: u64, read: impl FnOnce() -> Reading) {
         let first_ns = *self.first_ns.get_or_insert(now_ns);
         self.bytes += bytes;
         self.last_ns = now_ns;
         self.slots.on_arrival(now_ns - first_ns, bytes);
-        let mark = |cpu_ns: u64| {
+        let mark = |at_ns: u64, reading: Reading| {
             Some(Mark {
-                at_ns: now_ns,
+                at_ns,
                 bytes: self.bytes,
-                cpu_ns: Some(cpu_ns),
+                cpu_ns: Some(reading.cpu_ns),
+                came_bytes: reading.came_bytes,
             })
         };
         match (self.begin, self.end) {
-            (None, _) if now_ns - first_ns >= LEAD_IN_NS => self.begin = mark(cpu_ns()),
+            (None, _) if now_ns - first_ns >= LEAD_IN_NS => self.begin = mark(now_ns, read()),
             (Some(begin), None) if now_ns - begin.at_ns >= self.budget_ns => {
-                self.end = mark(cpu_ns())
+                // What was counted has come before the reading's own time.
+                let reading = read();
+                let is_counted = reading.came_bytes.is_some();
+                let at_ns = if is_counted { reading.at_ns } else { now_ns };
+                self.end = mark(at_ns, reading);
             }
             _ => {}
         }
@@ -174,12 +208,16 @@ impl Meter {
             at_ns: self.last_ns,
             bytes: self.bytes,
             cpu_ns: None,
+            came_bytes: None,
         });
         let window_ns = end.at_ns - begin.at_ns;
         if window_ns < WINDOW_NS_MIN {
             return Err(too_short(window_ns));
         }
-        let bytes = end.bytes - begin.bytes;
+        let bytes = match (begin.came_bytes, end.came_bytes) {
+            (Some(begin), Some(end)) => end.saturating_sub(begin),
+            _ => end.bytes - begin.bytes,
+        };
         let bps = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(window_ns);
         Ok(Window {
             bytes,
@@ -203,9 +241,42 @@ mod tests {
     fn meter(budget_ms: u64, arrivals_ms: impl Iterator<Item = u64>) -> Meter {
         let mut meter = Meter::new(budget_ms * MS);
         for at in arrivals_ms {
-            meter.on_arrival(5_000 * MS + at * MS, 1_000, || at * 10);
+            meter.on_arrival(5_000 * MS + at * MS, 1_000, || reading(at * 10, None));
         }
         meter
+    }
+
+    fn reading(cpu_ns: u64, came_bytes: Option<u64>) -> Reading {
+        Reading {
+            at_ns: 9_000 * MS,
+            cpu_ns,
+            came_bytes,
+        }
+    }
+
+    #[test]
+    fn bytes_that_waited_are_not_rated() {
+        // A line of 8 Mbit/s; the receiver has no CPU from 0.9 to 1.1 s, and takes at 1.1 s what waited in pieces of 100 kB.
+        let mut meter = Meter::new(1_000 * MS);
+        let came = |at_ms: u64| Some(77 + at_ms * 1_000);
+        let mut taken = 0;
+        for at_ms in (0..2_200).filter(|at_ms| !(900..1_100).contains(at_ms)) {
+            let pieces = if at_ms == 1_100 { 2 } else { 1 };
+            for piece in (0..pieces).rev() {
+                let bytes = at_ms * 1_000 + 1_000 - piece * 100_000 - taken;
+                taken += bytes;
+                meter.on_arrival(5_000 * MS + at_ms * MS, bytes, || Reading {
+                    at_ns: 5_000 * MS + at_ms * MS,
+                    ..reading(0, came(at_ms))
+                });
+            }
+        }
+        let window = meter.window().unwrap();
+        assert_eq!((window.bps, window.bytes), (8_000_000, 1_000_000));
+        assert_eq!(
+            meter.end.unwrap().bytes - meter.begin.unwrap().bytes,
+            1_100_000
+        );
     }
 
     #[test]

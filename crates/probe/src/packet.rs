@@ -21,10 +21,9 @@ use sonde_channel::{
 use sonde_measure::Quantity;
 use sonde_measure::{Knobs, Method, Side, Transfer, Wait};
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::cpu::thread_cpu_ns;
 
 use crate::admission::{self, Reply, Say, Visit};
-use crate::meter::Meter;
+use crate::meter::{Meter, Reading};
 use crate::seen::Seen;
 use crate::serve::{Door, is_numbered};
 use crate::stream::{Pipe, Stream};
@@ -358,7 +357,7 @@ impl Visited<'_> {
                     self.message.taken();
                     heard = true;
                     highest = highest.max(sequence);
-                    meter.on_arrival(now_ns, self.message.len() as u64, thread_cpu_ns);
+                    meter.on_arrival(now_ns, self.message.len() as u64, Reading::of_thread);
                     seen.on_number(number);
                     if meter.is_over() && !told {
                         told = true;

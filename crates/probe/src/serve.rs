@@ -16,10 +16,9 @@ use sonde_channel::{
 };
 use sonde_measure::{Buffers, Path, Transfer};
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::cpu::thread_cpu_ns;
 
 use crate::admission::{self, Reply, Say, Verdict, Visit};
-use crate::meter::Meter;
+use crate::meter::{Meter, Reading};
 use crate::seen::Seen;
 use crate::talk::{Serve, Served, SizeServed};
 use crate::watch::Watch;
@@ -407,7 +406,14 @@ fn receive(
         if came.is_empty() {
             break;
         }
-        meter.on_arrival(monotonic_ns(), came.len() as u64, thread_cpu_ns);
+        let now_ns = monotonic_ns();
+        meter.on_arrival(now_ns, came.len() as u64, || {
+            let account = channel.account().ok().flatten();
+            Reading {
+                came_bytes: account.and_then(|info| info.bytes_received),
+                ..Reading::of_thread()
+            }
+        });
         stream
             .on_bytes(came)
             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
@@ -684,7 +690,7 @@ fn count(
         }
         if bytes > 0 {
             let now_ns = monotonic_ns();
-            meter.on_arrival(now_ns, bytes, thread_cpu_ns);
+            meter.on_arrival(now_ns, bytes, Reading::of_thread);
             if meter.is_over() && now_ns >= tell_ns {
                 tell_ns = now_ns + RATED_AGAIN_NS;
                 channel.send(&admission::datagram(&Reply::Rated {})?)?;

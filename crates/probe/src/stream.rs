@@ -13,13 +13,14 @@ use sonde_channel::{
 use sonde_measure::Interference;
 use sonde_measure::{Path, Side};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
+use sonde_sys::cpu::thread_cpu_ns;
 use sonde_sys::socket::TcpInfo;
 
 use crate::admission::{self, Reply, Visit};
 use crate::meter::LEAD_IN_NS;
 use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
-use crate::watch::{Watch, cpu_ns};
+use crate::watch::Watch;
 use crate::{Error, Result, Terms, packet};
 
 /// How long before a datagram is due the clock is watched instead of slept by.
@@ -122,21 +123,11 @@ pub(crate) struct Schedule {
     last_ns: u64,
     skip: u32,
     watch: Option<Watch>,
-    /// CPU time is that of all threads of the process.
-    whole: bool,
     begin: Option<Mark>,
     end: Option<Mark>,
 }
 
 impl Schedule {
-    /// Of a process with threads that it knows nothing of.
-    pub(crate) fn of_process(now_ns: u64, terms: &Terms) -> Self {
-        Self {
-            whole: true,
-            ..Self::new(now_ns, terms)
-        }
-    }
-
     fn new(now_ns: u64, terms: &Terms) -> Self {
         let begin_ns = now_ns + LEAD_IN_NS;
         let end_ns = begin_ns + terms.budget_ns;
@@ -147,7 +138,6 @@ impl Schedule {
             last_ns: now_ns,
             skip: 0,
             watch: None,
-            whole: false,
             begin: None,
             end: None,
         }
@@ -172,11 +162,11 @@ impl Schedule {
         self.last_ns = now_ns;
         match (self.begin, self.end) {
             (None, _) if now_ns >= self.begin_ns => {
-                self.watch = Some(Watch::begin_of(self.whole)?);
-                self.begin = Some(mark(bytes, pipe, self.whole)?);
+                self.watch = Some(Watch::begin()?);
+                self.begin = Some(mark(bytes, pipe)?);
             }
             (Some(begin), None) if now_ns >= self.end_ns => {
-                let end = mark(bytes, pipe, self.whole)?;
+                let end = mark(bytes, pipe)?;
                 self.end = Some(end);
                 let retransmits = difference(&begin, &end, |info| Some(info.total_retrans.into()));
                 if let Some(watch) = self.watch.take() {
@@ -212,11 +202,11 @@ impl Schedule {
     }
 }
 
-fn mark(bytes: u64, pipe: &impl Pipe, whole: bool) -> Result<Mark> {
+fn mark(bytes: u64, pipe: &impl Pipe) -> Result<Mark> {
     Ok(Mark {
         bytes,
         info: pipe.account()?,
-        cpu_ns: cpu_ns(whole)?,
+        cpu_ns: thread_cpu_ns(),
         at_ns: monotonic_ns(),
     })
 }

@@ -23,7 +23,7 @@ pub const SIZES_MAX: usize = 256;
 const SIZE_BYTES_MAX: u64 = 1 << 30;
 const TIME_NS_MAX: u64 = 3_600 * 1_000_000_000;
 /// What a byte may take at worst, 100 kbit/s: only so that waits for whole measurements are bounded.
-const SLOWEST_NS_PER_BYTE: u64 = 80_000;
+pub(crate) const SLOWEST_NS_PER_BYTE: u64 = 80_000;
 
 /// The kind of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

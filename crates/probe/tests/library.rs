@@ -98,6 +98,43 @@ fn stream_is_rated_by_its_receiver() {
 }
 
 #[test]
+fn a_stream_over_a_slow_line_keeps_little_under_way() {
+    // A message takes 70 ms, and a grain 280: the whole window of 64 would be under way for more than four seconds.
+    let job = job(Task::Stream {}, Probe::Stream, &[64 << 10]);
+    let began_ns = begun().main_ns;
+    let mut reports = Memory::run(2, |inner| {
+        let mut marks = begun();
+        marks.open_ns = marks.main_ns + 1;
+        let mut messenger = Troubled {
+            inner,
+            received: 0,
+            changed: None,
+            each: Duration::from_millis(70),
+        };
+        job.run(&mut messenger, marks).unwrap()
+    });
+    let report = reports.swap_remove(0).unwrap();
+    let outcome = report.outcome(&job, began_ns, ["a", "b"]).unwrap();
+    assert_eq!(outcome.evidence.texts()["window.65536"], "8");
+    let rate = &outcome.sizes[0].measurements[0];
+    let bps = rate.series.min().unwrap();
+    // The line's, which is never exceeded; sleeps are late on a busy machine.
+    let line_bps = (64 << 10) * 8 * 1_000 / 70;
+    assert!(bps <= line_bps && bps > line_bps / 2, "{bps} of {line_bps}");
+}
+
+#[test]
+fn waits_follow_what_is_under_way() {
+    let patience = |task, size| job(task, Probe::Latency, &[size]).patience();
+    let plain = Duration::from_secs(10);
+    assert_eq!(patience(Task::Trips {}, 1 << 20), plain);
+    // Half a megabyte at 100 kbit/s, and two messages where these are more.
+    let more = |bytes: u64| plain + Duration::from_nanos(bytes * 80_000);
+    assert_eq!(patience(Task::Stream {}, 64 << 10), more(512 << 10));
+    assert_eq!(patience(Task::Stream {}, 16 << 20), more(32 << 20));
+}
+
+#[test]
 fn startup_has_steps() {
     let job = job(Task::Startup {}, Probe::Startup, &[8]);
     let outcome = outcome(&job, 2).unwrap();
@@ -174,16 +211,23 @@ fn what_cannot_be_measured_is_refused() {
     assert!(said[0].contains("1 rank"), "{said:?}");
 }
 
-/// A library that changes a byte of the tenth message that it receives.
-struct Corrupting<'a> {
+/// A library that changes a byte of one message that it receives, or gives large ones no sooner than a slow line would.
+struct Troubled<'a> {
     inner: &'a mut Memory,
     received: u32,
+    /// Which message is changed.
+    changed: Option<u32>,
+    /// What each message of a thousand bytes and more takes on the line.
+    each: Duration,
 }
 
-impl Corrupting<'_> {
+impl Troubled<'_> {
     fn corrupt(&mut self, bytes: &mut [u8]) {
+        if bytes.len() >= 1_000 {
+            std::thread::sleep(self.each);
+        }
         self.received += 1;
-        if self.received == 10 {
+        if self.changed == Some(self.received) {
             if let Some(last) = bytes.last_mut() {
                 *last ^= 1;
             }
@@ -191,7 +235,7 @@ impl Corrupting<'_> {
     }
 }
 
-impl Messenger for Corrupting<'_> {
+impl Messenger for Troubled<'_> {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
     }
@@ -310,9 +354,11 @@ fn a_changed_byte_is_seen() {
                 let (job, said) = (&job, &said);
                 // Rank 0 waits for an answer that never comes; rank 1 says why.
                 let thread = scope.spawn(move || {
-                    let mut messenger = Corrupting {
+                    let mut messenger = Troubled {
                         inner: &mut inner,
-                        received: if rank == 1 { 0 } else { 1_000 },
+                        received: 0,
+                        changed: (rank == 1).then_some(10),
+                        each: Duration::ZERO,
                     };
                     job.run(&mut messenger, begun()).map(drop)
                 });

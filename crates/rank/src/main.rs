@@ -11,7 +11,6 @@ mod leavings;
 mod meeting;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use arguments::{Joins, Order, USAGE};
 use sonde_adapter::{Options, meet};
@@ -142,7 +141,7 @@ fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<
 fn native(job: &Job, beside: &mut Option<meeting::Beside>) -> Result<Box<dyn Messenger>, String> {
     let told = meeting::told()?;
     *beside = Some(meeting::Beside::start(&told)?);
-    let bootstrap = meeting::bootstrap(&told, job.terms.wait)?;
+    let bootstrap = meeting::bootstrap(&told, job)?;
     bootstrap
         .join()
         .map_err(|error| format!("rank {}: {error}", told.rank))
@@ -157,7 +156,7 @@ fn adapter(
 ) -> Result<Box<dyn Messenger>, String> {
     let file = adapters::find(path.library.name()).map_err(|absent| absent.to_string())?;
     let mut options = Options {
-        patience: Duration::from_nanos(job.terms.patience_ns),
+        patience: job.patience(),
         settings: settings.to_vec(),
         ranks,
         ..Options::default()
@@ -174,7 +173,7 @@ fn adapter(
             options.settings.push(transport);
             let told = meeting::told()?;
             *beside = Some(meeting::Beside::start(&told)?);
-            let boot = meeting::bootstrap(&told, job.terms.wait)?;
+            let boot = meeting::bootstrap(&told, job)?;
             options.bootstrap = Some(meet(boot).map_err(|error| error.to_string())?);
         }
         Library::OpenMpi | Library::Mpich | Library::Native => {}

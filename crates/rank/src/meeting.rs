@@ -7,9 +7,8 @@
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use sonde_measure::Wait;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
-use sonde_probe::library::{NATIVE, Native};
+use sonde_probe::library::{Job, NATIVE, Native};
 use sonde_sys::exec::{Step, before_exec};
 
 /// What this process was told.
@@ -26,7 +25,7 @@ pub fn told() -> Result<Native, String> {
 ///
 /// # Errors
 /// A transport or an address that is none.
-pub fn bootstrap(native: &Native, wait: Wait) -> Result<Bootstrap, String> {
+pub fn bootstrap(native: &Native, job: &Job) -> Result<Bootstrap, String> {
     let transport = Transport::ALL
         .into_iter()
         .find(|one| one.name() == native.transport)
@@ -47,8 +46,8 @@ pub fn bootstrap(native: &Native, wait: Wait) -> Result<Bootstrap, String> {
         meeting,
         own: native.own,
         token: native.token.clone(),
-        wait,
-        patience: Duration::from_nanos(native.patience_ns),
+        wait: job.terms.wait,
+        patience: Duration::from_nanos(native.patience_ns).max(job.patience()),
     })
 }
 

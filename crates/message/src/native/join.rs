@@ -227,7 +227,7 @@ impl Joining<'_> {
 
     fn silent(&self, rank: usize, what: &str) -> Error {
         Error::Silent {
-            rank,
+            rank: Some(rank),
             during: format!("joining: {what}"),
             patience: self.boot.patience,
         }

@@ -42,8 +42,9 @@ pub(super) enum Ended {
         why: String,
         during: String,
     },
+    /// Without a rank where it may be any.
     Silent {
-        rank: u32,
+        rank: Option<u32>,
         during: String,
     },
 }
@@ -94,7 +95,7 @@ impl Ended {
                 why: why.clone(),
             },
             Self::Silent { rank, during } => Error::Silent {
-                rank: *rank as usize,
+                rank: rank.map(|rank| rank as usize),
                 during: during.clone(),
                 patience,
             },

@@ -360,7 +360,7 @@ impl<W: Wires> Native<W> {
                 Ended::Lost { rank, why, during }
             }
             Stop::Silence => Ended::Silent {
-                rank: self.awaited.unwrap_or(self.rank),
+                rank: self.awaited,
                 during,
             },
         };
@@ -369,7 +369,7 @@ impl<W: Wires> Native<W> {
             Ended::Silent { rank, during } => {
                 let patience = self.patience;
                 let why = format!("nothing moved for {patience:?} while {during}");
-                (if *rank == self.rank { self.rank } else { *rank }, why)
+                (rank.unwrap_or(self.rank), why)
             }
             Ended::Finished => unreachable!("nobody gives up in order"),
         };

@@ -20,6 +20,7 @@ mod stream;
 mod volley;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sonde_measure::Interference;
@@ -28,6 +29,7 @@ use sonde_message::{Comm, Messenger, Source, Tag, Tagged};
 use sonde_sys::clock::monotonic_ns;
 
 use crate::talk::{Measured, Served};
+use crate::terms::SLOWEST_NS_PER_BYTE;
 use crate::{Error, Probe, Result, Terms};
 
 pub use report::{MARKER, Marks, Report};
@@ -252,6 +254,17 @@ impl Job {
             _ => {}
         }
         self.terms.check()
+    }
+
+    /// The longest wait without progress: that of the terms, and of a stream also as long as what is under way on any network
+    /// takes on the slowest one that is reckoned with, since its sender waits for one word about all of it.
+    pub fn patience(&self) -> Duration {
+        let largest = self.terms.sizes_bytes.iter().copied().max();
+        let under_way_bytes = match (&self.task, largest) {
+            (Task::Stream {}, Some(size_bytes)) => stream::under_way_bytes_min(size_bytes),
+            _ => 0,
+        };
+        self.terms.patience() + Duration::from_nanos(under_way_bytes * SLOWEST_NS_PER_BYTE)
     }
 
     /// Does it; the report, at rank 0.
