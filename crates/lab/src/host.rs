@@ -9,7 +9,7 @@
 use crate::config::User;
 use crate::control::{HostAnswer, HostConfig, HostRequest, TalkError, hear, say};
 use crate::exec::{self, Ended, ExecRequest, FromInit, ToProgram};
-use crate::{libraries, wire};
+use crate::{account, libraries, wire};
 use sonde_link::Port;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::exec::{Step, before_exec};
@@ -465,7 +465,8 @@ fn furnish(config: &HostConfig) -> Result<(), HostError> {
     }
     std::fs::create_dir_all("/run/lock").map_err(file("make /run/lock"))?;
     libraries::furnish().map_err(file("make the folder of PVM's sockets"))?;
-    names(config)
+    names(config)?;
+    accounts(config.user)
 }
 
 /// /etc/hosts and /etc/hostname of this host.
@@ -483,15 +484,41 @@ fn names(config: &HostConfig) -> Result<(), HostError> {
         let address = wire::address_of(Port(port), config.hosts);
         hosts.push_str(&format!("{address}\th{host}-eth{network}\n"));
     }
-    for (target, text) in [
-        ("/etc/hosts", hosts),
-        ("/etc/hostname", format!("h{}\n", config.number)),
-    ] {
-        let source = PathBuf::from(format!("/run/{}", target.replace('/', "-")));
-        std::fs::write(&source, text).map_err(file(format!("write {}", source.display())))?;
-        if Path::new(target).exists() {
-            mount::bind(&source, Path::new(target))?;
+    instead("/etc/hosts", &hosts, 0o644)?;
+    instead("/etc/hostname", &format!("h{}\n", config.number), 0o644)
+}
+
+/// The name and the password entry of who programs are, where the machine has none or has locked it: an sshd of theirs, and
+/// ssh itself, would refuse. Elsewhere the machine's files stay.
+fn accounts(user: User) -> Result<(), HostError> {
+    let caller = ["SUDO_USER", "LOGNAME", "USER"].map(|name| std::env::var(name).ok());
+    let read = |path| std::fs::read_to_string(path).ok();
+    if let Some(passwd) = read("/etc/passwd") {
+        let (name, added) = account::named(&passwd, user, &caller);
+        if let Some(passwd) = added {
+            instead("/etc/passwd", &passwd, 0o644)?;
         }
+        // An ordinary user's lab cannot read it, nor can its programs.
+        if let Some(shadow) = read("/etc/shadow").and_then(|text| account::unlocked(&text, &name)) {
+            instead("/etc/shadow", &shadow, 0o600)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file of this host's own over one of the machine's.
+fn instead(target: &str, text: &str, mode: u32) -> Result<(), HostError> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let source = PathBuf::from(format!("/run/{}", target.replace('/', "-")));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(mode);
+    let written = options.open(&source);
+    written
+        .and_then(|mut to| to.write_all(text.as_bytes()))
+        .map_err(file(format!("write {}", source.display())))?;
+    if Path::new(target).exists() {
+        mount::bind(&source, Path::new(target))?;
     }
     Ok(())
 }

@@ -13,13 +13,14 @@ use crate::config::{Attachment, Config, ProfileKind};
 use crate::port::{Port, Tx};
 use crate::wire;
 use sonde_link::{Encapsulation, Framing, Line, NetworkSpec};
+use sonde_sys::ethtool::{self, LinkSpeed};
 use sonde_sys::gate::Gate;
 use sonde_sys::namespace::{self, Kind};
 use sonde_sys::netlink::{LinkChange, Netlink, Route, RouteMetrics, VethEnd};
 use sonde_sys::packet::{PacketSender, PacketSocket};
 use sonde_sys::tap::Tap;
 use sonde_sys::tbf::{LIMIT_BYTES, LinkLayer, Tbf};
-use sonde_sys::{Result, ethtool, sysctl};
+use sonde_sys::{Result, sysctl};
 use sonde_units::{Bytes, Ratio, Span};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
@@ -93,6 +94,8 @@ pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) 
         let index = netlink.index(&name)?;
         if plan.attachment == Attachment::Veth {
             ethtool::tx_checksum_off(&name)?;
+        } else {
+            ethtool::set_link_speed(&name, speed(plan.network.1))?;
         }
         netlink.set_link(index, &link_change(plan, number))?;
         for (name, value) in sysctls(plan.config) {
@@ -189,6 +192,15 @@ fn link_change(plan: &Plan<'_>, number: sonde_link::Port) -> LinkChange<'static>
         txqueuelen: Some(ring(network.mtu)),
         gso_max_segs: alone.then_some(1),
         ..LinkChange::default()
+    }
+}
+
+/// What `ethtool` says of the line: its nominal rate in whole Mb/s, at least one, and half duplex where stations share a medium.
+fn speed(network: &NetworkSpec) -> LinkSpeed {
+    let mbit = |bps: u64| u32::try_from((bps + 500_000) / 1_000_000).unwrap_or(u32::MAX);
+    LinkSpeed {
+        mbit: network.line.rate.map(|rate| mbit(rate.bps()).max(1)),
+        is_full_duplex: network.bus.is_none() && network.token.is_none(),
     }
 }
 
@@ -326,6 +338,11 @@ pub(crate) fn read_back(
         settings.push(("mtu".into(), link.mtu_bytes.to_string()));
         settings.push(("txqueuelen".into(), link.txqueuelen.to_string()));
         settings.push(("gso_max_segs".into(), link.gso_max_segs.to_string()));
+        let speed = ethtool::link_speed(&plan.name())?.mbit;
+        settings.push((
+            "speed_mbit".into(),
+            speed.map_or_else(|| "unknown".into(), |mbit| mbit.to_string()),
+        ));
         let routes = netlink.routes()?;
         let metrics = routes
             .into_iter()

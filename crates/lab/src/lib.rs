@@ -10,6 +10,7 @@
 //! The lab never sees `virtual`; parity between the two clocks is shown through the ledger.
 #![forbid(unsafe_code)]
 
+mod account;
 mod client;
 mod config;
 mod control;

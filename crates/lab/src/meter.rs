@@ -39,12 +39,12 @@ impl AttachmentLosses {
         self.interface_tx + self.interface_rx + self.gate + self.socket + self.handover
     }
 
-    /// What came since `before`.
+    /// What came since `before`. A gate that was put back counts anew.
     pub const fn since(&self, before: &Self) -> Self {
         Self {
             interface_tx: self.interface_tx - before.interface_tx,
             interface_rx: self.interface_rx - before.interface_rx,
-            gate: self.gate - before.gate,
+            gate: self.gate.saturating_sub(before.gate),
             socket: self.socket - before.socket,
             handover: self.handover - before.handover,
         }
@@ -82,6 +82,8 @@ pub struct Report {
     pub gate_shut: u64,
     /// Of these, because the switch could not keep up.
     pub overloads: u64,
+    /// Times that a gate was put back, because the lab's root had put another queueing discipline in its place.
+    pub gate_rearmed: u64,
     /// CPU time of the switch.
     pub cpu_ns: u64,
     /// Circuits that were set up by signalling.
@@ -121,6 +123,12 @@ impl Report {
                 "{} frames were lost between host and switch: {:?}",
                 self.attachment.total(),
                 self.attachment
+            ));
+        }
+        if self.gate_rearmed > 0 {
+            why.push(format!(
+                "a program of the lab's root replaced a host's queueing discipline, by which the network holds senders back; it was put back {} times",
+                self.gate_rearmed
             ));
         }
         if self.deliveries == 0 {
@@ -205,5 +213,9 @@ mod tests {
         meter.report.attachment.socket = 1;
         assert!(!meter.report().passed());
         assert!(meter.report().failures()[0].contains("1 frames were lost"));
+        meter.report.attachment.socket = 0;
+        assert!(meter.report().passed());
+        meter.report.gate_rearmed = 2;
+        assert!(meter.report().failures()[0].contains("put back 2 times"));
     }
 }

@@ -178,7 +178,12 @@ impl Port {
     /// What was lost on the way since the port was made.
     pub fn losses(&mut self) -> Result<AttachmentLosses> {
         let stats = self.netlink.stats(self.index)?;
-        let gate = self.netlink.qdisc(self.index)?.drops;
+        // Another queueing discipline drops what its maker wants; none is there while the interface is down.
+        let gate = match self.netlink.qdisc(self.index) {
+            Ok(qdisc) if qdisc.kind == "tbf" => qdisc.drops,
+            Ok(_) | Err(sonde_sys::Error::Answer { .. }) => 0,
+            Err(error) => return Err(error),
+        };
         let socket = match &mut self.tx {
             Tx::Tap(_) => 0,
             Tx::Packet(socket) => socket.drops()?,

@@ -125,7 +125,7 @@ struct Mark {
     cpu_ns: u64,
     counters: Counters,
     attachment: AttachmentLosses,
-    gate_shut: u64,
+    toggles: (u64, u64),
     overloads: u64,
 }
 
@@ -222,7 +222,7 @@ impl Switch {
                 cpu_ns: 0,
                 counters: Counters::default(),
                 attachment: AttachmentLosses::default(),
-                gate_shut: 0,
+                toggles: (0, 0),
                 overloads: 0,
             },
             ledger,
@@ -489,13 +489,21 @@ impl Switch {
         Ok(all)
     }
 
+    /// How often gates were shut, and put back, since the start.
+    fn toggles(&self) -> (u64, u64) {
+        let all = self.ports.iter().map(|port| port.gate.toggles());
+        all.fold((0, 0), |(shut, rearmed), one| {
+            (shut + one.shut, rearmed + one.rearmed)
+        })
+    }
+
     fn mark(&mut self) -> Result<(), SwitchError> {
         self.marked = Mark {
             at_ns: clock::monotonic_ns(),
             cpu_ns: cpu::thread_cpu_ns(),
             counters: self.net.counters(),
             attachment: self.attachment_losses()?,
-            gate_shut: self.ports.iter().map(|port| port.gate.toggles().shut).sum(),
+            toggles: self.toggles(),
             overloads: self.ports.iter().map(|port| port.overloads).sum(),
         };
         self.meter = Meter::new();
@@ -542,12 +550,8 @@ impl Switch {
             blocked: sum(|port| port.blocked),
             lost: lost.collect(),
             attachment,
-            gate_shut: self
-                .ports
-                .iter()
-                .map(|port| port.gate.toggles().shut)
-                .sum::<u64>()
-                - self.marked.gate_shut,
+            gate_shut: self.toggles().0 - self.marked.toggles.0,
+            gate_rearmed: self.toggles().1 - self.marked.toggles.1,
             overloads: self.ports.iter().map(|port| port.overloads).sum::<u64>()
                 - self.marked.overloads,
             cpu_ns: cpu::thread_cpu_ns() - self.marked.cpu_ns,

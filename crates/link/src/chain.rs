@@ -1,15 +1,17 @@
 //! The overhead chain: what is left of a line's rate at each layer, and the ceilings of TCP and UDP.
 //!
-//! Model:   a stream of full frames. Each step's rate is the bytes that it leaves of a frame, divided by the time for which
-//!          that frame holds the line; acknowledgements are not counted, but by [`tcp_with_acks`].
+//! Model:   a stream of full frames of one station. Each step's rate is the bytes that it leaves of a frame, divided by the time
+//!          from that frame to the station's next: for which it holds the line, and on a segment the turnaround behind it.
+//!          Acknowledgements are not counted, but by [`tcp_with_acks`].
 //! Source:  RFC 791 §3.1 (20 bytes), RFC 9293 §3.1 (20 bytes), RFC 7323 §3.2 and appendix A (12 bytes with padding),
 //!          RFC 768 (8 bytes).
 //! Units:   bits a second, rounded down.
-//! Checked: `oc3c_leaves_what_the_standard_says`, `ethernet_leaves_94_15`, `acknowledgements_share_a_medium`.
+//! Checked: `oc3c_leaves_what_the_standard_says`, `ethernet_leaves_94_15`, `acknowledgements_share_a_medium`,
+//!          `a_turnaround_is_a_step`.
 
 use crate::{CELL_PAYLOAD, CELL_WIRE, Framing, NetworkSpec};
 use serde::Serialize;
-use sonde_units::{Bytes, Ratio};
+use sonde_units::{Bytes, Ratio, Span};
 
 const IP_HEADER: u64 = 20;
 const TCP_HEADER: u64 = 20;
@@ -39,7 +41,7 @@ impl Headers {
 /// What is left after one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChainStep {
-    /// The step: `line`, `sonet`, `mapping` or `payload`, `adapter`, `framing` or `cell`, `encapsulation`, `ip`, `tcp`.
+    /// The step: `line`, `sonet`, `mapping` or `payload`, `adapter`, `turnaround`, `framing` or `cell` and `aal5`, `ip`, `tcp`.
     pub step: &'static str,
     /// Bits a second that are left.
     pub bps: u64,
@@ -47,21 +49,27 @@ pub struct ChainStep {
     pub bytes: u64,
 }
 
-/// Bits a second of `bytes` in each full frame; none without a rate.
-fn share(spec: &NetworkSpec, bytes: u64) -> Option<u64> {
+/// What a station of a segment lets pass between a frame of its own and the next, beyond the gap.
+fn turnaround(spec: &NetworkSpec) -> Span {
+    spec.bus.as_ref().map_or(Span::ZERO, |bus| bus.turnaround)
+}
+
+/// Bits a second of `bytes` in each frame of `len` layer-3 bytes that one station sends without a pause; none without a rate.
+fn share(spec: &NetworkSpec, len: Bytes, bytes: u64) -> Option<u64> {
     spec.line.rate?;
-    let time = spec.frame_time(Bytes(spec.mtu)).as_picos();
+    let time = (spec.frame_time(len) + turnaround(spec)).as_picos();
     Some((u128::from(bytes) * 8_000_000_000_000 / u128::from(time)) as u64)
 }
 
 /// The highest rate of user bytes over TCP, in bits a second; none on a network without a rate.
 pub fn tcp_max(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
-    share(spec, headers.segment(Bytes(spec.mtu)).0)
+    let mtu = Bytes(spec.mtu);
+    share(spec, mtu, headers.segment(mtu).0)
 }
 
 /// The same where both directions share one medium, as on a segment or a ring, so that acknowledgements take their time from
-/// it: one without data for every two full segments. What contention for the medium costs is not counted. Elsewhere
-/// it is [`tcp_max`].
+/// it: one without data for every two full segments, which its station sends while the other turns round. What contention
+/// for the medium and the signal's way cost is not counted. Elsewhere it is [`tcp_max`].
 pub fn tcp_with_acks(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
     if spec.bus.is_none() && spec.token.is_none() {
         return tcp_max(spec, headers);
@@ -69,17 +77,13 @@ pub fn tcp_with_acks(spec: &NetworkSpec, headers: Headers) -> Option<u64> {
     spec.line.rate?;
     let (mtu, segment) = (Bytes(spec.mtu), headers.segment(Bytes(spec.mtu)));
     let ack = spec.frame_time(mtu.saturating_sub(segment));
-    let time = (spec.frame_time(mtu) * 2 + ack).as_picos();
+    let time = (spec.frame_time(mtu) * 2 + turnaround(spec) + ack).as_picos();
     Some((u128::from(segment.0) * 16_000_000_000_000 / u128::from(time)) as u64)
 }
 
 /// The highest rate of user bytes over UDP in datagrams of `payload` bytes (at most one frame each).
 pub fn udp_max(spec: &NetworkSpec, payload: Bytes) -> Option<u64> {
-    spec.line.rate?;
-    let time = spec
-        .frame_time(payload + Bytes(IP_HEADER + UDP_HEADER))
-        .as_picos();
-    Some((u128::from(payload.0) * 8_000_000_000_000 / u128::from(time)) as u64)
+    share(spec, payload + Bytes(IP_HEADER + UDP_HEADER), payload.0)
 }
 
 /// From the nominal rate to TCP; empty on a network without a rate.
@@ -117,10 +121,13 @@ pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
         });
     }
     let mut left = |step, bytes| {
-        if let Some(bps) = share(spec, bytes) {
+        if let Some(bps) = share(spec, mtu, bytes) {
             chain.push(ChainStep { step, bps, bytes });
         }
     };
+    if !turnaround(spec).is_zero() {
+        left("turnaround", wire);
+    }
     match framing {
         Framing::Atm(_) => {
             left("cell", wire / CELL_WIRE.0 * CELL_PAYLOAD.0);
@@ -136,7 +143,11 @@ pub fn overhead(spec: &NetworkSpec, headers: Headers) -> Vec<ChainStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::named;
+    use crate::{named, resolve};
+
+    fn turned(selector: &str) -> NetworkSpec {
+        resolve(selector, &|_| unreachable!()).unwrap()
+    }
 
     fn mbit(bps: Option<u64>) -> String {
         format!("{:.3}", bps.unwrap() as f64 / 1e6)
@@ -173,19 +184,62 @@ mod tests {
         assert_eq!(mbit(udp_max(&spec, Bytes(1_472))), "95.709");
     }
 
-    /// Two segments and an acknowledgement: of 2896 user bytes in 2 x 1538 + 90, of 8600 in 2 x 4388 + 88.
+    /// Two segments and an acknowledgement: of 2896 user bytes in 2 x 1538 + 90 (and 2 us), of 8600 in 2 x 4388 + 88.
     #[test]
     fn acknowledgements_share_a_medium() {
-        for (name, want) in [
-            ("ethernet-10", "9.147"),
-            ("fddi", "97.022"),
-            ("ethernet-100", "94.148"),
+        for (selector, headers, want) in [
+            ("ethernet-10", Headers::Timestamps, "9.140"),
+            ("ethernet-10", Headers::Plain, "9.233"),
+            ("ethernet-10:turnaround=0s", Headers::Timestamps, "9.147"),
+            ("ethernet-10:turnaround=0s", Headers::Plain, "9.241"),
+            ("fddi", Headers::Timestamps, "97.022"),
+            ("ethernet-100", Headers::Timestamps, "94.148"),
         ] {
-            let spec = named(name).unwrap();
-            assert_eq!(mbit(tcp_with_acks(&spec, Headers::Timestamps)), want);
+            assert_eq!(mbit(tcp_with_acks(&turned(selector), headers)), want);
         }
-        let spec = named("ethernet-10").unwrap();
-        assert_eq!(mbit(tcp_with_acks(&spec, Headers::Plain)), "9.241");
+    }
+
+    /// A station's full frames are 1230.4 us apart by the standard's MAC, 1232.4 us with the turnaround; its smallest 67.2
+    /// and 69.2.
+    #[test]
+    fn a_turnaround_is_a_step() {
+        for (selector, tcp, plain, large, small) in [
+            ("ethernet-10", "9.400", "9.477", "9.555", "0.116"),
+            (
+                "ethernet-10:turnaround=0s",
+                "9.415",
+                "9.493",
+                "9.571",
+                "0.119",
+            ),
+        ] {
+            let spec = turned(selector);
+            assert_eq!(mbit(tcp_max(&spec, Headers::Timestamps)), tcp);
+            assert_eq!(mbit(tcp_max(&spec, Headers::Plain)), plain);
+            assert_eq!(mbit(udp_max(&spec, Bytes(1_472))), large);
+            assert_eq!(mbit(udp_max(&spec, Bytes(1))), small);
+        }
+        let steps = |selector: &str| -> Vec<_> {
+            let chain = overhead(&turned(selector), Headers::Timestamps);
+            chain
+                .iter()
+                .map(|step| (step.step, mbit(Some(step.bps)), step.bytes))
+                .collect()
+        };
+        let step = |name, bps: &str, bytes| (name, bps.to_owned(), bytes);
+        assert_eq!(
+            steps("ethernet-10"),
+            [
+                step("line", "10.000", 1_538),
+                step("turnaround", "9.984", 1_538),
+                step("framing", "9.737", 1_500),
+                step("ip", "9.607", 1_480),
+                step("tcp", "9.400", 1_448),
+            ]
+        );
+        let standard = steps("ethernet-10:turnaround=0s");
+        assert_eq!(standard.len(), 4);
+        assert_eq!(standard[1], step("framing", "9.753", 1_500));
     }
 
     #[test]

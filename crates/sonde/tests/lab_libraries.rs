@@ -162,6 +162,60 @@ fn root_runs_them_too() {
     }
 }
 
+/// With a rank a host, and with two ranks a host, which share memory. Of MPICH two ranks, for four do not always end.
+#[test]
+fn one_sided_operations_complete() {
+    for make in makes() {
+        let Some(case) = attachments().into_iter().next() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let program = compile(&stage, make.compiler, "onesided.c", &[]);
+        let launcher = make.launchers[0];
+        let rounds: &[(&str, usize)] = if make.compiler.contains("mpich") {
+            &[("4", 2)]
+        } else {
+            &[("4", 4), ("2", 4)]
+        };
+        for (hosts, ranks) in rounds {
+            let script = format!("{PATIENT}patient {launcher} -n {ranks} {program}");
+            let options = ["--cpus", "free", "--hosts", hosts];
+            let call = stage.run(&options, &["sh", "-c", &script]);
+            let outcome = call.limit(120).output();
+            let want: Vec<_> = (0..*ranks)
+                .map(|rank| {
+                    let before = (rank + ranks - 1) % ranks + 1;
+                    format!("rank {rank} got {before} of its neighbour, sum {ranks}")
+                })
+                .collect();
+            assert_eq!(lines(&outcome.out, "rank"), want, "{make:?} {outcome}");
+            assert_eq!(outcome.code, 0, "{outcome}");
+        }
+    }
+}
+
+/// The manual's own line for PVM ends with the program's code, though `halt` ends the console that it is typed in.
+#[test]
+fn the_manuals_pvm_script_ends_well() {
+    if !has("pvm") {
+        return;
+    }
+    let page = include_str!("../../../docs/lab.md");
+    let line = page
+        .lines()
+        .find(|line| line.contains("echo conf | pvm; ./anything"))
+        .expect("the manual has it");
+    let script = line.split('\'').nth(1).expect("it is quoted");
+    for case in two_cases() {
+        for (program, code) in [("true", 0), ("sh -c \"exit 7\"", 7)] {
+            let stage = Stage::new(case);
+            let outcome = sh(&stage, &[], &script.replace("./anything", program));
+            assert!(outcome.out.contains("4 hosts, 1 data format"), "{outcome}");
+            assert_eq!(outcome.code, code, "{case:?} {outcome}");
+        }
+    }
+}
+
 #[test]
 fn an_interrupt_ends_all_ranks() {
     for make in makes() {

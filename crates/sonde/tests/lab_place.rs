@@ -45,9 +45,6 @@ fn record(stage: &Stage, mpi: &str, program: &Path, arguments: &[&str], ranks: u
                 "mpi_yield_when_idle",
                 "1",
             ]);
-            if is_root() {
-                words.push("--allow-run-as-root");
-            }
         }
         _ => words.extend(["mpiexec.mpich", "-n", &count]),
     }
@@ -147,25 +144,16 @@ fn a_program_without_mpi_is_told() {
     };
     let stage = Stage::new(case);
     let to = stage.path("m.json");
-    let root: &[&str] = if is_root() {
-        &["--allow-run-as-root"]
-    } else {
-        &[]
-    };
     let words = [
-        &[
-            "place",
-            "record",
-            "--to",
-            &to,
-            "--",
-            "mpirun.openmpi",
-            "-np",
-            "1",
-        ],
-        root,
-    ]
-    .concat();
+        "place",
+        "record",
+        "--to",
+        &to,
+        "--",
+        "mpirun.openmpi",
+        "-np",
+        "1",
+    ];
     let call = |program: &[&str]| {
         stage
             .sonde(&[&words[..], program].concat())
@@ -175,6 +163,12 @@ fn a_program_without_mpi_is_told() {
         .expect(125)
         .tells(&["left no matrix", "MPI_Init"]);
     call(&["sh", "-c", "exit 3"]).expect(3);
+    // What the caller says of root stands: Open MPI refuses then.
+    if is_root() {
+        let refused = call(&["true"]).env("OMPI_ALLOW_RUN_AS_ROOT", "0").output();
+        assert_ne!(refused.code, 0, "{refused}");
+        assert!(!refused.err.contains("root may run it"), "{refused}");
+    }
 }
 
 /// `sonde place --verify` on two sites with 8 ranks.

@@ -3,8 +3,8 @@
 mod lab;
 
 use lab::{
-    Stage, USER, assert_attachment_lost_nothing, attachments, cases, crossed, has, is_root,
-    path_of, report,
+    Stage, assert_attachment_lost_nothing, attachments, cases, crossed, has, is_root, path_of,
+    report,
 };
 use sonde_link::Headers;
 use sonde_virtual::{Sender, tcp_expected};
@@ -152,33 +152,15 @@ fn sockperf_measures_a_round_trip() {
 }
 
 /// A server on h2 and a client on h1, both as the same user of the lab. Root needs PAM and a folder; an ordinary user needs
-/// neither, but a name, which the hosts are given.
+/// neither, but a name that is not locked, which the hosts have.
 fn ssh(stage: &Stage, root: bool) {
-    let uid = if stage.case.is_user { USER } else { 1_000 };
-    let uid = if is_root() {
-        uid
-    } else {
-        sonde_sys::process::ids().0
-    };
-    let write = |file: &str, text: &str| std::fs::write(stage.folder.join(file), text).unwrap();
-    write(
-        "passwd",
-        &format!("root:x:0:0::/root:/bin/sh\ntester:x:{uid}:{uid}::/tmp:/bin/sh\n"),
-    );
-    write(
-        "shadow",
-        "root:*:19000:0:99999:7:::\ntester:*:19000:0:99999:7:::\n",
-    );
     let (as_root, prepare, pam, user) = if root {
         ("--root", "mkdir -p /run/sshd;", "yes", "root")
     } else {
-        ("", "", "no", "tester")
+        ("", "", "no", "$(id -un)")
     };
     let script = format!(
         "umask 077; mkdir -p $D/keys && cd $D/keys || exit 70
-        test {user} = root || for h in h1 h2; do
-            sonde lab exec --root $h -- sh -c 'mount --bind $D/passwd /etc/passwd && mount --bind $D/shadow /etc/shadow' || exit 73
-        done
         ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f user && cp user.pub authorized || exit 71
         sonde lab exec {as_root} --detach h2 -- sh -c '{prepare} exec {sshd} -D -e -f /dev/null -p 2222 -h $D/keys/host -o PidFile=none -o StrictModes=no -o UsePAM={pam} -o AuthorizedKeysFile=$D/keys/authorized 2> log'
         for i in $(seq 100); do grep -q listening log 2>/dev/null && break; sleep 0.05; done
@@ -208,6 +190,34 @@ fn ssh_goes_from_host_to_host() {
             ssh(&Stage::new(case), true);
         }
         ssh(&Stage::new(case), false);
+    }
+}
+
+/// The scripts of the manual, as who may run them: the first by anyone, root too.
+#[test]
+fn the_manuals_scripts_for_ssh_print_h2() {
+    if !has("sshd") || !has("ssh") || !has("ssh-keygen") {
+        return;
+    }
+    let page = include_str!("../../../docs/lab.md");
+    let script = |name: &str| {
+        let after = page.split(&format!("Write this as `{name}`")).nth(1);
+        let block = after.and_then(|text| text.split("```sh\n").nth(1));
+        let text = block.and_then(|text| text.split("```").next());
+        text.expect("the manual has the script")
+    };
+    for case in crossed() {
+        let stage = Stage::new(case);
+        let mut wanted = vec![("ssh-user.sh", vec!["--hosts", "2"])];
+        if is_root() && !case.is_user {
+            wanted.push(("ssh-root.sh", vec!["--hosts", "2", "--root"]));
+        }
+        for (name, options) in wanted {
+            std::fs::write(stage.folder.join(name), script(name)).unwrap();
+            let call = stage.run(&options, &["sh", name]);
+            let outcome = call.env("SUDO_UID", "").env("SUDO_GID", "").expect(0);
+            assert_eq!(outcome.out, "h2\n", "{name} {case:?}");
+        }
     }
 }
 

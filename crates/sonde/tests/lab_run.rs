@@ -448,6 +448,36 @@ fn settings_are_those_of_the_profile() {
     }
 }
 
+/// A TAP is told the speed of its line; a veth takes none and keeps the kernel's.
+#[test]
+fn ethtool_says_the_speed_of_the_line() {
+    if !has("ethtool") {
+        return;
+    }
+    for case in crossed() {
+        let stage = Stage::new(case);
+        for (network, speed, duplex) in [
+            ("ethernet-10", "10Mb/s", "Half"),
+            ("ethernet-100", "100Mb/s", "Full"),
+            ("atm-oc3c", "156Mb/s", "Full"),
+            ("atm-ds1", "2Mb/s", "Full"),
+            ("wire", "Unknown!", "Full"),
+        ] {
+            let found = sh(&stage, &["--network", network], "ethtool eth0").out;
+            let value = |key: &str| {
+                let line = found.lines().find_map(|line| line.trim().strip_prefix(key));
+                line.unwrap_or_else(|| panic!("{key} {found}")).trim()
+            };
+            let want = if case.attachment == "tap" {
+                (speed, duplex)
+            } else {
+                ("10000Mb/s", "Full")
+            };
+            assert_eq!((value("Speed:"), value("Duplex:")), want, "{network}");
+        }
+    }
+}
+
 #[test]
 fn an_idle_network_has_no_frames() {
     for case in crossed() {

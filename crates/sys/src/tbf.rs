@@ -150,6 +150,26 @@ impl Tbf {
     pub(crate) fn change_request(&self, ifindex: u32, sequence: u32) -> Vec<u8> {
         encode(self.message(ifindex), NLM_F_ACK, sequence)
     }
+
+    /// The request that makes it the root of `ifindex` where there is none, as bytes.
+    pub(crate) fn create_request(&self, ifindex: u32) -> Vec<u8> {
+        encode(
+            self.message(ifindex),
+            NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE,
+            0,
+        )
+    }
+}
+
+/// The request that takes the root queueing discipline of `ifindex` away, as bytes.
+pub(crate) fn remove_request(ifindex: u32) -> Vec<u8> {
+    let mut message = TcMessage::with_index(ifindex as i32);
+    message.header.parent = TcHandle::ROOT;
+    encode(
+        RouteNetlinkMessage::DelQueueDiscipline(message),
+        NLM_F_ACK,
+        0,
+    )
 }
 
 /// Makes a tbf the root queueing discipline of an interface; what was there is gone.

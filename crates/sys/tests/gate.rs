@@ -413,6 +413,72 @@ fn stream() {
     assert_eq!((qdisc.drops, info.bytes_retrans), (0, Some(0)));
 }
 
+/// What the root of a host puts in the gate's place is replaced by the gate, whatever it is, and counted.
+fn put_back(use_tap: bool) {
+    let Some(mut host) = host(use_tap) else {
+        return;
+    };
+    let ifindex = host.ifindex;
+    let gate_netlink = within(&host.netns, || Netlink::open().unwrap());
+    let kick_socket = within(&host.netns, move || PacketSender::open(ifindex).unwrap());
+    let mut gate = Gate::new(gate_netlink, kick_socket, ifindex, line(4 * 1514)).unwrap();
+    let mut meddle = |words: Option<&'static str>| match words {
+        None => host.netlink.delete_qdisc(ifindex).unwrap(),
+        Some(words) => within(&host.netns, move || {
+            let tc = std::process::Command::new("tc")
+                .args(words.split(' '))
+                .status();
+            assert!(tc.unwrap().success(), "{words}");
+        }),
+    };
+    let mut others = vec![None];
+    if std::process::Command::new("tc").arg("-V").output().is_ok() {
+        others.extend([
+            Some("qdisc replace dev eth0 root pfifo limit 10"),
+            Some("qdisc add dev eth0 root handle 1: pfifo limit 10"),
+        ]);
+    } else {
+        println!("left out: other kinds, for want of tc (iproute2)");
+    }
+    for (number, other) in (1..).zip(others) {
+        // By another handle, and by the gate's own.
+        if other.is_some_and(|words| words.contains("add")) {
+            meddle(None);
+        }
+        meddle(other);
+        if number % 2 == 1 {
+            gate.close().unwrap();
+            gate.open().unwrap();
+        } else {
+            gate.close().unwrap();
+        }
+        assert_eq!(gate.toggles().rearmed, number, "{other:?}");
+    }
+    gate.close().unwrap();
+    assert_eq!(host.netlink.qdisc(ifindex).unwrap().kind, "tbf");
+    // It holds back: of a blast nothing but what was on its way comes through, and all of it once it is open.
+    let epoll = Epoll::new().unwrap();
+    epoll.add(host.port.fd(), 0, Interest::Read).unwrap();
+    let mut count = Count::default();
+    let blaster = Blaster::start(&host.netns);
+    assert!(leak(&mut host.port, &mut count) <= 1);
+    gate.open().unwrap();
+    assert!(wait_for(&mut host.port, &epoll, &mut count, 100));
+    finish(blaster, &mut host.port, &epoll, &mut count);
+}
+
+#[test]
+fn a_gate_is_put_back() {
+    fresh::inside(
+        "a_gate_is_put_back",
+        Namespaces::of(&[Kind::User, Kind::Net]),
+        || {
+            put_back(false);
+            put_back(true);
+        },
+    );
+}
+
 #[test]
 fn a_stream_passes_a_toggled_gate_whole() {
     fresh::inside(

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use sonde_sys::clock::{monotonic_ns, realtime_minus_monotonic_ns, sleep_until_ns};
-use sonde_sys::ethtool::{self, Offload};
+use sonde_sys::ethtool::{self, LinkSpeed, Offload};
 use sonde_sys::namespace::{Kind, Namespaces};
 use sonde_sys::netlink::{
     LinkChange, LinkStats, Neighbour, Netlink, Resolved, Route, RouteMetrics, VethEnd,
@@ -381,6 +381,33 @@ fn frames_carry_stamps_and_losses_are_counted() {
                 ..stats
             }
         );
+    });
+}
+
+#[test]
+fn a_tap_says_the_speed_that_it_is_told() {
+    fresh::inside("a_tap_says_the_speed_that_it_is_told", NET, || {
+        let told = |mbit, is_full_duplex| LinkSpeed {
+            mbit,
+            is_full_duplex,
+        };
+        pair(&mut Netlink::open().unwrap());
+        // A veth keeps its own.
+        assert!(ethtool::set_link_speed("a", told(Some(155), true)).is_err());
+        assert_eq!(ethtool::link_speed("a").unwrap(), told(Some(10_000), true));
+        let tap = match Tap::open(Path::new("/dev/net/tun"), "t") {
+            Ok(tap) => tap,
+            Err(error) => return println!("skipped: {error}"),
+        };
+        for speed in [
+            told(Some(10), false),
+            told(Some(400_000), true),
+            told(None, true),
+        ] {
+            ethtool::set_link_speed(tap.name(), speed).unwrap();
+            assert_eq!(ethtool::link_speed("t").unwrap(), speed);
+        }
+        assert!(ethtool::link_speed("none").is_err());
     });
 }
 

@@ -26,8 +26,8 @@ pub struct Bus {
     /// From so many collisions on the range of the backoff grows no more, 1 to 20.
     pub backoff_limit: u32,
     /// How much later than a gap after its own frame a station is ready to begin its next one, 0 to 1 ms. Who waits
-    /// elsewhere is heard before if this is longer than the signal's way there and back; with 0, the standard's, all begin
-    /// at once and who has sent before mostly wins.
+    /// elsewhere is heard before if this is longer than the signal's way there and back: two stations then take turns and
+    /// do not collide. With 0, the standard's, all begin at once, collide, and who has sent before mostly wins.
     pub turnaround: Span,
 }
 
@@ -117,8 +117,8 @@ impl Bus {
         (line.propagation() > most).then_some(most)
     }
 
-    /// For how long a frame of `len` layer-3 bytes keeps others of a stream off the segment: with preamble and gap. Collisions
-    /// and the turnaround are not counted.
+    /// For how long a frame of `len` layer-3 bytes keeps others off the segment: with preamble and gap. Collisions are not
+    /// counted, nor the turnaround, in which other stations may begin.
     pub(crate) fn frame_time(&self, spec: &NetworkSpec, len: Bytes) -> Span {
         spec.line.time(len)
     }

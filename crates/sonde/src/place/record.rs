@@ -3,7 +3,8 @@
 //! Model:   the counting library is built for the launcher's MPI and loaded into each rank by LD_PRELOAD. A launcher gets it by its own options, so that
 //!          it is in the ranks alone: Open MPI `-x NAME=VALUE`, Hydra `-genv NAME VALUE`. Another command, such as a script
 //!          that calls mpirun, or srun, gets it in its environment (for Open MPI as OMPI_MCA_mca_base_env_list), and has to
-//!          be told by `--mpi` which MPI it will be.
+//!          be told by `--mpi` which MPI it will be. Open MPI refuses root until two variables say otherwise: who runs sonde as
+//!          root has decided that, so they are set, and said, where the caller has set neither.
 //! Source:  mpirun(1) of Open MPI 4.1; the Hydra wiki, "Environment settings".
 //! Checked: `launchers_get_it_by_their_options`, `crates/sonde/tests/lab_place.rs`.
 
@@ -61,12 +62,27 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
     } else {
         environment(&mut call, mpi, &library, &to);
     }
+    if matches!(mpi, Mpi::Open(_)) && sonde_sys::process::ids().0 == 0 && !decides_of_root() {
+        eprintln!(
+            "sonde: note: Open MPI is told that root may run it ({})",
+            AS_ROOT.join(", ")
+        );
+        call.envs(AS_ROOT.map(|name| (name, "1")));
+    }
     let status = call
         .args(arguments)
         .status()
         .map_err(|e| Failure::cannot(format!("cannot start {}: {e}", program.to_string_lossy())))?;
     let code = status.code().unwrap_or(PASSING);
     report(&to, code)
+}
+
+/// What Open MPI 4 and 5 want to find before they run for root.
+const AS_ROOT: [&str; 2] = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"];
+
+/// Whether the caller has said whether root may.
+fn decides_of_root() -> bool {
+    AS_ROOT.iter().any(|name| std::env::var_os(name).is_some())
 }
 
 /// Whether a command is a launcher, by its name.
