@@ -737,13 +737,8 @@ mod tests {
             evidence.src.interfaces[&Name::from("eth0.100")].rx_bytes,
             Some(12)
         );
-        assert_eq!(
-            evidence.load_flows[&Name::from("h1")]
-                .achieved
-                .unwrap()
-                .value(),
-            0.6041
-        );
+        let achieved = evidence.load_flows[&Name::from("h1")].achieved;
+        assert_eq!(achieved, Some(Fixed(6_041)));
     }
 
     #[test]

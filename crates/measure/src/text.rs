@@ -671,7 +671,8 @@ mod tests {
         for value in [0.0, 0.00005, 0.12345, 1.0, 166.6, 1e9] {
             let fixed = Fixed::<4>::of(value).unwrap();
             assert_eq!(fixed.write(), format!("{value:.4}"));
-            assert_eq!(fixed.value(), format!("{value:.4}").parse::<f64>().unwrap());
+            let printed = format!("{value:.4}").parse::<f64>().unwrap();
+            assert_eq!(fixed.value().to_bits(), printed.to_bits());
         }
         assert_eq!(Fixed::<4>::of(f64::NAN), None);
         assert_eq!(Fixed::<0>::of(72.6), Some(Fixed(73)));

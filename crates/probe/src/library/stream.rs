@@ -269,7 +269,7 @@ pub(super) fn measure(
     for &size_bytes in &terms.sizes_bytes {
         let mut sender = Sender::new(messenger, size_bytes);
         let sent = sender.run(&mut measured.interference)?;
-        let messages = sender.allowance.messages as u64;
+        let messages = sender.allowance.messages;
         measured.evidence.size(size_bytes).window_messages = Some(messages);
         measured.sizes.push(SizeMeasured {
             size_bytes,
