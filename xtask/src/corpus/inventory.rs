@@ -360,8 +360,8 @@ fn man(program: &Program, here: &Path) -> Result<String> {
     Ok(views::transcript(&said) + &lines.concat())
 }
 
-/// The identifiers of findings, by the sources of `report`: what stands behind `Finding::new(`, `cause(`, `rule:` or `id:`, and
-/// every word with a hyphen in the folders of rules.
+/// The identifiers of findings, by the sources of `report`: what stands behind `Finding::said(`, `rule(&[`,
+/// `cause(` or `rule:`, and every word with a hyphen in the folders of rules.
 fn findings(tree: &Tree) -> String {
     const FOLDERS: [&str; 4] = ["finding", "diagnosis", "matrix", "rules"];
     let mut found = BTreeSet::new();
@@ -393,7 +393,7 @@ fn identifiers(text: &str, with_hyphens: bool) -> Vec<String> {
     let mut found = Vec::new();
     while let (Some(word), Some(after)) = (parts.next(), parts.next()) {
         let lead = before.trim_end();
-        let is_named = ["Finding::new(", "cause(", "rule:", "id:"]
+        let is_named = ["Finding::said(", "rule(&[", "cause(", "rule:"]
             .iter()
             .any(|name| lead.ends_with(name));
         let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn identifiers_are_found_in_sources() {
-        let text = "// \"not-this\"\nFinding::new(\n  \"drift\", x, \"a b\");\ncause(\"cpu\");\nRule { id: \"mtu\" }\nlet way = \"to\";\nif x { \"link-slow\" }\n#[cfg(test)]\nrule: \"no\"";
+        let text = "// \"not-this\"\nFinding::said(\n  \"drift\", x, \"a b\");\nrule(&[\"cpu\"], x);\nrule(&[\"mtu\"], x);\nlet way = \"to\";\nif x { \"link-slow\" }\n#[cfg(test)]\nrule: \"no\"";
         assert_eq!(identifiers(text, false), ["drift", "cpu", "mtu"]);
         assert_eq!(
             identifiers(text, true),

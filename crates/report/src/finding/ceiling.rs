@@ -178,7 +178,7 @@ mod tests {
         let remedy = |control: &str, again: u64, bps: u64| {
             let run = Runs::new()
                 .network(net("wan").line(100_000_000))
-                .setting("src.congestion", control)
+                .setting("src_congestion", control)
                 .latency("wan", "tcp", 1, 10_000_000)
                 .stream("wan", "tcp", bps)
                 .beside(Quantity::Retransmits, again)

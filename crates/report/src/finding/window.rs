@@ -177,7 +177,7 @@ mod tests {
     fn the_lower_of_two_bounds_is_named() {
         let run = wan()
             .profile("era:window=65535")
-            .setting("src.send_buffer_bytes", "32768")
+            .setting("src_send_buffer_bytes", "32768")
             .stream("wan-100m-20ms", "tcp", 13_000_000)
             .beside(Quantity::RwndLimitedShare, 510_000)
             .beside(Quantity::SndbufLimitedShare, 900_000)
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_send_buffer_limits() {
         let run = wan()
-            .setting("src.send_buffer_bytes", "16384")
+            .setting("src_send_buffer_bytes", "16384")
             .stream("wan-100m-20ms", "tcp", 6_500_000)
             .beside(Quantity::SndbufLimitedShare, 950_000)
             .done();
