@@ -231,9 +231,11 @@ fn an_interrupt_ends_all_ranks() {
             running.wait_for_all("waiting", 4);
             sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
             let ended = running.finish();
-            // Hydra's code is 0 then.
+            // Hydra's own code: 0, MPICH's 2, or 255 where its proxies meet the end of mpiexec (pmip_cb.c:899, `!closed`).
+            // None of them is killed by force, and sonde itself ends in order.
+            let is_hydra = make.compiler.ends_with("mpich") && ended.code == 255;
             assert!(
-                ended.code < 128 + 9 || ended.code == 143,
+                ended.code < 128 + 9 || ended.code == 143 || is_hydra,
                 "{make:?} {case:?} {ended}"
             );
             let left = eventually(|| marked(&mark), Vec::is_empty);
