@@ -123,6 +123,8 @@ export interface Verdict {
     lateness_p99_ns: number | null
     lateness_max_ns: number | null
     attachment_losses: number
+    /** The best figure over what the model allows, where it is above 1.003. */
+    above_bound?: number
     reasons: string[]
 }
 

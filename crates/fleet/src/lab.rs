@@ -303,6 +303,7 @@ pub(crate) fn verdict(report: &Report, one_way_ns: u64) -> Verdict {
         lateness_p99_ns: report.lateness_ns_p99,
         lateness_max_ns: report.lateness_ns_max,
         attachment_losses: report.attachment.total(),
+        above_bound: None,
         reasons,
     }
 }

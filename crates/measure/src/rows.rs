@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_stats::{Series, pool};
 
 use crate::{
-    CellRecord, Factors, LaunchRecord, Measurement, Phase, Quantity, ResultRow, Run, RunState,
-    Status, Step, Verdict,
+    CellRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity, ResultRow, Run,
+    RunState, Status, Step, Verdict,
 };
 
 /// Below this many launches there is no interval.
@@ -175,16 +175,50 @@ impl Launched<'_> {
                 ..row
             };
         };
-        ResultRow {
+        let row = ResultRow {
             status: Status::Measured,
             reason: self.shortfall(pooled.launches, why.as_deref()),
-            verdict: Verdict::merged(
-                self.succeeded()
-                    .filter_map(|launch| launch.verdict.as_ref()),
-            ),
             ..row
         }
-        .with_statistics(&pooled)
+        .with_statistics(&pooled);
+        let launches = self.succeeded();
+        let verdict = Verdict::merged(launches.filter_map(|launch| launch.verdict.as_ref()));
+        ResultRow {
+            verdict: match self.part_of_bound(&row) {
+                Some(part) => verdict.map(|verdict| verdict.bounded(part)),
+                None => verdict,
+            },
+            ..row
+        }
+    }
+
+    /// The best figure of a row over what the model allows: its highest rate, or the bound over its shortest time. None
+    /// where the model states no bound, or for the sum of several flows.
+    fn part_of_bound(&self, row: &ResultRow) -> Option<f64> {
+        let factors = &self.cell.factors;
+        if row.step.is_some() || factors.knobs.get("flow").is_some_and(|flow| flow == "all") {
+            return None;
+        }
+        let size = match factors.mode.as_deref() {
+            Some("stream") => None,
+            _ => row.size_bytes,
+        };
+        let ceilings = &self.network()?.ceilings;
+        let bound = ceilings.iter().find(|ceiling| {
+            (ceiling.quantity, ceiling.size_bytes) == (row.quantity, size)
+                && Some(ceiling.phase) == row.phase
+                && ceiling.path == row.path
+        })?;
+        let bound = bound.value as f64;
+        match row.quantity {
+            Quantity::ThroughputBps => row.max.map(|highest| highest.0 / bound),
+            _ => row.min.map(|shortest| bound / shortest.0),
+        }
+    }
+
+    fn network(&self) -> Option<&NetworkRecord> {
+        let mut networks = self.run.networks.iter();
+        networks.find(|network| network.row.name == self.cell.factors.network)
     }
 
     /// What is less than the plan wanted, in a row that `gave` launches made.
@@ -232,11 +266,6 @@ impl Launched<'_> {
                 .iter()
                 .all(|launch| (&launch.src, &launch.dst) == (&first.src, &first.dst))
         });
-        let network = self
-            .run
-            .networks
-            .iter()
-            .find(|network| network.row.name == factors.network);
         ResultRow {
             probe: factors.probe.clone(),
             layer: factors.layer,
@@ -269,7 +298,7 @@ impl Launched<'_> {
             ci95_high: None,
             status: Status::Failed,
             reason: None,
-            backpressure: network.and_then(|network| network.backpressure),
+            backpressure: self.network().and_then(|network| network.backpressure),
             verdict: None,
         }
     }

@@ -1,17 +1,21 @@
-//! Whether an emulated network kept its own times while a cell was measured.
+//! Whether an emulated network kept its own times while a cell was measured, and whether a figure is one that it can have.
 //!
 //! Model:   failed if more than 1 % of the deliveries are later than the bound, if any frame is lost between the host and
 //!          the network (the attachment), or if there is no delivery to judge by. The bound is the larger of 50 µs and
-//!          5 % of the model's one-way time. Passed is said with the same figures.
+//!          5 % of the model's one-way time. Passed is said with the same figures. A row fails too where its best figure
+//!          is above 1.003 of what the model allows: that is a defect of the instrument, and no emulation mends it.
 //! Units:   nanoseconds; shares are fractions of one.
 //! Checked: `one_per_cent_is_the_edge`, `a_loss_fails`, `nothing_delivered_is_not_passed`, `the_bound_has_a_floor`,
-//!          `launches_are_judged_together`.
+//!          `launches_are_judged_together`, `a_figure_above_its_bound_fails`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The floor of the bound.
 const BOUND_NS_MIN: u64 = 50_000;
+
+/// A figure up to this part of its bound is measured; the 0.3 % are those of the edges of a rated second.
+const ABOVE_BOUND: f64 = 1.003;
 
 /// One bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,6 +77,9 @@ pub struct Verdict {
     pub lateness_max_ns: Option<u64>,
     /// Frames lost between a host and the network.
     pub attachment_losses: u64,
+    /// The best figure of a row over what the model allows, where that is above 1.003; absent else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_bound: Option<f64>,
     /// Why it failed, each with figures; empty when passed.
     pub reasons: Vec<String>,
 }
@@ -122,8 +129,27 @@ impl Verdict {
             lateness_p99_ns: lateness.p99_ns,
             lateness_max_ns: lateness.max_ns,
             attachment_losses,
+            above_bound: None,
             reasons,
         }
+    }
+
+    /// Fails where the best figure is `part` of what the model allows, and that is above 1.003.
+    pub fn bounded(mut self, part: f64) -> Self {
+        if part > ABOVE_BOUND {
+            self.status = VerdictStatus::Failed;
+            self.above_bound = Some(part);
+            self.reasons.push(format!(
+                "the best figure is {:.1} % of what the network's model allows: a defect of the measurement",
+                part * 100.0
+            ));
+        }
+        self
+    }
+
+    /// Whether the emulation kept its times, whatever else is wrong.
+    pub fn kept_times(&self) -> bool {
+        self.reasons.len() == usize::from(self.above_bound.is_some())
     }
 
     /// One judgement of several launches: counts are summed, quantiles are the worst launch's. `None` of none.
@@ -230,5 +256,18 @@ mod tests {
             Verdict::merged([&calm, &none]).unwrap().status,
             VerdictStatus::Failed
         );
+    }
+
+    #[test]
+    fn a_figure_above_its_bound_fails() {
+        let calm = || Verdict::judge(&of(1_000), 0, 50_000, 0);
+        assert_eq!(calm().bounded(1.003), calm());
+        let above = calm().bounded(1.004);
+        assert_eq!(
+            (above.status, above.above_bound, above.kept_times()),
+            (VerdictStatus::Failed, Some(1.004), true)
+        );
+        let late = Verdict::judge(&of(1_000), 11, 50_000, 0);
+        assert!(!late.kept_times() && !late.bounded(1.004).kept_times());
     }
 }

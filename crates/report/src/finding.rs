@@ -157,7 +157,7 @@ pub(crate) const RULES: &[Rule] = &[
     ),
     rule(&["interval-not-reached"], Find::Once(precision::wide)),
     rule(&["few-launches"], Find::Once(precision::few_launches)),
-    rule(&["above-ceiling"], Find::Line(ceiling::above)),
+    rule(&["above-ceiling"], Find::Run(ceiling::above_all)),
     rule(&["host-apart", "pair-apart"], Find::Run(pairs::apart)),
     rule(&["stolen-time"], Find::Run(noise::stolen)),
     rule(&["drift"], Find::Run(drift::drifting)),

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use sonde_measure::{Number, Phase, Quantity, ResultRow, Run, Status, Step, VerdictStatus};
+use sonde_measure::{Number, Phase, Quantity, ResultRow, Run, Status, Step};
 
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
@@ -215,7 +215,7 @@ fn fidelity(index: &Index<'_>, line: &Line) -> String {
     for row in &index.rows {
         if let (true, Some(verdict)) = (line.has(row), &row.verdict) {
             let late = cells.entry(&row.cell).or_insert(false);
-            *late |= verdict.status == VerdictStatus::Failed;
+            *late |= !verdict.kept_times();
         }
     }
     let late = cells.values().filter(|late| **late).count();

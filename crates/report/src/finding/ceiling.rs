@@ -3,13 +3,16 @@
 //! Model:   `near-ceiling`: at least 95 % of the ceiling. `below-expectation`: less than 90 % of what the model's kernel-like
 //!          sender reaches in the same window (TCP), or of the ceiling; the causes that it names are those whose own limit
 //!          explains this rate: windows and buffers, a thread or a host without CPU, segments sent again where the congestion
-//!          control keeps no more with them, datagrams lost where they are half of what is missing or more. `above-ceiling`: more than 1 % above the ceiling,
+//!          control keeps no more with them, datagrams lost where they are half of what is missing or more. `above-ceiling`: more than 1 % above the ceiling
+//!          of a real network, or a verdict whose best figure is above 1.003 of what the model allows,
 //!          which cannot be: the rate of the line, the framing or a clock is not what it is taken for.
 //! Source:  Hoefler & Belli, SC'15, rule 11 (show an upper bound). Thresholds: acknowledgements take up to 5 % of a shared
 //!          line; 10 % is twice the interval that a run aims for; 1 % covers a burst at the edges of a window of a second.
-//! Checked: `near_below_and_above`, `expectation_counts_the_window`, `only_what_explains_is_named`.
+//! Checked: `near_below_and_above`, `what_a_model_does_not_allow_is_found`, `expectation_counts_the_window`, `only_what_explains_is_named`.
 
-use sonde_measure::{Quantity, ResultRow, VerdictStatus};
+use std::collections::BTreeMap;
+
+use sonde_measure::{Quantity, ResultRow};
 
 use super::{Finding, Severity};
 use crate::index::{Index, Line, p50};
@@ -35,10 +38,39 @@ pub(super) fn near_all(index: &Index<'_>) -> Vec<Finding> {
     lines.filter_map(|line| near(index, line)).collect()
 }
 
-/// `above-ceiling`.
-pub(super) fn above(index: &Index<'_>, line: &Line) -> Option<Finding> {
+/// `above-ceiling`: of networks with a model each once, with its worst row; of others each stream.
+pub(super) fn above_all(index: &Index<'_>) -> Vec<Finding> {
+    let mut found = beyond(index);
+    found.extend(index.lines().filter_map(|line| above(index, line)));
+    found
+}
+
+/// The rate or time of each network that is better than its model allows, the worst.
+fn beyond(index: &Index<'_>) -> Vec<Finding> {
+    let mut networks: BTreeMap<&str, words::Beyond<'_>> = BTreeMap::new();
+    for row in &index.rows {
+        let part = row.verdict.as_ref().and_then(|verdict| verdict.above_bound);
+        let Some(part) = part else { continue };
+        let worst = networks
+            .entry(&row.network)
+            .or_insert(words::Beyond { row, part });
+        if part > worst.part {
+            *worst = words::Beyond { row, part };
+        }
+    }
+    networks
+        .into_iter()
+        .map(|(network, worst)| {
+            Finding::said("above-ceiling", Severity::Warning, &worst).on_network(network)
+        })
+        .collect()
+}
+
+/// A stream above the ceiling of a network without a model.
+fn above(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let found = words::Above(reached(index, line)?);
-    let is_above = found.0.part() > ABOVE;
+    let has_model = index.stream(line)?.verdict.is_some();
+    let is_above = !has_model && found.0.part() > ABOVE;
     is_above.then(|| Finding::said("above-ceiling", Severity::Warning, &found).on(line))
 }
 
@@ -72,7 +104,7 @@ pub(super) fn below(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let found = words::Below {
         causes: causes(index, line, stream, bound_bps),
         is_expected: expected.is_some(),
-        is_late: verdict.is_some_and(|verdict| verdict.status == VerdictStatus::Failed),
+        is_late: verdict.is_some_and(|verdict| !verdict.kept_times()),
         reached,
     };
     Some(Finding::said("below-expectation", Severity::Advice, &found).on(line))
@@ -111,6 +143,7 @@ fn causes(index: &Index<'_>, line: &Line, stream: &ResultRow, bound_bps: f64) ->
 mod tests {
     use super::*;
     use crate::testing::{Runs, line, net};
+    use sonde_measure::{Lateness, Verdict};
 
     fn rules(bps: u64) -> Vec<String> {
         let run = Runs::new()
@@ -144,6 +177,31 @@ mod tests {
             [
                 "above-ceiling: The stream by tcp on atm-oc3c is faster than the network can be: 111.7 % of its ceiling."
             ]
+        );
+    }
+
+    /// A figure of a network with a model: the row's verdict says it, of messages and times too.
+    #[test]
+    fn what_a_model_does_not_allow_is_found() {
+        let calm = Lateness {
+            count: 1_000,
+            ..Default::default()
+        };
+        let found = |part: f64| {
+            let run = Runs::new()
+                .network(net("lan").ceiling("tcp", Quantity::LatencyNs, Some(1), 10_000))
+                .verdict(Verdict::judge(&calm, 0, 50_000, 0))
+                .latency("lan", "tcp", 1, (10_000.0 / part) as u64)
+                .done();
+            above_all(&Index::new(&run))
+        };
+        assert_eq!(found(0.9), []);
+        assert_eq!(found(1.002), []);
+        let above = found(1.25);
+        assert_eq!(above.len(), 1);
+        assert_eq!(
+            above[0].sentence,
+            "The best figure of latency of 1 B by tcp on lan is 125.0 % of what the network's model allows: do not trust the row."
         );
     }
 

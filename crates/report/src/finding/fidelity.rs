@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::{ResultRow, VerdictStatus};
+use sonde_measure::ResultRow;
 
 use super::{Finding, Severity};
 use crate::index::{Index, is_main};
@@ -23,7 +23,7 @@ pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
         };
         let (judged, late) = networks.entry(&row.network).or_default();
         judged.insert(&row.cell);
-        if verdict.status == VerdictStatus::Failed && late.iter().all(|one| one.cell != row.cell) {
+        if !verdict.kept_times() && late.iter().all(|one| one.cell != row.cell) {
             late.push(row);
         }
     }

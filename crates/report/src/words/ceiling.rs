@@ -3,9 +3,11 @@
 //! Units:   bits a second.
 //! Checked: the tests of `finding::ceiling`.
 
+use sonde_measure::ResultRow;
+
 use super::Words;
 use crate::format::{rate, share};
-use crate::index::Line;
+use crate::index::{Line, words};
 
 /// A stream beside a bound.
 pub(crate) struct Reached<'l> {
@@ -72,6 +74,34 @@ impl Words for Above<'_> {
     fn remedy(&self) -> Option<String> {
         Some(
             "do not trust either figure: check the rate of the interface (`ethtool`), and that the bytes went by it"
+                .into(),
+        )
+    }
+}
+
+/// A figure that the model of its network does not allow.
+pub(crate) struct Beyond<'r> {
+    pub row: &'r ResultRow,
+    /// The best figure over the bound.
+    pub part: f64,
+}
+
+impl Words for Beyond<'_> {
+    fn sentence(&self) -> String {
+        format!(
+            "The best figure of {} is {} of what the network's model allows: do not trust the row.",
+            words(self.row),
+            share(self.part)
+        )
+    }
+
+    fn arithmetic(&self) -> Option<String> {
+        None
+    }
+
+    fn remedy(&self) -> Option<String> {
+        Some(
+            "a figure above its physical bound is a defect of the measurement: measure for longer, and report it if it stays"
                 .into(),
         )
     }
