@@ -1,11 +1,13 @@
 # The outer commands. `make` alone prints them; the work is in scripts/, which also run on their own.
 .DEFAULT_GOAL := help
-.PHONY: help setup build test assess bench fuzz clean
+.PHONY: help setup build check test test-long assess bench fuzz clean
 
 help:
 	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name)'
 	@echo 'make build    the static program: target/release/sonde'
+	@echo 'make check    format, types of the program and of the page, tidy: under a minute once built'
 	@echo 'make test     format, lints, tidy, licences, build, every test; last line: N passed, N failed, N skipped'
+	@echo 'make test-long  the same with every case of attachment and user, and what takes minutes; then make fuzz'
 	@echo 'make assess   set up, build, then: sonde assess $$(ARGS)     e.g. make assess ARGS="--testbed lab --quick"'
 	@echo 'make bench    the benchmarks: ratios within one run, not absolute times'
 	@echo 'make fuzz     every parser of bytes from outside, a minute each    e.g. make fuzz ARGS="600 plan network"'
@@ -17,8 +19,14 @@ setup:
 build: setup
 	@scripts/build.sh
 
+check:
+	@scripts/check.sh
+
 test:
 	@scripts/test.sh
+
+test-long:
+	@SONDE_TESTS=long scripts/test.sh && scripts/fuzz.sh
 
 # What is not the result goes to stderr, so that `make -s assess ARGS=--json >file` is the result alone.
 assess:

@@ -6,8 +6,11 @@
 # #[ignore]d one. Logs stay in target/test-logs.
 #
 # The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
-# them, links target/release/sonde anew, dynamically. Those of the lab (lab_*.rs) run last: two at a time what is about starts,
-# ends and failures, which mostly waits; and one at a time the rest, which is sensitive to timing.
+# them, links target/release/sonde anew, dynamically. Those of the lab (lab_*.rs) run last: two at a time those that measure
+# nothing, which mostly wait; and one at a time the rest, which is sensitive to timing. Lints and fuzz targets are checked
+# beside the former, on what they leave of the CPUs.
+#
+# SONDE_TESTS=long (`make test-long`) runs each case of attachment and user, and the tests that take minutes.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh || exit 1
@@ -23,9 +26,10 @@ export INSTA_UPDATE=no
 
 # A step that hangs is a failure, not a day's wait.
 LIMIT_SECONDS=2700
+[ "${SONDE_TESTS:-}" != long ] || LIMIT_SECONDS=7200
 
 # The tests of the lab that measure nothing.
-STEADY='^lab_(ends|fleet|hosts|input|restore|run|shell|slurm|ssh|virtual_machine)$'
+STEADY='^lab_(ends|fleet|hosts|input|library|messages|restore|run|shell|slurm|ssh|virtual_machine)$'
 
 # So many failed tests of one kind are tried a second time; where more fail, no busy machine is the cause.
 AGAIN_MAX=3
@@ -52,6 +56,34 @@ check() {
         echo "$name: ok, $((SECONDS - began)) s"
     else
         trouble "$name: $*"
+    fi
+}
+
+# beside NAME COMMAND...: starts a check in the background, on CPU time that nothing else wants; `joined` counts it.
+declare -A beside=()
+beside() {
+    local name=$1
+    shift
+    $idle "$@" >"$logs/$name.log" 2>&1 &
+    beside[$name]=$!
+}
+idle='chrt --idle 0'
+$idle true 2>/dev/null || idle='nice -n 19'
+trap '[ ${#beside[@]} -eq 0 ] || kill "${beside[@]}" 2>/dev/null' EXIT
+
+# joined NAME: waits for a check that `beside` started, prints what it said and counts it.
+joined() {
+    local name=$1 rc
+    headline "$name"
+    wait "${beside[$name]}"
+    rc=$?
+    unset "beside[$name]"
+    cat "$logs/$name.log"
+    if [ "$rc" -eq 0 ]; then
+        passed=$((passed + 1))
+        echo "$name: ok"
+    else
+        trouble "$name: ended with $rc ($logs/$name.log)"
     fi
 }
 
@@ -169,22 +201,12 @@ if command -v cargo-fmt >/dev/null; then
 else
     skip 'format: cargo-fmt is not installed'
 fi
-if command -v cargo-clippy >/dev/null; then
-    check lints cargo clippy --release --workspace --all-targets --quiet -- -D warnings
-else
-    skip 'lints: cargo-clippy is not installed'
-fi
 check 'static build' scripts/build.sh
 check tidy target/release/xtask tidy
 if command -v xz >/dev/null; then
     check corpus target/release/xtask corpus
 else
     skip 'corpus: xz is not installed (xz-utils)'
-fi
-if command -v c++ >/dev/null; then
-    check 'fuzz targets' cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
-else
-    skip 'fuzz targets: c++ is not installed (g++)'
 fi
 if command -v cargo-deny >/dev/null; then
     check licences cargo deny --offline check licenses bans sources
@@ -196,8 +218,21 @@ fi
 # shellcheck disable=SC2046  # options
 tests units --lib --bins $(targets '^' | grep -v -- '--test lab_') --
 tests docs --doc --
+# A folder each: cargo locks the one in which it works.
+if command -v cargo-clippy >/dev/null; then
+    beside lints cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
+else
+    skip 'lints: cargo-clippy is not installed'
+fi
+if command -v c++ >/dev/null; then
+    beside 'fuzz targets' cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
+else
+    skip 'fuzz targets: c++ is not installed (g++)'
+fi
 # shellcheck disable=SC2046
 tests steady $(targets "$STEADY") -- --test-threads=2
+[ -z "${beside[lints]:-}" ] || joined lints
+[ -z "${beside['fuzz targets']:-}" ] || joined 'fuzz targets'
 # shellcheck disable=SC2046
 tests lab $(comm -23 <(targets '^lab_') <(targets "$STEADY")) -- --test-threads=1
 

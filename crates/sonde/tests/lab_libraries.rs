@@ -2,7 +2,9 @@
 
 mod lab;
 
-use lab::{Case, Outcome, Stage, attachments, cases, eventually, has, marked, path_of, report};
+use lab::{
+    Case, Outcome, Stage, attachments, cases, eventually, has, marked, path_of, report, skip,
+};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -360,10 +362,13 @@ fn two_cases() -> Vec<Case> {
 }
 
 /// Debian's hpcc, on four hosts. Of its time all but a second is its messages of 2 MB, whose number no setting changes.
-/// cargo test --release -p sonde-cli --test lab_libraries hpcc -- --ignored --nocapture
+/// SONDE_TESTS=long cargo test --release -p sonde-cli --test lab_libraries hpcc -- --nocapture
 #[test]
-#[ignore = "takes minutes: 2 MB messages over ATM and DS-3"]
 fn hpcc_runs_as_it_is() {
+    if !lab::is_long() {
+        skip("2 MB messages over ATM and DS-3 take minutes: make test-long");
+        return;
+    }
     if !has("hpcc") || !has("mpirun.openmpi") {
         return;
     }

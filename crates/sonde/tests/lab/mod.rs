@@ -91,10 +91,15 @@ pub fn attachments() -> Vec<Case> {
     possible(&[Case::own("tap"), Case::own("veth")])
 }
 
-/// The attachments, as this process's own user, and if that is root, as an ordinary one.
+/// Whether everything is wanted that takes minutes: `make test-long`.
+pub fn is_long() -> bool {
+    std::env::var_os("SONDE_TESTS").is_some_and(|tier| tier == "long")
+}
+
+/// As [`crossed`]; in the long tier each attachment with each user.
 pub fn cases() -> Vec<Case> {
-    if !is_root() {
-        return attachments();
+    if !is_root() || !is_long() {
+        return crossed();
     }
     possible(&[
         Case::own("tap"),
