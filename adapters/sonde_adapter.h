@@ -141,7 +141,8 @@ struct sonde_adapter {
     const char *name;
     int32_t (*open)(const struct sonde_start *start, struct sonde_rank **rank);
     int32_t (*about)(struct sonde_rank *, struct sonde_about *);
-    /* By name: library, version, transport, provider, thread_level, route, encoding, ... */
+    /* By name: library, version, standard, transport, provider, thread_level, idle, pml, btl, mtl, device, asked, domain,
+     * route, encoding, hosts, fragment_bytes. Another name is refused. */
     int32_t (*facts)(struct sonde_rank *, void (*tell)(void *to, const char *name, const char *value), void *to);
     /* The buffers of all later calls lie there. */
     int32_t (*memory)(struct sonde_rank *, uint32_t mem_kind);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::time::Duration;
 
+use sonde_measure::Library;
 use sonde_message::{
     Call, Capabilities, Comm, Completion, Error, Messenger, Op, Request, Result, Source, Status,
     TAG_MAX, Tag, Tagged,
@@ -47,7 +48,7 @@ pub struct Loaded {
     meeting: Option<Box<Meeting>>,
     lost: Option<Arc<AtomicI32>>,
     /// What was known at the end.
-    last_facts: Vec<(String, String)>,
+    last_facts: Option<Library>,
 }
 
 enum State {
@@ -96,7 +97,7 @@ impl Loaded {
             details,
             meeting,
             lost,
-            last_facts: Vec::new(),
+            last_facts: None,
         }
     }
 
@@ -685,18 +686,22 @@ impl Messenger for Loaded {
         Err(self.failure(code, "moving messages"))
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> Result<Library> {
         if !matches!(self.state, State::Ready) {
-            return self.last_facts.clone();
+            return Ok(self.last_facts.clone().unwrap_or_default());
         }
-        let mut facts: Vec<(String, String)> = Vec::new();
+        let mut facts = Facts::new();
         // SAFETY: the rank is ready; `tell` is called during the call only, with the address of `facts`.
         let code = unsafe { (self.calls.facts)(self.rank, tell, (&raw mut facts).cast()) };
         if code == abi::OK {
             facts.retain(|(_, value)| !value.is_empty());
             facts.push(("adapter".into(), self.file.display().to_string()));
         }
-        facts
+        Library::read(facts).map_err(|error| Error::Refused {
+            library: self.file.display().to_string(),
+            what: "reading what the adapter says of its library".into(),
+            why: error.to_string(),
+        })
     }
 
     fn abort(&mut self, why: &str) {
@@ -720,7 +725,7 @@ impl Messenger for Loaded {
                 "0: wait for each".into(),
             ));
         }
-        self.last_facts = self.facts();
+        self.last_facts = Some(self.facts()?);
         // SAFETY: the rank is ready; afterwards it is over, and no call is made with it.
         let code = self.watch.around(Doing::Finish, 0, || unsafe {
             (self.calls.finish)(self.rank)
@@ -735,10 +740,13 @@ impl Messenger for Loaded {
     }
 }
 
+/// What an adapter says of its library, by the names that the header gives.
+type Facts = Vec<(String, String)>;
+
 /// Takes one fact of an adapter.
 unsafe extern "C" fn tell(to: *mut c_void, name: *const c_char, value: *const c_char) {
     // SAFETY: the address that `facts` gave, of its own list, within its call.
-    let facts = unsafe { &mut *to.cast::<Vec<(String, String)>>() };
+    let facts = unsafe { &mut *to.cast::<Facts>() };
     let text = |text: *const c_char| {
         if text.is_null() {
             return String::new();

@@ -82,8 +82,8 @@ impl Messenger for Nothing {
     fn progress(&mut self) -> Result<()> {
         Ok(())
     }
-    fn facts(&self) -> Vec<(String, String)> {
-        Vec::new()
+    fn facts(&self) -> Result<sonde_measure::Library> {
+        Ok(sonde_measure::Library::default())
     }
     fn abort(&mut self, why: &str) {
         panic!("{why}");

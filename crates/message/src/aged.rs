@@ -335,10 +335,11 @@ impl<M: Messenger, T: Time> Messenger for Aged<M, T> {
     }
 
     /// Those beneath, and `aged`, the factor.
-    fn facts(&self) -> Vec<(String, String)> {
-        let mut facts = self.inner.facts();
-        facts.push(("aged".into(), told(self.factor)));
-        facts
+    fn facts(&self) -> Result<sonde_measure::Library> {
+        Ok(sonde_measure::Library {
+            aged: Some(told(self.factor).into()),
+            ..self.inner.facts()?
+        })
     }
 
     fn abort(&mut self, why: &str) {

@@ -238,13 +238,13 @@ impl<M: Messenger> Carrier for Ways<M> {
         ways.try_for_each(|postbox| postbox.inner.finish())
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        let mut facts = vec![("library".into(), "best".into())];
-        for (way, postbox) in self.postboxes.iter().enumerate() {
-            let below = postbox.inner.facts().into_iter();
-            facts.extend(below.map(|(name, value)| (format!("way{way}_{name}"), value)));
-        }
-        facts
+    fn facts(&self) -> Result<sonde_measure::Library> {
+        let below = self.postboxes.iter().map(|postbox| postbox.inner.library());
+        Ok(sonde_measure::Library {
+            library: Some("best".into()),
+            provider: Some(below.collect::<Vec<_>>().join(", ").into()),
+            ..sonde_measure::Library::default()
+        })
     }
 
     fn abort(&mut self, why: &str) {

@@ -164,10 +164,8 @@ impl<'a, M: Messenger + ?Sized> Communicator<'a, M> {
     }
 
     fn missing(&self, kind: Kind) -> Error {
-        let facts = self.messenger.facts();
-        let library = facts.into_iter().find(|(name, _)| name == "library");
         Error::Missing {
-            library: library.map_or_else(|| "this messenger".into(), |(_, value)| value),
+            library: self.messenger.library(),
             what: format!(
                 "{0} of its own for such a call: ask for `{0}=sonde` or `{0}=either`",
                 kind.name()

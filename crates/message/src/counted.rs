@@ -507,7 +507,7 @@ impl<M: Messenger> Messenger for Counted<M> {
         self.inner.due();
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> Result<sonde_measure::Library> {
         self.inner.facts()
     }
 

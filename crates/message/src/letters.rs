@@ -150,7 +150,7 @@ pub trait Carrier {
     fn leave(&mut self, patience: Duration) -> Result<()>;
 
     /// What is to be known of it.
-    fn facts(&self) -> Vec<(String, String)>;
+    fn facts(&self) -> Result<sonde_measure::Library>;
 
     /// Ends all ranks as soon as it can.
     fn abort(&mut self, why: &str);
@@ -533,7 +533,7 @@ impl<C: Carrier> Messenger for Letters<C> {
         self.pump()
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> Result<sonde_measure::Library> {
         self.carrier.facts()
     }
 

@@ -197,8 +197,17 @@ pub trait Messenger {
     /// what is owed of the time before.
     fn due(&mut self) {}
 
-    /// What is to be known of it, by name: `library`, `version`, `transport`, `provider` (that which really ran), `thread_level`, `route`, `encoding`.
-    fn facts(&self) -> Vec<(String, String)>;
+    /// What the library says of itself; after the end too.
+    ///
+    /// # Errors
+    /// An adapter names what no [`Library`](sonde_measure::Library) has.
+    fn facts(&self) -> Result<sonde_measure::Library>;
+
+    /// What messages call the library: its name, or `this messenger` where it says none.
+    fn library(&self) -> String {
+        let name = self.facts().ok().and_then(|facts| facts.library);
+        name.map_or_else(|| "this messenger".into(), |name| name.0)
+    }
 
     /// Ends all ranks as soon as it can: something is wrong here.
     fn abort(&mut self, why: &str);
@@ -282,7 +291,7 @@ macro_rules! passed_on {
                 (**self).due();
             }
 
-            fn facts(&self) -> Vec<(String, String)> {
+            fn facts(&self) -> Result<sonde_measure::Library> {
                 (**self).facts()
             }
 

@@ -31,10 +31,8 @@ impl<M: Messenger> Postbox<M> {
     pub fn new(inner: M, from: &[usize]) -> Result<Self> {
         let capabilities = inner.capabilities();
         if !capabilities.probe {
-            let facts = inner.facts();
-            let library = facts.into_iter().find(|(name, _)| name == "library");
             return Err(Error::Missing {
-                library: library.map_or_else(|| "this messenger".into(), |(_, value)| value),
+                library: inner.library(),
                 what: "probe, without which it cannot carry messages of others".into(),
             });
         }

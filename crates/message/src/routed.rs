@@ -205,15 +205,16 @@ impl<M: Messenger> Carrier for Routes<M> {
         }
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        let mut facts = self.postbox.inner.facts();
-        facts.push(("topology".into(), self.topology.to_string()));
+    fn facts(&self) -> Result<sonde_measure::Library> {
         let mode = match self.mode {
             Mode::Forwarding => "forwarding",
             Mode::Pairs => "pairs",
         };
-        facts.push(("topology_mode".into(), mode.into()));
-        facts
+        Ok(sonde_measure::Library {
+            topology: Some(self.topology.to_string().into()),
+            topology_mode: Some(mode.into()),
+            ..self.postbox.inner.facts()?
+        })
     }
 
     fn abort(&mut self, why: &str) {

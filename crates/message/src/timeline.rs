@@ -354,7 +354,7 @@ impl<M: Messenger> Messenger for Timeline<M> {
         self.inner.due();
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> Result<sonde_measure::Library> {
         self.inner.facts()
     }
 

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sonde_measure::Wait;
+use sonde_measure::{Text, Wait};
 use sonde_message::native::{Bootstrap, Meeting, Transport};
 use sonde_message::{Comm, Error, Messenger, Op, Source, Status, Tagged};
 
@@ -122,11 +122,8 @@ fn converse(messenger: &mut dyn Messenger) -> String {
         assert!((0..count).all(|at| room[at] == (at * 3 + last) as u8));
         bytes += count;
     }
-    let large = messenger
-        .facts()
-        .into_iter()
-        .find(|fact| fact.0 == "large messages");
-    format!("{bytes} bytes, {}", large.unwrap().1)
+    let long = messenger.facts().unwrap().long_messages.unwrap();
+    format!("{bytes} bytes, {}", long.write())
 }
 
 /// A job of processes.

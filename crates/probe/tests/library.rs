@@ -325,7 +325,7 @@ impl Messenger for Troubled<'_> {
     fn progress(&mut self) -> sonde_message::Result<()> {
         self.inner.progress()
     }
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> sonde_message::Result<sonde_measure::Library> {
         self.inner.facts()
     }
     fn abort(&mut self, why: &str) {

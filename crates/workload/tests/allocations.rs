@@ -110,8 +110,8 @@ impl Messenger for Alone {
         self.phases.push((is_timed(name), asked()));
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        Vec::new()
+    fn facts(&self) -> Result<sonde_measure::Library> {
+        Ok(sonde_measure::Library::default())
     }
 
     fn abort(&mut self, why: &str) {

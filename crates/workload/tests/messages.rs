@@ -92,7 +92,7 @@ impl<M: Messenger> Messenger for Library<M> {
     fn progress(&mut self) -> Result<()> {
         self.0.progress()
     }
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> Result<sonde_measure::Library> {
         self.0.facts()
     }
     fn abort(&mut self, why: &str) {

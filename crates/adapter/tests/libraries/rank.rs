@@ -135,18 +135,12 @@ pub fn run(job: &str) {
         _ => panic!("no job `{job}`"),
     }
     let (rank, ranks) = (messenger.rank(WORLD), messenger.size(WORLD));
-    let facts = messenger.facts();
+    let facts = messenger.facts().unwrap();
     messenger.finish().unwrap();
-    assert_eq!(messenger.facts(), facts);
+    assert_eq!(messenger.facts().unwrap(), facts);
     if rank == 0 {
-        let library = fact(&facts, "library").unwrap();
-        println!("\npassed: {job} of {ranks} on {library}");
+        println!("\npassed: {job} of {ranks} on {}", messenger.library());
     }
-}
-
-fn fact(facts: &[(String, String)], name: &str) -> Option<String> {
-    let found = facts.iter().find(|(known, _)| known == name);
-    found.map(|(_, value)| value.clone())
 }
 
 /// Bytes that tell a message from all others.
@@ -492,28 +486,27 @@ fn facts(messenger: &mut Loaded) {
     messenger
         .exchange(WORLD, &mut ops, &mut [BLANK; 2])
         .unwrap();
-    let facts = messenger.facts();
-    let of = |name: &str| fact(&facts, name).unwrap_or_else(|| panic!("no {name} in {facts:?}"));
-    for name in ["library", "version", "transport", "thread_level", "adapter"] {
-        assert!(!of(name).is_empty(), "{facts:?}");
-    }
-    let library = of("library");
+    let facts = messenger.facts().unwrap();
+    let transport = facts.transport.as_ref().unwrap().0.as_str();
+    assert!(!transport.is_empty(), "{facts:?}");
+    assert!(
+        facts.version.is_some() && facts.adapter.is_some(),
+        "{facts:?}"
+    );
+    assert!(facts.thread_level.is_some(), "{facts:?}");
     let settings = variable(SETTINGS).unwrap();
-    match library.as_str() {
-        "openmpi" => assert_eq!(of("transport"), "vader", "{facts:?}"),
-        "mpich" => assert!(of("device").starts_with("ch"), "{facts:?}"),
-        "pvm" => assert!(
-            settings.contains(&format!("route={}", of("route"))),
-            "{facts:?}"
-        ),
+    match messenger.library().as_str() {
+        "openmpi" => assert_eq!(transport, "vader", "{facts:?}"),
+        "mpich" => assert!(facts.device.unwrap().0.starts_with("ch")),
+        "pvm" => assert!(settings.contains(&format!("route={}", facts.route.unwrap().0))),
         _ => {
             let wanted = settings.split_once('=').unwrap().1;
-            assert!(of("transport").contains(wanted), "{facts:?}");
-            assert!(of("provider").contains(wanted), "{facts:?}");
+            assert!(transport.contains(wanted), "{facts:?}");
+            assert!(facts.provider.unwrap().0.contains(wanted));
         }
     }
     if messenger.rank(WORLD) == 0 {
-        println!("\nfacts: {facts:?}");
+        println!("\nfacts: {:?}", messenger.facts());
     }
 }
 

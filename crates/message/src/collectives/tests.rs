@@ -90,7 +90,7 @@ impl Messenger for Unbuffered<'_> {
     fn progress(&mut self) -> Result<()> {
         self.inner.progress()
     }
-    fn facts(&self) -> Vec<(String, String)> {
+    fn facts(&self) -> Result<sonde_measure::Library> {
         self.inner.facts()
     }
     fn abort(&mut self, why: &str) {

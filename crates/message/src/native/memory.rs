@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sonde_measure::Wait;
+use sonde_measure::{LongMessages, Wait};
 
 use super::engine::Limits;
 use super::messenger::{Manner, Native};
@@ -181,8 +181,8 @@ impl Wires for Desks {
         false
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        Vec::new()
+    fn long_messages(&self) -> Option<LongMessages> {
+        None
     }
 }
 

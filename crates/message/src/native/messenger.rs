@@ -682,16 +682,16 @@ impl<W: Wires> Messenger for Native<W> {
         self.glance()
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        let mut facts = vec![
-            ("library".into(), "native".into()),
-            ("version".into(), env!("CARGO_PKG_VERSION").into()),
-            ("transport".into(), self.transport.into()),
-            ("provider".into(), self.transport.into()),
-            ("wait".into(), self.wait.name().into()),
-        ];
-        facts.extend(self.wires.facts());
-        facts
+    fn facts(&self) -> Result<sonde_measure::Library> {
+        Ok(sonde_measure::Library {
+            library: Some("native".into()),
+            version: Some(env!("CARGO_PKG_VERSION").into()),
+            transport: Some(self.transport.into()),
+            provider: Some(self.transport.into()),
+            wait: Some(self.wait.name().into()),
+            long_messages: self.wires.long_messages(),
+            ..sonde_measure::Library::default()
+        })
     }
 
     fn abort(&mut self, why: &str) {

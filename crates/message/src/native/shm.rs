@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use sonde_channel::Mesh;
+use sonde_measure::LongMessages;
 use sonde_sys::foreign;
 
 use super::engine::Limits;
@@ -115,12 +116,13 @@ impl Wires for Rings {
         self.why_not.is_none()
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        let how = match &self.why_not {
-            None => "one copy out of the sender's memory (process_vm_readv)".into(),
-            Some(why) => format!("through rings, in two copies: {why}"),
-        };
-        vec![("large messages".into(), how)]
+    fn long_messages(&self) -> Option<LongMessages> {
+        Some(match &self.why_not {
+            None => LongMessages::OneCopy,
+            Some(why) => LongMessages::Rings {
+                why: why.clone().into(),
+            },
+        })
     }
 }
 
@@ -167,8 +169,9 @@ mod tests {
             for mut messenger in ranks {
                 scope.spawn(move || {
                     whole(&mut messenger);
-                    let (_, how) = messenger.facts().pop().unwrap();
-                    assert_eq!(how, "through rings, in two copies: forbidden here");
+                    let how = messenger.facts().unwrap().long_messages;
+                    let why = "forbidden here".into();
+                    assert_eq!(how, Some(LongMessages::Rings { why }));
                     messenger.finish().unwrap();
                 });
             }

@@ -11,6 +11,7 @@ use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use sonde_measure::LongMessages;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 
 use super::engine::Limits;
@@ -347,10 +348,7 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
         false
     }
 
-    fn facts(&self) -> Vec<(String, String)> {
-        vec![(
-            "large messages".into(),
-            "by request, straight to where they belong".into(),
-        )]
+    fn long_messages(&self) -> Option<LongMessages> {
+        Some(LongMessages::Rendezvous)
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sonde_measure::LongMessages;
+
 use super::frame::HEAD_BYTES;
 
 /// A rank that is gone, and what is known of it.
@@ -70,6 +72,6 @@ pub trait Wires {
     /// Whether [`copy_from`](Self::copy_from) can be.
     fn copies(&self) -> bool;
 
-    /// What is to be known of them.
-    fn facts(&self) -> Vec<(String, String)>;
+    /// How long messages are handed over, where they are.
+    fn long_messages(&self) -> Option<LongMessages>;
 }

@@ -3,7 +3,7 @@
 //! Checked: `marks_become_steps`; `tests/library.rs`.
 
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Evidence, Interference, Library, Name, Names, Ranks, Step, Words};
+use sonde_measure::{Evidence, Interference, Name, Names, Ranks, Step, Words};
 use sonde_message::{Comm, Messenger};
 
 use super::startup::row;
@@ -65,8 +65,7 @@ pub(super) fn gather(
         tell(messenger, 0, &Seen { served, host })?;
         return Ok(None);
     }
-    let library = Library::read(messenger.facts())
-        .map_err(|error| Error::Integrity(format!("what the library says of itself: {error}")))?;
+    let library = messenger.facts()?;
     let mut hosts = vec![host];
     let mut told = None;
     for other in 1..ranks {
