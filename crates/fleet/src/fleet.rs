@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sonde_lab::{Attachment, Config, Info};
+use sonde_lab::{Attachment, Config, Info, Report};
 use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord};
 use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
@@ -280,10 +280,9 @@ impl Fleet {
         };
         let report = self.bed.report();
         let report = report.map_err(|error| self.bed_failed(error))?;
-        let judge = |report| crate::lab::verdict(report, ask.one_way_ns.unwrap_or(0));
         Ok(Launched {
             outcome,
-            verdict: report.as_ref().map(judge),
+            verdict: report.as_ref().map(Report::verdict),
             report,
             took: began.elapsed(),
         })

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use sonde_lab::{Config, Ended, Exec, ExecError, Info, Lab, LabError, Report};
 use sonde_link::{Command, Signalling, VcCommand};
-use sonde_measure::{Backpressure, HostFacts, Verdict, VerdictStatus};
+use sonde_measure::{Backpressure, HostFacts};
 use sonde_probe::{AgentLink, Terms};
 use sonde_units::Ratio;
 
@@ -283,57 +283,5 @@ impl Bed for Emulated {
         self.lab
             .stop()
             .map_err(|error| failed("end the lab", &error))
-    }
-}
-
-/// The verdict of a report, as it is recorded; the model takes `one_way_ns` for the cell's message.
-pub(crate) fn verdict(report: &Report, one_way_ns: u64) -> Verdict {
-    let reasons = report.failures();
-    Verdict {
-        status: if reasons.is_empty() {
-            VerdictStatus::Passed
-        } else {
-            VerdictStatus::Failed
-        },
-        deliveries: report.deliveries,
-        late: report.late,
-        late_share: (report.deliveries > 0).then(|| report.late as f64 / report.deliveries as f64),
-        bound_ns: Verdict::bound_ns(one_way_ns),
-        lateness_p50_ns: report.lateness_ns_p50,
-        lateness_p99_ns: report.lateness_ns_p99,
-        lateness_max_ns: report.lateness_ns_max,
-        attachment_losses: report.attachment.total(),
-        above_bound: None,
-        reasons,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_becomes_a_verdict() {
-        let report = Report {
-            deliveries: 200,
-            late: 2,
-            lateness_ns_p50: Some(7_000),
-            lateness_ns_max: Some(90_000),
-            ..Default::default()
-        };
-        let passed = verdict(&report, 2_000_000);
-        assert_eq!(
-            (passed.status, passed.bound_ns),
-            (VerdictStatus::Passed, 100_000)
-        );
-        assert_eq!(
-            (passed.late_share, passed.lateness_p50_ns),
-            (Some(0.01), Some(7_000))
-        );
-        let failed = verdict(&Report { late: 3, ..report }, 0);
-        assert_eq!(
-            (failed.status, failed.reasons.len()),
-            (VerdictStatus::Failed, 1)
-        );
     }
 }

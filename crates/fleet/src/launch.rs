@@ -25,7 +25,7 @@ pub struct Ask {
     pub src: usize,
     /// The answering or receiving host.
     pub dst: usize,
-    /// What the model of an emulated network takes for the message, for the verdict's bound.
+    /// What the model of an emulated network takes for the message: before a circuit is released, so long is waited.
     pub one_way_ns: Option<u64>,
     /// Background traffic meanwhile.
     pub load: Option<Load>,

@@ -1,21 +1,24 @@
 //! The lab's own measure of itself: lateness, losses in the attachment, and the verdict.
 //!
-//! Model:   a delivery is late by the time between the model's instant and the moment the frame was handed to the host,
-//!          plus what its arrival had to be moved to keep time from going backwards. It counts as late when that is more
-//!          than 50 us and more than 5 % of the model's own one-way time. The lab fails a cell when more than 1 % of
-//!          its deliveries are late, or any frame is lost outside the model.
+//! Model:   a delivery is late by the time between the model's instant and the moment when the frame was written to the host,
+//!          plus what its arrival had to be moved to keep time from going backwards. What counts as late, and what fails a
+//!          cell, is the rule of [`Verdict`]. Late deliveries of less than 1 ms between them are one span of time in which
+//!          the lab was behind its model; of more than 64 spans the two with the least time between them are joined.
 //! Units:   nanoseconds; the histogram keeps three digits, the largest value is exact.
-//! Checked: `the_verdict_follows_its_rule`.
+//! Checked: `the_verdict_follows_its_rule`, `spans_are_few_and_cover_what_was_late`.
+
+use std::collections::BTreeMap;
+use std::fmt;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+use sonde_link::Port;
+use sonde_measure::{Kept, Lateness, Loss, Verdict};
 
-/// A delivery may be late by this much on any network.
-const LATE_FLOOR_NS: u64 = 50_000;
-/// Or by this share of the model's one-way time: 1/20.
-const LATE_SHARE: u64 = 20;
-/// The largest share of late deliveries, in one of so many.
-const LATE_ONE_IN: u64 = 100;
+/// Late deliveries with less between them are of one span.
+const APART_NS: u64 = 1_000_000;
+/// The most spans that are kept.
+const SPANS_MAX: usize = 64;
 const HISTOGRAM_MAX_NS: u64 = 60_000_000_000;
 
 /// Frames lost between a host's kernel and the switch, by where.
@@ -51,6 +54,23 @@ impl AttachmentLosses {
     }
 }
 
+impl fmt::Display for AttachmentLosses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = [
+            (self.interface_tx, "at an interface that sent"),
+            (self.interface_rx, "at an interface that received"),
+            (self.gate, "at a gate"),
+            (self.socket, "at a packet socket"),
+            (self.handover, "on the way to an interface"),
+        ];
+        let places = places.iter().filter(|(count, _)| *count > 0);
+        let places: Vec<_> = places
+            .map(|(count, place)| format!("{count} {place}"))
+            .collect();
+        f.write_str(&places.join(", "))
+    }
+}
+
 /// What the switch did since the last mark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -60,12 +80,16 @@ pub struct Report {
     pub taken: u64,
     /// Offers that found no room; the frames waited.
     pub blocked: u64,
-    /// Frames that the model lost, by place and cause.
-    pub lost: Vec<(String, u64)>,
+    /// Frames that the model lost.
+    pub lost: BTreeMap<Loss, u64>,
     /// Copies handed to hosts.
     pub deliveries: u64,
     /// Those that were late.
     pub late: u64,
+    /// The smallest bound by which one was judged; null without deliveries.
+    pub bound_ns: Option<u64>,
+    /// When the switch was behind its model, in order of time.
+    pub behind: Vec<Behind>,
     /// Lateness at the median; null without deliveries.
     pub lateness_ns_p50: Option<u64>,
     /// At the 99th percentile; null below 1,000 deliveries.
@@ -107,39 +131,49 @@ pub struct FlowReport {
     pub lost: u64,
 }
 
-impl Report {
-    /// Why the emulation was not true to the model; empty when it was.
-    pub fn failures(&self) -> Vec<String> {
-        let mut why = Vec::new();
-        if self.late * LATE_ONE_IN > self.deliveries {
-            let most = LATE_FLOOR_NS / 1_000;
-            why.push(format!(
-                "{} of {} deliveries were more than {most} us and 5 % of their time late",
-                self.late, self.deliveries
-            ));
-        }
-        if self.attachment.total() > 0 {
-            why.push(format!(
-                "{} frames were lost between host and switch: {:?}",
-                self.attachment.total(),
-                self.attachment
-            ));
-        }
-        if self.gate_rearmed > 0 {
-            why.push(format!(
-                "a program of the lab's root replaced a host's queueing discipline, by which the network holds senders back; it was put back {} times",
-                self.gate_rearmed
-            ));
-        }
-        if self.deliveries == 0 {
-            why.push("nothing was delivered, so nothing was shown".into());
-        }
-        why
-    }
+/// A span of time in which deliveries were late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Behind {
+    /// When the first of them was due, in ns since the lab's start.
+    pub from_ns: u64,
+    /// When the last of them was written.
+    pub to_ns: u64,
+    /// The most that one was late.
+    pub most_ns: u64,
+    /// The interface to which that one went, counted from 1: host by host, network by network.
+    pub port: u16,
+    /// How many were late.
+    pub late: u64,
+}
 
-    /// Whether the emulation was true to the model.
-    pub fn passed(&self) -> bool {
-        self.failures().is_empty()
+impl Behind {
+    fn join(&mut self, other: &Self) {
+        if other.most_ns > self.most_ns {
+            (self.most_ns, self.port) = (other.most_ns, other.port);
+        }
+        self.from_ns = self.from_ns.min(other.from_ns);
+        self.to_ns = self.to_ns.max(other.to_ns);
+        self.late += other.late;
+    }
+}
+
+impl Report {
+    /// Whether the emulation was true to the model, and why not.
+    pub fn verdict(&self) -> Verdict {
+        let lateness = Lateness {
+            count: self.deliveries,
+            p50_ns: self.lateness_ns_p50,
+            p99_ns: self.lateness_ns_p99,
+            max_ns: self.lateness_ns_max,
+            ..Lateness::default()
+        };
+        let kept = Kept {
+            late: self.late,
+            bound_ns: self.bound_ns,
+            attachment_losses: self.attachment.total(),
+            gate_rearmed: self.gate_rearmed,
+        };
+        Verdict::judge(&lateness, kept)
     }
 }
 
@@ -161,12 +195,27 @@ impl Meter {
         }
     }
 
-    /// A copy that was due `due_ns` after it was taken, handed over `late_ns` after that.
-    pub fn delivered(&mut self, due_ns: u64, late_ns: u64) {
-        self.report.deliveries += 1;
-        self.report.late += u64::from(late_ns > LATE_FLOOR_NS.max(due_ns / LATE_SHARE));
+    /// A copy for `to` that was due at `at_ns`, `due_ns` after it was taken, and was written `late_ns` after that.
+    pub fn delivered(&mut self, to: Port, at_ns: u64, due_ns: u64, late_ns: u64) {
+        let bound_ns = Verdict::bound_ns(due_ns);
+        let report = &mut self.report;
+        report.deliveries += 1;
+        report.bound_ns = Some(report.bound_ns.map_or(bound_ns, |one| one.min(bound_ns)));
         self.max_ns = self.max_ns.max(late_ns);
         self.lateness.saturating_record(late_ns);
+        if late_ns > bound_ns {
+            report.late += 1;
+            fall_behind(
+                &mut report.behind,
+                Behind {
+                    from_ns: at_ns,
+                    to_ns: at_ns + late_ns,
+                    most_ns: late_ns,
+                    port: to.0 + 1,
+                    late: 1,
+                },
+            );
+        }
     }
 
     /// An arrival whose stamp was `by_ns` before the time used.
@@ -187,35 +236,86 @@ impl Meter {
     }
 }
 
+/// Adds a late delivery to the spans, which are few and in order of time.
+fn fall_behind(spans: &mut Vec<Behind>, late: Behind) {
+    match spans.last_mut() {
+        Some(last) if late.from_ns < last.to_ns.saturating_add(APART_NS) => last.join(&late),
+        Some(_) | None => spans.push(late),
+    }
+    if spans.len() > SPANS_MAX {
+        let between = |at: &usize| spans[at + 1].from_ns.saturating_sub(spans[*at].to_ns);
+        let least = (0..SPANS_MAX).min_by_key(between);
+        let least = least.expect("there are as many gaps as spans may be");
+        let next = spans.remove(least + 1);
+        spans[least].join(&next);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_verdict_follows_its_rule() {
+        let to = Port(1);
         let mut meter = Meter::new();
-        assert!(!meter.report().passed(), "an empty cell shows nothing");
+        let passed = |meter: &Meter| meter.report().verdict().passed();
+        assert!(!passed(&meter), "an empty cell shows nothing");
         for _ in 0..990 {
-            meter.delivered(100_000, 50_000);
+            meter.delivered(to, 0, 100_000, 50_000);
         }
         for _ in 0..10 {
-            meter.delivered(100_000, 50_001);
+            meter.delivered(to, 0, 100_000, 50_001);
         }
-        assert!(meter.report().passed());
+        assert!(passed(&meter));
         assert_eq!(meter.report().lateness_ns_max, Some(50_001));
-        meter.delivered(100_000, 60_000);
+        meter.delivered(to, 0, 100_000, 60_000);
         assert_eq!(meter.report().late, 11);
-        assert!(!meter.report().passed());
+        assert!(!passed(&meter));
         // On a long way more is allowed.
         let mut meter = Meter::new();
-        meter.delivered(10_000_000, 500_000);
-        assert!(meter.report().passed());
+        meter.delivered(to, 0, 10_000_000, 500_000);
+        assert!(passed(&meter));
+        assert_eq!(meter.report().verdict().bound_ns, 500_000);
         meter.report.attachment.socket = 1;
-        assert!(!meter.report().passed());
-        assert!(meter.report().failures()[0].contains("1 frames were lost"));
+        assert!(meter.report().verdict().reasons[0].contains("1 frames were lost"));
         meter.report.attachment.socket = 0;
-        assert!(meter.report().passed());
+        assert!(passed(&meter));
         meter.report.gate_rearmed = 2;
-        assert!(meter.report().failures()[0].contains("put back 2 times"));
+        assert!(meter.report().verdict().reasons[0].contains("put back 2 times"));
+    }
+
+    #[test]
+    fn spans_are_few_and_cover_what_was_late() {
+        let mut meter = Meter::new();
+        meter.delivered(Port(0), 1_000_000, 0, 60_000);
+        meter.delivered(Port(1), 1_900_000, 0, 300_000);
+        meter.delivered(Port(0), 2_000_000, 0, 10_000);
+        let first = Behind {
+            from_ns: 1_000_000,
+            to_ns: 2_200_000,
+            most_ns: 300_000,
+            port: 2,
+            late: 2,
+        };
+        assert_eq!(meter.report().behind, [first]);
+        // Each further from the last than that one from its own last.
+        let mut at_ns = 2_200_000;
+        for more in 1..=1_000 {
+            at_ns += APART_NS + more;
+            meter.delivered(Port(0), at_ns, 0, 50_001);
+            at_ns += 50_001;
+        }
+        let report = meter.report();
+        assert_eq!(report.behind.len(), SPANS_MAX);
+        let all: u64 = report.behind.iter().map(|span| span.late).sum();
+        assert_eq!(all, report.late);
+        assert_eq!(report.behind[0].from_ns, 1_000_000);
+        assert_eq!(report.behind[SPANS_MAX - 1].to_ns, at_ns);
+        assert!(
+            report
+                .behind
+                .is_sorted_by(|one, next| one.to_ns < next.from_ns)
+        );
     }
 }

@@ -18,6 +18,7 @@ use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, libraries, wire};
 use sonde_link::ledger::{self, Entry};
 use sonde_link::{Admission, Counters, Event, FrameId, Kind, Network, Several};
+use sonde_measure::Loss;
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message;
 use sonde_sys::namespace::{self, Kind as Space, Namespaces};
@@ -395,19 +396,24 @@ impl Switch {
         self.now_ns = self.now_ns.max(clock_ns);
         let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
         while let Some(event) = self.net.poll(now) {
-            if let Some(ledger) = &mut self.ledger {
-                let actual = Instant::from_nanos(clock::monotonic_ns() - self.epoch_ns);
-                if let Some(entry) = Entry::of_event(&event, Some(actual)) {
-                    ledger
-                        .append(&entry)
-                        .map_err(file("write the file of --ledger"))?;
-                }
+            let written = match event {
+                Event::Deliver { at, id, to, mark } => Some(self.deliver(at, id, to, mark)?),
+                _ => None,
+            };
+            if let Some(ledger) = &mut self.ledger
+                && let Some(entry) = Entry::of_event(&event, written)
+            {
+                ledger
+                    .append(&entry)
+                    .map_err(file("write the file of --ledger"))?;
             }
             match event {
-                Event::Deliver { at, id, to, mark } => self.deliver(at, id, to, mark)?,
                 Event::Done { id } => self.pool.give(id),
                 Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
-                Event::Lost { .. } | Event::Busy { .. } | Event::State { .. } => {}
+                Event::Deliver { .. }
+                | Event::Lost { .. }
+                | Event::Busy { .. }
+                | Event::State { .. } => {}
             }
         }
         if self.full && self.pool.used_bytes() <= FRAMES_BYTES_MAX / 2 {
@@ -422,13 +428,15 @@ impl Switch {
         Ok(())
     }
 
+    /// Writes a frame to the interface of `to`. Gives when that was done: by this reading of the clock the delivery is
+    /// late or not, in the ledger, the capture and the verdict.
     fn deliver(
         &mut self,
         at: Instant,
         id: FrameId,
         to: sonde_link::Port,
         mark: sonde_link::Mark,
-    ) -> Result<(), SwitchError> {
+    ) -> Result<Instant, SwitchError> {
         let slot = self.pool.slot(id);
         let frame = &mut slot.bytes[..slot.length];
         // An address request that comes back to its sender is a server's answer.
@@ -436,15 +444,17 @@ impl Switch {
             Some((from, of)) if from == to => wire::answer(frame, of, self.hosts.len() as u16),
             _ => {}
         }
-        let handed_ns = clock::monotonic_ns();
-        let late_ns = (handed_ns - self.epoch_ns).saturating_sub(at.as_nanos()) + slot.clamp_ns;
-        self.meter
-            .delivered(at.since(slot.taken).as_nanos(), late_ns);
         // The other copies keep their bytes: a mark is this one's.
         let marked = wire::marked(frame, mark);
         let bytes = marked.as_deref().unwrap_or(frame);
         self.ports[usize::from(to.0)].write(bytes)?;
-        self.capture(to, id, handed_ns)
+        let written_ns = clock::monotonic_ns();
+        let written = Instant::from_nanos(written_ns - self.epoch_ns);
+        let late_ns = written.as_nanos().saturating_sub(at.as_nanos()) + slot.clamp_ns;
+        let due_ns = at.since(slot.taken).as_nanos();
+        self.meter.delivered(to, at.as_nanos(), due_ns, late_ns);
+        self.capture(to, id, written_ns)?;
+        Ok(written)
     }
 
     /// A station has room again: what waited here goes first.
@@ -534,15 +544,13 @@ impl Switch {
         let flows = flows.collect();
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
-            (new > 0).then(|| {
-                let (network, host) = (key.2.0 / hosts, key.2.0 % hosts + 1);
-                let on = if network == 0 {
-                    String::new()
-                } else {
-                    format!(" on eth{network}")
-                };
-                (format!("{:?} {:?} from h{host}{on}", key.0, key.1), new)
-            })
+            let loss = Loss {
+                place: key.0,
+                cause: key.1,
+                host: key.2.0 % hosts + 1,
+                interface: key.2.0 / hosts,
+            };
+            (new > 0).then_some((loss, new))
         });
         Ok(Report {
             span_ns: clock::monotonic_ns() - self.marked.at_ns,

@@ -15,6 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::facts::{Facts, Reader, Unread, Visit, Writer, facts, merge_all, visit_all};
+use crate::loss::Loss;
 use crate::npb::Kernel;
 use crate::replay::Replay;
 use crate::text::{
@@ -401,7 +402,7 @@ pub struct Evidence {
     /// Its flows.
     pub load_flows: BTreeMap<Name, LoadFlow>,
     /// Frames that an emulated network lost.
-    pub network_losses: BTreeMap<Name, NetworkLoss>,
+    pub network_losses: BTreeMap<Loss, NetworkLoss>,
     /// A kernel or a replay.
     pub application: Application,
     /// A check of a library.
@@ -782,11 +783,11 @@ mod tests {
         #[test]
         fn any_evidence_comes_back(
             which in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
-            size: u64, count: u64, name in "[a-z][a-z0-9.>-]{0,12}",
+            size: u64, count: u64, host: u16, name in "[a-z][a-z0-9.>-]{0,12}",
         ) {
             let mut all = texts(which.iter().map(|at| at.get(TEXTS)));
             all.insert(format!("window.{size}"), count.to_string());
-            all.insert(format!("network.lost.{name}"), count.to_string());
+            all.insert(format!("network.lost.path-random-from-h{host}"), count.to_string());
             all.insert(format!("dst_if.{name}.rx_bytes"), count.to_string());
             all.insert("load.wanted.x".into(), Fixed::<4>(count).write());
             let evidence = Evidence::read(all.clone()).unwrap();

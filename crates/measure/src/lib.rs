@@ -12,6 +12,7 @@ mod evidence;
 mod facts;
 mod knobs;
 mod lengths;
+mod loss;
 mod network;
 pub mod npb;
 mod number;
@@ -32,6 +33,7 @@ pub use evidence::{
 pub use facts::Unread;
 pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use lengths::{Collectives, LengthsRow, Power, Total};
+pub use loss::Loss;
 pub use network::{NetworkRow, OverheadStep};
 pub use number::Number;
 pub use path::{Method, Path, Unnamed, Wait};
@@ -47,4 +49,4 @@ pub use text::{
     Neighbour, Placed, RelativeError, RingShape, SampleClock, Shares, Splice, Strayed, Text,
     Verification, Words, XdpMode, ZerocopyNote,
 };
-pub use verdict::{Lateness, LatenessBucket, Verdict, VerdictStatus};
+pub use verdict::{Kept, Lateness, LatenessBucket, Verdict, VerdictStatus};

@@ -58,6 +58,8 @@ macro_rules! as_words {
     )*};
 }
 
+pub(crate) use as_words;
+
 as_displayed!(u64, u32, usize, bool, IpAddr);
 
 /// What `text` has between two fixed parts.

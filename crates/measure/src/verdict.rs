@@ -1,9 +1,10 @@
 //! Whether an emulated network kept its own times while a cell was measured, and whether a figure is one that it can have.
 //!
-//! Model:   failed if more than 1 % of the deliveries are later than the bound, if any frame is lost between the host and
-//!          the network (the attachment), or if there is no delivery to judge by. The bound is the larger of 50 µs and
-//!          5 % of the model's one-way time. Passed is said with the same figures. A row fails too where its best figure
-//!          is above 1.003 of what the model allows: that is a defect of the instrument, and no emulation mends it.
+//! Model:   failed if more than 1 % of the deliveries are later than their bound, if any frame is lost between the host
+//!          and the network (the attachment), if a host's gate was replaced, or if there is no delivery to judge by. The
+//!          bound of a delivery is the larger of 50 µs and 5 % of its own one-way time in the model. Passed is said with
+//!          the same figures. A row fails too where its best figure is above 1.003 of what the model allows: that is a
+//!          defect of the instrument, and no emulation mends it.
 //! Units:   nanoseconds; shares are fractions of one.
 //! Checked: `one_per_cent_is_the_edge`, `a_loss_fails`, `nothing_delivered_is_not_passed`, `the_bound_has_a_floor`,
 //!          `launches_are_judged_together`, `a_figure_above_its_bound_fails`.
@@ -67,7 +68,7 @@ pub struct Verdict {
     pub late: u64,
     /// `late` over `deliveries`; null without deliveries.
     pub late_share: Option<f64>,
-    /// What counts as late.
+    /// The smallest bound that a delivery had.
     pub bound_ns: u64,
     /// Median lateness.
     pub lateness_p50_ns: Option<u64>,
@@ -77,6 +78,9 @@ pub struct Verdict {
     pub lateness_max_ns: Option<u64>,
     /// Frames lost between a host and the network.
     pub attachment_losses: u64,
+    /// How often a host's gate was put back, because a program had replaced it; absent when 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub gate_rearmed: u64,
     /// The best figure of a row over what the model allows, where that is above 1.003; absent else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above_bound: Option<f64>,
@@ -84,17 +88,42 @@ pub struct Verdict {
     pub reasons: Vec<String>,
 }
 
+/// What happened to an emulation while a cell was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Deliveries that were later than their own bound.
+    pub late: u64,
+    /// The smallest bound that a delivery had, in ns; null without deliveries.
+    pub bound_ns: Option<u64>,
+    /// Frames lost between a host and the network.
+    pub attachment_losses: u64,
+    /// How often a host's gate was put back.
+    pub gate_rearmed: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Verdict {
-    /// What counts as late where the model takes `one_way_ns` from host to host.
+    /// How late a delivery may be for which the model takes `one_way_ns`.
     pub fn bound_ns(one_way_ns: u64) -> u64 {
         BOUND_NS_MIN.max(one_way_ns / 20)
     }
 
-    /// Judges a cell: of the deliveries in `lateness`, `late` were later than `bound_ns`.
+    /// Judges an emulation by its deliveries in `lateness` and what else was kept or not.
     ///
     /// # Panics
     /// When more are late than there are.
-    pub fn judge(lateness: &Lateness, late: u64, bound_ns: u64, attachment_losses: u64) -> Self {
+    pub fn judge(lateness: &Lateness, kept: Kept) -> Self {
+        let Kept {
+            late,
+            attachment_losses,
+            gate_rearmed,
+            ..
+        } = kept;
+        let bound_ns = kept.bound_ns.unwrap_or(BOUND_NS_MIN);
         let deliveries = lateness.count;
         assert!(late <= deliveries, "{late} late of {deliveries} deliveries");
         let mut reasons = Vec::new();
@@ -114,6 +143,12 @@ impl Verdict {
                 "{attachment_losses} frames were lost between a host and the network, where the model loses none"
             ));
         }
+        if gate_rearmed > 0 {
+            reasons.push(format!(
+                "a program of the lab's root replaced a host's queueing discipline, by which the network holds senders back; \
+                 it was put back {gate_rearmed} times"
+            ));
+        }
         let status = if reasons.is_empty() {
             VerdictStatus::Passed
         } else {
@@ -129,9 +164,15 @@ impl Verdict {
             lateness_p99_ns: lateness.p99_ns,
             lateness_max_ns: lateness.max_ns,
             attachment_losses,
+            gate_rearmed,
             above_bound: None,
             reasons,
         }
+    }
+
+    /// Whether it passed.
+    pub fn passed(&self) -> bool {
+        self.status == VerdictStatus::Passed
     }
 
     /// Fails where the best figure is `part` of what the model allows, and that is above 1.003.
@@ -154,18 +195,20 @@ impl Verdict {
 
     /// One judgement of several launches: counts are summed, quantiles are the worst launch's. `None` of none.
     pub fn merged<'a>(verdicts: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
-        let mut all: Option<(Lateness, u64, u64, u64)> = None;
+        let mut all: Option<(Lateness, Kept)> = None;
         for one in verdicts {
-            let (lateness, late, bound_ns, losses) = all.get_or_insert_default();
+            let (lateness, kept) = all.get_or_insert_default();
             lateness.count += one.deliveries;
             lateness.p50_ns = lateness.p50_ns.max(one.lateness_p50_ns);
             lateness.p99_ns = lateness.p99_ns.max(one.lateness_p99_ns);
             lateness.max_ns = lateness.max_ns.max(one.lateness_max_ns);
-            *late += one.late;
-            *bound_ns = one.bound_ns.max(*bound_ns);
-            *losses += one.attachment_losses;
+            kept.late += one.late;
+            let bound_ns = kept.bound_ns.unwrap_or(u64::MAX);
+            kept.bound_ns = Some(bound_ns.min(one.bound_ns));
+            kept.attachment_losses += one.attachment_losses;
+            kept.gate_rearmed += one.gate_rearmed;
         }
-        all.map(|(lateness, late, bound_ns, losses)| Self::judge(&lateness, late, bound_ns, losses))
+        all.map(|(lateness, kept)| Self::judge(&lateness, kept))
     }
 }
 
@@ -183,9 +226,19 @@ mod tests {
         }
     }
 
+    fn judge(lateness: &Lateness, late: u64, attachment_losses: u64) -> Verdict {
+        let kept = Kept {
+            late,
+            bound_ns: Some(50_000),
+            attachment_losses,
+            gate_rearmed: 0,
+        };
+        Verdict::judge(lateness, kept)
+    }
+
     #[test]
     fn one_per_cent_is_the_edge() {
-        let passed = Verdict::judge(&of(1_000), 10, 50_000, 0);
+        let passed = judge(&of(1_000), 10, 0);
         assert_eq!(
             (passed.status, passed.reasons.len()),
             (VerdictStatus::Passed, 0)
@@ -194,7 +247,7 @@ mod tests {
             (passed.late_share, passed.lateness_p99_ns),
             (Some(0.01), Some(20_000))
         );
-        let failed = Verdict::judge(&of(1_000), 11, 50_000, 0);
+        let failed = judge(&of(1_000), 11, 0);
         assert_eq!(failed.status, VerdictStatus::Failed);
         assert!(
             failed.reasons[0].contains("11 of 1000 deliveries were more than 50000 ns late"),
@@ -204,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_loss_fails() {
-        let failed = Verdict::judge(&of(1_000), 0, 50_000, 1);
+        let failed = judge(&of(1_000), 0, 1);
         assert_eq!(
             (failed.status, failed.reasons.len()),
             (VerdictStatus::Failed, 1)
@@ -213,7 +266,7 @@ mod tests {
 
     #[test]
     fn nothing_delivered_is_not_passed() {
-        let failed = Verdict::judge(&Lateness::default(), 0, 50_000, 0);
+        let failed = judge(&Lateness::default(), 0, 0);
         assert_eq!(
             (failed.status, failed.late_share),
             (VerdictStatus::Failed, None)
@@ -231,13 +284,13 @@ mod tests {
     #[test]
     fn launches_are_judged_together() {
         assert_eq!(Verdict::merged([]), None);
-        let calm = Verdict::judge(&of(10_000), 0, 50_000, 0);
+        let calm = judge(&of(10_000), 0, 0);
         let late = Lateness {
             p99_ns: Some(70_000),
             max_ns: Some(80_000),
             ..of(1_000)
         };
-        let late = Verdict::judge(&late, 20, 50_000, 0);
+        let late = judge(&late, 20, 0);
         assert_eq!(late.status, VerdictStatus::Failed);
         // 20 of 11 000 are fewer than 1 %.
         let both = Verdict::merged([&calm, &late]).unwrap();
@@ -246,8 +299,14 @@ mod tests {
         assert_eq!(both.lateness_p99_ns, Some(70_000));
         assert_eq!(both.lateness_max_ns, Some(90_000));
         assert_eq!(Verdict::merged([&calm]).unwrap(), calm);
+        // A gate that was put back is not covered up, and the smallest bound is told.
+        let mut wide = calm.clone();
+        (wide.bound_ns, wide.gate_rearmed) = (70_000, 1);
+        let both = Verdict::merged([&wide, &calm]).unwrap();
+        assert_eq!((both.bound_ns, both.gate_rearmed), (50_000, 1));
+        assert!(both.reasons[0].contains("put back 1 times"), "{both:?}");
         // A launch without a delivery is not covered up by more launches without one, nor is a loss.
-        let none = Verdict::judge(&Lateness::default(), 0, 50_000, 1);
+        let none = judge(&Lateness::default(), 0, 1);
         assert_eq!(
             Verdict::merged([&none, &none]).unwrap().attachment_losses,
             2
@@ -260,14 +319,14 @@ mod tests {
 
     #[test]
     fn a_figure_above_its_bound_fails() {
-        let calm = || Verdict::judge(&of(1_000), 0, 50_000, 0);
+        let calm = || judge(&of(1_000), 0, 0);
         assert_eq!(calm().bounded(1.003), calm());
         let above = calm().bounded(1.004);
         assert_eq!(
             (above.status, above.above_bound, above.kept_times()),
             (VerdictStatus::Failed, Some(1.004), true)
         );
-        let late = Verdict::judge(&of(1_000), 11, 50_000, 0);
+        let late = judge(&of(1_000), 11, 0);
         assert!(!late.kept_times() && !late.bounded(1.004).kept_times());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sonde_measure::{
     Backpressure, Ceiling, CellRecord, Evidence, Factors, HostFacts, HostRecord, Interference,
-    Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase,
-    Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    Kept, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep,
+    Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 
@@ -569,7 +569,14 @@ pub(crate) fn assessment() -> Run {
         ("wan-100m-20ms", 1_500, 100_000_000),
     ];
     let mut runs = Runs::new()
-        .verdict(Verdict::judge(&lateness, 12, 50_000, 0))
+        .verdict(Verdict::judge(
+            &lateness,
+            Kept {
+                late: 12,
+                bound_ns: Some(50_000),
+                ..Kept::default()
+            },
+        ))
         .disturbed(|at| {
             at.cpus = 2;
             at.span_ns = 1_000_000_000;

@@ -151,7 +151,7 @@ pub fn check(network: &str, hosts: &HostOptions, launches: u64) -> Result<i32, F
             micros(line.report.lateness_ns_p99),
             micros(line.report.lateness_ns_max),
             micros(per_frame),
-            if line.report.passed() {
+            if line.report.verdict().passed() {
                 "passed"
             } else {
                 "FAILED"
@@ -181,13 +181,14 @@ pub fn check(network: &str, hosts: &HostOptions, launches: u64) -> Result<i32, F
     let judged = &lines[..lines.len() - 1];
     for line in judged {
         line.report
-            .failures()
+            .verdict()
+            .reasons
             .iter()
             .for_each(|why| println!("- {}: {why}", line.what));
     }
     let good = judged
         .iter()
-        .all(|line| line.kept != Some(false) && line.report.passed());
+        .all(|line| line.kept != Some(false) && line.report.verdict().passed());
     bench.fleet.stop().map_err(Failure::cannot)?;
     wire.fleet.stop().map_err(Failure::cannot)?;
     Ok(if good { 0 } else { failure::UNMET })

@@ -205,13 +205,18 @@ fn relay(session: &Session, mut terminal: File, signals: &SignalFd) -> Result<En
 /// Says whether the emulation was true to the model, writes the report if asked for, and ends the lab.
 fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
     let report = lab.report()?;
-    let failures = if report.deliveries == 0 {
-        Vec::new()
-    } else {
-        report.failures()
-    };
-    if !failures.is_empty() {
-        eprintln!("sonde: not true to the model: {}", failures.join("; "));
+    let verdict = report.verdict();
+    if report.deliveries > 0 && !verdict.passed() {
+        eprintln!(
+            "sonde: not true to the model: {}",
+            verdict.reasons.join("; ")
+        );
+    }
+    if report.attachment.total() > 0 {
+        eprintln!(
+            "sonde: frames were lost outside the model: {}",
+            report.attachment
+        );
     }
     if let Some(path) = &program.report {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::cannot)?;

@@ -579,7 +579,7 @@ fn load_and_script_work_beside_mpirun() {
         assert_eq!(lines(&outcome.out, "rank").len(), 4, "{outcome}");
         let report = report(&report_path);
         let lost = report["lost"].to_string();
-        for cause in ["LinkDown", "Random"] {
+        for cause in ["-linkdown-", "-random-"] {
             assert!(lost.contains(cause), "{cause}: {report:#}");
         }
         assert_eq!(report["flows"].as_array().unwrap().len(), 4, "{report:#}");

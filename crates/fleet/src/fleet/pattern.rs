@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use sonde_measure::Knobs;
-use sonde_measure::{Interference, Verdict};
+use sonde_lab::Report;
+use sonde_measure::{Interference, Knobs, Verdict};
 use sonde_probe::pattern::{Came, Due, Go, Join, Left, Way, Went, What};
 use sonde_probe::{Answer, Request, clock};
 use sonde_sys::clock::monotonic_ns;
@@ -39,8 +39,6 @@ pub struct PatternAsk {
     pub knobs: Knobs,
     /// The longest that a connection may take.
     pub patience: Duration,
-    /// What the model of an emulated network takes for a small message, for the verdict's bound.
-    pub one_way_ns: Option<u64>,
 }
 
 /// Flows that go at once.
@@ -194,7 +192,7 @@ impl Fleet {
             lost: session.lost,
             refused,
             clock_bound_ns: session.bound_ns,
-            verdict: report.map(|report| crate::lab::verdict(&report, ask.one_way_ns.unwrap_or(0))),
+            verdict: report.as_ref().map(Report::verdict),
             took: began.elapsed(),
         })
     }

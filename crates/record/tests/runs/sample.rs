@@ -2,7 +2,7 @@
 
 use sonde_measure::{
     Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Evidence, Factors, HostFacts,
-    HostRecord, Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord,
+    HostRecord, Interference, Kept, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord,
     NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
@@ -125,9 +125,11 @@ pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> Launch
                 max_ns: Some(60_001),
                 ..Default::default()
             },
-            1,
-            50_000,
-            0,
+            Kept {
+                late: 1,
+                bound_ns: Some(50_000),
+                ..Kept::default()
+            },
         )),
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_measure::{Lateness, Verdict};
+    use sonde_measure::{Kept, Lateness, Verdict};
 
     fn verdict(late: u64) -> Verdict {
         let lateness = Lateness {
@@ -64,7 +64,14 @@ mod tests {
             p99_ns: Some(120_000),
             ..Default::default()
         };
-        Verdict::judge(&lateness, late, 50_000, 0)
+        Verdict::judge(
+            &lateness,
+            Kept {
+                late,
+                bound_ns: Some(50_000),
+                ..Kept::default()
+            },
+        )
     }
 
     #[test]

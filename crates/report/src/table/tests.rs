@@ -1,6 +1,6 @@
 //! Tables as a person sees them.
 
-use sonde_measure::{Lateness, Verdict};
+use sonde_measure::{Kept, Lateness, Verdict};
 
 use super::*;
 use crate::testing::{Runs, assessment, net};
@@ -10,7 +10,14 @@ fn verdict(late: u64) -> Verdict {
         count: 10_000,
         ..Lateness::default()
     };
-    Verdict::judge(&lateness, late, 50_000, 0)
+    Verdict::judge(
+        &lateness,
+        Kept {
+            late,
+            bound_ns: Some(50_000),
+            ..Kept::default()
+        },
+    )
 }
 
 fn two_networks() -> Runs {

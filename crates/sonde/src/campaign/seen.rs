@@ -38,7 +38,7 @@ fn load(report: &Report, evidence: &mut Evidence) {
 
 /// Frames of a program that the network lost while it ran: their share of all, and where.
 fn lost(report: &Report, record: &mut LaunchRecord) {
-    let lost: u64 = report.lost.iter().map(|(_, frames)| frames).sum();
+    let lost: u64 = report.lost.values().sum();
     let quantity = Quantity::NetworkLostShare;
     let parts = u128::from(lost) * u128::from(quantity.per_unit());
     let share = (parts / u128::from(report.taken.max(1))) as u64;
@@ -49,27 +49,29 @@ fn lost(report: &Report, record: &mut LaunchRecord) {
         series: std::iter::once(share).collect(),
         reason: None,
     });
-    for (place, frames) in &report.lost {
-        let place = place.to_lowercase().replace(' ', "-");
+    for (loss, frames) in &report.lost {
         let frames = NetworkLoss {
             frames: Some(*frames),
         };
-        record.evidence.network_losses.insert(place.into(), frames);
+        record.evidence.network_losses.insert(*loss, frames);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sonde_measure::{Loss, Text};
 
     #[test]
     fn lost_frames_are_a_share_of_all_and_have_their_place() {
+        let at = |text: &str| Loss::read(text).unwrap();
         let report = Report {
             taken: 4_000,
-            lost: vec![
-                ("Output Overflow from h1".into(), 9),
-                ("Path Random from h2".into(), 1),
-            ],
+            lost: [
+                (at("output-overflow-from-h1"), 9),
+                (at("path-random-from-h2"), 1),
+            ]
+            .into(),
             ..Report::default()
         };
         let mut record = LaunchRecord {
@@ -87,7 +89,7 @@ mod tests {
         };
         lost(&report, &mut record);
         assert_eq!(record.series[0].series.median(), Some(2_500));
-        let frames = |place: &str| record.evidence.network_losses[&place.into()].frames;
+        let frames = |place: &str| record.evidence.network_losses[&at(place)].frames;
         assert_eq!(frames("output-overflow-from-h1"), Some(9));
         assert_eq!(frames("path-random-from-h2"), Some(1));
         load(&report, &mut record.evidence);

@@ -385,7 +385,6 @@ impl Session {
             rounds: asked.iter().map(|one| one.round.clone()).collect(),
             knobs: task.knobs.clone(),
             patience: Duration::from_secs(5),
-            one_way_ns: ground.network.row.one_way_1b_ns,
         });
         let launched = launched.map_err(Failure::cannot)?;
         let hosts = ground.fleet.hosts();
