@@ -2,7 +2,7 @@
 //!
 //! Model:   a [`Run`] has cells and launches. A cell is a set of resolved [`Factors`]; its id is their hash. A launch holds the
 //!          series that one start of its programs gave, and what was seen beside them. A [`ResultRow`] is one quantity of one
-//!          cell over its launches. Absent is null, never NaN and never left out.
+//!          cell over its launches, and is of the [`Line`] that its cell's factors say. Absent is null, never NaN and never left out.
 //! Units:   times are integer nanoseconds, rates integer bits per second, sizes bytes; shares are fractions of one.
 //! Checked: the tests of each module; `a_row_has_exactly_the_fields_of_the_contract`.
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ mod evidence;
 mod facts;
 mod knobs;
 mod lengths;
+mod line;
 mod loss;
 mod network;
 pub mod npb;
@@ -33,6 +34,7 @@ pub use evidence::{
 pub use facts::Unread;
 pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use lengths::{Collectives, LengthsRow, Power, Total};
+pub use line::{Line, LineField};
 pub use loss::Loss;
 pub use network::{NetworkRow, OverheadStep};
 pub use number::Number;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, LaunchRecord, Phase, Quantity};
+use sonde_measure::{CellRecord, LaunchRecord, Line, Phase, Quantity};
 
 use crate::index::Index;
 
@@ -67,9 +67,26 @@ pub struct AnatomyRow {
 }
 
 impl AnatomyRow {
+    /// What it is of.
+    pub(crate) fn line(&self) -> Line {
+        Line {
+            network: self.network.clone(),
+            path: self.path.clone(),
+            method: self.method.clone(),
+            wait: self.wait.clone(),
+            load: self.load.clone(),
+            knobs: self.knobs.clone(),
+        }
+    }
+
     /// The path, with the method where it is not the usual one.
     pub(crate) fn by_method(&self) -> String {
-        crate::index::by(&self.path, self.method.as_deref(), None, &BTreeMap::new())
+        let line = Line {
+            wait: None,
+            knobs: BTreeMap::new(),
+            ..self.line()
+        };
+        line.by()
     }
 
     /// The parts in their order.
@@ -117,16 +134,16 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<AnatomyRow> {
         true => 0,
         false => whole.saturating_sub(known),
     };
-    let factors = &cell.factors;
+    let line = cell.factors.line();
     Some(AnatomyRow {
         cell: cell.id.clone(),
-        network: factors.network.clone(),
-        path: factors.path.clone(),
-        method: factors.method.clone(),
-        knobs: factors.knobs.clone(),
-        wait: factors.wait.clone(),
-        load: factors.load.clone(),
-        size_bytes: factors.size_bytes,
+        network: line.network,
+        path: line.path,
+        method: line.method,
+        knobs: line.knobs,
+        wait: line.wait,
+        load: line.load,
+        size_bytes: cell.factors.size_bytes,
         messages: launches.iter().map(|one| one.messages).sum(),
         one_way_ns: known + rest_ns,
         send_call_ns: parts[0],

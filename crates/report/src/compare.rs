@@ -17,11 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Number, Quantity, Run};
+use sonde_measure::{CellRecord, Factors, Line, Number, Quantity, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 use crate::format::{plain, significant};
-use crate::index::by;
 use crate::table::quantity_name;
 
 /// What differs by chance at most.
@@ -341,6 +340,20 @@ fn higher_is_better(quantity: Quantity) -> bool {
     )
 }
 
+impl CompareRow {
+    /// What its first cell is of, with the flow and stage of a pattern.
+    fn line(&self) -> Line {
+        Line {
+            network: self.network.clone(),
+            path: self.path.clone(),
+            method: self.method.clone(),
+            wait: self.wait.clone(),
+            load: self.load.clone(),
+            knobs: self.knobs.clone(),
+        }
+    }
+}
+
 impl Comparison {
     /// Whether any cell became worse.
     pub fn is_worse(&self) -> bool {
@@ -420,12 +433,7 @@ fn line(row: &CompareRow) -> Vec<String> {
     vec![
         plain(&row.network),
         format!("{}{}", plain(&row.probe), plain(&mode.unwrap_or_default())),
-        plain(&by(
-            &row.path,
-            row.method.as_deref(),
-            row.wait.as_deref(),
-            &row.knobs,
-        )),
+        plain(&row.line().by()),
         plain(row.load.as_deref().unwrap_or("-")),
         match row.size_bytes {
             // What has no message of a size, as a kernel.

@@ -27,11 +27,13 @@ mod rungs;
 mod sweep;
 mod window;
 
+use sonde_measure::Line;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnosis::{Cause, Evidence, rules as pair};
-use crate::index::{Index, Line};
+use crate::index::Index;
 use crate::limit::is_behind;
 use crate::matrix::{self, Matrix};
 use crate::words::Words;

@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::Number;
+use sonde_measure::{Line, Number};
 use sonde_stats::{Fit, FitPoint};
 
-use crate::index::{Index, LATENCY, Line, MESSAGE, START, p50};
+use crate::index::{Index, LATENCY, MESSAGE, START, p50};
 
 /// The cost of messages on one (network, path, method, wait, knobs).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! A run as rules look at it: its rows by what they are of, and the launches behind a cell.
 //!
-//! Model:   a line is one (network, path, method, wait, load, knobs): what one curve on a plot is of; kernels are of none. Lines come
-//!          in the order of the rows. The flows of a pattern are places of one line. Rules about ceilings, cold starts, windows and the like
+//! Model:   rows are looked up by [`Line`] and [`Kind`]; rows of kernels and of programs' messages give no line. Lines come
+//!          in the order of the rows. Rules about ceilings, cold starts, windows and the like
 //!          look at idle lines only; ceilings are of an idle network. A round trip that was not measured on a line is that of
 //!          the line nearest to it.
 //! Checked: `loads_are_lines_of_their_own`, `methods_and_knobs_are_lines_of_their_own`, `flows_are_of_one_line`,
@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use sonde_measure::{
-    CellRecord, Interference, LaunchRecord, NetworkRecord, Phase, Quantity, ResultRow, Run, Socket,
-    Status, Step,
+    CellRecord, Interference, LaunchRecord, Line, LineField, NetworkRecord, Phase, Quantity,
+    ResultRow, Run, Socket, Status, Step,
 };
 
 /// What a row is of, beside its line and size.
@@ -62,94 +62,6 @@ pub(crate) const fn step(step: Step) -> Kind {
     }
 }
 
-/// One (network, path, method, wait, load, knobs).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Line {
-    pub network: String,
-    pub path: String,
-    /// How bytes are handed over, as `zerocopy`.
-    pub method: Option<String>,
-    pub wait: Option<String>,
-    /// Traffic of others in the network, as `0.6`; `None` where it was idle.
-    pub load: Option<String>,
-    /// What else was set, by name.
-    pub knobs: BTreeMap<String, String>,
-}
-
-/// What names a flow of a pattern and when it was measured, and is no setting.
-const PLACES: [&str; 2] = ["flow", "stage"];
-
-/// The settings among the knobs of a row or cell of this probe.
-pub(crate) fn settings<'k>(
-    probe: &str,
-    knobs: &'k BTreeMap<String, String>,
-) -> impl Iterator<Item = (&'k String, &'k String)> + use<'k> {
-    let pattern = probe == "pattern";
-    knobs
-        .iter()
-        .filter(move |(name, _)| !(pattern && PLACES.contains(&name.as_str())))
-}
-
-fn owned<'k>(settings: impl Iterator<Item = (&'k String, &'k String)>) -> BTreeMap<String, String> {
-    settings
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
-impl Line {
-    pub fn of(row: &ResultRow) -> Self {
-        Self {
-            network: row.network.clone(),
-            path: row.path.clone(),
-            method: row.method.clone(),
-            wait: row.wait.clone(),
-            load: row.load.clone(),
-            knobs: owned(settings(&row.probe, &row.knobs)),
-        }
-    }
-
-    /// Whether a row is of it.
-    pub fn has(&self, row: &ResultRow) -> bool {
-        self.network == row.network
-            && self.path == row.path
-            && self.method == row.method
-            && self.wait == row.wait
-            && self.load == row.load
-            && self.knobs.iter().eq(settings(&row.probe, &row.knobs))
-    }
-
-    /// The path with what was set otherwise than it is by itself: `tcp`, or `tcp (zerocopy, poll, sndbuf=64KiB)`.
-    pub fn by(&self) -> String {
-        by(
-            &self.path,
-            self.method.as_deref(),
-            self.wait.as_deref(),
-            &self.knobs,
-        )
-    }
-
-    /// How many knobs are not the same in both.
-    fn knobs_apart(&self, other: &Self) -> usize {
-        let differ = |one: &Self, other: &Self| {
-            let knobs = one.knobs.iter();
-            knobs
-                .filter(|(name, value)| other.knobs.get(*name) != Some(value))
-                .count()
-        };
-        differ(self, other) + differ(other, self)
-    }
-
-    /// Whether nothing but the measurement was on the network.
-    pub fn is_idle(&self) -> bool {
-        self.load.is_none()
-    }
-
-    /// Whether its threads ask again and again instead of sleeping.
-    pub fn polls(&self) -> bool {
-        self.wait.as_deref() == Some("poll")
-    }
-}
-
 /// The probe of kernels.
 pub(crate) const KERNEL: &str = "npb";
 
@@ -161,7 +73,7 @@ pub(crate) struct Index<'a> {
     pub run: &'a Run,
     pub rows: Vec<ResultRow>,
     lines: Vec<Line>,
-    cells: BTreeMap<&'a str, &'a CellRecord>,
+    cells: BTreeMap<&'a str, (&'a CellRecord, Line)>,
     launches: BTreeMap<&'a str, Vec<&'a LaunchRecord>>,
 }
 
@@ -170,12 +82,17 @@ impl<'a> Index<'a> {
         // Repeated to see drift, and no result of its own.
         let mut rows = run.rows();
         rows.retain(|row| !row.knobs.contains_key("reference"));
+        let cells = run.cells.iter();
+        let cells: BTreeMap<&str, (&CellRecord, Line)> = cells
+            .map(|cell| (cell.id.as_str(), (cell, cell.factors.line())))
+            .collect();
         let mut lines: Vec<Line> = Vec::new();
         // Kernels and messages of programs have tables of their own: theirs is no line of a transport.
         let is_of_programs = |row: &ResultRow| [KERNEL, MESSAGES].contains(&row.probe.as_str());
         for row in rows.iter().filter(|row| !is_of_programs(row)) {
-            if !lines.iter().any(|line| line.has(row)) {
-                lines.push(Line::of(row));
+            let (_, line) = &cells[row.cell.as_str()];
+            if !lines.contains(line) {
+                lines.push(line.clone());
             }
         }
         let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
@@ -186,11 +103,7 @@ impl<'a> Index<'a> {
             run,
             rows,
             lines,
-            cells: run
-                .cells
-                .iter()
-                .map(|cell| (cell.id.as_str(), cell))
-                .collect(),
+            cells,
             launches,
         }
     }
@@ -218,7 +131,15 @@ impl<'a> Index<'a> {
     }
 
     pub fn cell(&self, id: &str) -> Option<&'a CellRecord> {
-        self.cells.get(id).copied()
+        self.cells.get(id).map(|(cell, _)| *cell)
+    }
+
+    /// The line that a row of this run is of.
+    ///
+    /// # Panics
+    /// Where no cell of the run has the row.
+    pub fn line(&self, row: &ResultRow) -> &Line {
+        &self.cells[row.cell.as_str()].1
     }
 
     /// The launches of a cell that gave something.
@@ -251,7 +172,7 @@ impl<'a> Index<'a> {
                     && row.quantity == kind.quantity
                     && row.phase == Some(kind.phase)
                     && row.step == kind.step
-                    && line.has(row)
+                    && self.line(row) == line
             })
             .collect();
         rows.sort_by_key(|row| row.size_bytes);
@@ -314,10 +235,11 @@ impl<'a> Index<'a> {
 
     /// The line itself, then those that differ from it in method, wait and knobs alone, the nearest first.
     fn relatives<'i>(&'i self, line: &'i Line) -> impl Iterator<Item = &'i Line> {
-        let same = |other: &&Line| {
-            (&other.network, &other.path, &other.load) == (&line.network, &line.path, &line.load)
-        };
-        let mut all: Vec<&Line> = self.lines.iter().filter(same).collect();
+        let apart = [LineField::Method, LineField::Wait, LineField::Knobs];
+        let lines = self.lines.iter();
+        let mut all: Vec<&Line> = lines
+            .filter(|other| other.is_same_but(line, &apart))
+            .collect();
         all.sort_by_key(|other| {
             (
                 other.knobs_apart(line),
@@ -476,31 +398,8 @@ pub(crate) fn words(row: &ResultRow) -> String {
         .size_bytes
         .map_or(String::new(), |size| format!(" of {}", crate::bytes(size)));
     let load = under(row.load.as_deref());
-    let knobs = owned(settings(&row.probe, &row.knobs));
-    let path = by(
-        &row.path,
-        row.method.as_deref(),
-        row.wait.as_deref(),
-        &knobs,
-    );
+    let path = row.line().by();
     format!("{phase}{what}{size} by {path} on {}{load}", row.network)
-}
-
-/// A path with what was set otherwise than it is by itself, in brackets.
-pub(crate) fn by(
-    path: &str,
-    method: Option<&str>,
-    wait: Option<&str>,
-    knobs: &BTreeMap<String, String>,
-) -> String {
-    let method = method.filter(|name| *name != "plain").map(str::to_owned);
-    let wait = wait.filter(|name| *name == "poll").map(str::to_owned);
-    let knobs = knobs.iter().map(|(name, value)| format!("{name}={value}"));
-    let set: Vec<String> = method.into_iter().chain(wait).chain(knobs).collect();
-    if set.is_empty() {
-        return path.to_owned();
-    }
-    format!("{path} ({})", set.join(", "))
 }
 
 /// What follows a network's name where it was not idle: ` under load 0.9`.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Load, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Line, Load, Phase, Quantity};
 use sonde_stats::Difference;
 
 use crate::index::Index;
@@ -59,14 +59,16 @@ pub struct QueueingRow {
 }
 
 impl QueueingRow {
-    /// The path with what was set of it, in brackets.
-    pub(crate) fn by(&self) -> String {
-        crate::index::by(
-            &self.path,
-            self.method.as_deref(),
-            self.wait.as_deref(),
-            &self.knobs,
-        )
+    /// What it is of, loaded.
+    pub(crate) fn line(&self) -> Line {
+        Line {
+            network: self.network.clone(),
+            path: self.path.clone(),
+            method: self.method.clone(),
+            wait: self.wait.clone(),
+            load: Some(self.load.clone()),
+            knobs: self.knobs.clone(),
+        }
     }
 
     /// How much longer a message waits by the virtual clock.
@@ -89,11 +91,11 @@ pub(crate) fn queueing(index: &Index<'_>) -> Vec<QueueingRow> {
 }
 
 fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
-    let factors = &cell.factors;
-    let load = factors.load.clone()?;
+    let line = cell.factors.line();
+    let load = line.load?;
     let sibling = Factors {
         load: None,
-        ..factors.clone()
+        ..cell.factors.clone()
     };
     let idle = index.run.cells.iter().find(|one| one.factors == sibling)?;
     let (loaded, idle) = (medians(index, cell), medians(index, idle));
@@ -111,13 +113,13 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
     };
     Some(QueueingRow {
         cell: cell.id.clone(),
-        network: factors.network.clone(),
-        path: factors.path.clone(),
-        method: factors.method.clone(),
-        knobs: factors.knobs.clone(),
-        wait: factors.wait.clone(),
+        network: line.network,
+        path: line.path,
+        method: line.method,
+        knobs: line.knobs,
+        wait: line.wait,
         load,
-        size_bytes: factors.size_bytes,
+        size_bytes: cell.factors.size_bytes,
         idle_ns,
         loaded_ns,
         waits_ns,

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Buffer, Number, Quantity, ResultRow, Run, Socket};
+use sonde_measure::{Buffer, Line, LineField, Number, Quantity, ResultRow, Run, Socket};
 use sonde_stats::median_rank_interval;
 
-use crate::index::{Index, Line, STREAM, by, interval, p50};
+use crate::index::{Index, STREAM, interval, p50};
 
 /// Part of the largest rate from which a buffer is on the plateau.
 pub const PLATEAU: f64 = 0.95;
@@ -82,14 +82,25 @@ pub struct SweepCurve {
 }
 
 impl SweepCurve {
+    /// What it is of; its network was idle.
+    pub(crate) fn line(&self) -> Line {
+        Line {
+            network: self.network.clone(),
+            path: self.path.clone(),
+            method: self.method.clone(),
+            wait: self.wait.clone(),
+            load: None,
+            knobs: self.knobs.clone(),
+        }
+    }
+
     /// The path, with method and wait where they are not the usual ones.
     pub fn by(&self) -> String {
-        by(
-            &self.path,
-            self.method.as_deref(),
-            self.wait.as_deref(),
-            &BTreeMap::new(),
-        )
+        let line = Line {
+            knobs: BTreeMap::new(),
+            ..self.line()
+        };
+        line.by()
     }
 
     /// What was set in words: `buffer=64KiB window=1MiB`; `as it is` where nothing was.
@@ -133,7 +144,7 @@ pub(crate) fn curves(index: &Index<'_>) -> Vec<SweepCurve> {
 
 /// Lines that differ in method and knobs alone.
 fn is_sibling(one: &Line, other: &Line) -> bool {
-    (&one.network, &one.path, &one.wait) == (&other.network, &other.path, &other.wait)
+    one.is_same_but(other, &[LineField::Method, LineField::Knobs])
 }
 
 fn curve(index: &Index<'_>, line: &Line, rows: &[&ResultRow]) -> Option<SweepCurve> {
@@ -167,18 +178,15 @@ fn curve(index: &Index<'_>, line: &Line, rows: &[&ResultRow]) -> Option<SweepCur
     let (knee_bytes, plateau) = knee(&rates)?;
     let known = knees(index, rows);
     let ends = median_rank_interval(&known, CONFIDENCE);
-    let window = first
-        .path
-        .starts_with("tcp")
-        .then(|| window(&first.knobs))
-        .flatten();
+    let is_tcp = line.path.starts_with("tcp");
+    let window = is_tcp.then(|| window(&line.knobs)).flatten();
     let trip = index.round_trip_ns(line).filter(|ns| *ns > 0.0);
     Some(SweepCurve {
-        network: first.network.clone(),
-        path: first.path.clone(),
-        wait: first.wait.clone(),
-        method: first.method.clone(),
-        knobs: first.knobs.clone(),
+        network: line.network.clone(),
+        path: line.path.clone(),
+        wait: line.wait.clone(),
+        method: line.method.clone(),
+        knobs: line.knobs.clone(),
         plateau_bps: number(plateau),
         knee_bytes,
         knee_low: ends.map(|ends| ends.low),

@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use sonde_measure::{Number, Phase, Quantity, ResultRow, Run, Status, Step};
+use sonde_measure::{Line, Number, Phase, Quantity, ResultRow, Run, Status, Step};
 
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
 use crate::format::{bytes, percent, plain, significant};
-use crate::index::{Index, LATENCY, Line, START, p50, step};
+use crate::index::{Index, LATENCY, START, p50, step};
 use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
@@ -213,7 +213,7 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
 fn fidelity(index: &Index<'_>, line: &Line) -> String {
     let mut cells = std::collections::BTreeMap::new();
     for row in &index.rows {
-        if let (true, Some(verdict)) = (line.has(row), &row.verdict) {
+        if let (true, Some(verdict)) = (index.line(row) == line, &row.verdict) {
             let late = cells.entry(&row.cell).or_insert(false);
             *late |= !verdict.kept_times();
         }

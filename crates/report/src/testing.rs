@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use sonde_measure::{
     Backpressure, Ceiling, CellRecord, Evidence, Factors, HostFacts, HostRecord, Interference,
-    Kept, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep,
-    Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    Kept, Lateness, LaunchRecord, Layer, Line, Measurement, NetworkRecord, NetworkRow,
+    OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
-
-use crate::index::Line;
 
 /// A line of blocking threads.
 pub(crate) fn line(network: &str, path: &str) -> Line {

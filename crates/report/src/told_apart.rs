@@ -4,10 +4,10 @@
 //!          messages that were cut. In each, half of the cells differ from the other half in one thing only. Each half has
 //!          figures of its own, so that a place which joins them shows one of them only.
 
-use sonde_measure::{Quantity, Run};
+use sonde_measure::{Line, Quantity, Run};
 
 use crate::anatomy::PARTS;
-use crate::index::{Index, Line};
+use crate::index::Index;
 use crate::testing::{Runs, net};
 use crate::{
     View, anatomy_table, compare, compare_table, findings_text, queueing_table, rows_table,
@@ -86,7 +86,11 @@ fn each_is_a_line_with_figures_of_its_own() {
             .collect();
         assert_eq!(trips, [80_000.0, 240_000.0], "{word}");
         for line in &tcp {
-            let own = index.rows.iter().filter(|row| line.has(row)).count();
+            let own = index
+                .rows
+                .iter()
+                .filter(|row| index.line(row) == *line)
+                .count();
             let all = index.rows.iter().filter(|row| row.path == "tcp").count();
             assert!(own > 0 && own < all, "{word}: {own} of {all}");
         }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
-    EventRecord, HostRecord, Interference, LaunchRecord, NetworkRecord, Number, Phase, Quantity,
-    ResultRow, Run, RunHead, Step,
+    EventRecord, HostRecord, Interference, LaunchRecord, Line, NetworkRecord, Number, Phase,
+    Quantity, ResultRow, Run, RunHead, Step,
 };
 use sonde_stats::Series;
 
@@ -21,7 +21,7 @@ use crate::anatomy::{AnatomyRow, anatomies};
 use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, share, time, utc};
-use crate::index::{Index, busy, is_main, median, p50, settings};
+use crate::index::{Index, busy, is_main, median, p50};
 use crate::kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, elsewhere, kernels, phases, traffic,
 };
@@ -448,23 +448,16 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
     }
     // A launch is a record for each of its sizes, all with the same interference: it counts once.
     let mut launches = BTreeMap::new();
-    type Key<'k> = (
-        [&'k str; 3],
-        [Option<&'k str>; 2],
-        BTreeMap<&'k String, &'k String>,
-    );
+    // Of both waits together.
+    type Key<'k> = (Line, &'k str);
     let mut order: Vec<Key<'_>> = Vec::new();
     for cell in &index.run.cells {
         let factors = &cell.factors;
-        let key: Key<'_> = (
-            [
-                factors.network.as_str(),
-                factors.path.as_str(),
-                factors.probe.as_str(),
-            ],
-            [factors.load.as_deref(), factors.method.as_deref()],
-            settings(&factors.probe, &factors.knobs).collect(),
-        );
+        let line = Line {
+            wait: None,
+            ..factors.line()
+        };
+        let key: Key<'_> = (line, factors.probe.as_str());
         if !order.contains(&key) {
             order.push(key.clone());
         }
@@ -489,17 +482,14 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
         .into_iter()
         .filter_map(|key| {
             let sum = sums.remove(&key)?;
+            let (line, probe) = key;
             Some(InterferenceRow {
-                network: key.0[0].into(),
-                path: key.0[1].into(),
-                probe: key.0[2].into(),
-                method: key.1[1].map(Into::into),
-                knobs: key
-                    .2
-                    .into_iter()
-                    .map(|(name, value)| (name.clone(), value.clone()))
-                    .collect(),
-                load: key.1[0].map(Into::into),
+                network: line.network,
+                path: line.path,
+                probe: probe.into(),
+                method: line.method,
+                knobs: line.knobs,
+                load: line.load,
                 involuntary_switches: sum.all.involuntary_switches,
                 steal_ns: sum.all.steal_ns,
                 retransmits: sum.all.retransmits,

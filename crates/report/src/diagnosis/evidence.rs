@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::{Buffer, Quantity, ResultRow, Run, Socket, Testbed};
+use sonde_measure::{Buffer, Line, Quantity, ResultRow, Run, Socket, Testbed};
 
-use crate::index::{Index, LATENCY, Line, busy, median, p50};
+use crate::index::{Index, LATENCY, busy, median, p50};
 use crate::limit::{FULL, explains, on_the_way_bytes};
 
 /// One end of the stream.
@@ -177,7 +177,7 @@ impl Evidence {
             return evidence;
         };
         // Streams may have been set otherwise than messages: the fastest counts.
-        let line = Line::of(first);
+        let line = index.line(first);
         evidence.apart = first.testbed == Testbed::Hosts;
         evidence.ends(&index, first);
         if let Some([src, _]) = &way {
@@ -186,13 +186,13 @@ impl Evidence {
             }
         }
         evidence.way = way;
-        evidence.of_network(&index, &line);
-        let sizes = index.of(&line, LATENCY);
+        evidence.of_network(&index, line);
+        let sizes = index.of(line, LATENCY);
         evidence.latency_ns = sizes
             .iter()
             .filter_map(|row| Some((row.size_bytes?, p50(row))))
             .collect();
-        evidence.rtt_ns = index.round_trip_ns(&line);
+        evidence.rtt_ns = index.round_trip_ns(line);
         let streams = index
             .lines()
             .filter(|one| one.network == network && one.path == "tcp")

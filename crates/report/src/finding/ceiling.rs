@@ -12,10 +12,10 @@
 
 use std::collections::BTreeMap;
 
-use sonde_measure::{Quantity, ResultRow};
+use sonde_measure::{Line, Quantity, ResultRow};
 
 use super::{Finding, Severity};
-use crate::index::{Index, Line, p50};
+use crate::index::{Index, p50};
 use crate::limit::BUSY;
 use crate::words::ceiling as words;
 

@@ -12,10 +12,10 @@
 //! Checked: `the_step_that_carries_most_is_named`, `a_part_below_one_half_is_not_most`, `a_cheap_start_is_not_said`,
 //!          `a_pause_costs`.
 
-use sonde_measure::Step;
+use sonde_measure::{Line, Step};
 
 use super::{Finding, Severity};
-use crate::index::{Index, LATENCY, Line, START, p50, step};
+use crate::index::{Index, LATENCY, START, p50, step};
 use crate::words::cold as words;
 use crate::words::cold::Part;
 

@@ -12,10 +12,10 @@
 
 use std::collections::BTreeMap;
 
-use sonde_measure::{Quantity, ResultRow, Status, Testbed};
+use sonde_measure::{Line, Quantity, ResultRow, Status, Testbed};
 
 use super::{Finding, Severity};
-use crate::index::{Index, KERNEL, Line, is_main, p50};
+use crate::index::{Index, KERNEL, is_main, p50};
 use crate::limit::BUSY;
 use crate::words::cpu as words;
 

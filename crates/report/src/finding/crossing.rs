@@ -9,8 +9,10 @@
 //! Source:  N43; `sonde_stats::difference`.
 //! Checked: `curves_cross_once`, `what_is_not_sure_is_no_crossing`.
 
+use sonde_measure::Line;
+
 use super::{Finding, Severity};
-use crate::index::{Index, LATENCY, Line};
+use crate::index::{Index, LATENCY};
 use crate::library::{SEED, medians, middle};
 
 /// The medians of the launches of both lines at one size.

@@ -18,7 +18,7 @@ use sonde_measure::{Evidence, Fixed};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Severity};
-use crate::index::{Index, Line, STREAM, median};
+use crate::index::{Index, STREAM, median};
 use crate::queueing::{QueueingRow, queueing as rows};
 use crate::words::load as words;
 
@@ -75,15 +75,7 @@ pub(super) fn apart(index: &Index<'_>) -> Vec<Finding> {
 }
 
 fn wait(row: &QueueingRow) -> Finding {
-    let line = Line {
-        network: row.network.clone(),
-        path: row.path.clone(),
-        method: row.method.clone(),
-        knobs: row.knobs.clone(),
-        wait: row.wait.clone(),
-        load: Some(row.load.clone()),
-    };
-    Finding::said("queueing", Severity::Note, &words::Wait { row }).on(&line)
+    Finding::said("queueing", Severity::Note, &words::Wait { row }).on(&row.line())
 }
 
 /// What came to the measured hosts' ports under one load of a network.

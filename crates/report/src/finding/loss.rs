@@ -10,11 +10,11 @@
 //! Checked: `overrun_and_loss_are_told_apart`, `few_lost_datagrams_are_not_said`, `order_is_watched`,
 //!          `nothing_is_sent_again_where_nothing_is_lost`; `only_what_explains_is_named` of `ceiling`.
 
-use sonde_measure::{Quantity, Testbed};
+use sonde_measure::{Line, Quantity, Testbed};
 
 use super::{Finding, Severity};
 use crate::diagnosis::{Evidence, rules::loss_limit_bps};
-use crate::index::{Index, Line, p50};
+use crate::index::{Index, p50};
 use crate::limit;
 use crate::words::loss as words;
 

@@ -8,8 +8,10 @@
 //!          of a CPU at one end is where the cost for a frame, not for a byte, begins to decide.
 //! Checked: `a_step_at_the_mtu`, `a_byte_more_in_the_same_frame`, `fast_line_small_frames`.
 
+use sonde_measure::Line;
+
 use super::{Finding, Severity};
-use crate::index::{Index, LATENCY, Line, interval, p50};
+use crate::index::{Index, LATENCY, interval, p50};
 use crate::limit::FULL;
 use crate::words::mtu as words;
 

@@ -10,10 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::ResultRow;
+use sonde_measure::{Line, ResultRow};
 
 use super::{Finding, Severity};
-use crate::index::{Index, LATENCY, Line, p50};
+use crate::index::{Index, LATENCY, p50};
 use crate::words::noise as words;
 
 const STOLEN: f64 = 0.01;

@@ -9,10 +9,10 @@
 //! Source:  Documentation/networking/statistics.rst; RFC 4113 for UDP's counters. Threshold as for `datagram-loss`.
 //! Checked: `the_largest_place_is_named`, `the_counters_of_others_take_no_more_than_was_lost`, `no_counters_say_nothing`.
 
-use sonde_measure::{Evidence, InterfaceCounters, Quantity, Side};
+use sonde_measure::{Evidence, InterfaceCounters, Line, Quantity, Side};
 
 use super::{Finding, Severity};
-use crate::index::{Index, Line};
+use crate::index::Index;
 use crate::words::place::{Lost, Place};
 
 const NOTEWORTHY: f64 = 0.001;

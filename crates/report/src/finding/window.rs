@@ -9,10 +9,12 @@
 //! Checked: `a_window_limits`, `a_full_path_is_not_limited`, `a_held_sender_is_enough`, `a_busy_receiver_is_not_a_window`,
 //!          `a_window_that_would_allow_more_is_not_named`, `a_send_buffer_limits`, `the_lower_of_two_bounds_is_named`.
 
+use sonde_measure::Line;
+
 use super::{Finding, Severity};
 use crate::diagnosis::Evidence;
 use crate::diagnosis::window::{receive, send, windows};
-use crate::index::{Index, Line};
+use crate::index::Index;
 use crate::limit::{BUSY, HELD};
 use crate::words::window as words;
 

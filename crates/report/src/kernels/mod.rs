@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Application, CellRecord, Number, Phase, Quantity, ResultRow, Status};
+use sonde_measure::{Application, CellRecord, Line, Number, Phase, Quantity, ResultRow, Status};
 
 use crate::format::significant;
 use crate::index::{Index, KERNEL};
@@ -143,9 +143,21 @@ impl KernelRow {
         self.load.as_deref().unwrap_or("idle")
     }
 
+    /// What it is of: the method is that of its library, and the knobs that name the problem and its ranks are left out.
+    pub(crate) fn line(&self) -> Line {
+        Line {
+            network: self.network.clone(),
+            path: self.path.clone(),
+            method: None,
+            wait: self.wait.clone(),
+            load: self.load.clone(),
+            knobs: self.knobs.clone(),
+        }
+    }
+
     /// The path with what was set of it, in brackets.
     pub(crate) fn by(&self) -> String {
-        crate::index::by(&self.path, None, self.wait.as_deref(), &self.knobs)
+        self.line().by()
     }
 
     /// Whether it and the other are the same problem under the same load.
@@ -182,8 +194,8 @@ pub(crate) fn kernels(index: &Index<'_>) -> Vec<KernelRow> {
 
 fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
     let knob = |name: &str| row.knobs.get(name).cloned();
-    let mut others = row.knobs.clone();
-    others.retain(|name, _| !NAMED.contains(&name.as_str()));
+    let mut line = index.line(row).clone();
+    line.knobs.retain(|name, _| !NAMED.contains(&name.as_str()));
     let ranks = knob("ranks")?.parse().ok()?;
     let beside = |quantity| index.beside(row, quantity).map(Number);
     Some(KernelRow {
@@ -192,12 +204,12 @@ fn kernel(index: &Index<'_>, row: &ResultRow) -> Option<KernelRow> {
         class: knob("class").or_else(|| knob("size"))?,
         ranks,
         hosts: hosts(index, index.cell(&row.cell)?, ranks),
-        network: row.network.clone(),
-        path: row.path.clone(),
-        wait: row.wait.clone(),
-        knobs: others,
-        load: row.load.clone(),
-        level: Number(row.load.as_deref().map_or(0.0, level)),
+        network: line.network,
+        path: line.path,
+        wait: line.wait,
+        knobs: line.knobs,
+        level: Number(line.load.as_deref().map_or(0.0, level)),
+        load: line.load,
         time_ns: row.p50?,
         ci95_low_ns: row.ci95_low,
         ci95_high_ns: row.ci95_high,

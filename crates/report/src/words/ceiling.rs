@@ -3,11 +3,11 @@
 //! Units:   bits a second.
 //! Checked: the tests of `finding::ceiling`.
 
-use sonde_measure::ResultRow;
+use sonde_measure::{Line, ResultRow};
 
 use super::Words;
 use crate::format::{rate, share};
-use crate::index::{Line, words};
+use crate::index::words;
 
 /// A stream beside a bound.
 pub(crate) struct Reached<'l> {

@@ -3,9 +3,10 @@
 //! Units:   nanoseconds, bytes.
 //! Checked: the tests of `finding::cold`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::{bytes, share, significant, time};
-use crate::index::Line;
 
 /// A part of a start-up.
 #[derive(Debug, Clone, Copy)]

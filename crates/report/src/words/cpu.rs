@@ -3,9 +3,11 @@
 //! Units:   parts of one CPU, or of all CPUs of a host; bits a second.
 //! Checked: the tests of `finding::cpu`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::{rate, share, significant};
-use crate::index::{Line, under};
+use crate::index::under;
 
 /// A thread without CPU.
 pub(crate) struct Thread<'l> {

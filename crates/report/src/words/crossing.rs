@@ -3,9 +3,10 @@
 //! Units:   bytes of a message.
 //! Checked: the tests of `finding::crossing`; `a_place_is_as_exact_as_it_is_known`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::bytes;
-use crate::index::Line;
 
 /// Two curves that cross.
 pub(crate) struct Crossing<'l> {

@@ -48,7 +48,11 @@ impl Words for Wait<'_> {
             };
             format!("; the virtual clock has {}{verdict}", ns(model))
         });
-        let of = format!("a message of {} by {}", bytes(row.size_bytes), row.by());
+        let of = format!(
+            "a message of {} by {}",
+            bytes(row.size_bytes),
+            row.line().by()
+        );
         if self.may_be_none() {
             return format!(
                 "At {} of {} the wait of {of} is not distinguishable from none{model}.",
@@ -112,7 +116,7 @@ impl Words for Apart<'_> {
             self.outside,
             self.judged,
             bytes(worst.size_bytes),
-            worst.by(),
+            worst.line().by(),
             ns(worst.waits_ns),
             ns(worst.model_waits_ns().unwrap_or_default())
         )

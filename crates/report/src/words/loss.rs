@@ -3,9 +3,10 @@
 //! Units:   parts of one; segments a second; bits a second.
 //! Checked: the tests of `finding::loss`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::{count, rate, share};
-use crate::index::Line;
 
 /// Datagrams were lost.
 pub(crate) struct Datagrams<'l> {

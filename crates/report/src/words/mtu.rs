@@ -3,9 +3,10 @@
 //! Units:   bytes; nanoseconds; bits a second.
 //! Checked: the tests of `finding::mtu`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::{bytes, count, rate, share, time};
-use crate::index::Line;
 
 /// A step where a message needs one frame more.
 pub(crate) struct Step<'l> {

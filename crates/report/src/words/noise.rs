@@ -3,9 +3,10 @@
 //! Units:   nanoseconds; counts over all launches of a cell.
 //! Checked: the tests of `finding::noise`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::{bytes, count, share, significant, time};
-use crate::index::Line;
 
 /// CPU time that a hypervisor took.
 pub(crate) struct Stolen<'r> {

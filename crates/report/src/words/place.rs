@@ -3,9 +3,10 @@
 //! Units:   datagrams.
 //! Checked: the tests of `finding::place`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use crate::format::{count, share};
-use crate::index::Line;
 
 /// A place with less of the loss is not named.
 const PART: f64 = 0.01;

@@ -3,11 +3,12 @@
 //! Units:   bits a second, nanoseconds, bytes, parts of one.
 //! Checked: the tests of `finding::window`.
 
+use sonde_measure::Line;
+
 use super::Words;
 use super::cause::held;
 use crate::diagnosis::window::Hold;
 use crate::format::{bytes, count, rate, share, time};
-use crate::index::Line;
 use crate::limit::on_the_way_bytes;
 
 /// The stream that waits.
