@@ -60,6 +60,22 @@ impl Line {
         same.iter().all(|(field, is)| *is || but.contains(field))
     }
 
+    /// The key of all lines that differ in `fields` alone: these are empty in it.
+    #[must_use]
+    pub fn without(mut self, fields: &[LineField]) -> Self {
+        for field in fields {
+            match field {
+                LineField::Network => self.network.clear(),
+                LineField::Path => self.path.clear(),
+                LineField::Method => self.method = None,
+                LineField::Wait => self.wait = None,
+                LineField::Load => self.load = None,
+                LineField::Knobs => self.knobs.clear(),
+            }
+        }
+        self
+    }
+
     /// How many knobs do not have the same value in both: a knob of another value counts twice, one that only one of them
     /// has once.
     pub fn knobs_apart(&self, other: &Self) -> usize {
@@ -208,6 +224,8 @@ mod tests {
         for (field, other) in &all {
             assert!(!line().is_same_but(other, &[]), "{field:?}");
             assert!(line().is_same_but(other, &[*field]), "{field:?}");
+            let without = |line: Line| line.without(&[*field]);
+            assert_eq!(without(line()), without(other.clone()), "{field:?}");
             for (another, _) in all.iter().filter(|(another, _)| another != field) {
                 assert!(!line().is_same_but(other, &[*another]), "{field:?}");
             }

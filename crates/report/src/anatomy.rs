@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, LaunchRecord, Line, Phase, Quantity};
+use sonde_measure::{CellRecord, LaunchRecord, Line, LineField, Phase, Quantity};
 
 use crate::index::Index;
 
@@ -81,12 +81,9 @@ impl AnatomyRow {
 
     /// The path, with the method where it is not the usual one.
     pub(crate) fn by_method(&self) -> String {
-        let line = Line {
-            wait: None,
-            knobs: BTreeMap::new(),
-            ..self.line()
-        };
-        line.by()
+        self.line()
+            .without(&[LineField::Wait, LineField::Knobs])
+            .by()
     }
 
     /// The parts in their order.

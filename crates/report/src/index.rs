@@ -348,6 +348,22 @@ impl<'a> Index<'a> {
     }
 }
 
+/// Items in groups that have a key in common, in the order in which the keys first come.
+pub(crate) fn grouped<T, K: PartialEq>(
+    items: impl Iterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let own = key(&item);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
+            Some((_, group)) => group.push(item),
+            None => groups.push((own, vec![item])),
+        }
+    }
+    groups
+}
+
 /// The median of a row; zero where it has none.
 pub(crate) fn p50(row: &ResultRow) -> f64 {
     row.p50.map_or(0.0, |number| number.0)

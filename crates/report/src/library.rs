@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Layer, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Layer, Line, Phase, Quantity};
 use sonde_stats::Difference;
 
 use crate::finding::{Finding, Severity};
 use crate::format::significant;
-use crate::index::Index;
+use crate::index::{Index, grouped};
 
 /// Of the resampling behind an interval: the same run gives the same text.
 pub(crate) const SEED: u64 = 1;
@@ -75,6 +75,20 @@ pub struct LibraryRow {
     pub sizes: Vec<SizeCost>,
 }
 
+impl LibraryRow {
+    /// The transport's line that it is held against, without method and knobs, which a row does not say.
+    pub(crate) fn transport(&self) -> Line {
+        Line {
+            network: self.network.clone(),
+            path: self.beneath.clone(),
+            method: None,
+            wait: self.wait.clone(),
+            load: self.load.clone(),
+            knobs: BTreeMap::new(),
+        }
+    }
+}
+
 /// The transport that a library's path is held against: what carries its bytes, as far as it is one that is measured.
 fn beneath(path: &str) -> &'static str {
     match path.split_once(':').map_or("", |(_, transport)| transport) {
@@ -87,27 +101,18 @@ fn beneath(path: &str) -> &'static str {
 
 /// All libraries that were measured beside their transport, in the order of the cells.
 pub(crate) fn libraries(index: &Index<'_>) -> Vec<LibraryRow> {
-    let mut groups: Vec<(Factors, Vec<Pair>)> = Vec::new();
-    for cell in &index.run.cells {
-        let Some(pair) = Pair::of(index, cell) else {
-            continue;
-        };
-        let key = Factors {
-            size_bytes: 0,
-            ..cell.factors.clone()
-        };
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, pairs)) => pairs.push(pair),
-            None => groups.push((key, vec![pair])),
-        }
-    }
-    let rows = groups.into_iter();
-    rows.filter_map(|(factors, pairs)| row(index, &factors, pairs))
+    let cells = index.run.cells.iter();
+    let pairs = cells.filter_map(|cell| Pair::of(index, cell));
+    let groups = grouped(pairs, |pair| pair.line.clone()).into_iter();
+    groups
+        .filter_map(|(line, pairs)| row(index, line, pairs))
         .collect()
 }
 
 /// The launches of one size, by number: the library's and the transport's medians.
 struct Pair {
+    /// The library's.
+    line: Line,
     size_bytes: u64,
     library: BTreeMap<u64, u64>,
     transport: BTreeMap<u64, u64>,
@@ -126,7 +131,8 @@ impl Pair {
         };
         let transport = index.run.cells.iter().find(|one| one.factors == sibling)?;
         let (library, transport) = (medians(index, cell), medians(index, transport));
-        (!library.is_empty() && !transport.is_empty()).then_some(Self {
+        (!library.is_empty() && !transport.is_empty()).then(|| Self {
+            line: factors.line(),
             size_bytes: factors.size_bytes,
             library,
             transport,
@@ -147,13 +153,11 @@ pub(crate) fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64
 }
 
 /// What the model takes for a message over a transport, on an idle network.
-fn wire_ns(index: &Index<'_>, factors: &Factors, size_bytes: u64) -> Option<u64> {
-    let network = index
-        .network(&factors.network)
-        .filter(|_| factors.load.is_none())?;
+fn wire_ns(index: &Index<'_>, line: &Line, size_bytes: u64) -> Option<u64> {
+    let network = index.network(&line.network).filter(|_| line.is_idle())?;
     let mut ceilings = network.ceilings.iter();
     let of = ceilings.find(|ceiling| {
-        ceiling.path == beneath(&factors.path)
+        ceiling.path == beneath(&line.path)
             && ceiling.quantity == Quantity::LatencyNs
             && ceiling.phase == Phase::Warm
             && ceiling.size_bytes == Some(size_bytes)
@@ -161,7 +165,7 @@ fn wire_ns(index: &Index<'_>, factors: &Factors, size_bytes: u64) -> Option<u64>
     Some(of.value)
 }
 
-fn row(index: &Index<'_>, factors: &Factors, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
+fn row(index: &Index<'_>, line: Line, mut pairs: Vec<Pair>) -> Option<LibraryRow> {
     pairs.sort_by_key(|pair| pair.size_bytes);
     let (first, last) = (pairs.first()?, pairs.last()?);
     let all = |launches: &BTreeMap<u64, u64>| launches.values().copied().collect::<Vec<_>>();
@@ -185,7 +189,7 @@ fn row(index: &Index<'_>, factors: &Factors, mut pairs: Vec<Pair>) -> Option<Lib
         let (library, transport) = (all(&pair.library), all(&pair.transport));
         Some(SizeCost {
             size_bytes: pair.size_bytes,
-            wire_ns: wire_ns(index, factors, pair.size_bytes),
+            wire_ns: wire_ns(index, &line, pair.size_bytes),
             transport_ns: middle(&transport)?,
             library_ns: middle(&library)?,
             cost_ns: cost(&library, &transport)?,
@@ -193,11 +197,11 @@ fn row(index: &Index<'_>, factors: &Factors, mut pairs: Vec<Pair>) -> Option<Lib
     });
     let sizes: Vec<SizeCost> = sizes.collect();
     Some(LibraryRow {
-        network: factors.network.clone(),
-        path: factors.path.clone(),
-        beneath: beneath(&factors.path).into(),
-        wait: factors.wait.clone(),
-        load: factors.load.clone(),
+        network: line.network,
+        beneath: beneath(&line.path).into(),
+        path: line.path,
+        wait: line.wait,
+        load: line.load,
         per_message_ns: sizes.first()?.cost_ns,
         per_byte_ps,
         sizes,

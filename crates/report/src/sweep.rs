@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sonde_measure::{Buffer, Line, LineField, Number, Quantity, ResultRow, Run, Socket};
 use sonde_stats::median_rank_interval;
 
-use crate::index::{Index, STREAM, interval, p50};
+use crate::index::{Index, STREAM, grouped, interval, p50};
 
 /// Part of the largest rate from which a buffer is on the plateau.
 pub const PLATEAU: f64 = 0.95;
@@ -96,11 +96,7 @@ impl SweepCurve {
 
     /// The path, with method and wait where they are not the usual ones.
     pub fn by(&self) -> String {
-        let line = Line {
-            knobs: BTreeMap::new(),
-            ..self.line()
-        };
-        line.by()
+        self.line().without(&[LineField::Knobs]).by()
     }
 
     /// What was set in words: `buffer=64KiB window=1MiB`; `as it is` where nothing was.
@@ -118,33 +114,23 @@ impl SweepCurve {
 }
 
 /// The curves of a run: of each (network, path, wait) with more than one buffer, method or setting.
-pub(crate) fn curves(index: &Index<'_>) -> Vec<SweepCurve> {
-    let mut all = Vec::new();
-    let mut done: Vec<&Line> = Vec::new();
-    for line in index.lines() {
-        if done.iter().any(|one| is_sibling(one, line)) {
-            continue;
-        }
-        done.push(line);
-        let siblings = index.lines().filter(|one| is_sibling(one, line));
-        let groups: Vec<(&Line, Vec<&ResultRow>)> = siblings
-            .map(|one| (one, index.of(one, STREAM)))
+pub(crate) fn curves<'i>(index: &'i Index<'_>) -> Vec<SweepCurve> {
+    let apart = [LineField::Method, LineField::Knobs];
+    let siblings = grouped(index.lines(), |line| (*line).clone().without(&apart));
+    let curves_of = |lines: Vec<&'i Line>| {
+        let streams: Vec<(&Line, Vec<&ResultRow>)> = lines
+            .into_iter()
+            .map(|line| (line, index.of(line, STREAM)))
             .filter(|(_, rows)| !rows.is_empty())
             .collect();
-        if groups.len() > 1 || groups.iter().any(|(_, rows)| rows.len() > 1) {
-            all.extend(
-                groups
-                    .iter()
-                    .filter_map(|(one, rows)| curve(index, one, rows)),
-            );
-        }
-    }
-    all
-}
-
-/// Lines that differ in method and knobs alone.
-fn is_sibling(one: &Line, other: &Line) -> bool {
-    one.is_same_but(other, &[LineField::Method, LineField::Knobs])
+        let many = streams.len() > 1 || streams.iter().any(|(_, rows)| rows.len() > 1);
+        let streams = streams.into_iter().filter(move |_| many);
+        streams.filter_map(move |(line, rows)| curve(index, line, &rows))
+    };
+    siblings
+        .into_iter()
+        .flat_map(|(_, lines)| curves_of(lines))
+        .collect()
 }
 
 fn curve(index: &Index<'_>, line: &Line, rows: &[&ResultRow]) -> Option<SweepCurve> {

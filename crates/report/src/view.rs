@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
-    EventRecord, HostRecord, Interference, LaunchRecord, Line, NetworkRecord, Number, Phase,
-    Quantity, ResultRow, Run, RunHead, Step,
+    EventRecord, HostRecord, Interference, LaunchRecord, Line, LineField, NetworkRecord, Number,
+    Phase, Quantity, ResultRow, Run, RunHead, Step,
 };
 use sonde_stats::Series;
 
@@ -453,10 +453,7 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
     let mut order: Vec<Key<'_>> = Vec::new();
     for cell in &index.run.cells {
         let factors = &cell.factors;
-        let line = Line {
-            wait: None,
-            ..factors.line()
-        };
+        let line = factors.line().without(&[LineField::Wait]);
         let key: Key<'_> = (line, factors.probe.as_str());
         if !order.contains(&key) {
             order.push(key.clone());

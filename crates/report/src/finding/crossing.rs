@@ -9,7 +9,7 @@
 //! Source:  N43; `sonde_stats::difference`.
 //! Checked: `curves_cross_once`, `what_is_not_sure_is_no_crossing`.
 
-use sonde_measure::Line;
+use sonde_measure::{Line, LineField};
 
 use super::{Finding, Severity};
 use crate::index::{Index, LATENCY};
@@ -42,11 +42,13 @@ fn is_library(line: &Line) -> bool {
 }
 
 fn are_rivals(one: &Line, other: &Line) -> bool {
-    one.network == other.network
-        && one.knobs == other.knobs
-        && one.method == other.method
-        && (is_library(one) || is_library(other))
-        && (one.wait == other.wait || (is_library(one) && is_library(other)))
+    // Libraries wait as they do.
+    let apart: &[LineField] = match (is_library(one), is_library(other)) {
+        (true, true) => &[LineField::Path, LineField::Wait],
+        (true, false) | (false, true) => &[LineField::Path],
+        (false, false) => return false,
+    };
+    one.is_same_but(other, apart)
 }
 
 fn both(index: &Index<'_>, one: &Line, other: &Line) -> Vec<Both> {

@@ -12,8 +12,10 @@
 
 mod losses;
 
+use sonde_measure::Line;
+
 use super::{Finding, Severity};
-use crate::index::Index;
+use crate::index::{Index, grouped};
 use crate::kernels::{KernelRow, kernels};
 use crate::words::kernels as words;
 use crate::words::kernels::{Compared, Kernel, Of};
@@ -74,22 +76,6 @@ fn compared(kernel: Kernel, less: &KernelRow, more: &KernelRow) -> Compared {
     }
 }
 
-/// Rows in groups that have a key in common, in the order of the rows.
-fn grouped<'r, K: PartialEq>(
-    rows: impl Iterator<Item = &'r KernelRow>,
-    key: impl Fn(&KernelRow) -> K,
-) -> Vec<(K, Vec<&'r KernelRow>)> {
-    let mut groups: Vec<(K, Vec<&KernelRow>)> = Vec::new();
-    for row in rows {
-        let own = key(row);
-        match groups.iter_mut().find(|(known, _)| *known == own) {
-            Some((_, group)) => group.push(row),
-            None => groups.push((own, vec![row])),
-        }
-    }
-    groups
-}
-
 /// A kernel with its load.
 fn named(row: &KernelRow) -> Kernel {
     Kernel {
@@ -119,7 +105,7 @@ fn on(mut finding: Finding, row: &KernelRow) -> Finding {
 /// `kernel-route`, once a network, class and count of ranks.
 fn routes(rows: &[KernelRow]) -> Vec<Finding> {
     let [default, direct] = ROUTES;
-    let key = |row: &KernelRow| (row.network.clone(), row.class.clone(), row.ranks);
+    let key = |row: &&KernelRow| (row.network.clone(), row.class.clone(), row.ranks);
     let told = |group: Vec<&KernelRow>| {
         let all: Vec<Compared> = of_path(&group, default)
             .filter_map(|slow| {
@@ -176,7 +162,7 @@ fn rising(kernels: &[Vec<&KernelRow>]) -> Option<usize> {
 
 /// `kernel-load`, once a network, path, class and count of ranks.
 fn loads(rows: &[KernelRow]) -> Vec<Finding> {
-    let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone(), row.ranks);
+    let key = |row: &&KernelRow| (row.idle_line(), row.class.clone(), row.ranks);
     let told = |group: Vec<&KernelRow>| {
         let kernels = by_kernel(&group);
         let first = kernels.first()?[0];
@@ -224,7 +210,7 @@ fn added<'r>(group: &[&'r KernelRow], path: &str) -> Vec<(&'r KernelRow, f64)> {
 
 /// `kernel-route-load`, once a network, class and count of ranks.
 fn route_loads(rows: &[KernelRow]) -> Vec<Finding> {
-    let key = |row: &KernelRow| {
+    let key = |row: &&KernelRow| {
         (
             row.network.clone(),
             row.class.clone(),
@@ -265,7 +251,7 @@ fn fastest<'r>(rows: impl Iterator<Item = &'r KernelRow>) -> Option<&'r KernelRo
 
 /// `kernel-places`, once a network, class and count of hosts.
 fn places(rows: &[KernelRow]) -> Vec<Finding> {
-    let key = |row: &KernelRow| (row.network.clone(), row.class.clone(), row.hosts);
+    let key = |row: &&KernelRow| (row.network.clone(), row.class.clone(), row.hosts);
     let told = |group: Vec<&KernelRow>| {
         let problems = grouped(group.iter().copied(), |row| {
             (row.kernel.clone(), row.load.clone())
@@ -296,7 +282,7 @@ fn places(rows: &[KernelRow]) -> Vec<Finding> {
 
 /// `kernel-reference`, once a network and class.
 fn references(rows: &[KernelRow]) -> Vec<Finding> {
-    let key = |row: &KernelRow| (row.network.clone(), row.class.clone());
+    let key = |row: &&KernelRow| (row.network.clone(), row.class.clone());
     let told = |group: Vec<&KernelRow>| {
         let kernels = grouped(group.iter().copied(), |row| row.kernel.clone());
         let all: Vec<(&KernelRow, &KernelRow)> = kernels
@@ -348,15 +334,18 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
         });
         slowed.collect()
     };
-    let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone());
+    let key = |row: &&KernelRow| (row.idle_line(), row.class.clone());
     let several = here.iter().copied().filter(|row| row.ranks > 1);
     let groups = grouped(several, key).into_iter();
-    let told = |(network, path, class): (String, String, String)| {
-        let is_of = |row: &KernelRow| (&row.network, &row.class) == (&network, &class);
-        let together = slowed(&|row| is_of(row) && row.ranks > 1 && row.by() == path);
+    let told = |(line, class): (Line, String)| {
+        let is_of = |row: &KernelRow| (&row.network, &row.class) == (&line.network, &class);
+        let together = slowed(&|row| is_of(row) && row.ranks > 1 && row.idle_line() == line);
         // Of several libraries the first.
-        let lone = here.iter().find(|row| is_of(row) && row.ranks == 1)?.by();
-        let alone = slowed(&|row| is_of(row) && row.ranks == 1 && row.by() == lone);
+        let lone = here
+            .iter()
+            .find(|row| is_of(row) && row.ranks == 1)?
+            .idle_line();
+        let alone = slowed(&|row| is_of(row) && row.ranks == 1 && row.idle_line() == lone);
         let pairs = together.iter().filter_map(|one| {
             let other = alone
                 .iter()
@@ -369,15 +358,16 @@ fn one_host(rows: &[KernelRow]) -> Vec<Finding> {
         });
         let slowed: Vec<_> = pairs.collect();
         let load = together.first().filter(|_| !slowed.is_empty())?.1.clone();
+        let path = line.by();
         let found = words::OneHost {
-            network: network.clone(),
+            network: line.network.clone(),
             class: class.clone(),
             path: path.clone(),
             load,
             slowed,
         };
         let mut finding = Finding::said("kernel-one-host", Severity::Note, &found);
-        (finding.network, finding.path) = (Some(network.clone()), Some(path.clone()));
+        (finding.network, finding.path) = (Some(line.network), Some(path));
         Some(finding)
     };
     groups.filter_map(|(key, _)| told(key)).collect()

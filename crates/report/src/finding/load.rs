@@ -18,7 +18,7 @@ use sonde_measure::{Evidence, Fixed};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Severity};
-use crate::index::{Index, STREAM, median};
+use crate::index::{Index, STREAM, grouped, median};
 use crate::queueing::{QueueingRow, queueing as rows};
 use crate::words::load as words;
 
@@ -39,20 +39,9 @@ pub(super) fn queueing(index: &Index<'_>) -> Vec<Finding> {
 /// `queueing-apart`, once a network and load.
 pub(super) fn apart(index: &Index<'_>) -> Vec<Finding> {
     let rows = rows(index);
-    let mut keys: Vec<(&str, &str)> = Vec::new();
-    for row in &rows {
-        let key = (row.network.as_str(), row.load.as_str());
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    let told = |(network, load)| {
-        let same = |row: &&QueueingRow| row.network == network && row.load == load;
-        let judged: Vec<&QueueingRow> = rows
-            .iter()
-            .filter(same)
-            .filter(|row| row.agrees().is_some())
-            .collect();
+    let loads = grouped(rows.iter(), |row| (row.network.as_str(), row.load.as_str()));
+    let told = |((network, _), mut judged): (_, Vec<&QueueingRow>)| {
+        judged.retain(|row| row.agrees().is_some());
         let ratio = |row: &QueueingRow| {
             let model = row.model_waits_ns().unwrap_or(0).max(1) as f64;
             (row.waits_ns.max(1) as f64 / model).ln().abs()
@@ -71,7 +60,7 @@ pub(super) fn apart(index: &Index<'_>) -> Vec<Finding> {
         let finding = Finding::said("queueing-apart", Severity::Advice, &found);
         Some(finding.on_network(network))
     };
-    keys.into_iter().filter_map(told).collect()
+    loads.into_iter().filter_map(told).collect()
 }
 
 fn wait(row: &QueueingRow) -> Finding {

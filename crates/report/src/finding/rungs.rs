@@ -10,7 +10,7 @@
 //!          `without_a_model_there_is_no_wire`.
 
 use super::{Finding, Severity};
-use crate::index::Index;
+use crate::index::{Index, grouped};
 use crate::library::{LibraryRow, libraries};
 use crate::words::rungs::{Cost, Rungs, Size};
 
@@ -18,18 +18,8 @@ use crate::words::rungs::{Cost, Rungs, Size};
 pub(super) fn most(index: &Index<'_>) -> Vec<Finding> {
     let mut rows = libraries(index);
     rows.retain(|row| row.load.is_none());
-    let mut groups: Vec<Vec<LibraryRow>> = Vec::new();
-    for row in rows {
-        let same = |group: &&mut Vec<LibraryRow>| {
-            let first = &group[0];
-            (&first.network, &first.beneath, &first.wait) == (&row.network, &row.beneath, &row.wait)
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(row),
-            None => groups.push(vec![row]),
-        }
-    }
-    groups.iter().filter_map(|group| told(group)).collect()
+    let groups = grouped(rows.into_iter(), LibraryRow::transport).into_iter();
+    groups.filter_map(|(_, group)| told(&group)).collect()
 }
 
 fn told(group: &[LibraryRow]) -> Option<Finding> {

@@ -8,10 +8,8 @@
 //! Source:  RFC 7323 §1.1; RFC 813; the HIPPI study's start/stop anomaly and its UDP tests.
 //! Checked: `a_knee_is_told`, `the_law_is_told_where_it_binds`, `start_and_stop_is_told`, `the_last_rate_without_loss_is_told`.
 
-use std::collections::BTreeMap;
-
 use super::{Finding, Severity};
-use crate::index::Index;
+use crate::index::{Index, grouped};
 use crate::sweep::{SweepCurve, curves};
 use crate::words::{Words, sweep as words};
 
@@ -102,32 +100,19 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
 
 /// Once a network, method and setting with more than one constant rate.
 fn udp_limit(curves: &[SweepCurve], most_lost: f64) -> Vec<Finding> {
-    type Key<'c> = (&'c str, String, BTreeMap<String, String>);
-    let key = |curve: &'_ SweepCurve| -> Option<(String, BTreeMap<String, String>)> {
-        let mut knobs = curve.knobs.clone();
-        knobs
-            .remove("rate")
-            .filter(|_| curve.path.starts_with("udp"))?;
-        Some((curve.by(), knobs))
-    };
-    let mut kinds: Vec<Key<'_>> = Vec::new();
-    for curve in curves {
-        let Some((by, knobs)) = key(curve) else {
-            continue;
-        };
-        let kind = (curve.network.as_str(), by, knobs);
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
+    let constant = curves
+        .iter()
+        .filter(|curve| curve.path.starts_with("udp") && curve.knobs.contains_key("rate"));
+    let kinds = grouped(constant, |curve| {
+        let mut line = curve.line();
+        line.knobs.remove("rate");
+        line
+    });
     kinds
         .into_iter()
-        .filter_map(|(network, by, knobs)| {
-            let mine = curves.iter().filter(|curve| {
-                curve.network == network
-                    && key(curve).is_some_and(|one| one == (by.clone(), knobs.clone()))
-            });
+        .filter_map(|(line, mine)| {
             let mut rates: Vec<(f64, f64)> = mine
+                .iter()
                 .filter_map(|curve| {
                     let point = curve.points.last()?;
                     let lost = point.lost?.0;
@@ -142,16 +127,16 @@ fn udp_limit(curves: &[SweepCurve], most_lost: f64) -> Vec<Finding> {
             let held = rates.iter().take_while(|(_, lost)| *lost <= most_lost);
             let next = rates.iter().find(|(_, lost)| *lost > most_lost);
             let found = words::UdpLimit {
-                network,
-                by: &by,
-                knobs: &knobs,
+                network: &line.network,
+                by: &mine[0].by(),
+                knobs: &line.knobs,
                 most_lost,
                 lowest_bps: rates[0].0,
                 held: held.last().copied(),
                 next: next.copied(),
             };
             let mut finding = Finding::said("udp-loss-limit", Severity::Note, &found);
-            finding.network = Some(network.into());
+            finding.network = Some(line.network);
             finding.path = Some("udp".into());
             Some(finding)
         })

@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Application, CellRecord, Line, Number, Phase, Quantity, ResultRow, Status};
+use sonde_measure::{
+    Application, CellRecord, Line, LineField, Number, Phase, Quantity, ResultRow, Status,
+};
 
 use crate::format::significant;
 use crate::index::{Index, KERNEL};
@@ -153,6 +155,11 @@ impl KernelRow {
             load: self.load.clone(),
             knobs: self.knobs.clone(),
         }
+    }
+
+    /// The line that it is of where its network is idle.
+    pub(crate) fn idle_line(&self) -> Line {
+        self.line().without(&[LineField::Load])
     }
 
     /// The path with what was set of it, in brackets.

@@ -7,10 +7,10 @@
 //! Units:   shares of frames, factors between medians.
 //! Checked: `lost_frames_are_held_against_a_network_that_loses_fewer`.
 
-use super::{
-    Compared, Finding, KernelRow, Severity, compared, grouped, named, of, on, spread, words,
-};
-use crate::index::Index;
+use sonde_measure::LineField;
+
+use super::{Compared, Finding, KernelRow, Severity, compared, named, of, on, spread, words};
+use crate::index::{Index, grouped};
 
 /// Below this share of frames nothing is said.
 const NOTEWORTHY: f64 = 1e-5;
@@ -18,7 +18,7 @@ const NOTEWORTHY: f64 = 1e-5;
 /// Once a network, path, class and count of ranks.
 pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
     let lost = |row: &KernelRow| index.lost(&row.cell);
-    let key = |row: &KernelRow| (row.network.clone(), row.by(), row.class.clone(), row.ranks);
+    let key = |row: &&KernelRow| (row.idle_line(), row.class.clone(), row.ranks);
     let told = |group: Vec<&KernelRow>| {
         let losing: Vec<(&KernelRow, f64)> = group
             .into_iter()
@@ -31,8 +31,8 @@ pub(super) fn all(index: &Index<'_>, rows: &[KernelRow]) -> Vec<Finding> {
             .filter_map(|(row, own)| {
                 let same = rows.iter().filter(|other| {
                     other.network != row.network
-                        && (other.ranks, other.hosts, other.by())
-                            == (row.ranks, row.hosts, row.by())
+                        && (other.ranks, other.hosts) == (row.ranks, row.hosts)
+                        && other.line().is_same_but(&row.line(), &[LineField::Network])
                         && other.is_like(row)
                 });
                 let whole = same
