@@ -132,9 +132,9 @@ fn widest(text: &str) -> usize {
 pub fn summary_table(run: &Run, width: usize) -> String {
     let index = Index::new(run);
     let all = index.every_line();
-    let Some(first) = all.first() else {
+    if all.is_empty() {
         return "Nothing was measured.".into();
-    };
+    }
     let mut sheet = Sheet {
         heads: HEADS.iter().map(|head| (*head).into()).collect(),
         lines: all.iter().map(|line| summary_line(&index, line)).collect(),
@@ -143,12 +143,8 @@ pub fn summary_table(run: &Run, width: usize) -> String {
         words: LOAD + 1,
     };
     // The load is a column only where there is any, method, settings and wait where there are several.
-    sheet.leave_out_marked([
-        (LOAD, all.iter().all(Line::is_idle)),
-        (WAIT, all.iter().all(|line| line.wait == first.wait)),
-        (WITH, all.iter().all(|line| line.knobs == first.knobs)),
-        (METHOD, all.iter().all(|line| line.method == first.method)),
-    ]);
+    sheet.leave_out_marked([(LOAD, all.iter().all(Line::is_idle))]);
+    sheet.leave_out_marked(alike(all));
     format!("{}\n\n{}", sheet.text(width), legend(&index, width))
 }
 
@@ -176,6 +172,29 @@ const HEADS: [&str; 17] = [
     "emulation\n ",
 ];
 
+/// The columns that name a line: network, path, method, settings, wait and load, which is `idle` where there is none.
+fn named(line: &Line, idle: &str) -> Vec<String> {
+    let or_dash = |text: &Option<String>| plain(text.as_deref().unwrap_or(DASH));
+    vec![
+        plain(&line.network),
+        plain(&line.path),
+        or_dash(&line.method),
+        with(&line.knobs),
+        or_dash(&line.wait),
+        plain(line.load.as_deref().unwrap_or(idle)),
+    ]
+}
+
+/// The columns of wait, settings and method, each marked where it is the same of all lines.
+fn alike(lines: &[Line]) -> [(usize, bool); 3] {
+    let all = |same: fn(&Line, &Line) -> bool| lines.iter().all(|line| same(line, &lines[0]));
+    [
+        (WAIT, all(|one, first| one.wait == first.wait)),
+        (WITH, all(|one, first| one.knobs == first.knobs)),
+        (METHOD, all(|one, first| one.method == first.method)),
+    ]
+}
+
 fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
     let smallest = |kind| index.of(line, kind).first().map(|row| p50(row));
     let stream = index.stream(line);
@@ -187,13 +206,8 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
         HalfSize::Above(size) => format!("> {}", significant(size as f64, 4)),
         HalfSize::Below(size) => format!("≤ {}", significant(size as f64, 4)),
     });
-    vec![
-        plain(&line.network),
-        plain(&line.path),
-        plain(line.method.as_deref().unwrap_or(DASH)),
-        with(&line.knobs),
-        plain(line.wait.as_deref().unwrap_or(DASH)),
-        plain(line.load.as_deref().unwrap_or("idle")),
+    let mut cells = named(line, "idle");
+    cells.extend([
         micros(smallest(START)),
         micros(smallest(step(Step::First))),
         micros(smallest(step(Step::Second))),
@@ -206,7 +220,8 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
         scaled(cost(Quantity::CpuSrcNsPerByte), 1.0, 3),
         scaled(cost(Quantity::CpuDstNsPerByte), 1.0, 3),
         fidelity(index, line),
-    ]
+    ]);
+    cells
 }
 
 /// Whether the emulation of a line kept its times: in how many of its judged cells it did not.
@@ -327,34 +342,26 @@ type Factor = (&'static str, fn(&ResultRow) -> String);
 /// Where the time of messages goes, a line a cell; `None` where none were cut.
 pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
     let rows = crate::anatomy::anatomies(&Index::new(run));
-    let first = rows.first()?;
-    let line = |row: &AnatomyRow| {
-        let mut line = vec![
-            plain(&row.network),
-            plain(&row.path),
-            plain(row.method.as_deref().unwrap_or(DASH)),
-            with(&row.knobs),
-            plain(row.wait.as_deref().unwrap_or(DASH)),
-            plain(row.load.as_deref().unwrap_or(DASH)),
-            significant(row.size_bytes as f64, 1),
-            micros(Some(row.one_way_ns as f64)),
-        ];
+    if rows.is_empty() {
+        return None;
+    }
+    let keys: Vec<Line> = rows.iter().map(AnatomyRow::line).collect();
+    let line = |(row, key): (&AnatomyRow, &Line)| {
+        let mut line = named(key, DASH);
+        line.push(significant(row.size_bytes as f64, 1));
+        line.push(micros(Some(row.one_way_ns as f64)));
         line.extend(row.parts().map(|part| micros(part.map(|ns| ns as f64))));
         line.push(micros(Some(row.rest_ns as f64).filter(|rest| *rest > 0.0)));
         line
     };
     let mut sheet = Sheet {
         heads: ANATOMY.map(Into::into).to_vec(),
-        lines: rows.iter().map(line).collect(),
+        lines: rows.iter().zip(&keys).map(line).collect(),
         keys: 7,
         first: 3,
         words: 6,
     };
-    sheet.leave_out_marked([
-        (WAIT, rows.iter().all(|row| row.wait == first.wait)),
-        (WITH, rows.iter().all(|row| row.knobs == first.knobs)),
-        (METHOD, rows.iter().all(|row| row.method == first.method)),
-    ]);
+    sheet.leave_out_marked(alike(&keys));
     let legend = "Where a message's time goes, by the kernel's stamps: the mean of the middle half of each launch's messages, so \
                   that the parts add up. Send call: to the packet scheduler; queue: to the driver; wire: to the peer's kernel; \
                   wake-up: until the reader runs; receive call: until it has the message; rest: not told apart.";
@@ -480,9 +487,12 @@ pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
 /// What load adds to latency, a line a cell; `None` where nothing was measured both loaded and idle.
 pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
     let rows = crate::queueing::queueing(&Index::new(run));
-    let first = rows.first()?;
+    if rows.is_empty() {
+        return None;
+    }
+    let keys: Vec<Line> = rows.iter().map(QueueingRow::line).collect();
     let ns = |ns: i64| micros(Some(ns as f64));
-    let line = |row: &QueueingRow| {
+    let line = |(row, key): (&QueueingRow, &Line)| {
         let interval = match (row.ci95_low_ns, row.ci95_high_ns) {
             (Some(low), Some(high)) => format!("{} – {}", ns(low), ns(high)),
             _ => DASH.into(),
@@ -492,13 +502,8 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
             Some(false) => "outside",
             None => DASH,
         };
-        vec![
-            plain(&row.network),
-            plain(&row.path),
-            plain(row.method.as_deref().unwrap_or(DASH)),
-            with(&row.knobs),
-            plain(row.wait.as_deref().unwrap_or(DASH)),
-            plain(&row.load),
+        let mut line = named(key, DASH);
+        line.extend([
             significant(row.size_bytes as f64, 1),
             micros(Some(row.idle_ns as f64)),
             micros(Some(row.loaded_ns as f64)),
@@ -506,20 +511,17 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
             interval,
             row.model_waits_ns().map_or(DASH.into(), ns),
             agrees.into(),
-        ]
+        ]);
+        line
     };
     let mut sheet = Sheet {
         heads: QUEUEING.map(Into::into).to_vec(),
-        lines: rows.iter().map(line).collect(),
+        lines: rows.iter().zip(&keys).map(line).collect(),
         keys: 7,
         first: 3,
         words: 6,
     };
-    sheet.leave_out_marked([
-        (WAIT, rows.iter().all(|row| row.wait == first.wait)),
-        (WITH, rows.iter().all(|row| row.knobs == first.knobs)),
-        (METHOD, rows.iter().all(|row| row.method == first.method)),
-    ]);
+    sheet.leave_out_marked(alike(&keys));
     let legend = "Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
                   for messages of one frame, and whether it lies in the interval.";
     Some(format!(
