@@ -226,17 +226,13 @@ fn check(limits: &Limits, runs: [&Run; 2]) -> Result<(), CompareError> {
 
 /// A cell's factors without those that may differ, as text.
 fn key(factors: &Factors, limits: &Limits) -> String {
+    let mut factors = factors.clone();
+    factors
+        .knobs
+        .retain(|name, _| !limits.ignore.contains(name));
     let mut value = serde_json::to_value(factors).unwrap_or_default();
-    for name in &limits.ignore {
-        if let Some(members) = value.as_object_mut() {
-            members.remove(name);
-        }
-        if let Some(knobs) = value
-            .get_mut("knobs")
-            .and_then(|knobs| knobs.as_object_mut())
-        {
-            knobs.remove(name);
-        }
+    if let Some(members) = value.as_object_mut() {
+        members.retain(|name, _| !limits.ignore.contains(name));
     }
     value.to_string()
 }
@@ -568,6 +564,18 @@ mod tests {
         };
         let found = compare(&a, &b, &limits("network")).unwrap();
         assert!(found.is_worse() && found.only_a.is_empty());
+        // A knob that one of them has and the other has not.
+        let mut set = a.clone();
+        let knobs = &mut set.cells[0].factors.knobs;
+        knobs.insert("sndbuf".into(), "64KiB".into());
+        assert!(
+            compare(&a, &set, &Limits::default())
+                .unwrap()
+                .rows
+                .is_empty()
+        );
+        let found = compare(&a, &set, &limits("sndbuf")).unwrap();
+        assert_eq!((found.rows.len(), found.only_a.len()), (1, 0));
         let error = compare(&a, &b, &limits("colour")).unwrap_err().to_string();
         assert!(
             error.contains("`colour`") && error.contains("network"),
