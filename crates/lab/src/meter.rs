@@ -13,7 +13,7 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sonde_link::Port;
-use sonde_measure::{Kept, Lateness, Loss, Verdict};
+use sonde_measure::{Fidelity, Lateness, Loss, Verdict};
 
 /// Late deliveries with less between them are of one span.
 const APART_NS: u64 = 1_000_000;
@@ -167,13 +167,13 @@ impl Report {
             max_ns: self.lateness_ns_max,
             ..Lateness::default()
         };
-        let kept = Kept {
+        let fidelity = Fidelity {
             late: self.late,
             bound_ns: self.bound_ns,
             attachment_losses: self.attachment.total(),
             gate_rearmed: self.gate_rearmed,
         };
-        Verdict::judge(&lateness, kept)
+        Verdict::judge(&lateness, fidelity)
     }
 }
 

@@ -51,4 +51,4 @@ pub use text::{
     Neighbour, Placed, RelativeError, RingShape, SampleClock, Shares, Splice, Strayed, Text,
     Verification, Words, XdpMode, ZerocopyNote,
 };
-pub use verdict::{Kept, Lateness, LatenessBucket, Verdict, VerdictStatus};
+pub use verdict::{Fidelity, Lateness, LatenessBucket, Verdict, VerdictStatus};

@@ -88,9 +88,9 @@ pub struct Verdict {
     pub reasons: Vec<String>,
 }
 
-/// What happened to an emulation while a cell was measured.
+/// How true an emulation was to its model while a cell was measured, beside its lateness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct Fidelity {
     /// Deliveries that were later than their own bound.
     pub late: u64,
     /// The smallest bound that a delivery had, in ns; null without deliveries.
@@ -112,18 +112,18 @@ impl Verdict {
         BOUND_NS_MIN.max(one_way_ns / 20)
     }
 
-    /// Judges an emulation by its deliveries in `lateness` and what else was kept or not.
+    /// Judges an emulation by its deliveries in `lateness` and its `fidelity`.
     ///
     /// # Panics
     /// When more are late than there are.
-    pub fn judge(lateness: &Lateness, kept: Kept) -> Self {
-        let Kept {
+    pub fn judge(lateness: &Lateness, fidelity: Fidelity) -> Self {
+        let Fidelity {
             late,
             attachment_losses,
             gate_rearmed,
             ..
-        } = kept;
-        let bound_ns = kept.bound_ns.unwrap_or(BOUND_NS_MIN);
+        } = fidelity;
+        let bound_ns = fidelity.bound_ns.unwrap_or(BOUND_NS_MIN);
         let deliveries = lateness.count;
         assert!(late <= deliveries, "{late} late of {deliveries} deliveries");
         let mut reasons = Vec::new();
@@ -195,20 +195,20 @@ impl Verdict {
 
     /// One judgement of several launches: counts are summed, quantiles are the worst launch's. `None` of none.
     pub fn merged<'a>(verdicts: impl IntoIterator<Item = &'a Self>) -> Option<Self> {
-        let mut all: Option<(Lateness, Kept)> = None;
+        let mut all: Option<(Lateness, Fidelity)> = None;
         for one in verdicts {
-            let (lateness, kept) = all.get_or_insert_default();
+            let (lateness, fidelity) = all.get_or_insert_default();
             lateness.count += one.deliveries;
             lateness.p50_ns = lateness.p50_ns.max(one.lateness_p50_ns);
             lateness.p99_ns = lateness.p99_ns.max(one.lateness_p99_ns);
             lateness.max_ns = lateness.max_ns.max(one.lateness_max_ns);
-            kept.late += one.late;
-            let bound_ns = kept.bound_ns.unwrap_or(u64::MAX);
-            kept.bound_ns = Some(bound_ns.min(one.bound_ns));
-            kept.attachment_losses += one.attachment_losses;
-            kept.gate_rearmed += one.gate_rearmed;
+            fidelity.late += one.late;
+            let bound_ns = fidelity.bound_ns.unwrap_or(u64::MAX);
+            fidelity.bound_ns = Some(bound_ns.min(one.bound_ns));
+            fidelity.attachment_losses += one.attachment_losses;
+            fidelity.gate_rearmed += one.gate_rearmed;
         }
-        all.map(|(lateness, kept)| Self::judge(&lateness, kept))
+        all.map(|(lateness, fidelity)| Self::judge(&lateness, fidelity))
     }
 }
 
@@ -227,13 +227,13 @@ mod tests {
     }
 
     fn judge(lateness: &Lateness, late: u64, attachment_losses: u64) -> Verdict {
-        let kept = Kept {
+        let fidelity = Fidelity {
             late,
             bound_ns: Some(50_000),
             attachment_losses,
             gate_rearmed: 0,
         };
-        Verdict::judge(lateness, kept)
+        Verdict::judge(lateness, fidelity)
     }
 
     #[test]

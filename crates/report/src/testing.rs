@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use sonde_measure::{
-    Backpressure, Ceiling, CellRecord, Evidence, Factors, HostFacts, HostRecord, Interference,
-    Kept, Lateness, LaunchRecord, Layer, Line, Measurement, NetworkRecord, NetworkRow,
+    Backpressure, Ceiling, CellRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord,
+    Interference, Lateness, LaunchRecord, Layer, Line, Measurement, NetworkRecord, NetworkRow,
     OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
@@ -569,10 +569,10 @@ pub(crate) fn assessment() -> Run {
     let mut runs = Runs::new()
         .verdict(Verdict::judge(
             &lateness,
-            Kept {
+            Fidelity {
                 late: 12,
                 bound_ns: Some(50_000),
-                ..Kept::default()
+                ..Fidelity::default()
             },
         ))
         .disturbed(|at| {

@@ -1,8 +1,8 @@
 //! Runs to test with, and folders that go away.
 
 use sonde_measure::{
-    Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Evidence, Factors, HostFacts,
-    HostRecord, Interference, Kept, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord,
+    Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Evidence, Factors, Fidelity,
+    HostFacts, HostRecord, Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord,
     NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
@@ -125,10 +125,10 @@ pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> Launch
                 max_ns: Some(60_001),
                 ..Default::default()
             },
-            Kept {
+            Fidelity {
                 late: 1,
                 bound_ns: Some(50_000),
-                ..Kept::default()
+                ..Fidelity::default()
             },
         )),
     }

@@ -143,7 +143,7 @@ fn causes(index: &Index<'_>, line: &Line, stream: &ResultRow, bound_bps: f64) ->
 mod tests {
     use super::*;
     use crate::testing::{Runs, line, net};
-    use sonde_measure::{Kept, Lateness, Verdict};
+    use sonde_measure::{Fidelity, Lateness, Verdict};
 
     fn rules(bps: u64) -> Vec<String> {
         let run = Runs::new()
@@ -192,10 +192,10 @@ mod tests {
                 .network(net("lan").ceiling("tcp", Quantity::LatencyNs, Some(1), 10_000))
                 .verdict(Verdict::judge(
                     &calm,
-                    Kept {
+                    Fidelity {
                         late: 0,
                         bound_ns: Some(50_000),
-                        ..Kept::default()
+                        ..Fidelity::default()
                     },
                 ))
                 .latency("lan", "tcp", 1, (10_000.0 / part) as u64)

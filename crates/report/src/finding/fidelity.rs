@@ -56,7 +56,7 @@ pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_measure::{Kept, Lateness, Verdict};
+    use sonde_measure::{Fidelity, Lateness, Verdict};
 
     fn verdict(late: u64) -> Verdict {
         let lateness = Lateness {
@@ -66,10 +66,10 @@ mod tests {
         };
         Verdict::judge(
             &lateness,
-            Kept {
+            Fidelity {
                 late,
                 bound_ns: Some(50_000),
-                ..Kept::default()
+                ..Fidelity::default()
             },
         )
     }

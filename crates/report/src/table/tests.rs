@@ -1,6 +1,6 @@
 //! Tables as a person sees them.
 
-use sonde_measure::{Kept, Lateness, Verdict};
+use sonde_measure::{Fidelity, Lateness, Verdict};
 
 use super::*;
 use crate::testing::{Runs, assessment, net};
@@ -12,10 +12,10 @@ fn verdict(late: u64) -> Verdict {
     };
     Verdict::judge(
         &lateness,
-        Kept {
+        Fidelity {
             late,
             bound_ns: Some(50_000),
-            ..Kept::default()
+            ..Fidelity::default()
         },
     )
 }
