@@ -123,8 +123,8 @@ again() {
     done < <(awk '
         $1 == "Running" && $2 == "unittests" { of = "--lib --bins" }
         $1 == "Running" && $2 ~ /^tests\// {
-            target = $2
-            sub(/\/main\.rs$/, "", target); sub(/\.rs$/, "", target); sub(/.*\//, "", target)
+            target = $3
+            sub(/.*\//, "", target); sub(/-[0-9a-f]+\)$/, "", target)
             of = "--test " target
         }
         /^test .* \.\.\. FAILED$/ { print of "\t" $2 }' "$log" | sort -u)
@@ -158,13 +158,18 @@ tests() {
     echo "tests: $name: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
 }
 
-# targets PATTERN: the options that select the integration tests whose name matches it, each once.
+# targets PATTERN: the options that select the integration tests whose name matches it, each once. Where a crate has
+# tests/main.rs, its tests are one program of the crate's name.
 targets() {
-    local file name
-    for file in crates/*/tests/*.rs crates/*/tests/*/main.rs xtask/tests/*.rs; do
-        [ -e "$file" ] || continue
-        name=$(basename "${file%/main.rs}" .rs)
-        echo "$name"
+    local folder file
+    for folder in crates/*/tests xtask/tests; do
+        if [ -e "$folder/main.rs" ]; then
+            basename "${folder%/tests}"
+            continue
+        fi
+        for file in "$folder"/*.rs "$folder"/*/main.rs; do
+            [ ! -e "$file" ] || basename "${file%/main.rs}" .rs
+        done
     done | sort -u | grep -E -- "$1" | sed 's/^/--test /'
 }
 

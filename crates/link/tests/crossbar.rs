@@ -3,9 +3,7 @@
 //! Source:  HIPPI/RUS study and RFC 2067; Engset's loss formula (closed, no waiting: insensitive to the law of
 //!          holding times); Karol, Hluchyj, Morgan 1987 (head of line: 0.75, 0.6825 …, 2 - sqrt 2).
 
-mod drive;
-
-use drive::{Drive, Exit, Fate, network, written};
+use crate::drive::{Drive, Exit, Fate, network, written};
 use rand_core::Rng;
 use sonde_link::{
     Cause, Class, Command, Fault, Flow, Headers, Law, Network, NetworkSpec, Place, Port, overhead,

@@ -3,9 +3,7 @@
 //! Source:  Lawrie 1975 (the omega network passes identity and shifts, and blocks bit reversal); Patel 1981, equation 4: of
 //!          `p` requests a wire, 1 - (1 - p/k)^k get through an element of `k` x `k`.
 
-mod drive;
-
-use drive::{Drive, Exit, Fate, network, written};
+use crate::drive::{Drive, Exit, Fate, network, written};
 use sonde_link::{
     Cause, Command, Fault, Headers, Network, NetworkSpec, Place, overhead, tcp_max, udp_max,
 };

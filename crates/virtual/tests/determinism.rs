@@ -1,6 +1,6 @@
 //! The same scenario twice gives the same bytes; another seed gives others.
 
-mod scenario;
+use crate::scenario;
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {

@@ -1,7 +1,6 @@
 //! Every kind of fault and load, again and again: the same bytes, and a replay that agrees with each ledger.
 
-mod scenario;
-
+use crate::scenario;
 use sonde_link::ledger::Reader;
 use sonde_link::{
     Captured, Fabric, FaultSpec, Law, LoadSpec, Network, NetworkSpec, Port, Refused, Script, named,

@@ -1,7 +1,6 @@
 //! What a ledger says happens again, and what it says wrongly is found.
 
-mod scenario;
-
+use crate::scenario;
 use proptest::prelude::*;
 use sonde_link::ledger::{Entry, Header, LedgerError, RECORD, Reader};
 use sonde_link::{Admission, FrameId, named};

@@ -1,6 +1,6 @@
 //! Available bit rate: circuits that are told their rates share a line fairly, and lose nothing.
 
-use crate::rig::{Rig, spec};
+use super::rig::{Rig, spec};
 use sonde_link::{Network, NetworkSpec, To};
 use sonde_units::{Instant, Span};
 

@@ -1,6 +1,6 @@
 //! Permanent circuits: which there are, when they come up, and what the connection manager does to them.
 
-use crate::rig::{Rig, spec};
+use super::rig::{Rig, spec};
 use sonde_link::{Cause, Change, Command, Fabric, Fault, Place, Port, Refused, VcCommand};
 use sonde_units::{Instant, Span};
 
@@ -44,7 +44,7 @@ fn a_circuit_to_nowhere_is_refused() {
     let error = Fabric::new(&spec, 4, 1).err().expect("there is no port 5");
     assert_eq!(error.key, "pvc");
     // A star needs as many entries at its middle as a mesh.
-    let spec = crate::rig::spec("atm-oc3c:layout=star:table=2", "");
+    let spec = super::rig::spec("atm-oc3c:layout=star:table=2", "");
     assert!(Fabric::new(&spec, 3, 1).is_ok() && Fabric::new(&spec, 4, 1).is_err());
 }
 

@@ -1,6 +1,6 @@
 //! What outputs drop, and what that costs frames.
 
-use crate::rig::{Rig, spec};
+use super::rig::{Rig, spec};
 use proptest::prelude::*;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,6 +1,6 @@
 //! LAN emulation: what goes by the broadcast server, and what waits for a circuit.
 
-use crate::rig::Rig;
+use super::rig::Rig;
 use sonde_link::{Cause, Change, Place, Port, To};
 use sonde_units::{Instant, Span};
 

@@ -1,6 +1,6 @@
 //! What framing leaves of each line, and what host rate control leaves of that.
 
-use crate::rig::{Rig, spec};
+use super::rig::{Rig, spec};
 use sonde_link::{Headers, overhead, tcp_max};
 use sonde_units::{Bytes, Instant, Span};
 

@@ -1,6 +1,6 @@
 //! The tables of an ATM network: what is refused and why, and the examples.
 
-use crate::rig::Rig;
+use super::rig::Rig;
 use sonde_link::{CatalogueError, Command, Discard, Fault, Network, parse, resolve};
 use sonde_units::{BitRate, Instant, Span};
 

@@ -1,6 +1,6 @@
 //! Contracts, host rate control and buffers: who loses, and who does not.
 
-use crate::rig::{Rig, spec};
+use super::rig::{Rig, spec};
 use sonde_link::{Cause, Network, Place, Port, To};
 use sonde_units::{Instant, Span};
 

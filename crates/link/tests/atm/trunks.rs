@@ -1,6 +1,6 @@
 //! Two switches and the trunks between them: NASA's testbed, one TAXI and two DS-3.
 
-use crate::rig::{Rig, spec};
+use super::rig::{Rig, spec};
 use sonde_link::{Cause, Command, Fault, Network, NetworkSpec, Place};
 use sonde_units::{Bytes, Instant, Span};
 

@@ -1,0 +1,19 @@
+//! The tests of the models from outside, in one program: it links once.
+
+mod atm;
+mod bus;
+mod catalogue;
+mod circuits;
+mod credit;
+mod crossbar;
+mod drive;
+mod faults;
+mod hosted;
+mod loads;
+mod properties;
+mod queues;
+mod sci;
+mod stages;
+mod times;
+mod token;
+mod topology;

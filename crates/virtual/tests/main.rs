@@ -1,0 +1,13 @@
+//! The tests of the virtual clock from outside, in one program: it links once.
+
+mod ceilings;
+mod determinism;
+mod discard;
+mod faults;
+mod gaps;
+mod incast;
+mod loss;
+mod marks;
+mod parity;
+mod scenario;
+mod table;
