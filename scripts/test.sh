@@ -29,7 +29,7 @@ LIMIT_SECONDS=2700
 [ "${SONDE_TESTS:-}" != long ] || LIMIT_SECONDS=7200
 
 # The tests of the lab that measure nothing.
-STEADY='^lab_(ends|fleet|hosts|input|library|messages|restore|run|shell|slurm|ssh|virtual_machine)$'
+STEADY='^lab_(ends|hosts|input|library|messages|restore|run|shell|slurm|ssh|virtual_machine)$'
 
 # So many failed tests of one kind are tried a second time; where more fail, no busy machine is the cause.
 AGAIN_MAX=3

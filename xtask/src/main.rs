@@ -16,6 +16,7 @@ mod prove;
 mod sentences;
 mod shape;
 mod source;
+mod texts;
 mod tree;
 
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ What tidy checks:
   floats     no f32, f64 or float literal in units, link and virtual, tests and lines with `// float: why` apart
   shape      no .rs file over 800 lines, none named util, helper, common or the like; each crate has a README.md
   sentences  what findings say stands in crates/report/src/words: no sentence in a rule
+  texts      facts have types: no map or list of texts, no JSON of any shape, but where xtask/src/texts.rs says why
   coverage   plans/papers/coverage.toml: every claim has evidence that exists
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
 ";
@@ -87,6 +89,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(floats::check(&tree));
     findings.extend(shape::check(&tree));
     findings.extend(sentences::check(&tree));
+    findings.extend(texts::check(&tree));
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
     findings.sort();
