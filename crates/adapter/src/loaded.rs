@@ -48,7 +48,7 @@ pub struct Loaded {
     meeting: Option<Box<Meeting>>,
     lost: Option<Arc<AtomicI32>>,
     /// What was known at the end.
-    last_facts: Option<Library>,
+    last_facts: Library,
 }
 
 enum State {
@@ -97,7 +97,7 @@ impl Loaded {
             details,
             meeting,
             lost,
-            last_facts: None,
+            last_facts: Library::default(),
         }
     }
 
@@ -688,7 +688,7 @@ impl Messenger for Loaded {
 
     fn facts(&self) -> Result<Library> {
         if !matches!(self.state, State::Ready) {
-            return Ok(self.last_facts.clone().unwrap_or_default());
+            return Ok(self.last_facts.clone());
         }
         let mut facts = Facts::new();
         // SAFETY: the rank is ready; `tell` is called during the call only, with the address of `facts`.
@@ -725,14 +725,15 @@ impl Messenger for Loaded {
                 "0: wait for each".into(),
             ));
         }
-        self.last_facts = Some(self.facts()?);
+        // The library is ended whatever it said of itself.
+        let said = self.facts().map(|facts| self.last_facts = facts);
         // SAFETY: the rank is ready; afterwards it is over, and no call is made with it.
         let code = self.watch.around(Doing::Finish, 0, || unsafe {
             (self.calls.finish)(self.rank)
         });
         self.state = State::Over;
         if code == abi::OK {
-            return Ok(());
+            return said;
         }
         let error = self.failure(code, "ending");
         self.state = State::Over;

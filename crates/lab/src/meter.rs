@@ -140,8 +140,10 @@ pub struct Behind {
     pub to_ns: u64,
     /// The most that one was late.
     pub most_ns: u64,
-    /// The interface to which that one went, counted from 1: host by host, network by network.
-    pub port: u16,
+    /// The host to which that one went, counted from 1.
+    pub host: u16,
+    /// Its interface, counted from 0.
+    pub interface: u16,
     /// How many were late.
     pub late: u64,
 }
@@ -149,7 +151,8 @@ pub struct Behind {
 impl Behind {
     fn join(&mut self, other: &Self) {
         if other.most_ns > self.most_ns {
-            (self.most_ns, self.port) = (other.most_ns, other.port);
+            (self.most_ns, self.host, self.interface) =
+                (other.most_ns, other.host, other.interface);
         }
         self.from_ns = self.from_ns.min(other.from_ns);
         self.to_ns = self.to_ns.max(other.to_ns);
@@ -181,16 +184,18 @@ impl Report {
 pub(crate) struct Meter {
     lateness: Histogram<u64>,
     max_ns: u64,
+    hosts: u16,
     pub report: Report,
 }
 
 impl Meter {
-    pub fn new() -> Self {
+    pub fn new(hosts: u16) -> Self {
         let lateness = Histogram::new_with_max(HISTOGRAM_MAX_NS, 3)
             .expect("the bounds are those of the library");
         Self {
             lateness,
             max_ns: 0,
+            hosts,
             report: Report::default(),
         }
     }
@@ -205,13 +210,15 @@ impl Meter {
         self.lateness.saturating_record(late_ns);
         if late_ns > bound_ns {
             report.late += 1;
+            let (host, interface) = end_of(to, self.hosts);
             fall_behind(
                 &mut report.behind,
                 Behind {
                     from_ns: at_ns,
                     to_ns: at_ns + late_ns,
                     most_ns: late_ns,
-                    port: to.0 + 1,
+                    host,
+                    interface,
                     late: 1,
                 },
             );
@@ -236,6 +243,11 @@ impl Meter {
     }
 }
 
+/// The host of a port, counted from 1, and its interface, counted from 0: ports go host by host, network by network.
+pub(crate) fn end_of(port: Port, hosts: u16) -> (u16, u16) {
+    (port.0 % hosts + 1, port.0 / hosts)
+}
+
 /// Adds a late delivery to the spans, which are few and in order of time.
 fn fall_behind(spans: &mut Vec<Behind>, late: Behind) {
     match spans.last_mut() {
@@ -258,7 +270,7 @@ mod tests {
     #[test]
     fn the_verdict_follows_its_rule() {
         let to = Port(1);
-        let mut meter = Meter::new();
+        let mut meter = Meter::new(2);
         let passed = |meter: &Meter| meter.report().verdict().passed();
         assert!(!passed(&meter), "an empty cell shows nothing");
         for _ in 0..990 {
@@ -273,7 +285,7 @@ mod tests {
         assert_eq!(meter.report().late, 11);
         assert!(!passed(&meter));
         // On a long way more is allowed.
-        let mut meter = Meter::new();
+        let mut meter = Meter::new(2);
         meter.delivered(to, 0, 10_000_000, 500_000);
         assert!(passed(&meter));
         assert_eq!(meter.report().verdict().bound_ns, 500_000);
@@ -287,7 +299,7 @@ mod tests {
 
     #[test]
     fn spans_are_few_and_cover_what_was_late() {
-        let mut meter = Meter::new();
+        let mut meter = Meter::new(2);
         meter.delivered(Port(0), 1_000_000, 0, 60_000);
         meter.delivered(Port(1), 1_900_000, 0, 300_000);
         meter.delivered(Port(0), 2_000_000, 0, 10_000);
@@ -295,7 +307,8 @@ mod tests {
             from_ns: 1_000_000,
             to_ns: 2_200_000,
             most_ns: 300_000,
-            port: 2,
+            host: 2,
+            interface: 0,
             late: 2,
         };
         assert_eq!(meter.report().behind, [first]);

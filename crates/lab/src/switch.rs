@@ -11,7 +11,7 @@ mod talk;
 use crate::config::{Attachment, Config, Info, MTU_MAX};
 use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
-use crate::meter::{AttachmentLosses, FlowReport, Meter, Report};
+use crate::meter::{AttachmentLosses, FlowReport, Meter, Report, end_of};
 use crate::pcap::Pcap;
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
@@ -202,6 +202,7 @@ impl Switch {
             epoch_ns,
         };
         say(&control, &Answer::Ready(Box::new(info)), &[])?;
+        let meter = Meter::new(hosts.len() as u16);
         let mut switch = Self {
             control,
             door,
@@ -217,7 +218,7 @@ impl Switch {
             now_ns: epoch_ns,
             realtime: clock::realtime_minus_monotonic_ns(),
             realtime_at_ns: epoch_ns,
-            meter: Meter::new(),
+            meter,
             marked: Mark {
                 at_ns: epoch_ns,
                 cpu_ns: 0,
@@ -516,7 +517,7 @@ impl Switch {
             toggles: self.toggles(),
             overloads: self.ports.iter().map(|port| port.overloads).sum(),
         };
-        self.meter = Meter::new();
+        self.meter = Meter::new(self.hosts.len() as u16);
         Ok(())
     }
 
@@ -544,11 +545,12 @@ impl Switch {
         let flows = flows.collect();
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
+            let (host, interface) = end_of(key.2, hosts);
             let loss = Loss {
                 place: key.0,
                 cause: key.1,
-                host: key.2.0 % hosts + 1,
-                interface: key.2.0 / hosts,
+                host,
+                interface,
             };
             (new > 0).then_some((loss, new))
         });
