@@ -22,7 +22,7 @@ const TYPES: [&str; 4] = [
 const ENVIRONMENT: &str = "environment of a program: names and values are another's";
 const CITATIONS: &str = "citations: free text by a key of the file's author";
 const HOST_FILES: &str = "settings of a host by the kernel's names, as they are read and written";
-const STORED: &str = "the stored form of typed facts, written and read here alone";
+const STORED: &str = "texts of facts in stores of versions 1 and 2, read here alone";
 const PAIRS: &str = "pairs of names of hosts or of what was changed, no facts";
 const DOCUMENT: &str = "a document or schema of JSON as a whole";
 const KNOBS: &str = "knobs of a plan by name, until a specification has typed ones";
@@ -48,8 +48,8 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/link/src/host.rs", 1, CITATIONS),
     ("crates/link/src/spec.rs", 1, CITATIONS),
     ("crates/measure/src/cell.rs", 1, DOCUMENT),
-    ("crates/measure/src/evidence.rs", 2, STORED),
-    ("crates/measure/src/facts.rs", 3, STORED),
+    ("crates/measure/src/evidence.rs", 1, STORED),
+    ("crates/measure/src/facts.rs", 2, STORED),
     ("crates/measure/src/knobs.rs", 1, KNOBS),
     ("crates/measure/src/line.rs", 3, KNOBS),
     ("crates/measure/src/row.rs", 1, KNOBS),

@@ -1,20 +1,19 @@
 //! What a launch saw beside its samples: sockets, interfaces, places, libraries, loads, losses.
 //!
 //! Model:   an [`Evidence`] is of one launch: two sides, what is of each size, of the ranks, of the load and of the network. What was
-//!          not seen is absent. The names of facts are those of stored runs (versions 1 and 2) and of `sonde-export/1`: there
-//!          evidence is a map of texts, and this is the only place that writes and reads it.
+//!          not seen is absent. In JSON it is what it is here, by the names of the fields; stores of versions 1 and 2 have texts by
+//!          names of their own, which [`Evidence::read`] and [`Library::read`] alone read.
 //! Units:   in the names: nanoseconds, bytes, parts of one.
-//! Checked: `any_evidence_comes_back`, `what_no_one_knows_is_an_error`, `texts_of_a_run_come_back`, `sides_are_joined`.
+//! Checked: `any_evidence_comes_back`, `what_no_one_knows_is_an_error`, `texts_of_a_run_are_read`, `each_text_is_a_fact_of_its_own`,
+//!          `sides_are_joined`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::facts::{Facts, Reader, Unread, Visit, Writer, facts, merge_all, visit_all};
+use crate::facts::{Facts, Reader, Unread, facts, is_empty, merge_all, take_all};
 use crate::loss::Loss;
 use crate::npb::Kernel;
 use crate::replay::Replay;
@@ -159,6 +158,10 @@ facts! {
         "dst_stream_shares.*" dst_stream_shares: Shares,
         /// The time stamp counter went astray.
         "src_clock.*" strayed: Strayed,
+        /// Under a load: half a round trip on the virtual clock, idle. Its text has no size in its name and is of the cell's.
+        "load.model_idle_ns" load_model_idle_ns: u64,
+        /// The same under the load.
+        "load.model_loaded_ns" load_model_loaded_ns: u64,
     }
 
     /// What a library says of itself.
@@ -245,10 +248,6 @@ facts! {
     Load {
         /// A lab's: the switch's part of a CPU, for the load and all else.
         "load.switch_cpu_share" switch_cpu_share: Fixed<4>,
-        /// Half a round trip on the virtual clock, idle.
-        "load.model_idle_ns" model_idle_ns: u64,
-        /// The same under the load.
-        "load.model_loaded_ns" model_loaded_ns: u64,
     }
 
     /// A load's flow: by its port in a lab, by `src>dst` between hosts. Shares are of the link.
@@ -337,35 +336,43 @@ facts! {
 }
 
 /// One end of a launch.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Side {
     /// Its socket, read back.
+    #[serde(skip_serializing_if = "is_empty")]
     pub socket: Socket,
     /// Where it ran.
+    #[serde(skip_serializing_if = "is_empty")]
     pub place: Place,
     /// How it handed bytes over.
+    #[serde(skip_serializing_if = "is_empty")]
     pub transfer: Transfer,
     /// What its interfaces counted, by name.
+    #[serde(skip_serializing_if = "is_empty")]
     pub interfaces: BTreeMap<Name, InterfaceCounters>,
     /// Counters of UDP that grew, by name.
+    #[serde(skip_serializing_if = "is_empty")]
     pub udp: BTreeMap<Name, UdpCounter>,
     /// Settings of its host that were changed, by name.
+    #[serde(skip_serializing_if = "is_empty")]
     pub host: BTreeMap<Name, HostSetting>,
     /// What others did on its host.
+    #[serde(skip_serializing_if = "is_empty")]
     pub others: Others,
 }
 
 impl Side {
-    fn visit(&mut self, to: &mut impl Visit, side: &str) {
+    fn take(&mut self, from: &mut Reader, side: &str) {
         let name = |name: &str| format!("{side}_{name}");
-        self.socket.visit(to, &name);
-        self.place.visit(to, &name);
-        self.transfer.visit(to, &name);
+        self.socket.take(from, &name);
+        self.place.take(from, &name);
+        self.transfer.take(from, &name);
         let prefix = format!("{side}_");
-        visit_all(&mut self.interfaces, to, &prefix);
-        visit_all(&mut self.udp, to, &prefix);
-        visit_all(&mut self.host, to, &prefix);
-        self.others.visit(to, &|name| format!("{side}.{name}"));
+        take_all(&mut self.interfaces, from, &prefix);
+        take_all(&mut self.udp, from, &prefix);
+        take_all(&mut self.host, from, &prefix);
+        self.others.take(from, &|name| format!("{side}.{name}"));
     }
 
     /// Takes over what `other` has.
@@ -381,71 +388,80 @@ impl Side {
 }
 
 /// What a launch saw beside its samples.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Evidence {
     /// The sending or measuring end.
+    #[serde(skip_serializing_if = "is_empty")]
     pub src: Side,
     /// The receiving or answering end.
+    #[serde(skip_serializing_if = "is_empty")]
     pub dst: Side,
     /// What is of one size, by user bytes in a message.
+    #[serde(skip_serializing_if = "is_empty")]
     pub sizes: BTreeMap<u64, SizeFacts>,
     /// What the library says of itself.
+    #[serde(skip_serializing_if = "is_empty")]
     pub library: Library,
     /// The ranks.
+    #[serde(skip_serializing_if = "is_empty")]
     pub ranks: Ranks,
     /// A start-up in parts.
+    #[serde(skip_serializing_if = "is_empty")]
     pub start_up: StartUp,
     /// Datagrams of all sizes.
+    #[serde(skip_serializing_if = "is_empty")]
     pub datagrams: Datagrams,
     /// A load as a whole.
+    #[serde(skip_serializing_if = "is_empty")]
     pub load: Load,
     /// Its flows.
+    #[serde(skip_serializing_if = "is_empty")]
     pub load_flows: BTreeMap<Name, LoadFlow>,
     /// Frames that an emulated network lost.
+    #[serde(skip_serializing_if = "is_empty")]
     pub network_losses: BTreeMap<Loss, NetworkLoss>,
     /// A kernel or a replay.
+    #[serde(skip_serializing_if = "is_empty")]
     pub application: Application,
     /// A check of a library.
+    #[serde(skip_serializing_if = "is_empty")]
     pub check: Check,
     /// A flow of a pattern.
+    #[serde(skip_serializing_if = "is_empty")]
     pub flow: Flow,
 }
 
 impl Evidence {
-    fn visit(&mut self, to: &mut impl Visit) {
-        let own = |name: &str| name.to_string();
-        // Names with a fixed part come before those that a `*` could take for a key.
-        self.src.visit(to, "src");
-        self.dst.visit(to, "dst");
-        self.library.visit(to, &own);
-        self.ranks.visit(to, &own);
-        self.start_up.visit(to, &own);
-        self.datagrams.visit(to, &own);
-        self.load.visit(to, &own);
-        self.application.visit(to, &own);
-        self.check.visit(to, &own);
-        self.flow.visit(to, &own);
-        visit_all(&mut self.sizes, to, "");
-        visit_all(&mut self.load_flows, to, "");
-        visit_all(&mut self.network_losses, to, "");
-    }
-
-    /// The evidence that a stored run's texts say.
+    /// The evidence that the texts of a launch in a store of version 1 or 2 say. `size_bytes`: of the launch's cell, whose the model's
+    /// times under a load are.
     ///
     /// # Errors
     /// A name that no fact has; a text that its fact does not write.
-    pub fn read(texts: BTreeMap<String, String>) -> Result<Self, Unread> {
-        let mut evidence = Self::default();
-        let mut reader = Reader::new(texts);
-        evidence.visit(&mut reader);
-        reader.finish().map(|()| evidence)
-    }
-
-    /// As texts by name.
-    pub fn texts(&self) -> BTreeMap<String, String> {
-        let mut writer = Writer::default();
-        self.clone().visit(&mut writer);
-        writer.all
+    pub fn read(texts: BTreeMap<String, String>, size_bytes: u64) -> Result<Self, Unread> {
+        let mut from = Reader::new(texts);
+        let (mut all, mut of_cell) = (Self::default(), SizeFacts::default());
+        from.one("load.model_idle_ns", &mut of_cell.load_model_idle_ns);
+        from.one("load.model_loaded_ns", &mut of_cell.load_model_loaded_ns);
+        let own = |name: &str| name.to_string();
+        // Names with a fixed part come before those that a `*` could take for a key.
+        all.src.take(&mut from, "src");
+        all.dst.take(&mut from, "dst");
+        all.library.take(&mut from, &own);
+        all.ranks.take(&mut from, &own);
+        all.start_up.take(&mut from, &own);
+        all.datagrams.take(&mut from, &own);
+        all.load.take(&mut from, &own);
+        all.application.take(&mut from, &own);
+        all.check.take(&mut from, &own);
+        all.flow.take(&mut from, &own);
+        take_all(&mut all.sizes, &mut from, "");
+        take_all(&mut all.load_flows, &mut from, "");
+        take_all(&mut all.network_losses, &mut from, "");
+        if !is_empty(&of_cell) {
+            all.size(size_bytes).merge(of_cell);
+        }
+        from.finish().map(|()| all)
     }
 
     /// Takes over what `other` has.
@@ -483,316 +499,11 @@ impl Library {
     /// A name that no fact has; a text that its fact does not write.
     pub fn read(told: impl IntoIterator<Item = (String, String)>) -> Result<Self, Unread> {
         let mut library = Self::default();
-        let mut reader = Reader::new(told.into_iter().collect());
-        library.visit(&mut reader, &|name| name.to_string());
-        reader.finish().map(|()| library)
-    }
-}
-
-impl Serialize for Evidence {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.texts().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Evidence {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let texts = BTreeMap::deserialize(deserializer)?;
-        Self::read(texts).map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for Evidence {
-    fn schema_name() -> Cow<'static, str> {
-        "Evidence".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        BTreeMap::<String, String>::json_schema(generator)
+        let mut from = Reader::new(told.into_iter().collect());
+        library.take(&mut from, &|name| name.to_string());
+        from.finish().map(|()| library)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::text::Text;
-    use proptest::prelude::*;
-
-    /// A text of each fact, with a key in place of each `*`.
-    const TEXTS: &[(&str, &str)] = &[
-        ("src_send_buffer_bytes", "106496 (the kernel's)"),
-        ("dst_recv_buffer_bytes", "65536 (asked for 131072)"),
-        ("src_window_bytes", "65536"),
-        ("dst_nodelay", "true"),
-        ("dst_congestion", "cubic"),
-        ("src_mss_bytes", "1448"),
-        ("src_busy_poll_us", "50"),
-        ("dst_connected", "false"),
-        ("src_cpu", "1"),
-        ("dst_rx_cpu", "0"),
-        (
-            "src_place",
-            "CPU 3: near; eth0's packets are taken off by CPU 2",
-        ),
-        (
-            "dst_buffers",
-            "cold: areas of 65536 KiB, twice the last-level cache (L3, 32768 KiB)",
-        ),
-        ("src_clock", "tsc, 2499997 kHz"),
-        ("dst_clock", "clock_gettime (asked for)"),
-        ("dst_chunk_bytes", "262144"),
-        ("src_datagrams_per_call", "53.7"),
-        ("dst_joined_share", "0.998"),
-        ("src_zerocopy_copied_share", "1.000"),
-        ("src_zerocopy_waits", "745"),
-        (
-            "src_zerocopy_note",
-            "the kernel copied every byte after all, as it does where frames stay on this host (loopback, veth) or the device cannot gather",
-        ),
-        ("src_uring_chain_messages", "1"),
-        (
-            "src_splice",
-            "each header by send, each body by sendfile from memory",
-        ),
-        ("src_interface", "eth0"),
-        ("dst_ring", "512 slots of 2048 bytes each way"),
-        ("src_xdp", "skb, by copies, past the queueing discipline"),
-        ("src_frames_refused", "0"),
-        ("dst_frames_without_room", "7"),
-        ("src_address", "10.9.0.1"),
-        ("src_if.eth0.100.rx_bytes", "12"),
-        ("src_if.eth0.tx_bytes", "13"),
-        ("src_if.eth0.rx_packets", "14"),
-        ("src_if.eth0.tx_packets", "15"),
-        ("dst_if.eth0.rx_dropped", "16"),
-        ("dst_if.eth0.rx_missed", "17"),
-        ("dst_if.eth0.rx_errors", "18"),
-        ("src_if.eth0.tx_dropped", "19"),
-        ("src_if.eth0.tx_errors", "20"),
-        ("src_if.eth0.queue_dropped", "21"),
-        ("dst_udp.rcvbuf_errors", "7"),
-        (
-            "dst_host.ipv4.tcp_rmem",
-            "4096 87380 65536 (asked for 64KiB, was 4096 131072 6291456)",
-        ),
-        ("src.others_share", "0.031"),
-        ("ended_by.64", "samples"),
-        ("made_by.8", "recursive-doubling"),
-        ("window.1048576", "4"),
-        ("rate.discarded.64", "100"),
-        ("rate.unsent.64", "0"),
-        ("rate.ended_by.64", "budget"),
-        ("anatomy.clock_error_ns.1", "0"),
-        ("anatomy.lost.1", "2"),
-        ("anatomy.out_of_order.1", "0"),
-        ("src_stream_shares.1048576", "0.244 0.257 0.253 0.246"),
-        ("dst_stream_shares.1048576", "1.000"),
-        (
-            "src_clock.1",
-            "clock_gettime, all samples taken again: the time stamp counter strayed by 812 ppm, allowed are 200",
-        ),
-        ("library", "openmpi"),
-        ("version", "Open MPI v4.1.4"),
-        ("standard", "3.1"),
-        ("transport", "tcp"),
-        ("provider", "lane 0: tcp/eth0"),
-        ("wait", "block"),
-        (
-            "large messages",
-            "through rings, in two copies: the kernel forbids process_vm_readv",
-        ),
-        ("thread_level", "single"),
-        ("idle", "yield"),
-        ("pml", "ob1"),
-        ("btl", "tcp,self"),
-        ("mtl", "ofi"),
-        ("device", "ch4:ucx"),
-        ("asked", "tcp,self"),
-        ("domain", "eth0"),
-        ("route", "direct"),
-        ("encoding", "raw"),
-        ("hosts", "2"),
-        ("fragment_bytes", "4080"),
-        ("adapter", "/usr/lib/sonde/adapters/sonde-pvm.so"),
-        ("topology", "ring"),
-        ("topology_mode", "neighbours"),
-        ("aged", "25/2"),
-        ("ranks", "2"),
-        ("ranks.hosts", "h1 h2"),
-        ("ranks.end", "ended with 1: out of memory"),
-        ("yield", "yes"),
-        ("window", "64"),
-        ("neighbour", "10.9.0.2 (the peer)"),
-        ("peer_neighbour_ns", "51000"),
-        ("datagrams.sent", "1000"),
-        ("datagrams.lost", "3"),
-        ("load.switch_cpu_share", "0.5332"),
-        ("load.model_idle_ns", "23640"),
-        ("load.model_loaded_ns", "62929"),
-        ("load.wanted.h1>h2", "0.6000"),
-        ("load.planned.h1>h2", "0.6100"),
-        ("load.sent.h1>h2", "0.6001"),
-        ("load.achieved.h1", "0.6041"),
-        ("load.sender_cpu_share.h1>h2", "0.0312"),
-        (
-            "load.limit.h1>h2",
-            "the sender's CPU was the limit: it was 12.5 ms behind at the end; larger datagrams need less of it",
-        ),
-        ("network.lost.output-overflow-from-h1", "9"),
-        ("npb.trace", "[]"),
-        ("npb.age", "166.6000"),
-        ("npb.age.recorded_ns", "16660000000"),
-        ("npb.age.own_ns", "100000000"),
-        ("npb.verification", "successful"),
-        ("npb.error", "2.0e-15"),
-        (
-            "npb",
-            "{\"kernel\":\"is\",\"size\":\"S\",\"runs\":[],\"ranks\":[],\"age\":{\"factor\":166.6,\"recorded_ns\":null,\"own_ns\":null}}",
-        ),
-        (
-            "messages",
-            "{\"asked\":{\"messages\":400,\"bytes\":800000,\"bytes_median\":8,\"graph\":\"ring\",\"seed\":1},\"runs\":[]}",
-        ),
-        ("check.collectives", "120"),
-        ("check.collectives.by_library", "80"),
-        ("check.messages", "44"),
-        ("check.left_out", "wildcards,probe"),
-        ("flows", "6"),
-        ("together", "6"),
-        ("start_bound_ns", "812"),
-        ("late_ns", "31000"),
-        ("segments", "81000"),
-        ("retransmits", "4"),
-        ("in_vain", "1"),
-        ("overtaken", "2"),
-        ("busy_us", "100000"),
-        ("rwnd_limited_us", "0"),
-        ("min_rtt_us", "88"),
-        ("early", "0"),
-        ("rounds_again", "1"),
-    ];
-
-    fn texts<'t>(of: impl IntoIterator<Item = &'t (&'t str, &'t str)>) -> BTreeMap<String, String> {
-        let owned = |(name, text): &(&str, &str)| ((*name).to_string(), (*text).to_string());
-        of.into_iter().map(owned).collect()
-    }
-
-    /// The facts of a group that have no text above; of the two sides one will do.
-    fn without_text<F: Facts>(side: &str) -> Vec<&'static str> {
-        let has = |fact: &str| {
-            let sides = match side {
-                "" => vec![String::new()],
-                between => vec![format!("src{between}"), format!("dst{between}")],
-            };
-            let is_of = |name: &str, pattern: String| match pattern.split_once('*') {
-                Some((before, after)) => name.starts_with(before) && name.ends_with(after),
-                None => name == pattern,
-            };
-            let mut names = TEXTS.iter().map(|(name, _)| *name);
-            names.any(|name| {
-                sides
-                    .iter()
-                    .any(|side| is_of(name, format!("{side}{fact}")))
-            })
-        };
-        F::NAMES.iter().copied().filter(|fact| !has(fact)).collect()
-    }
-
-    #[test]
-    fn each_fact_has_a_text() {
-        let left = [
-            without_text::<Socket>("_"),
-            without_text::<Place>("_"),
-            without_text::<Transfer>("_"),
-            without_text::<InterfaceCounters>("_"),
-            without_text::<UdpCounter>("_"),
-            without_text::<HostSetting>("_"),
-            without_text::<Others>("."),
-            without_text::<SizeFacts>(""),
-            without_text::<Library>(""),
-            without_text::<Ranks>(""),
-            without_text::<StartUp>(""),
-            without_text::<Datagrams>(""),
-            without_text::<Load>(""),
-            without_text::<LoadFlow>(""),
-            without_text::<NetworkLoss>(""),
-            without_text::<Application>(""),
-            without_text::<Check>(""),
-            without_text::<Flow>(""),
-        ];
-        assert_eq!(left.concat(), Vec::<&str>::new());
-    }
-
-    #[test]
-    fn texts_of_a_run_come_back() {
-        let all = texts(TEXTS);
-        let evidence = Evidence::read(all.clone()).unwrap();
-        assert_eq!(evidence.texts(), all);
-        let text = serde_json::to_string(&evidence).unwrap();
-        assert_eq!(serde_json::from_str::<Evidence>(&text).unwrap(), evidence);
-        assert_eq!(
-            evidence.src.interfaces[&Name::from("eth0.100")].rx_bytes,
-            Some(12)
-        );
-        let achieved = evidence.load_flows[&Name::from("h1")].achieved;
-        assert_eq!(achieved, Some(Fixed(6_041)));
-    }
-
-    #[test]
-    fn what_no_one_knows_is_an_error() {
-        for (name, text, why) in [
-            ("src_colour", "red", "is not known"),
-            ("window.many", "4", "is not known"),
-            ("window.08", "4", "is not known"),
-            ("ended_by.64", "lunch", "not of its form"),
-            ("src_cpu", "+1", "not of its form"),
-            (
-                "src_send_buffer_bytes",
-                "5 (asked for 5)",
-                "not of its form",
-            ),
-            ("load.wanted.h1", "0.6", "not of its form"),
-            ("npb", "{}", "not of its form"),
-        ] {
-            let error = Evidence::read(texts(&[(name, text)])).unwrap_err();
-            let said = error.to_string();
-            assert!(said.contains(name) && said.contains(why), "{said}");
-        }
-        let long = Evidence::read(texts(&[("src_cpu", &*"é".repeat(300))])).unwrap_err();
-        assert_eq!(long.text.len(), 200);
-    }
-
-    #[test]
-    fn sides_are_joined() {
-        let mut all = Evidence::read(texts(&TEXTS[..40])).unwrap();
-        all.merge(Evidence::read(texts(&TEXTS[40..])).unwrap());
-        assert_eq!(all, Evidence::read(texts(TEXTS)).unwrap());
-        let other = Evidence::read(texts(&[("src_cpu", "5")])).unwrap();
-        all.merge(other);
-        assert_eq!(
-            (all.src.place.cpu, all.src.socket.mss_bytes),
-            (Some(5), Some(1_448))
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn any_evidence_comes_back(
-            which in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
-            size: u64, count: u64, host: u16, name in "[a-z][a-z0-9.>-]{0,12}",
-        ) {
-            let mut all = texts(which.iter().map(|at| at.get(TEXTS)));
-            all.insert(format!("window.{size}"), count.to_string());
-            all.insert(format!("network.lost.path-random-from-h{host}"), count.to_string());
-            all.insert(format!("dst_if.{name}.rx_bytes"), count.to_string());
-            all.insert("load.wanted.x".into(), Fixed::<4>(count).write());
-            let evidence = Evidence::read(all.clone()).unwrap();
-            prop_assert_eq!(evidence.sizes[&size].window_messages, Some(count));
-            prop_assert_eq!(evidence.texts(), all);
-        }
-    }
-}
+mod tests;

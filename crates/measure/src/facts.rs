@@ -1,22 +1,13 @@
-//! Groups of facts and their names: each fact is declared once, with its type, its name in stored runs and its meaning.
+//! Groups of facts: each fact is declared once, with its type, its meaning and the name that its text had.
 //!
-//! Model:   a group is a struct of optional values ([`facts!`]). A [`Visit`] passes over all values of a group with their names: a
-//!          [`Reader`] takes them out of a map of texts, a [`Writer`] puts them in. A name may have one `*`, which stands for what
-//!          the group is of: a size, an interface, a flow.
-//! Checked: `what_no_one_knows_is_an_error`, `any_evidence_comes_back` of `evidence`.
+//! Model:   a group is a struct of optional values ([`facts!`]), in JSON by the names of its fields; what is absent is left out, and
+//!          what is not known is an error. Stores of versions 1 and 2 hold texts by name in place of it, which a [`Reader`] takes
+//!          out of a map. Such a name may have one `*`, which stands for what the group is of: a size, an interface, a flow.
+//! Checked: `what_no_one_knows_is_an_error`, `texts_of_a_run_are_read`, `any_evidence_comes_back` of `evidence`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::text::Text;
-
-/// Passes over values with their names.
-pub(crate) trait Visit {
-    /// One value; `None` where it is absent.
-    fn one<T: Text>(&mut self, name: &str, value: &mut Option<T>);
-
-    /// The groups of a keyed map that a source has beyond those of the map: what stands at the `*` of any of these names.
-    fn keys(&mut self, names: &[String]) -> BTreeSet<String>;
-}
 
 /// A fact that is not one: its name, its text, and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +38,7 @@ impl Unread {
     }
 }
 
-/// Takes values out of a map.
+/// Takes values out of a map of texts.
 pub(crate) struct Reader {
     left: BTreeMap<String, String>,
     error: Option<Unread>,
@@ -59,6 +50,29 @@ impl Reader {
             left: all,
             error: None,
         }
+    }
+
+    /// Takes one value; `None` where it is absent. A text that its type would not write again is told by [`Self::finish`].
+    pub(crate) fn one<T: Text>(&mut self, name: &str, value: &mut Option<T>) {
+        let Some(text) = self.left.remove(name) else {
+            return;
+        };
+        match T::read(&text).filter(|read| read.write() == text) {
+            Some(read) => *value = Some(read),
+            None => {
+                let error = Unread::new(name, &text, "is not of its form");
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+
+    /// What stands at the `*` of any of these names.
+    fn keys(&self, names: &[String]) -> BTreeSet<String> {
+        let known = self
+            .left
+            .keys()
+            .flat_map(|name| names.iter().filter_map(|pattern| starred(pattern, name)));
+        known.map(str::to_owned).collect()
     }
 
     /// All was read.
@@ -81,61 +95,20 @@ fn starred<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
     (!middle.is_empty()).then_some(middle)
 }
 
-impl Visit for Reader {
-    fn one<T: Text>(&mut self, name: &str, value: &mut Option<T>) {
-        let Some(text) = self.left.remove(name) else {
-            return;
-        };
-        match T::read(&text).filter(|read| read.write() == text) {
-            Some(read) => *value = Some(read),
-            None => {
-                let error = Unread::new(name, &text, "is not of its form");
-                self.error.get_or_insert(error);
-            }
-        }
-    }
-
-    fn keys(&mut self, names: &[String]) -> BTreeSet<String> {
-        let known = self
-            .left
-            .keys()
-            .flat_map(|name| names.iter().filter_map(|pattern| starred(pattern, name)));
-        known.map(str::to_owned).collect()
-    }
-}
-
-/// Puts values into a map.
-#[derive(Default)]
-pub(crate) struct Writer {
-    pub(crate) all: BTreeMap<String, String>,
-}
-
-impl Visit for Writer {
-    fn one<T: Text>(&mut self, name: &str, value: &mut Option<T>) {
-        if let Some(value) = value {
-            self.all.insert(name.into(), value.write());
-        }
-    }
-
-    fn keys(&mut self, _: &[String]) -> BTreeSet<String> {
-        BTreeSet::new()
-    }
-}
-
 /// A group of facts.
 pub(crate) trait Facts: Default {
-    /// The names of its values.
+    /// The names of the texts of its values.
     const NAMES: &'static [&'static str];
 
-    /// Passes over its values; `name` makes the whole name of each.
-    fn visit(&mut self, to: &mut impl Visit, name: &dyn Fn(&str) -> String);
+    /// Takes its values out of texts; `name` makes the whole name of each.
+    fn take(&mut self, from: &mut Reader, name: &dyn Fn(&str) -> String);
 
     /// Takes over what `other` has.
     fn merge(&mut self, other: Self);
 }
 
-/// Passes over a map of groups, whose names have a `*` for the key.
-pub(crate) fn visit_all<K, F>(all: &mut BTreeMap<K, F>, to: &mut impl Visit, prefix: &str)
+/// Takes a map of groups out of texts, whose names have a `*` for the key.
+pub(crate) fn take_all<K, F>(all: &mut BTreeMap<K, F>, from: &mut Reader, prefix: &str)
 where
     K: Text + Ord,
     F: Facts,
@@ -144,17 +117,12 @@ where
         .iter()
         .map(|name| format!("{prefix}{name}"))
         .collect();
-    for key in to.keys(&names) {
+    for key in from.keys(&names) {
         // A key that is none leaves its value unread, which is told at the end.
-        if let Some(key) = K::read(&key).filter(|read| read.write() == key) {
-            all.entry(key).or_default();
+        if let Some(read) = K::read(&key).filter(|read| read.write() == key) {
+            let name = |name: &str| format!("{prefix}{}", name.replacen('*', &key, 1));
+            all.entry(read).or_default().take(from, &name);
         }
-    }
-    for (key, facts) in all.iter_mut() {
-        let key = key.write();
-        facts.visit(to, &|name| {
-            format!("{prefix}{}", name.replacen('*', &key, 1))
-        });
     }
 }
 
@@ -165,13 +133,21 @@ pub(crate) fn merge_all<K: Ord, F: Facts>(all: &mut BTreeMap<K, F>, others: BTre
     }
 }
 
-/// Declares a group: a struct of optional values, each with its name in stored runs.
+/// Whether nothing is known of a group, or of any: it is left out.
+pub(crate) fn is_empty<T: Default + PartialEq>(group: &T) -> bool {
+    *group == T::default()
+}
+
+/// Declares a group: a struct of optional values, each with the name that its text had.
 macro_rules! facts {
     ($($(#[$about:meta])* $group:ident { $($(#[$doc:meta])* $name:literal $field:ident: $type:ty,)* })*) => {$(
         $(#[$about])*
-        #[derive(Debug, Clone, Default, PartialEq)]
+        #[derive(
+            Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
+        #[serde(default, deny_unknown_fields)]
         pub struct $group {
-            $($(#[$doc])* pub $field: Option<$type>,)*
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)*
         }
 
         impl $group {
@@ -186,8 +162,8 @@ macro_rules! facts {
         impl $crate::facts::Facts for $group {
             const NAMES: &'static [&'static str] = &[$($name),*];
 
-            fn visit(&mut self, to: &mut impl $crate::facts::Visit, name: &dyn Fn(&str) -> String) {
-                $(to.one(&name($name), &mut self.$field);)*
+            fn take(&mut self, from: &mut $crate::facts::Reader, name: &dyn Fn(&str) -> String) {
+                $(from.one(&name($name), &mut self.$field);)*
             }
 
             fn merge(&mut self, other: Self) {

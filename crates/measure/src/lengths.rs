@@ -2,10 +2,11 @@
 //!
 //! Units:   bytes; nanoseconds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Count, sum, least and greatest of lengths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Total {
     /// How many.
     pub messages: u64,
@@ -18,7 +19,8 @@ pub struct Total {
 }
 
 /// Lengths as they are written down.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct LengthsRow {
     /// Count, sum, least and greatest: exact.
     #[serde(flatten)]
@@ -32,7 +34,8 @@ pub struct LengthsRow {
 }
 
 /// Messages of lengths between two powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Power {
     /// The least length of the row: 0, 1, 2, 4, ...
     pub from_bytes: u64,
@@ -64,7 +67,8 @@ impl Total {
 }
 
 /// Collectives of one kind that the library made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Collectives {
     /// `allreduce`.
     pub kind: String,

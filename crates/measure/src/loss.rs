@@ -1,10 +1,13 @@
 //! Frames that an emulated network lost: where, why and whose.
 //!
-//! Model:   the words of place and cause are the network's own ([`Place`], [`Cause`]), in lower case. A loss is written as
-//!          `output-overflow-from-h1`, with `-on-eth1` behind it where the host has several networks.
+//! Model:   the words of place and cause are the network's own ([`Place`], [`Cause`]), in lower case. A loss is a key, and written as
+//!          one text in JSON too: `output-overflow-from-h1`, with `-on-eth1` behind it where the host has several networks.
 //! Units:   hosts from 1, interfaces from 0.
 //! Checked: `losses_come_back`; `any_evidence_comes_back`.
 
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sonde_link::{Cause, Place};
@@ -83,7 +86,23 @@ impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::read(&text)
+            .filter(|read| read.write() == text)
             .ok_or_else(|| D::Error::custom(format!("`{text}` is no loss of a network")))
+    }
+}
+
+impl JsonSchema for Loss {
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^[a-z]+-[a-z]+-from-h[0-9]+(-on-eth[0-9]+)?$",
+            "description": "Where and why frames were lost, and whose they were: `output-overflow-from-h1`, with `-on-eth1` \
+                behind it where the host has several networks."
+        })
     }
 }
 
@@ -120,5 +139,6 @@ mod tests {
         ] {
             assert_eq!(Loss::read(text), None, "{text}");
         }
+        assert!(serde_json::from_str::<Loss>("\"output-overflow-from-h01\"").is_err());
     }
 }

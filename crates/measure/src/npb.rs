@@ -6,13 +6,14 @@
 //! Units:   nanoseconds, bytes, millions of operations per second; shares are parts of the ranks' time.
 //! Checked: `what_does_not_verify_is_told` in `crates/probe`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_units::Matrix;
 
 use crate::{Collectives, LengthsRow};
 
 /// How much longer ranks computed, and what that follows from.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aging {
     /// So many times as long as on this host.
@@ -37,8 +38,9 @@ impl Aging {
 }
 
 /// One result against its official value. What is no finite number is null.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "KernelCheck")]
 pub struct Check {
     /// What it is: `zeta`, `residual 3`.
     pub name: String,
@@ -55,8 +57,9 @@ pub struct Check {
 }
 
 /// What a run gave, of all ranks together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "KernelRun")]
 pub struct Run {
     /// The timed part: of the longest rank, of FT rank 0's.
     pub time_ns: u64,
@@ -75,8 +78,9 @@ pub struct Run {
 }
 
 /// What a rank did in a phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "KernelPhase")]
 pub struct Phase {
     /// Its name.
     pub name: String,
@@ -96,8 +100,9 @@ pub struct Phase {
 }
 
 /// What a rank did in a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "KernelRank")]
 pub struct Rank {
     /// The timed part here.
     pub timed_ns: u64,
@@ -118,7 +123,7 @@ pub struct Rank {
 }
 
 /// What the runs of a launch gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {
     /// Its name: `cg`.

@@ -5,13 +5,15 @@
 //! Units:   nanoseconds, bytes, messages of all ranks together.
 //! Checked: `a_replay_becomes_rows` in `crates/probe`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LengthsRow;
 
 /// What is replayed: a statistic, and who sends to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ReplayAsked")]
 pub struct Asked {
     /// How many messages, of all ranks together.
     pub messages: u64,
@@ -36,8 +38,9 @@ impl Asked {
 }
 
 /// A replay, of all ranks together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ReplayRun")]
 pub struct Run {
     /// From the first step to the end of the last one, at the longest rank.
     pub time_ns: u64,
@@ -46,7 +49,7 @@ pub struct Run {
 }
 
 /// What the replays of a launch gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// What was asked for.

@@ -1,15 +1,19 @@
-//! Values as the stored and printed forms of runs write them: one text a value, read and written in one place.
+//! Values of facts: as JSON, and as the texts that they were in stores of versions 1 and 2.
 //!
-//! Model:   a [`Text`] is written in exactly one way. What is read is written again and compared, so that a text that would come
-//!          back otherwise is refused and nothing is lost by reading.
-//! Units:   those of the name beside the value. A [`Fixed`] has its digits in its type and is exact.
-//! Checked: `values_come_back`, `other_forms_are_refused`, `fixed_numbers_are_rounded_as_they_are_printed`.
+//! Model:   in JSON a value is what it is: a struct its fields, a variant its word in `snake_case`, a number a number. A [`Text`] has
+//!          exactly one written form. What is read is written again and compared, so that a text that would come back otherwise is
+//!          refused and nothing is lost by reading.
+//! Units:   those of the name beside the value. A [`Fixed`] has its digits in its type.
+//! Checked: `values_come_back`, `other_forms_are_refused`, `fixed_numbers_are_rounded_as_they_are_printed`,
+//!          `fixed_numbers_come_back_from_json`, `json_is_as_it_is_told`; `any_evidence_comes_back` of `evidence`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::npb::Kernel;
 use crate::replay::Replay;
@@ -68,11 +72,13 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
 }
 
 /// A name: of an interface, a host, a library's part. What a program outside or a host calls a thing, as data.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Name(pub String);
 
 /// Words of a program outside, of a kernel or of a library, kept as they came.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Words(pub String);
 
 macro_rules! as_given {
@@ -117,7 +123,8 @@ macro_rules! as_given {
 
 as_given!(Name, Words);
 
-/// A number with `DIGITS` decimal digits, held as an integer: 0.25 with four digits is 2500.
+/// A number with `DIGITS` decimal digits, held as an integer: 0.25 with four digits is 2500. In JSON it is the number, 0.25, which
+/// comes back as it was from an integer below 2⁵²; a number that has more digits, is negative or is none is refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fixed<const DIGITS: u32>(pub u64);
 
@@ -130,6 +137,37 @@ impl<const DIGITS: u32> Fixed<DIGITS> {
     /// As a floating-point number.
     pub fn value(self) -> f64 {
         self.0 as f64 / 10_u64.pow(DIGITS) as f64
+    }
+}
+
+impl<const DIGITS: u32> Serialize for Fixed<DIGITS> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.value())
+    }
+}
+
+impl<'de, const DIGITS: u32> Deserialize<'de> for Fixed<DIGITS> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f64::deserialize(deserializer)?;
+        let is_same = |read: &Self| read.value().to_bits() == value.to_bits();
+        Self::of(value).filter(is_same).ok_or_else(|| {
+            let what = format!("{value} is no number of at most {DIGITS} decimal digits from 0 on");
+            D::Error::custom(what)
+        })
+    }
+}
+
+impl<const DIGITS: u32> JsonSchema for Fixed<DIGITS> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Fixed{DIGITS}").into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "number", "minimum": 0})
     }
 }
 
@@ -156,7 +194,7 @@ impl<const DIGITS: u32> Text for Fixed<DIGITS> {
 }
 
 /// Shares of several streams, of one, in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shares(pub Vec<Fixed<3>>);
 
 impl Text for Shares {
@@ -174,7 +212,8 @@ impl Text for Shares {
 }
 
 /// Names with one character between them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Names<const BETWEEN: char>(pub Vec<Name>);
 
 impl<const BETWEEN: char> Text for Names<BETWEEN> {
@@ -190,9 +229,11 @@ impl<const BETWEEN: char> Text for Names<BETWEEN> {
 }
 
 /// A buffer as asked for and as granted. Units: usable bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Buffer {
-    /// Asked for; `None` is left to the kernel.
+    /// Asked for; absent where it is left to the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_bytes: Option<usize>,
     /// Granted; of a buffer that the kernel tunes, its size at the time.
     pub granted_bytes: usize,
@@ -231,7 +272,8 @@ impl Text for Buffer {
 }
 
 /// A setting of a host that was changed for a launch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct HostChange {
     /// Its value before.
     pub before: Words,
@@ -261,7 +303,8 @@ impl Text for HostChange {
 }
 
 /// What timed single samples.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SampleClock {
     /// The time stamp counter.
     Tsc {
@@ -295,7 +338,8 @@ impl Text for SampleClock {
 }
 
 /// The time stamp counter went astray, so that all samples of a size were taken again by clock_gettime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Strayed {
     /// By how much, against CLOCK_MONOTONIC.
     pub ppm: u64,
@@ -325,7 +369,8 @@ impl Text for Strayed {
 }
 
 /// The CPU that an end was bound to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Placed {
     /// Its number.
     pub cpu: usize,
@@ -348,7 +393,8 @@ impl Text for Placed {
 }
 
 /// Users' buffers that no cache has: each message takes others of an area.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ColdBuffers {
     /// The area.
     pub area_kib: u64,
@@ -379,7 +425,8 @@ impl Text for ColdBuffers {
 }
 
 /// Slots that a packet socket shares with the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct RingShape {
     /// How many, each way.
     pub slots: u64,
@@ -402,7 +449,8 @@ impl Text for RingShape {
 }
 
 /// Where AF_XDP takes frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum XdpMode {
     /// In the driver.
     Driver,
@@ -411,21 +459,23 @@ pub enum XdpMode {
 }
 
 /// Messages whose bodies are handed over as pages of a file (sendfile), behind a header that is sent plainly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Splice {
     /// Each body so.
     Bodies,
 }
 
 /// What became of MSG_ZEROCOPY where it was of no use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ZerocopyNote {
     /// The kernel copied every byte.
     CopiedAll,
 }
 
 /// Why no further sample was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndedBy {
     /// The median is known well enough.
@@ -437,7 +487,8 @@ pub enum EndedBy {
 }
 
 /// Whether all results of a kernel are the official ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Verification {
     /// No official value is known.
     NotPerformed,
@@ -465,7 +516,8 @@ as_words! {
 }
 
 /// Whose address was resolved at a start-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Neighbour {
     /// Its address.
     pub address: IpAddr,
@@ -493,11 +545,14 @@ impl Text for Neighbour {
 }
 
 /// What held a load below what was planned.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoadLimit {
     /// The kernel had no room for so many percent of the time.
+    #[serde(rename = "no_room_percent")]
     NoRoom(Fixed<0>),
     /// The sender's CPU: so many milliseconds behind at the end.
+    #[serde(rename = "sender_cpu_behind_ms")]
     SenderCpu(Fixed<1>),
     /// The sender failed.
     Failed(Words),
@@ -537,7 +592,8 @@ const NO_ROOM: &str = " % of the time: the way takes no more";
 const SENDER_CPU: &str = "the sender's CPU was the limit: it was ";
 
 /// How native ranks hand over long messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LongMessages {
     /// After a rendezvous, from the socket to where they belong.
     Rendezvous,
@@ -575,7 +631,7 @@ impl Text for LongMessages {
 }
 
 /// A scientific number with one digit after the point, as `2.0e-15`: the largest relative error of a kernel's results.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RelativeError(pub f64);
 
 impl Text for RelativeError {
@@ -617,66 +673,4 @@ impl Text for Replay {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn comes_back<T: Text + PartialEq + std::fmt::Debug>(text: &str, value: T) {
-        assert_eq!(T::read(text), Some(value));
-        assert_eq!(T::read(text).unwrap().write(), text);
-    }
-
-    #[test]
-    fn values_come_back() {
-        comes_back(
-            "0.250 0.500 0.250",
-            Shares(vec![Fixed(250), Fixed(500), Fixed(250)]),
-        );
-        let buffer = |asked_bytes, granted_bytes| Buffer {
-            asked_bytes,
-            granted_bytes,
-        };
-        comes_back("100 (the kernel's)", buffer(None, 100));
-        comes_back("100 (asked for 200)", buffer(Some(200), 100));
-        comes_back("100", buffer(Some(100), 100));
-        let change = HostChange {
-            before: "4096 131072 6291456".into(),
-            asked: "64KiB".into(),
-            after: "4096 65536 65536".into(),
-        };
-        comes_back(
-            "4096 65536 65536 (asked for 64KiB, was 4096 131072 6291456)",
-            change,
-        );
-        comes_back(
-            "the kernel had no room for 73 % of the time: the way takes no more",
-            LoadLimit::NoRoom(Fixed(73)),
-        );
-        comes_back("h2 is gone", LoadLimit::Failed("h2 is gone".into()));
-        comes_back("", Names::<','>(Vec::new()));
-    }
-
-    #[test]
-    fn other_forms_are_refused() {
-        assert_eq!(Fixed::<3>::read("0.25"), None);
-        assert_eq!(Fixed::<3>::read("-0.250"), None);
-        assert_eq!(
-            Fixed::<3>::read(".250").map(|read| read.write()),
-            Some("0.250".into())
-        );
-        assert_eq!(Buffer::read("many"), None);
-        assert_eq!(RingShape::read("1 slots of x bytes each way"), None);
-        assert_eq!(Placed::read("CPU one: asked for"), None);
-    }
-
-    #[test]
-    fn fixed_numbers_are_rounded_as_they_are_printed() {
-        for value in [0.0, 0.00005, 0.12345, 1.0, 166.6, 1e9] {
-            let fixed = Fixed::<4>::of(value).unwrap();
-            assert_eq!(fixed.write(), format!("{value:.4}"));
-            let printed = format!("{value:.4}").parse::<f64>().unwrap();
-            assert_eq!(fixed.value().to_bits(), printed.to_bits());
-        }
-        assert_eq!(Fixed::<4>::of(f64::NAN), None);
-        assert_eq!(Fixed::<0>::of(72.6), Some(Fixed(73)));
-    }
-}
+mod tests;

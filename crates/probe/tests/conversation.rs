@@ -74,9 +74,8 @@ fn startup_whole_is_one_time_for_each_size() {
             assert!(whole.reason.is_some() || sample(whole) > 0);
         }
         assert_eq!(outcome.refused, 0);
-        let texts = outcome.evidence.texts();
-        let nodelay = texts.get("src_nodelay").map(String::as_str);
-        assert_eq!(nodelay, (path == Path::Tcp).then_some("true"));
+        let nodelay = outcome.evidence.src.socket.nodelay;
+        assert_eq!(nodelay, (path == Path::Tcp).then_some(true));
     }
 }
 
@@ -274,8 +273,8 @@ fn stream_tcp_is_rated_by_its_receiver() {
     // The stream lasted at least its first second and its window.
     assert!(size.slots.bytes.len() >= 20);
     assert_eq!(size.measurements.len(), 7);
-    let buffer = &outcome.evidence.texts()["src_send_buffer_bytes"];
-    assert!(buffer.starts_with("200000"), "{buffer}");
+    let buffer = outcome.evidence.src.socket.send_buffer.unwrap();
+    assert_eq!(buffer.granted_bytes, 200_000);
     // The sender's is its window, the receiver's the whole visit.
     let [src, dst] = &outcome.interference[..] else {
         panic!()
@@ -370,13 +369,10 @@ fn several_streams_share_a_window() {
         assert!(one(Quantity::CpuSrcNsPerByte) > 0 && one(Quantity::CpuDstNsPerByte) > 0);
         assert!(one(Quantity::BusyShare) <= 1_000_000);
         assert!(size.slots.bytes.len() >= 20);
-        for side in ["src", "dst"] {
-            let shares =
-                &outcome.evidence.texts()[&format!("{side}_stream_shares.{}", size.size_bytes)];
-            let shares: Vec<f64> = shares
-                .split(' ')
-                .map(|share| share.parse().unwrap())
-                .collect();
+        let facts = &outcome.evidence.sizes[&size.size_bytes];
+        for shares in [&facts.src_stream_shares, &facts.dst_stream_shares] {
+            let shares = &shares.as_ref().unwrap().0;
+            let shares: Vec<f64> = shares.iter().map(|share| share.value()).collect();
             let sum: f64 = shares.iter().sum();
             assert!(shares.len() == 3 && (sum - 1.0).abs() < 0.01, "{shares:?}");
             assert!(shares.iter().all(|share| *share > 0.0), "{shares:?}");
@@ -411,16 +407,12 @@ fn batches_of_datagrams_are_counted_one_by_one() {
         // The buffer holds less than a batch.
         assert!(lost > 0 && lost < 1_000_000, "{method}: {lost}");
         assert_eq!(one(Quantity::DuplicatedShare), 0);
-        let mean: f64 = outcome.evidence.texts()["src_datagrams_per_call"]
-            .parse()
-            .unwrap();
-        assert!(mean > 2.0, "{method}: {mean}");
-        assert!(
-            outcome
-                .evidence
-                .texts()
-                .contains_key("dst_datagrams_per_call")
-        );
+        let [sent, received] = outcome
+            .evidence
+            .sides()
+            .map(|side| side.transfer.datagrams_per_call);
+        assert!(sent > Some(Fixed(20)), "{method}: {sent:?}");
+        assert!(received.is_some());
     }
 }
 
@@ -477,8 +469,9 @@ fn segments_and_alignments_carry_every_kind() {
                 ..Terms::new(probe, Path::Shm, Wait::Block)
             });
             assert_eq!(outcome.sizes.len(), sizes.len());
-            let room = &outcome.evidence.texts()["src_send_buffer_bytes"];
-            let is_room = room.parse::<u64>().unwrap() >= *sizes.iter().max().unwrap();
+            let room = outcome.evidence.src.socket.send_buffer.unwrap();
+            let room = room.wanted_bytes().unwrap();
+            let is_room = room >= *sizes.iter().max().unwrap();
             assert_eq!(is_room, method == Method::Segment, "{probe:?} {room}");
             for row in outcome.sizes.iter().flat_map(|size| &size.measurements) {
                 assert!(row.series.count() > 0, "{probe:?} {row:?}");
@@ -683,8 +676,9 @@ fn packet_round_trips_and_messages_by_each_method() {
                     assert!((20..=30).contains(&count), "{count}");
                     assert!(sample(find(size, Quantity::LostShare, Phase::Warm, None)) < 500_000);
                 }
-                assert_eq!(outcome.evidence.texts()["src_interface"], "lo");
-                let has_ring = outcome.evidence.texts().contains_key("dst_ring");
+                let [src, dst] = outcome.evidence.sides().map(|side| &side.transfer);
+                assert_eq!(src.interface, Some("lo".into()));
+                let has_ring = dst.ring.is_some();
                 assert_eq!(has_ring, method == Method::Ring);
             }
         }

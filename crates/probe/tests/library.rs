@@ -52,8 +52,8 @@ fn latency_is_of_round_trips() {
         assert_eq!(samples(&outcome, at, Quantity::LatencyNs, Phase::Cold), 1);
         assert!(samples(&outcome, at, Quantity::LatencyNs, Phase::Warm) >= 20);
     }
-    assert_eq!(outcome.evidence.texts()["library"], "native");
-    assert_eq!(outcome.evidence.texts()["ranks"], "3");
+    assert_eq!(outcome.evidence.library.library, Some("native".into()));
+    assert_eq!(outcome.evidence.ranks.count, Some(3));
     assert!(outcome.interference.iter().all(|one| one.span_ns > 0));
     assert_eq!(outcome.interference[1].host, "b");
 }
@@ -72,7 +72,7 @@ fn rate_is_of_volleys() {
     for at in 0..3 {
         assert!(samples(&outcome, at, Quantity::RatePerS, Phase::Warm) >= 10);
     }
-    assert_eq!(outcome.evidence.texts()["window"], "16");
+    assert_eq!(outcome.evidence.ranks.burst_messages, Some(16));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_stream_over_a_slow_line_keeps_little_under_way() {
     });
     let report = reports.swap_remove(0).unwrap();
     let outcome = report.outcome(&job, began_ns, ["a", "b"]).unwrap();
-    assert_eq!(outcome.evidence.texts()["window.65536"], "8");
+    assert_eq!(outcome.evidence.sizes[&65_536].window_messages, Some(8));
     let rate = &outcome.sizes[0].measurements[0];
     let bps = rate.series.min().unwrap();
     // The line's, which is never exceeded; sleeps are late on a busy machine.

@@ -5,7 +5,7 @@ mod agents;
 
 use agents::{agents, conversation, samples};
 use sonde_measure::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
-use sonde_measure::{Quantity, Step};
+use sonde_measure::{Quantity, SampleClock, Step};
 use sonde_probe::{Error, Outcome, Probe, Terms};
 
 fn have(terms: Terms) -> Result<Outcome, Error> {
@@ -40,15 +40,15 @@ fn round_trips_are_timed_by_the_clock_asked_for() {
             }
             (Ok(outcome), obstacle, _) => {
                 assert!(counted(&outcome));
-                let clock = &outcome.evidence.texts()["src_clock"];
+                let clock = outcome.evidence.src.place.clock.as_ref().unwrap();
+                let is_tsc = matches!(clock, SampleClock::Tsc { .. });
                 match asked {
-                    Some(Clock::Tsc) => assert!(clock.starts_with("tsc, "), "{clock}"),
-                    Some(Clock::Monotonic) => assert_eq!(clock, "clock_gettime (asked for)"),
-                    None => {
-                        let is_tsc = clock.starts_with("tsc, ");
-                        assert!(is_tsc != clock.starts_with("clock_gettime ("), "{clock}");
-                        assert!(!is_tsc || obstacle.is_none(), "{clock} {obstacle:?}");
+                    Some(Clock::Tsc) => assert!(is_tsc, "{clock:?}"),
+                    Some(Clock::Monotonic) => {
+                        let why = "asked for".into();
+                        assert_eq!(*clock, SampleClock::Monotonic { why });
                     }
+                    None => assert!(!is_tsc || obstacle.is_none(), "{clock:?} {obstacle:?}"),
                 }
             }
             (found, why, _) => panic!("{found:?} {why:?}"),
@@ -95,9 +95,9 @@ fn cold_buffers_carry_every_kind() {
             let rows = outcome.sizes.iter().flat_map(|size| &size.measurements);
             let mut first = rows.filter(|row| row.step == Some(Step::First));
             assert!(first.all(|row| row.reason.as_deref().unwrap().contains("filled its cold")));
-            for side in ["src", "dst"] {
-                let told = &outcome.evidence.texts()[&format!("{side}_buffers")];
-                assert!(told.contains("twice the last-level cache"), "{told}");
+            for side in outcome.evidence.sides() {
+                let told = side.place.buffers.unwrap();
+                assert_eq!(told.area_kib, 2 * told.cache_kib);
             }
         }
     }
@@ -128,29 +128,25 @@ fn ends_take_their_place() {
     for path in [Path::Tcp, Path::Shm] {
         let outcome = placed(Seat::Same, path).unwrap();
         assert!(counted(&outcome));
-        let [src, dst] =
-            ["src_place", "dst_place"].map(|name| outcome.evidence.texts()[name].clone());
+        let bound = |outcome: &Outcome| {
+            let sides = outcome.evidence.sides();
+            sides.map(|side| side.place.bound.clone().unwrap())
+        };
+        let [src, dst] = bound(&outcome);
         // Nothing here has a receive interrupt: that is said, and one end's CPU is the other's.
         for told in [&src, &dst] {
-            assert!(told.contains("no receive interrupt"), "{told}");
+            assert!(told.why.contains("no receive interrupt"), "{told:?}");
         }
-        let cpu = |told: &str| told.split_once(':').unwrap().0.to_string();
-        assert_eq!(cpu(&src), cpu(&dst));
+        assert_eq!(src.cpu, dst.cpu);
         if path == Path::Tcp {
-            assert_eq!(
-                format!("CPU {}", outcome.evidence.texts()["src_cpu"]),
-                cpu(&src)
-            );
-            assert_eq!(
-                outcome.evidence.texts()["src_rx_cpu"],
-                outcome.evidence.texts()["src_cpu"]
-            );
+            let place = &outcome.evidence.src.place;
+            assert_eq!(place.cpu, Some(src.cpu));
+            assert_eq!(place.rx_cpu, place.cpu);
         }
         match placed(Seat::Near, path) {
             Ok(outcome) => {
-                let [src, dst] =
-                    ["src_place", "dst_place"].map(|name| cpu(&outcome.evidence.texts()[name]));
-                assert_ne!(src, dst);
+                let [src, dst] = bound(&outcome);
+                assert_ne!(src.cpu, dst.cpu);
             }
             Err(error) => assert!(error.to_string().contains("one core"), "{error}"),
         }

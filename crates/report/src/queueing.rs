@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Line, Load, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Line, Phase, Quantity, SizeFacts};
 use sonde_stats::Difference;
 
 use crate::index::Index;
@@ -105,10 +105,11 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
         Some(Difference { value, .. }) => value,
         None => i64::try_from(loaded_ns).ok()? - i64::try_from(idle_ns).ok()?,
     };
-    let model = |half_trip: fn(&Load) -> Option<u64>| {
+    let size_bytes = cell.factors.size_bytes;
+    let model = |half_trip: fn(&SizeFacts) -> Option<u64>| {
         let launches = index.launches(&cell.id);
         launches
-            .filter_map(|launch| half_trip(&launch.evidence.load))
+            .filter_map(|launch| half_trip(launch.evidence.sizes.get(&size_bytes)?))
             .min()
     };
     Some(QueueingRow {
@@ -119,14 +120,14 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
         knobs: line.knobs,
         wait: line.wait,
         load,
-        size_bytes: cell.factors.size_bytes,
+        size_bytes,
         idle_ns,
         loaded_ns,
         waits_ns,
         ci95_low_ns: known.map(|known| known.low),
         ci95_high_ns: known.map(|known| known.high),
-        model_idle_ns: model(|load| load.model_idle_ns),
-        model_loaded_ns: model(|load| load.model_loaded_ns),
+        model_idle_ns: model(|size| size.load_model_idle_ns),
+        model_loaded_ns: model(|size| size.load_model_loaded_ns),
     })
 }
 

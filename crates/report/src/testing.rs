@@ -117,7 +117,7 @@ pub(crate) struct Runs {
     wait: String,
     profile: String,
     load: Option<String>,
-    evidence: Evidence,
+    settings: BTreeMap<String, String>,
     knobs: BTreeMap<String, String>,
     verdict: Option<Verdict>,
     disturbance: Interference,
@@ -178,7 +178,7 @@ impl Runs {
             wait: "block".into(),
             profile: "modern".into(),
             load: None,
-            evidence: Evidence::default(),
+            settings: BTreeMap::new(),
             knobs: BTreeMap::new(),
             verdict: None,
             disturbance: Interference::default(),
@@ -223,9 +223,9 @@ impl Runs {
         self
     }
 
+    /// What each launch from here on sees, by the name and text of an old store.
     pub fn setting(mut self, name: &str, value: &str) -> Self {
-        let fact = BTreeMap::from([(name.into(), value.into())]);
-        self.evidence.merge(Evidence::read(fact).unwrap());
+        self.settings.insert(name.into(), value.into());
         self
     }
 
@@ -485,6 +485,8 @@ impl Runs {
             host: host.into(),
             ..self.disturbance.clone()
         };
+        let of = self.run.cells.iter().find(|one| one.id == cell);
+        let size_bytes = of.unwrap().factors.size_bytes;
         LaunchRecord {
             cell: cell.into(),
             index,
@@ -494,7 +496,7 @@ impl Runs {
             took_ns: 1_000_000,
             failure: None,
             series: Vec::new(),
-            evidence: self.evidence.clone(),
+            evidence: Evidence::read(self.settings.clone(), size_bytes).unwrap(),
             interference: vec![watched(src), watched(dst)],
             verdict: self.verdict.clone(),
         }

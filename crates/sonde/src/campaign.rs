@@ -23,8 +23,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched, RanksAsk};
 use sonde_lab::Profile;
 use sonde_measure::{
-    CellRecord, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord, Load,
-    Measurement, NetworkRecord, Phase, Quantity, Run, RunState, npb::Kernel,
+    CellRecord, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord, Measurement,
+    NetworkRecord, Phase, Quantity, Run, RunState, npb::Kernel,
 };
 use sonde_probe::host::Change;
 use sonde_record::{Store, StoreError};
@@ -66,8 +66,8 @@ pub struct Campaign<'a> {
     made: BTreeMap<usize, u64>,
     /// Blocks that cannot be measured here.
     skipped: BTreeSet<usize>,
-    /// What the model has for loaded cells.
-    models: BTreeMap<String, Load>,
+    /// What the model has for loaded cells: idle, and under their load.
+    models: BTreeMap<String, Option<[u64; 2]>>,
     bar: ProgressBar,
     began: Instant,
     /// Tell each launch's rows on standard output.
@@ -273,23 +273,29 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// What the model has for a cell's half round trip under its load and without; worked out once a cell, as soon as the
-    /// idle cell beside it has been measured, which tells what the hosts take.
-    fn model_of(&mut self, block: &Block, cell: &str) -> Load {
+    /// Puts what the model has for a launch's cell into what it saw.
+    fn tell_model(&mut self, block: &Block, record: &mut LaunchRecord) {
+        let of = block.cells.iter().find(|one| one.id == record.cell);
+        let model = of.and_then(|of| Some((of, self.model_of(block, of)?)));
+        if let Some((of, [idle, loaded])) = model {
+            let facts = record.evidence.size(of.factors.size_bytes);
+            facts.load_model_idle_ns = Some(idle);
+            facts.load_model_loaded_ns = Some(loaded);
+        }
+    }
+
+    /// What the model has for a cell's half round trip without load and under it, in nanoseconds; worked out once a cell, as soon
+    /// as the idle cell beside it has been measured, which tells what the hosts take.
+    fn model_of(&mut self, block: &Block, of: &CellRecord) -> Option<[u64; 2]> {
         let (Some(load), ProbeKind::Latency) = (&block.load, block.kind) else {
-            return Load::default();
+            return None;
         };
-        if let Some(known) = self.models.get(cell) {
-            return known.clone();
+        if let Some(known) = self.models.get(&of.id) {
+            return *known;
         }
         let site = &self.beds[block.site].site;
-        let of = block.cells.iter().find(|one| one.id == cell);
-        let Some((of, spec)) = of.zip(site.spec.as_ref()) else {
-            return Load::default();
-        };
-        let Some(measured) = self.idle_median(&of.factors) else {
-            return Load::default();
-        };
+        let spec = site.spec.as_ref()?;
+        let measured = self.idle_median(&of.factors)?;
         let profile = site.profile.unwrap_or(Profile::MODERN);
         let bounds = Bounds { spec, profile };
         let size = of.factors.size_bytes;
@@ -298,16 +304,12 @@ impl<'a> Campaign<'a> {
             let think = Span::nanos(measured).saturating_sub(idle);
             Ok((idle, bounds.loaded(path, size, load, think)?))
         });
-        let load = match times {
-            Ok((idle, Some(loaded))) => Load {
-                model_idle_ns: Some(idle.as_nanos()),
-                model_loaded_ns: Some(loaded.as_nanos()),
-                ..Load::default()
-            },
-            _ => Load::default(),
+        let model = match times {
+            Ok((idle, Some(loaded))) => Some([idle.as_nanos(), loaded.as_nanos()]),
+            _ => None,
         };
-        self.models.insert(cell.to_owned(), load.clone());
-        load
+        self.models.insert(of.id.clone(), model);
+        model
     }
 
     /// The median of the medians of the same cell without load, as far as it has been measured.
@@ -462,10 +464,7 @@ impl<'a> Campaign<'a> {
         for record in &mut made {
             seen::tell(record, &block, &launched);
             tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
-            record
-                .evidence
-                .load
-                .merge(self.model_of(&block, &record.cell));
+            self.tell_model(&block, record);
             (record.src, record.dst) = (src_name.clone(), dst_name.clone());
             (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
         }

@@ -343,19 +343,13 @@ fn a_load_comes_to_every_host_that_has_a_rank() {
         let launches = export["run"]["launches"].as_array().unwrap();
         assert!(!launches.is_empty());
         for launch in launches {
-            let settings = launch["settings"].as_object().unwrap();
-            let flows = settings
-                .keys()
-                .filter(|key| key.starts_with("load.achieved."));
-            let wanted = settings.keys().filter_map(|key| {
-                let host = key.strip_prefix("load.wanted.")?;
-                let share: f64 = settings[key].as_str()?.parse().ok()?;
-                (share > 0.0).then(|| host.to_string())
-            });
-            let (flows, wanted) = (flows.count(), wanted.count());
+            let flows = launch["evidence"]["load_flows"].as_object().unwrap();
+            let achieved = flows.values().filter(|flow| flow["achieved"].is_number());
+            let is_wanted = |flow: &&Value| flow["wanted"].as_f64() > Some(0.0);
+            let wanted = flows.values().filter(is_wanted).count();
             assert!(
-                wanted == loaded && flows >= loaded,
-                "{ranks}: {settings:#?}"
+                wanted == loaded && achieved.count() >= loaded,
+                "{ranks}: {flows:#?}"
             );
         }
         gone(&stage, &mark);

@@ -135,7 +135,7 @@ fn both_networks_are_measured_in_one_run_and_differ() {
     let shown = json(&stage, "shown")["run"].clone();
     let launches = shown["launches"].as_array().unwrap();
     for launch in launches {
-        let settings = &launch["settings"];
+        let [src, dst] = ["src", "dst"].map(|side| &launch["evidence"][side]);
         let cell = shown["cells"]
             .as_array()
             .unwrap()
@@ -147,20 +147,13 @@ fn both_networks_are_measured_in_one_run_and_differ() {
         } else {
             ("eth1", "eth0")
         };
-        assert_eq!(
-            (
-                settings["src_interface"].as_str(),
-                settings["dst_interface"].as_str()
-            ),
-            (Some(own), Some(own))
-        );
-        let sent = |name: &str| {
-            let count = settings[format!("src_if.{name}.tx_bytes")].as_str();
-            count.map_or(0, |count| count.parse::<u64>().unwrap())
-        };
+        for side in [src, dst] {
+            assert_eq!(side["transfer"]["interface"], own);
+        }
+        let sent = |name: &str| src["interfaces"][name]["tx_bytes"].as_u64().unwrap_or(0);
         assert!(
             sent(own) > 1_000_000 && sent(own) > 20 * sent(other),
-            "{network}: {settings:#}"
+            "{network}: {src:#}"
         );
     }
     let said = std::fs::read_to_string(stage.path("strangers.err")).unwrap();
@@ -356,15 +349,10 @@ fn loads_are_made_counted_and_ended() {
         .iter()
         .filter(|launch| launch["cell"] == loaded["id"]);
     for launch in launches {
-        let of = |name: &str| {
-            launch["settings"][name]
-                .as_str()
-                .unwrap()
-                .parse::<f64>()
-                .unwrap()
-        };
-        assert!((of("load.wanted.h4>h3") - 0.3).abs() < 1e-9);
-        let (planned, came) = (of("load.planned.h4>h3"), of("load.achieved.h4>h3"));
+        let flow = &launch["evidence"]["load_flows"]["h4>h3"];
+        let of = |name: &str| flow[name].as_f64().unwrap();
+        assert!((of("wanted") - 0.3).abs() < 1e-9);
+        let (planned, came) = (of("planned"), of("achieved"));
         assert!(came > 0.9 * planned, "{came} of {planned}");
     }
     let text = std::fs::read_to_string(stage.path("text.json")).unwrap();

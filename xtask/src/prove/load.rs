@@ -1,7 +1,7 @@
 //! Half round trips under background load against the virtual clock's.
 //!
 //! Model:   `sonde probe latency` over UDP with messages of one frame, without load and under Poisson cells at 0.6 and 0.9 of every host's
-//!          link. The model's median under load comes with each launch (`load.model_loaded_ns`), as does its idle time; their
+//!          link. The model's median under load comes with each launch (`load_model_loaded_ns` of its size), as does its idle time; their
 //!          difference is the queueing that the model has. What was measured under load less what was measured without it
 //!          is the queueing that a program saw: what the hosts cost is in both.
 //! Units:   microseconds, half of a round trip.
@@ -177,24 +177,26 @@ fn rows(export: &Value) -> Result<Vec<Row>> {
         let of_cell = launches
             .iter()
             .filter(|launch| launch["cell"] == row["cell"]);
-        let settings: Vec<&Value> = of_cell.map(|launch| &launch["settings"]).collect();
-        let setting = |name: &str| {
-            let values = settings
+        let evidence: Vec<&Value> = of_cell.map(|launch| &launch["evidence"]).collect();
+        let seen = |path: &str| {
+            let values = evidence
                 .iter()
-                .filter_map(|all| all[name].as_str()?.parse::<f64>().ok());
+                .filter_map(|all| all.pointer(path)?.as_f64());
             let values: Vec<f64> = values.collect();
             (!values.is_empty()).then(|| median(values))
         };
+        let size = row["size_bytes"].as_u64().context("a row of no size")?;
+        let model = |name: &str| seen(&format!("/sizes/{size}/{name}"));
         let micros = |key: &str| row[key].as_f64().map(|ns| ns / 1e3);
         rows.push(Row {
             load: row["load"].as_str().map(str::to_owned),
-            size: row["size_bytes"].as_u64().context("a row of no size")?,
+            size,
             p50_us: p50 / 1e3,
             interval_us: micros("ci95_low").zip(micros("ci95_high")),
-            model_us: setting("load.model_idle_ns")
-                .zip(setting("load.model_loaded_ns"))
+            model_us: model("load_model_idle_ns")
+                .zip(model("load_model_loaded_ns"))
                 .map(|(idle, loaded)| (idle / 1e3, loaded / 1e3)),
-            achieved: setting("load.achieved.h2"),
+            achieved: seen("/load_flows/h2/achieved"),
         });
     }
     Ok(rows)
@@ -212,8 +214,10 @@ mod tests {
             {"testbed": "lab", "network": "atm-oc3c", "quantity": "latency_ns", "phase": "warm", "load": null, "size_bytes": 8,
              "p50": 20000, "ci95_low": null, "ci95_high": null, "cell": "b"},
             {"testbed": "local", "network": "loopback", "quantity": "latency_ns", "phase": "warm", "load": null, "size_bytes": 8, "p50": 1, "cell": "c"}]},
-            "run": {"launches": [{"cell": "a", "settings": {"load.model_idle_ns": "16000", "load.model_loaded_ns": "24000", "load.achieved.h2": "0.599"}},
-            {"cell": "b", "settings": {}}]}}"#;
+            "run": {"launches": [{"cell": "a", "evidence": {
+                "sizes": {"8": {"load_model_idle_ns": 16000, "load_model_loaded_ns": 24000}},
+                "load_flows": {"h2": {"achieved": 0.599}}}},
+            {"cell": "b", "evidence": {}}]}}"#;
         let rows = rows(&serde_json::from_str(text).unwrap()).unwrap();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].model_us, Some((16.0, 24.0)));

@@ -13,7 +13,7 @@ use sonde_stats::{Parts, Series};
 use super::value::{Json, Wide, Wide64, Word};
 use super::{Fault, Store, StoreError, blob};
 use sonde_measure::{
-    CellRecord, ClockRecord, EventRecord, Factors, HostRecord, LaunchRecord, Measurement,
+    CellRecord, ClockRecord, EventRecord, Evidence, Factors, HostRecord, LaunchRecord, Measurement,
     NetworkRecord, Run, RunHead,
 };
 
@@ -229,7 +229,23 @@ fn knobs(row: &Row<'_>) -> rusqlite::Result<std::collections::BTreeMap<String, S
     }
 }
 
-const LAUNCHES: &str = "SELECT * FROM launch WHERE run = ?1 ORDER BY id";
+const LAUNCHES: &str = "SELECT launch.*, cell.size_bytes FROM launch
+    JOIN cell ON cell.run = launch.run AND cell.id = launch.cell WHERE launch.run = ?1 ORDER BY launch.id";
+
+/// What a launch saw: typed, or the texts by name that stores had before.
+fn evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
+    let typed = field::<Json<_>>(row, "settings").map(|json| json.0);
+    typed.or_else(|error| {
+        let Ok(Json(texts)) = field(row, "settings") else {
+            return Err(error);
+        };
+        let read = Evidence::read(texts, unsigned(row, "size_bytes")?);
+        read.map_err(|unread| {
+            let at = row.as_ref().column_index("settings").unwrap_or_default();
+            rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(unread))
+        })
+    })
+}
 
 fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord>, Fault> {
     let mut series = series(transaction, run)?;
@@ -244,7 +260,7 @@ fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord
             took_ns: unsigned(row, "took_ns")?,
             failure: field(row, "failure")?,
             series: series.remove(&id).unwrap_or_default(),
-            evidence: field::<Json<_>>(row, "settings")?.0,
+            evidence: evidence(row)?,
             interference: field::<Json<_>>(row, "interference")?.0,
             verdict: field::<Option<Json<_>>>(row, "verdict")?.map(|json| json.0),
         })

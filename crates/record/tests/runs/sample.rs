@@ -90,6 +90,12 @@ pub fn without(step: Step, reason: &str) -> Measurement {
     }
 }
 
+fn evidence() -> Evidence {
+    let mut all = Evidence::default();
+    all.dst.socket.congestion = Some("cubic".into());
+    all
+}
+
 pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> LaunchRecord {
     LaunchRecord {
         cell: cell.id.clone(),
@@ -100,8 +106,7 @@ pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> Launch
         took_ns: 900_000_000,
         failure: None,
         series,
-        evidence: Evidence::read(BTreeMap::from([("dst_congestion".into(), "cubic".into())]))
-            .unwrap(),
+        evidence: evidence(),
         interference: vec![
             Interference {
                 host: "h1".into(),
