@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sonde_lab::{Attachment, Config, Info, Report};
+use sonde_lab::{Attachment, Config, Info};
 use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord};
 use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
@@ -282,7 +282,6 @@ impl Fleet {
         let report = report.map_err(|error| self.bed_failed(error))?;
         Ok(Launched {
             outcome,
-            verdict: report.as_ref().map(Report::verdict),
             report,
             took: began.elapsed(),
         })

@@ -9,7 +9,6 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use sonde_measure::Verdict;
 use sonde_probe::{Conversation, Outcome, Probe, Terms};
 
 use crate::agent::Agent;
@@ -36,9 +35,7 @@ pub struct Ask {
 pub struct Launched {
     /// The measurements.
     pub outcome: Outcome,
-    /// Whether an emulated network kept its times meanwhile; none for other networks.
-    pub verdict: Option<Verdict>,
-    /// What an emulated network did meanwhile.
+    /// What an emulated network did meanwhile; none for other networks.
     pub report: Option<sonde_lab::Report>,
     /// How long it took, with everything that had to be made ready.
     pub took: Duration,

@@ -145,7 +145,7 @@ fn every_start_up_is_cold_and_judged() {
                 size.size_bytes
             );
         }
-        let verdict = launched.verdict.unwrap();
+        let verdict = launched.report.unwrap().verdict();
         assert!(
             verdict.deliveries > 0 && verdict.bound_ns == 50_000,
             "{verdict:?}"
@@ -157,7 +157,8 @@ fn every_start_up_is_cold_and_judged() {
     let latency = fleet.converse(&ask(Probe::Latency, 2, 0)).unwrap();
     println!(
         "latency took {:?}, verdict {:?}",
-        latency.took, latency.verdict
+        latency.took,
+        latency.report.map(|report| report.verdict())
     );
     assert_eq!(fleet.stop().unwrap(), Vec::<String>::new());
 }

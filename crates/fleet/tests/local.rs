@@ -86,7 +86,7 @@ fn two_agents_talk_over_loopback() {
                 .iter()
                 .any(|one| one.0 == Quantity::LatencyNs)
         );
-        assert!(latency.verdict.is_none() && latency.took > Duration::ZERO);
+        assert!(latency.report.is_none() && latency.took > Duration::ZERO);
     }
     let first = agents();
     let same: Vec<String> = first.iter().map(|pid| cpus_of(*pid)).collect();

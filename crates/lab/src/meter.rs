@@ -13,7 +13,7 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sonde_link::Port;
-use sonde_measure::{Fidelity, Lateness, Loss, Verdict};
+use sonde_measure::{Disturbance, Disturber, Fidelity, Lateness, Loss, Verdict};
 
 /// Late deliveries with less between them are of one span.
 const APART_NS: u64 = 1_000_000;
@@ -74,6 +74,8 @@ impl fmt::Display for AttachmentLosses {
 /// What the switch did since the last mark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
+    /// The lab's start, in ns since 1970.
+    pub epoch_unix_ns: u64,
     /// The time it covers.
     pub span_ns: u64,
     /// Frames that the model took.
@@ -161,6 +163,20 @@ impl Behind {
 }
 
 impl Report {
+    /// When the switch was behind its model, by names and times of day.
+    pub fn disturbances(&self) -> Vec<Disturbance> {
+        let of = |span: &Behind| Disturbance {
+            source: Disturber::Emulation,
+            host: format!("h{}", span.host),
+            interface: Some(format!("eth{}", span.interface)),
+            from_unix_ns: self.epoch_unix_ns + span.from_ns,
+            to_unix_ns: self.epoch_unix_ns + span.to_ns,
+            most_ns: span.most_ns,
+            events: span.late,
+        };
+        self.behind.iter().map(of).collect()
+    }
+
     /// Whether the emulation was true to the model, and why not.
     pub fn verdict(&self) -> Verdict {
         let lateness = Lateness {

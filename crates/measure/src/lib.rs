@@ -43,8 +43,9 @@ pub use row::{
     Backpressure, CSV_COLUMNS, Layer, Phase, Quantity, ResultRow, Status, Step, Testbed,
 };
 pub use run::{
-    Ceiling, CellRecord, ClockRecord, EventRecord, Factors, HostFacts, HostRecord, Interference,
-    LaunchRecord, Measurement, NetworkRecord, Run, RunHead, RunState,
+    Ceiling, CellRecord, CellResult, ClockRecord, Disturbance, Disturber, EventRecord, Factors,
+    HostFacts, HostRecord, Interference, LaunchRecord, Measurement, NetworkRecord, Repetition, Run,
+    RunHead, RunState,
 };
 pub use text::{
     Buffer, ColdBuffers, EndedBy, Fixed, HostChange, LoadLimit, LongMessages, Name, Names,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sonde_stats::{Series, pool};
 
 use crate::{
-    CellRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase, Quantity, ResultRow, Run,
+    CellRecord, Factors, Measurement, NetworkRecord, Phase, Quantity, Repetition, ResultRow, Run,
     RunState, Status, Step, Verdict,
 };
 
@@ -48,9 +48,9 @@ impl Run {
     /// Every row, in the plan's order of cells; within a cell the whole comes first, then the steps as they happen, and of
     /// each the quantities.
     pub fn rows(&self) -> Vec<ResultRow> {
-        let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
-        for launch in &self.launches {
-            launches.entry(&launch.cell).or_default().push(launch);
+        let mut launches: BTreeMap<&str, Vec<Repetition<'_>>> = BTreeMap::new();
+        for one in self.repetitions() {
+            launches.entry(&one.result.cell).or_default().push(one);
         }
         let mut rows = Vec::new();
         for cell in &self.cells {
@@ -70,10 +70,9 @@ impl Run {
     /// Planned launches that were not made or failed: cell and index, in the plan's order. Cells that are skipped have none.
     pub fn missing(&self) -> Vec<(String, u64)> {
         let done: BTreeSet<(&str, u64)> = self
-            .launches
-            .iter()
-            .filter(|launch| launch.failure.is_none())
-            .map(|launch| (launch.cell.as_str(), launch.index))
+            .repetitions()
+            .filter(Repetition::succeeded)
+            .map(|one| (one.result.cell.as_str(), one.result.index))
             .collect();
         let wanted = self.cells.iter().filter(|cell| cell.skipped.is_none());
         wanted
@@ -95,24 +94,24 @@ impl Run {
     }
 }
 
-/// A cell and its launches.
+/// A measurement and the repetition that it is of.
+type Measured<'a> = (Repetition<'a>, &'a Measurement);
+
+/// A cell and its repetitions.
 struct Launched<'a> {
     run: &'a Run,
     cell: &'a CellRecord,
-    made: Vec<&'a LaunchRecord>,
+    made: Vec<Repetition<'a>>,
 }
 
 impl Launched<'_> {
     fn rows(&self) -> Vec<ResultRow> {
-        let mut populations: BTreeMap<Population, Vec<(&LaunchRecord, &Measurement)>> =
-            BTreeMap::new();
-        for launch in self.succeeded() {
-            for one in &launch.series {
+        let mut populations: BTreeMap<Population, Vec<Measured<'_>>> = BTreeMap::new();
+        for repetition in self.succeeded() {
+            for one in &repetition.result.series {
                 let population = (one.step, one.quantity, one.phase);
-                populations
-                    .entry(population)
-                    .or_default()
-                    .push((launch, one));
+                let measured = populations.entry(population).or_default();
+                measured.push((repetition, one));
             }
         }
         if populations.is_empty() {
@@ -124,11 +123,8 @@ impl Launched<'_> {
             .collect()
     }
 
-    fn succeeded(&self) -> impl Iterator<Item = &LaunchRecord> {
-        self.made
-            .iter()
-            .copied()
-            .filter(|launch| launch.failure.is_none())
+    fn succeeded(&self) -> impl Iterator<Item = Repetition<'_>> {
+        self.made.iter().copied().filter(Repetition::succeeded)
     }
 
     /// The row of a cell of which no launch gave anything.
@@ -151,7 +147,7 @@ impl Launched<'_> {
         }
     }
 
-    fn row(&self, population: Population, measured: &[(&LaunchRecord, &Measurement)]) -> ResultRow {
+    fn row(&self, population: Population, measured: &[Measured<'_>]) -> ResultRow {
         let (with, without): (Vec<_>, Vec<_>) =
             measured.iter().partition(|(_, one)| !one.series.is_empty());
         let why = without.first().map(|(_, one)| {
@@ -159,7 +155,7 @@ impl Launched<'_> {
             reason.unwrap_or("no sample was taken").to_string()
         });
         let shown = if with.is_empty() { &without } else { &with };
-        let launches: Vec<&LaunchRecord> = shown.iter().map(|(launch, _)| *launch).collect();
+        let launches: Vec<Repetition<'_>> = shown.iter().map(|(one, _)| *one).collect();
         let row = self.bare(population, &launches);
         let series: Vec<Series> = with.iter().map(|(_, one)| one.series.clone()).collect();
         let Some(pooled) = pool(&series) else {
@@ -181,8 +177,10 @@ impl Launched<'_> {
             ..row
         }
         .with_statistics(&pooled);
-        let launches = self.succeeded();
-        let verdict = Verdict::merged(launches.filter_map(|launch| launch.verdict.as_ref()));
+        let verdicts = self
+            .succeeded()
+            .filter_map(|one| one.launch.verdict.as_ref());
+        let verdict = Verdict::merged(verdicts);
         ResultRow {
             verdict: match self.part_of_bound(&row) {
                 Some(part) => verdict.map(|verdict| verdict.bounded(part)),
@@ -247,7 +245,7 @@ impl Launched<'_> {
         for cause in self
             .made
             .iter()
-            .filter_map(|launch| launch.failure.as_deref())
+            .filter_map(|one| one.result.failure.as_deref())
         {
             failed += 1;
             if !causes.contains(&cause) {
@@ -258,14 +256,15 @@ impl Launched<'_> {
     }
 
     /// A row without figures, of what `launches` were between.
-    fn bare(&self, population: Population, launches: &[&LaunchRecord]) -> ResultRow {
+    fn bare(&self, population: Population, launches: &[Repetition<'_>]) -> ResultRow {
         let factors = &self.cell.factors;
         let (step, quantity, phase) = population;
-        let one_pair = launches.first().filter(|first| {
-            launches
-                .iter()
-                .all(|launch| (&launch.src, &launch.dst) == (&first.src, &first.dst))
-        });
+        let mut pairs = launches
+            .iter()
+            .map(|one| (&one.launch.src, &one.launch.dst));
+        let one_pair = pairs
+            .next()
+            .filter(|first| pairs.all(|pair| pair == *first));
         ResultRow {
             probe: factors.probe.clone(),
             layer: factors.layer,
@@ -278,8 +277,8 @@ impl Launched<'_> {
             testbed: factors.testbed,
             profile: factors.profile.clone(),
             load: factors.load.clone(),
-            src: one_pair.map(|launch| launch.src.clone()),
-            dst: one_pair.map(|launch| launch.dst.clone()),
+            src: one_pair.map(|(src, _)| src.clone()),
+            dst: one_pair.map(|(_, dst)| dst.clone()),
             size_bytes: (factors.size_bytes > 0).then_some(factors.size_bytes),
             phase: Some(phase),
             step,

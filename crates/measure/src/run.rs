@@ -1,8 +1,8 @@
 //! A run: everything that one command measured, as it is held in memory and in the store.
 //!
 //! Model:   a run has hosts, networks, cells and launches. A cell is a set of resolved [`Factors`]; its id is their hash. A
-//!          launch is one start of a pair of workers for one cell; it holds the series that they gave. Rows are worked out
-//!          from these, never stored.
+//!          launch is one start of the programs; it holds what they saw, and for each cell that they measured a
+//!          [`CellResult`] with its series. Rows are worked out from these, never stored.
 //! Units:   a series holds integers in its quantity's [base unit](crate::Quantity::per_unit); times of day are
 //!          nanoseconds since 1970, UTC.
 //! Checked: `a_series_has_the_shape_of_its_schema`, `what_a_part_does_not_know_is_not_known_of_the_sum`; the round trips of the store and of the export.
@@ -225,33 +225,130 @@ pub struct CellRecord {
     pub skipped: Option<String>,
 }
 
-/// One launch of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// One start of the programs: what they measured of each cell, and what was seen meanwhile.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchRecord {
-    /// The cell.
-    pub cell: String,
-    /// Its number among the cell's launches, from 0.
-    pub index: u64,
     /// The sending or measuring host.
     pub src: String,
     /// The receiving or answering host.
     pub dst: String,
     /// When it began.
     pub began_unix_ns: u64,
-    /// How long it took; the launch of all sizes together.
+    /// How long it took, all its cells together.
     pub took_ns: u64,
-    /// Why it failed, with the host that did; null when it gave what it should.
-    pub failure: Option<String>,
-    /// What was measured.
-    pub series: Vec<Measurement>,
+    /// What it gave, a cell each.
+    pub results: Vec<CellResult>,
     /// What was seen beside the samples.
-    #[serde(rename = "settings")]
     pub evidence: Evidence,
     /// What else the hosts did meanwhile: `src`, then `dst`.
     pub interference: Vec<Interference>,
     /// Whether the emulation kept its own times.
     pub verdict: Option<Verdict>,
+    /// When it was disturbed, in order of time.
+    pub disturbances: Vec<Disturbance>,
+}
+
+/// What one launch gave for one cell.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CellResult {
+    /// The cell.
+    pub cell: String,
+    /// The launch's number among those of the cell, from 0.
+    pub index: u64,
+    /// Why it failed, with the host that did; null when it gave what it should.
+    pub failure: Option<String>,
+    /// What was measured.
+    pub series: Vec<Measurement>,
+}
+
+/// A launch and what it gave for one of its cells.
+#[derive(Debug, Clone, Copy)]
+pub struct Repetition<'a> {
+    /// The launch.
+    pub launch: &'a LaunchRecord,
+    /// What it gave.
+    pub result: &'a CellResult,
+}
+
+impl LaunchRecord {
+    /// What it gave, with itself.
+    pub fn repetitions(&self) -> impl Iterator<Item = Repetition<'_>> {
+        let of = |result| Repetition {
+            launch: self,
+            result,
+        };
+        self.results.iter().map(of)
+    }
+}
+
+impl CellResult {
+    /// The samples of a quantity as a whole, not of a step of it.
+    pub fn samples(&self, quantity: Quantity, phase: Phase) -> Option<&Series> {
+        let of = |one: &&Measurement| {
+            one.quantity == quantity && one.phase == phase && one.step.is_none()
+        };
+        self.series.iter().find(of).map(|one| &one.series)
+    }
+}
+
+impl Repetition<'_> {
+    /// Whether it gave what it should.
+    pub fn succeeded(&self) -> bool {
+        self.result.failure.is_none()
+    }
+}
+
+impl Run {
+    /// The repetitions of all cells, in the order in which their launches ended.
+    pub fn repetitions(&self) -> impl Iterator<Item = Repetition<'_>> {
+        self.launches.iter().flat_map(LaunchRecord::repetitions)
+    }
+
+    /// The repetitions of a cell, failed ones too.
+    pub fn repetitions_of(&self, cell: &str) -> impl Iterator<Item = Repetition<'_>> {
+        self.repetitions()
+            .filter(move |one| one.result.cell == cell)
+    }
+
+    /// Keeps the results that `keeps` chooses, and the launches that have any.
+    pub fn retain_results(&mut self, keeps: impl Fn(&LaunchRecord, &CellResult) -> bool) {
+        for launch in &mut self.launches {
+            let mut results = std::mem::take(&mut launch.results);
+            results.retain(|result| keeps(launch, result));
+            launch.results = results;
+        }
+        self.launches.retain(|launch| !launch.results.is_empty());
+    }
+}
+
+/// A span of time in which something other than the network changed the times of a launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Disturbance {
+    /// What did.
+    pub source: Disturber,
+    /// The host that was met most.
+    pub host: String,
+    /// Its interface; null where all of the host was met.
+    pub interface: Option<String>,
+    /// When it began.
+    pub from_unix_ns: u64,
+    /// When it ended.
+    pub to_unix_ns: u64,
+    /// The longest that one event was held up.
+    pub most_ns: u64,
+    /// How many events were: deliveries of an emulation.
+    pub events: u64,
+}
+
+/// What disturbs a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Disturber {
+    /// The emulation was behind its model: frames were delivered later than their bound.
+    Emulation,
 }
 
 /// One quantity of one launch.

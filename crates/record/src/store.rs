@@ -3,15 +3,18 @@
 //! Model:   one SQLite file `sonde.db` in a folder. Each call writes one transaction: after it returns the record survives a
 //!          kill and a loss of power, and before that nothing of it is visible. The journal is a rollback journal, never a
 //!          write-ahead log, whose shared memory does not work over NFS. What a killed process left is rolled back by the
-//!          next who opens. A launch replaces a failed one of its cell and number, and never one that was measured.
+//!          next who opens. A launch's result replaces a failed one of its cell and number, and never one that was measured.
+//!          A store of an older version is read as it is, and brought up to this one when it is opened for measuring.
 //! Source:  sqlite.org, Atomic Commit In SQLite; Write-Ahead Logging §1. Deviations: none.
 //! Units:   as of the types that are stored.
 //! Checked: tests/store.rs, tests/store_killed.rs (kill -9, two writers, full disks), tests/store_page.rs (docs/store.md).
 
 mod blob;
 mod error;
+mod old;
 mod read;
 mod value;
+mod write;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,19 +27,17 @@ pub use error::StoreError;
 
 use error::WAIT_S;
 use sonde_measure::{
-    CellRecord, EventRecord, HostRecord, LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
-    RunState,
+    CellRecord, EventRecord, HostRecord, LaunchRecord, NetworkRecord, Run, RunState,
 };
-use value::{Wide, json, whole, word};
+use value::{whole, word};
+use write::{insert_cell, insert_event, insert_host, insert_network, insert_warning};
 
 /// The name of the file in its folder.
 const FILE: &str = "sonde.db";
 /// "sond": what tells a store from other programs' databases, and `file` what it is.
 const APPLICATION: i64 = 0x736f_6e64;
 /// The version of the tables.
-const VERSION: i64 = 2;
-/// From version 1 to 2: cells have knobs.
-const KNOBS: &str = "ALTER TABLE cell ADD COLUMN knobs TEXT NOT NULL DEFAULT '{}'";
+const VERSION: i64 = 3;
 const SCHEMA: &str = include_str!("store/schema.sql");
 
 /// An open store.
@@ -84,15 +85,13 @@ impl Store {
         let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(dir.join(FILE), create)?;
         store.write("open", |transaction| {
-            // Written although it is the same, so that a folder without room for a journal is found now.
             if store.is_new()? {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.pragma_update(None, "application_id", APPLICATION)?;
+            } else if store.identify()? < VERSION {
+                store.bring_up(transaction)?;
             }
-            store.identify()?;
-            if store.pragma("user_version")? == 1 {
-                transaction.execute_batch(KNOBS)?;
-            }
+            // Written although it is the same, so that a folder without room for a journal is found now.
             Ok(transaction.pragma_update(None, "user_version", VERSION)?)
         })?;
         Ok(store)
@@ -155,8 +154,8 @@ impl Store {
         Ok(tables == 0 && self.pragma("application_id")? == 0 && self.pragma("user_version")? == 0)
     }
 
-    /// Whether it is a store, and one that we know.
-    fn identify(&self) -> Result<(), Fault> {
+    /// Its version, if it is a store, and one that we know.
+    fn identify(&self) -> Result<i64, Fault> {
         let path = self.path.clone();
         if self.pragma("application_id")? != APPLICATION {
             let what = "it is a database of another program".into();
@@ -169,7 +168,7 @@ impl Store {
                 known: VERSION,
             }
             .into()),
-            _ => Ok(()),
+            found => Ok(found),
         }
     }
 
@@ -268,16 +267,15 @@ impl Store {
         })
     }
 
-    /// Stores a launch, in place of a failed one of its cell and index.
+    /// Stores a launch; each of its results in place of a failed one of its cell and index.
     ///
     /// # Errors
-    /// When it cannot be written, its cell is not there, or one that did not fail is.
+    /// When it cannot be written, a cell is not there, or a result that did not fail is.
     pub fn launch(&self, run: &str, launch: &LaunchRecord) -> Result<(), StoreError> {
         self.launches(run, std::slice::from_ref(launch))
     }
 
-    /// Stores several launches in one transaction, each as by [`launch`](Self::launch): those of one pair of workers, which
-    /// measured several cells.
+    /// Stores several launches in one transaction, each as by [`launch`](Self::launch): those that went on together.
     ///
     /// # Errors
     /// As [`launch`](Self::launch); then none of them is stored.
@@ -347,77 +345,6 @@ impl Store {
         }
     }
 
-    fn insert_head(&self, transaction: &Transaction<'_>, head: &RunHead) -> Result<(), Fault> {
-        let ended = head.ended_unix_ns.map(|ns| whole("run.ended_unix_ns", ns));
-        let inserted = transaction.execute(
-            "INSERT INTO run (id, command, plan, seed, version, began_unix_ns, ended_unix_ns, state)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
-            params![
-                head.id,
-                head.command,
-                head.plan,
-                Wide(head.seed.into()),
-                head.version,
-                whole("run.began_unix_ns", head.began_unix_ns)?,
-                ended.transpose()?,
-                word(&head.state),
-            ],
-        )?;
-        match inserted {
-            0 => Err(StoreError::Taken {
-                path: self.path.clone(),
-                id: head.id.clone(),
-            }
-            .into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn insert_launch(
-        &self,
-        transaction: &Transaction<'_>,
-        run: &str,
-        launch: &LaunchRecord,
-    ) -> Result<(), Fault> {
-        let number = whole("launch.number", launch.index)?;
-        transaction.execute(
-            "DELETE FROM launch WHERE run = ?1 AND cell = ?2 AND number = ?3 AND failure IS NOT NULL",
-            params![run, launch.cell, number],
-        )?;
-        let inserted = transaction.execute(
-            "INSERT INTO launch (run, cell, number, src, dst, began_unix_ns, took_ns, failure, settings, interference, verdict)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
-            params![
-                run,
-                launch.cell,
-                number,
-                launch.src,
-                launch.dst,
-                whole("launch.began_unix_ns", launch.began_unix_ns)?,
-                whole("launch.took_ns", launch.took_ns)?,
-                launch.failure,
-                json(&launch.evidence),
-                json(&launch.interference),
-                launch.verdict.as_ref().map(json),
-            ],
-        );
-        let missing = format!("{run} with cell {}", launch.cell);
-        let inserted = inserted.map_err(|error| self.orphan(error.into(), "a launch", &missing))?;
-        if inserted == 0 {
-            return Err(StoreError::Measured {
-                path: self.path.clone(),
-                cell: launch.cell.clone(),
-                index: launch.index,
-            }
-            .into());
-        }
-        let id = transaction.last_insert_rowid();
-        for (place, one) in launch.series.iter().enumerate() {
-            insert_series(transaction, id, place, one)?;
-        }
-        Ok(())
-    }
-
     /// Says which record is missing where a reference points to nothing.
     fn orphan(&self, fault: Fault, what: &str, run: &str) -> Fault {
         match fault {
@@ -435,132 +362,4 @@ impl Store {
             other => other,
         }
     }
-}
-
-fn insert_host(transaction: &Transaction<'_>, run: &str, host: &HostRecord) -> Result<(), Fault> {
-    let bound = host
-        .clock
-        .map(|clock| whole("host.clock_bound_ns", clock.bound_ns));
-    transaction.execute(
-        "INSERT INTO host (run, place, name, address, facts, clock_offset_ns, clock_drift_ppb, clock_bound_ns)
-         VALUES (?1, (SELECT count(*) FROM host WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (run, name) DO UPDATE SET address = excluded.address, facts = excluded.facts,
-             clock_offset_ns = excluded.clock_offset_ns, clock_drift_ppb = excluded.clock_drift_ppb,
-             clock_bound_ns = excluded.clock_bound_ns",
-        params![
-            run,
-            host.name,
-            host.address,
-            json(&host.facts),
-            host.clock.map(|clock| clock.offset_ns),
-            host.clock.and_then(|clock| clock.drift_ppb),
-            bound.transpose()?,
-        ],
-    )?;
-    Ok(())
-}
-
-fn insert_network(
-    transaction: &Transaction<'_>,
-    run: &str,
-    network: &NetworkRecord,
-) -> Result<(), Fault> {
-    transaction.execute(
-        "INSERT INTO network (run, place, name, description, ceilings, attachment, backpressure, spec)
-         VALUES (?1, (SELECT count(*) FROM network WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (run, name) DO UPDATE SET description = excluded.description, ceilings = excluded.ceilings,
-             attachment = excluded.attachment, backpressure = excluded.backpressure, spec = excluded.spec",
-        params![
-            run,
-            network.row.name,
-            json(&network.row),
-            json(&network.ceilings),
-            network.attachment,
-            network.backpressure.as_ref().map(word),
-            network.spec,
-        ],
-    )?;
-    Ok(())
-}
-
-fn insert_cell(transaction: &Transaction<'_>, run: &str, cell: &CellRecord) -> Result<(), Fault> {
-    let factors = &cell.factors;
-    transaction.execute(
-        "INSERT INTO cell (run, place, id, probe, mode, layer, path, method, wait, network, testbed, hosts, profile,
-             attachment, load, size_bytes, launches, skipped, knobs)
-         VALUES (?1, (SELECT count(*) FROM cell WHERE run = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,
-             ?15, ?16, ?17, ?18)
-         ON CONFLICT (run, id) DO UPDATE SET launches = excluded.launches, skipped = excluded.skipped",
-        params![
-            run,
-            cell.id,
-            factors.probe,
-            factors.mode,
-            word(&factors.layer),
-            factors.path,
-            factors.method,
-            factors.wait,
-            factors.network,
-            word(&factors.testbed),
-            json(&factors.hosts),
-            factors.profile,
-            factors.attachment,
-            factors.load,
-            whole("cell.size_bytes", factors.size_bytes)?,
-            whole("cell.launches", cell.launches)?,
-            cell.skipped,
-            json(&factors.knobs),
-        ],
-    )?;
-    Ok(())
-}
-
-fn insert_series(
-    transaction: &Transaction<'_>,
-    launch: i64,
-    place: usize,
-    one: &Measurement,
-) -> Result<(), Fault> {
-    let series = &one.series;
-    let wide = |value: Option<u64>| value.map(|value| Wide(value.into()));
-    transaction.execute(
-        "INSERT INTO series (launch, place, quantity, phase, step, reason, count, min, max, sum, first, buckets)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        params![
-            launch,
-            place as i64,
-            word(&one.quantity),
-            word(&one.phase),
-            one.step.as_ref().map(word),
-            one.reason,
-            whole("series.count", series.count())?,
-            wide(series.min()),
-            wide(series.max()),
-            Wide(series.sum()),
-            blob::of_samples(series.first()),
-            blob::of_buckets(&series.buckets()),
-        ],
-    )?;
-    Ok(())
-}
-
-fn insert_event(
-    transaction: &Transaction<'_>,
-    run: &str,
-    event: &EventRecord,
-) -> Result<(), Fault> {
-    let at = whole("event.at_unix_ns", event.at_unix_ns)?;
-    transaction.execute(
-        "INSERT INTO event (run, at_unix_ns, kind, text) VALUES (?1, ?2, ?3, ?4)",
-        params![run, at, event.kind, event.text],
-    )?;
-    Ok(())
-}
-
-fn insert_warning(transaction: &Transaction<'_>, run: &str, warning: &str) -> Result<(), Fault> {
-    transaction.execute(
-        "INSERT INTO warning (run, text) VALUES (?1, ?2)",
-        params![run, warning],
-    )?;
-    Ok(())
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, LaunchRecord, Line, LineField, Phase, Quantity};
+use sonde_measure::{CellRecord, CellResult, Line, LineField, Phase, Quantity};
 
 use crate::index::Index;
 
@@ -115,7 +115,8 @@ struct Middle {
 }
 
 fn row(index: &Index<'_>, cell: &CellRecord) -> Option<AnatomyRow> {
-    let launches: Vec<Middle> = index.launches(&cell.id).filter_map(middle).collect();
+    let made = index.repetitions(&cell.id);
+    let launches: Vec<Middle> = made.filter_map(|one| middle(one.result)).collect();
     let count = launches.len() as u64;
     let mean = |of: &dyn Fn(&Middle) -> Option<u64>| {
         let sum: Option<u64> = launches.iter().map(of).sum();
@@ -152,16 +153,13 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<AnatomyRow> {
     })
 }
 
-fn samples(launch: &LaunchRecord, quantity: Quantity) -> Option<&[u64]> {
-    let found = launch
-        .series
-        .iter()
-        .find(|one| one.quantity == quantity && one.phase == Phase::Warm)?;
-    Some(found.series.first()).filter(|first| !first.is_empty())
+fn samples(result: &CellResult, quantity: Quantity) -> Option<&[u64]> {
+    let found = result.samples(quantity, Phase::Warm)?;
+    Some(found.first()).filter(|first| !first.is_empty())
 }
 
-fn middle(launch: &LaunchRecord) -> Option<Middle> {
-    let whole = samples(launch, Quantity::OneWayNs)?;
+fn middle(result: &CellResult) -> Option<Middle> {
+    let whole = samples(result, Quantity::OneWayNs)?;
     let mut order: Vec<usize> = (0..whole.len()).collect();
     order.sort_by_key(|at| whole[*at]);
     let chosen = &order[whole.len() / 4..whole.len() - whole.len() / 4];
@@ -169,7 +167,7 @@ fn middle(launch: &LaunchRecord) -> Option<Middle> {
     let mean = |of: &[u64]| chosen.iter().map(|at| of[*at]).sum::<u64>() / messages;
     let part = |quantity| {
         // All are of the same messages, or it is no cut of these.
-        let of = samples(launch, quantity).filter(|of| of.len() == whole.len());
+        let of = samples(result, quantity).filter(|of| of.len() == whole.len());
         of.map(mean)
     };
     Some(Middle {

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Line, Number, Quantity, Run};
+use sonde_measure::{CellRecord, Factors, Line, Number, Quantity, Repetition, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 use crate::format::{plain, significant};
@@ -257,17 +257,9 @@ fn keyed<'r>(
 /// The median of each launch of a cell.
 fn medians(run: &Run, cell: &CellRecord) -> Vec<u64> {
     let (quantity, phase) = cell.factors.main();
-    let launches = run
-        .launches
-        .iter()
-        .filter(|launch| launch.cell == cell.id && launch.failure.is_none());
-    launches
-        .filter_map(|launch| {
-            let mut series = launch.series.iter();
-            let main = series
-                .find(|one| one.quantity == quantity && one.phase == phase && one.step.is_none())?;
-            main.series.median()
-        })
+    run.repetitions_of(&cell.id)
+        .filter(Repetition::succeeded)
+        .filter_map(|one| one.result.samples(quantity, phase)?.median())
         .collect()
 }
 
@@ -464,8 +456,9 @@ mod tests {
             .zip(0..)
             .map(|(median, index)| {
                 let mut launch = one.clone();
-                launch.index = index;
-                for series in &mut launch.series {
+                let result = &mut launch.results[0];
+                result.index = index;
+                for series in &mut result.series {
                     series.series = [*median].into_iter().collect();
                 }
                 launch

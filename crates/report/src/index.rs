@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use sonde_measure::{
     CellRecord, Interference, LaunchRecord, Line, LineField, NetworkRecord, Phase, Quantity,
-    ResultRow, Run, Socket, Status, Step,
+    Repetition, ResultRow, Run, Socket, Status, Step,
 };
 
 /// What a row is of, beside its line and size.
@@ -74,7 +74,7 @@ pub(crate) struct Index<'a> {
     pub rows: Vec<ResultRow>,
     lines: Vec<Line>,
     cells: BTreeMap<&'a str, (&'a CellRecord, Line)>,
-    launches: BTreeMap<&'a str, Vec<&'a LaunchRecord>>,
+    repetitions: BTreeMap<&'a str, Vec<Repetition<'a>>>,
 }
 
 impl<'a> Index<'a> {
@@ -95,16 +95,16 @@ impl<'a> Index<'a> {
                 lines.push(line.clone());
             }
         }
-        let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
-        for launch in &run.launches {
-            launches.entry(&launch.cell).or_default().push(launch);
+        let mut repetitions: BTreeMap<&str, Vec<Repetition<'_>>> = BTreeMap::new();
+        for one in run.repetitions().filter(Repetition::succeeded) {
+            repetitions.entry(&one.result.cell).or_default().push(one);
         }
         Self {
             run,
             rows,
             lines,
             cells,
-            launches,
+            repetitions,
         }
     }
 
@@ -142,14 +142,22 @@ impl<'a> Index<'a> {
         &self.cells[row.cell.as_str()].1
     }
 
-    /// The launches of a cell that gave something.
+    /// The repetitions of a cell that gave something.
+    pub fn repetitions(&self, cell: &str) -> impl Iterator<Item = Repetition<'a>> + '_ {
+        self.repetitions.get(cell).into_iter().flatten().copied()
+    }
+
+    /// Their launches.
     pub fn launches(&self, cell: &str) -> impl Iterator<Item = &'a LaunchRecord> + '_ {
-        self.launches
-            .get(cell)
-            .into_iter()
-            .flatten()
-            .copied()
-            .filter(|launch| launch.failure.is_none())
+        self.repetitions(cell).map(|one| one.launch)
+    }
+
+    /// The launches of the run that gave something, each with the first cell of which it did.
+    pub fn starts(&self) -> impl Iterator<Item = (&'a LaunchRecord, &'a CellRecord)> + '_ {
+        self.run.launches.iter().filter_map(|launch| {
+            let first = launch.repetitions().find(Repetition::succeeded)?;
+            Some((launch, self.cell(&first.result.cell)?))
+        })
     }
 
     pub fn network(&self, name: &str) -> Option<&'a NetworkRecord> {

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Layer, Line, Phase, Quantity};
+use sonde_measure::{CellRecord, Factors, Layer, Line, Phase, Quantity, Repetition};
 use sonde_stats::Difference;
 
 use crate::finding::{Finding, Severity};
@@ -142,14 +142,11 @@ impl Pair {
 
 /// The median of each launch of a cell, by its number: warm latency.
 pub(crate) fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64> {
-    let median = |launch: &sonde_measure::LaunchRecord| {
-        let is_main = |one: &&sonde_measure::Measurement| {
-            one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm && one.step.is_none()
-        };
-        let series = &launch.series.iter().find(is_main)?.series;
-        Some((launch.index, series.median()?))
+    let median = |one: Repetition<'_>| {
+        let series = one.result.samples(Quantity::LatencyNs, Phase::Warm)?;
+        Some((one.result.index, series.median()?))
     };
-    index.launches(&cell.id).filter_map(median).collect()
+    index.repetitions(&cell.id).filter_map(median).collect()
 }
 
 /// What the model takes for a message over a transport, on an idle network.

@@ -134,12 +134,12 @@ fn row(index: &Index<'_>, cell: &CellRecord) -> Option<QueueingRow> {
 /// The medians of a cell's launches: warm latency.
 fn medians(index: &Index<'_>, cell: &CellRecord) -> Vec<u64> {
     index
-        .launches(&cell.id)
-        .flat_map(|launch| &launch.series)
-        .filter(|one| {
-            one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm && one.step.is_none()
+        .repetitions(&cell.id)
+        .filter_map(|one| {
+            one.result
+                .samples(Quantity::LatencyNs, Phase::Warm)?
+                .median()
         })
-        .filter_map(|one| one.series.median())
         .collect()
 }
 

@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Buffer, Line, LineField, Number, Quantity, ResultRow, Run, Socket};
+use sonde_measure::{
+    Buffer, Line, LineField, Number, Phase, Quantity, Repetition, ResultRow, Run, Socket,
+};
 use sonde_stats::median_rank_interval;
 
 use crate::index::{Index, STREAM, grouped, interval, p50};
@@ -198,14 +200,11 @@ fn knees(index: &Index<'_>, rows: &[&ResultRow]) -> Vec<u64> {
     let mut launches: BTreeMap<u64, Vec<(u64, f64)>> = BTreeMap::new();
     for row in rows {
         let Some(size) = row.size_bytes else { continue };
-        for launch in index.launches(&row.cell) {
-            let rate = launch
-                .series
-                .iter()
-                .find(|one| one.quantity == Quantity::ThroughputBps);
-            if let Some(bps) = rate.and_then(|one| one.series.median()) {
+        for Repetition { result, .. } in index.repetitions(&row.cell) {
+            let rate = result.samples(Quantity::ThroughputBps, Phase::Warm);
+            if let Some(bps) = rate.and_then(sonde_stats::Series::median) {
                 launches
-                    .entry(launch.index)
+                    .entry(result.index)
                     .or_default()
                     .push((size, bps as f64));
             }

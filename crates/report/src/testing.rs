@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use sonde_measure::{
-    Backpressure, Ceiling, CellRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord,
-    Interference, Lateness, LaunchRecord, Layer, Line, Measurement, NetworkRecord, NetworkRow,
-    OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    Backpressure, Ceiling, CellRecord, CellResult, Evidence, Factors, Fidelity, HostFacts,
+    HostRecord, Interference, Lateness, LaunchRecord, Layer, Line, Measurement, NetworkRecord,
+    NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 
@@ -297,7 +297,8 @@ impl Runs {
         for (index, (src, dst)) in pairs.iter().enumerate() {
             let mut launch = self.launch(&cell, index as u64);
             (launch.src, launch.dst) = ((*src).into(), (*dst).into());
-            launch.series.push(of.measurement([ns(src, dst); 20]));
+            let series = &mut launch.results[0].series;
+            series.push(of.measurement([ns(src, dst); 20]));
             self.run.launches.push(launch);
         }
         self
@@ -379,9 +380,13 @@ impl Runs {
 
     /// Another quantity of the last cell, of each of its messages.
     pub fn beside_each(mut self, quantity: Quantity, values: &[u64]) -> Self {
-        let last = self.last.clone();
-        for launch in self.run.launches.iter_mut().filter(|one| one.cell == last) {
-            launch.series.push(Measurement {
+        let results = self
+            .run
+            .launches
+            .iter_mut()
+            .flat_map(|one| &mut one.results);
+        for result in results.filter(|one| one.cell == self.last) {
+            result.series.push(Measurement {
                 quantity,
                 phase: Phase::Warm,
                 step: None,
@@ -393,25 +398,15 @@ impl Runs {
     }
 
     /// Another quantity of the last cell, as the integer that a series holds.
-    pub fn beside(mut self, quantity: Quantity, value: u64) -> Self {
-        let last = self.last.clone();
-        for launch in self.run.launches.iter_mut().filter(|one| one.cell == last) {
-            launch.series.push(Measurement {
-                quantity,
-                phase: Phase::Warm,
-                step: None,
-                series: Series::from_iter([value]),
-                reason: None,
-            });
-        }
-        self
+    pub fn beside(self, quantity: Quantity, value: u64) -> Self {
+        self.beside_each(quantity, &[value])
     }
 
     pub fn failed_cell(mut self, network: &str, path: &str, reason: &str) -> Self {
         let cell = self.cell(&Of::latency(network, path, 8));
         for index in 0..self.launches {
             let mut launch = self.launch(&cell, index);
-            launch.failure = Some(reason.into());
+            launch.results[0].failure = Some(reason.into());
             self.run.launches.push(launch);
         }
         self
@@ -424,19 +419,46 @@ impl Runs {
             let scale = if last { 1.0 + self.spread } else { 1.0 };
             let samples = samples.iter().map(|value| (*value as f64 * scale) as u64);
             let measurement = of.measurement(samples);
-            let known = self
-                .run
-                .launches
-                .iter()
-                .position(|one| one.cell == cell && one.index == index);
-            let at = known.unwrap_or_else(|| {
-                let launch = self.launch(&cell, index);
-                self.run.launches.push(launch);
-                self.run.launches.len() - 1
-            });
-            self.run.launches[at].series.push(measurement);
+            self.result(&cell, index).series.push(measurement);
         }
         self
+    }
+
+    /// What launch number `index` gave for a cell, to be filled.
+    fn result(&mut self, cell: &str, index: u64) -> &mut CellResult {
+        let is_it = |one: &CellResult| one.cell == cell && one.index == index;
+        let launches = &self.run.launches;
+        let known = launches
+            .iter()
+            .position(|one| one.results.iter().any(is_it));
+        let at = known.unwrap_or_else(|| {
+            let mut launch = self.launch(cell, index);
+            let launches = &mut self.run.launches;
+            let cells = &self.run.cells;
+            let line = |id: &str| {
+                let of = cells.iter().find(|one| one.id == id)?;
+                Some((of.factors.line(), &of.factors.probe, &of.factors.mode))
+            };
+            let same = launches.iter().position(|one| {
+                one.began_unix_ns == launch.began_unix_ns
+                    && line(&one.results[0].cell) == line(cell)
+            });
+            match same.filter(|_| self.together) {
+                Some(at) => {
+                    launches[at].results.append(&mut launch.results);
+                    at
+                }
+                None => {
+                    launches.push(launch);
+                    launches.len() - 1
+                }
+            }
+        });
+        let results = &mut self.run.launches[at].results;
+        results
+            .iter_mut()
+            .find(|one| is_it(one))
+            .expect("it is there, or was made")
     }
 
     fn cell(&mut self, of: &Of<'_>) -> String {
@@ -487,18 +509,21 @@ impl Runs {
         };
         let of = self.run.cells.iter().find(|one| one.id == cell);
         let size_bytes = of.unwrap().factors.size_bytes;
-        LaunchRecord {
+        let result = CellResult {
             cell: cell.into(),
             index,
+            ..CellResult::default()
+        };
+        LaunchRecord {
             src: src.into(),
             dst: dst.into(),
             began_unix_ns: self.run.head.began_unix_ns + at * 1_000_000_000,
             took_ns: 1_000_000,
-            failure: None,
-            series: Vec::new(),
+            results: vec![result],
             evidence: Evidence::read(self.settings.clone(), size_bytes).unwrap(),
             interference: vec![watched(src), watched(dst)],
             verdict: self.verdict.clone(),
+            disturbances: Vec::new(),
         }
     }
 }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
     EventRecord, HostRecord, Interference, LaunchRecord, Line, LineField, NetworkRecord, Number,
-    Phase, Quantity, ResultRow, Run, RunHead, Step,
+    Phase, Quantity, Repetition, ResultRow, Run, RunHead, Step,
 };
 use sonde_stats::Series;
 
@@ -287,8 +287,10 @@ fn populations(index: &Index<'_>) -> (Vec<Distribution>, Vec<LaunchMedians>) {
             continue;
         };
         let launches: Vec<(&LaunchRecord, &Series)> = index
-            .launches(&row.cell)
-            .flat_map(|launch| launch.series.iter().map(move |one| (launch, one)))
+            .repetitions(&row.cell)
+            .flat_map(|Repetition { launch, result }| {
+                result.series.iter().map(move |one| (launch, one))
+            })
             .filter(|(_, one)| {
                 one.quantity == row.quantity && one.phase == phase && one.step == row.step
             })
@@ -435,7 +437,7 @@ fn conditions(index: &Index<'_>) -> Vec<(String, String)> {
                 .map(|ns| time(ns as f64)),
         ],
     );
-    let launches = run.launches.len() as u64;
+    let launches = run.repetitions().count() as u64;
     distinct("launches of cells", vec![Some(count(launches))]);
     all
 }
@@ -446,7 +448,7 @@ fn interference(index: &Index<'_>) -> Vec<InterferenceRow> {
         all: Interference,
         busy: Vec<f64>,
     }
-    // A launch is a record for each of its sizes, all with the same interference: it counts once.
+    // The flows of a pattern began together, and met the same: they count once.
     let mut launches = BTreeMap::new();
     // Of both waits together.
     type Key<'k> = (Line, &'k str);
@@ -544,7 +546,7 @@ mod tests {
                 .map(|(name, value)| (name.into(), value))
                 .into();
                 cell.id = format!("{src}-{dst}");
-                launch.cell.clone_from(&cell.id);
+                launch.results[0].cell.clone_from(&cell.id);
                 [launch.src, launch.dst] = names;
                 run.cells.push(cell);
                 run.launches.push(launch);

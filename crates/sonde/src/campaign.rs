@@ -21,13 +21,14 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Fleet, Launched, RanksAsk};
-use sonde_lab::Profile;
+use sonde_lab::{Profile, Report};
 use sonde_measure::{
-    CellRecord, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord, Measurement,
-    NetworkRecord, Phase, Quantity, Run, RunState, npb::Kernel,
+    CellRecord, CellResult, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord,
+    Measurement, NetworkRecord, Phase, Quantity, Repetition, Run, RunState, npb::Kernel,
 };
 use sonde_probe::host::Change;
 use sonde_record::{Store, StoreError};
+use sonde_stats::Series;
 use sonde_stats::precision;
 use sonde_units::Span;
 use std::cell::RefCell;
@@ -112,10 +113,9 @@ impl<'a> Campaign<'a> {
         repeat: &'a Repeat,
     ) -> Result<Self, Failure> {
         let done = run
-            .launches
-            .iter()
-            .filter(|launch| launch.failure.is_none())
-            .map(|launch| (launch.cell.clone(), launch.index))
+            .repetitions()
+            .filter(Repetition::succeeded)
+            .map(|one| (one.result.cell.clone(), one.result.index))
             .collect();
         let random = Pcg64Mcg::seed_from_u64(run.head.seed);
         let mut campaign = Self {
@@ -273,11 +273,12 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Puts what the model has for a launch's cell into what it saw.
+    /// Puts what the model has for a launch's cells into what it saw.
     fn tell_model(&mut self, block: &Block, record: &mut LaunchRecord) {
-        let of = block.cells.iter().find(|one| one.id == record.cell);
-        let model = of.and_then(|of| Some((of, self.model_of(block, of)?)));
-        if let Some((of, [idle, loaded])) = model {
+        for of in &block.cells {
+            let Some([idle, loaded]) = self.model_of(block, of) else {
+                continue;
+            };
             let facts = record.evidence.size(of.factors.size_bytes);
             facts.load_model_idle_ns = Some(idle);
             facts.load_model_loaded_ns = Some(loaded);
@@ -319,14 +320,11 @@ impl<'a> Campaign<'a> {
             ..loaded.clone()
         };
         let id = idle.cell().ok()?;
-        let launches = self.run.launches.iter().filter(|launch| launch.cell == id);
-        let main = |launch: &LaunchRecord| {
-            let is_main = |one: &&Measurement| {
-                one.quantity == Quantity::LatencyNs && one.phase == Phase::Warm
-            };
-            launch.series.iter().find(is_main)?.series.median()
+        let median = |one: Repetition<'_>| {
+            let samples = one.result.samples(Quantity::LatencyNs, Phase::Warm)?;
+            samples.median()
         };
-        let mut medians: Vec<u64> = launches.filter_map(main).collect();
+        let mut medians: Vec<u64> = self.run.repetitions_of(&id).filter_map(median).collect();
         medians.sort_unstable();
         medians.get(medians.len() / 2).copied()
     }
@@ -366,13 +364,17 @@ impl<'a> Campaign<'a> {
     fn is_imprecise(&self, block: &Block) -> bool {
         let cells: BTreeSet<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
         let mut medians: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        for launch in &self.run.launches {
-            let main = launch.series.iter().find(|one| is_main(block, one));
+        let phase = match block.kind {
+            ProbeKind::Startup => Phase::Cold,
+            _ => Phase::Warm,
+        };
+        for Repetition { result, .. } in self.run.repetitions() {
+            let main = result.samples(block.quantity(), phase);
             if let (true, Some(median)) = (
-                cells.contains(launch.cell.as_str()),
-                main.and_then(|one| one.series.median()),
+                cells.contains(result.cell.as_str()),
+                main.and_then(Series::median),
             ) {
-                medians.entry(&launch.cell).or_default().push(median);
+                medians.entry(&result.cell).or_default().push(median);
             }
         }
         medians
@@ -460,15 +462,17 @@ impl<'a> Campaign<'a> {
         }
         drop(fleet);
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let mut made = records(&block, index, &launched);
-        for record in &mut made {
-            seen::tell(record, &block, &launched);
-            tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
-            self.tell_model(&block, record);
-            (record.src, record.dst) = (src_name.clone(), dst_name.clone());
-            (record.began_unix_ns, record.took_ns) = (began_unix_ns, took_ns);
-        }
-        self.keep(made)?;
+        let mut record = LaunchRecord {
+            src: src_name.clone(),
+            dst: dst_name.clone(),
+            began_unix_ns,
+            took_ns,
+            ..record(&block, index, &launched)
+        };
+        seen::tell(&mut record, &block, &launched);
+        tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
+        self.tell_model(&block, &mut record);
+        self.keep(record)?;
         for text in back {
             let text = format!("a setting was not put back: {text}");
             self.event("not_put_back", &text)?;
@@ -510,20 +514,21 @@ impl<'a> Campaign<'a> {
     }
 
     /// Keeps what one launch gave, in memory first: what cannot be stored is printed all the same.
-    fn keep(&mut self, mut made: Vec<LaunchRecord>) -> Result<(), StoreError> {
+    fn keep(&mut self, mut record: LaunchRecord) -> Result<(), StoreError> {
+        let key = |result: &CellResult| (result.cell.clone(), result.index);
         // A resumed launch may have been made for some of its cells before.
-        made.retain(|record| !self.done.contains(&(record.cell.clone(), record.index)));
-        for record in &made {
-            let key = (&record.cell, record.index);
-            self.run
-                .launches
-                .retain(|old| (&old.cell, old.index) != key);
-            if record.failure.is_none() {
-                self.done.insert((record.cell.clone(), record.index));
-            }
+        record
+            .results
+            .retain(|result| !self.done.contains(&key(result)));
+        if record.results.is_empty() {
+            return Ok(());
         }
-        self.run.launches.extend(made.iter().cloned());
-        self.store.launches(&self.run.head.id, &made)
+        let now: BTreeSet<_> = record.results.iter().map(key).collect();
+        self.run.retain_results(|_, old| !now.contains(&key(old)));
+        let succeeded = record.repetitions().filter(Repetition::succeeded);
+        self.done.extend(succeeded.map(|one| key(one.result)));
+        self.run.launches.push(record.clone());
+        self.store.launch(&self.run.head.id, &record)
     }
 
     fn event(&mut self, kind: &str, text: &str) -> Result<(), StoreError> {
@@ -581,50 +586,41 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// The measurement that a block is about.
-fn is_main(block: &Block, one: &Measurement) -> bool {
-    let phase = if block.kind == crate::plan::ProbeKind::Startup {
-        Phase::Cold
-    } else {
-        Phase::Warm
-    };
-    one.quantity == block.quantity() && one.step.is_none() && one.phase == phase
-}
-
-/// A launch's records, one for each cell, without hosts and times.
-fn records(block: &Block, index: u64, launched: &Result<Launched, String>) -> Vec<LaunchRecord> {
-    let record = |cell: &sonde_measure::CellRecord| {
-        let mut record = LaunchRecord {
+/// What a launch gave for each cell of its block and what it saw, without hosts and times.
+fn record(block: &Block, index: u64, launched: &Result<Launched, String>) -> LaunchRecord {
+    let result = |cell: &CellRecord| {
+        let of = |size: &&sonde_probe::SizeOutcome| size.size_bytes == cell.factors.size_bytes;
+        let (series, failure) = match launched {
+            Ok(launched) => match launched.outcome.sizes.iter().find(of) {
+                Some(size) => (size.measurements.clone(), None),
+                None => (Vec::new(), Some("the agents gave nothing for this size")),
+            },
+            Err(text) => (Vec::new(), Some(text.as_str())),
+        };
+        CellResult {
             cell: cell.id.clone(),
             index,
-            src: String::new(),
-            dst: String::new(),
-            began_unix_ns: 0,
-            took_ns: 0,
-            failure: None,
-            series: Vec::new(),
-            evidence: Evidence::default(),
-            interference: Vec::new(),
-            verdict: None,
-        };
-        match launched {
-            Ok(launched) => {
-                let of =
-                    |size: &&sonde_probe::SizeOutcome| size.size_bytes == cell.factors.size_bytes;
-                match launched.outcome.sizes.iter().find(of) {
-                    Some(size) => record.series = size.measurements.clone(),
-                    None => record.failure = Some("the agents gave nothing for this size".into()),
-                }
-                record.evidence = launched.outcome.evidence.clone();
-                record.interference = launched.outcome.interference.clone();
-                record.verdict = launched.verdict.clone().filter(|_| !is_on_one_host(block));
-            }
-            Err(text) => record.failure = Some(text.clone()),
+            failure: failure.map(str::to_owned),
+            series,
         }
-        record
     };
     let wanted = block.cells.iter().filter(|cell| cell.skipped.is_none());
-    wanted.map(record).collect()
+    let results = wanted.map(result).collect();
+    let Ok(launched) = launched else {
+        return LaunchRecord {
+            results,
+            ..LaunchRecord::default()
+        };
+    };
+    let report = launched.report.as_ref().filter(|_| !is_on_one_host(block));
+    LaunchRecord {
+        results,
+        evidence: launched.outcome.evidence.clone(),
+        interference: launched.outcome.interference.clone(),
+        verdict: report.map(Report::verdict),
+        disturbances: report.map(Report::disturbances).unwrap_or_default(),
+        ..LaunchRecord::default()
+    }
 }
 
 /// Whether its ranks are all on one host, and send nothing over the network whose emulation could be judged.

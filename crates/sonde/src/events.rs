@@ -83,13 +83,17 @@ impl Event<'_> {
 /// The rows of some cells as they stand now.
 pub fn rows(run: &Run, cells: &[CellRecord]) -> Vec<ResultRow> {
     let ids: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
-    let of = |launch: &&sonde_measure::LaunchRecord| ids.contains(launch.cell.as_str());
+    let of = |result: &sonde_measure::CellResult| ids.contains(result.cell.as_str());
+    let launches = run.launches.iter();
     let part = Run {
         head: run.head.clone(),
         hosts: run.hosts.clone(),
         networks: run.networks.clone(),
         cells: cells.to_vec(),
-        launches: run.launches.iter().filter(of).cloned().collect(),
+        launches: launches
+            .filter(|launch| launch.results.iter().any(of))
+            .cloned()
+            .collect(),
         events: Vec::new(),
         warnings: Vec::new(),
     };

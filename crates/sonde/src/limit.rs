@@ -14,7 +14,7 @@
 use crate::campaign::{Campaign, End};
 use crate::failure::Failure;
 use crate::layout::Block;
-use sonde_measure::Quantity;
+use sonde_measure::{Phase, Quantity, Repetition};
 
 /// Part of a rate that its sender must keep: what it did not send cannot be lost.
 const KEPT: f64 = 0.99;
@@ -124,18 +124,10 @@ impl Search {
             return false;
         };
         let rate = block.terms.knobs.rate_bps.unwrap_or_default();
-        let mut launches = campaign
-            .run
-            .launches
-            .iter()
-            .filter(|launch| launch.cell == cell.id)
-            .peekable();
-        launches.peek().is_some()
-            && launches.all(|launch| {
-                let of = |quantity| {
-                    let one = launch.series.iter().find(|one| one.quantity == quantity)?;
-                    one.series.median()
-                };
+        let mut made = campaign.run.repetitions_of(&cell.id).peekable();
+        made.peek().is_some()
+            && made.all(|Repetition { result, .. }| {
+                let of = |quantity| result.samples(quantity, Phase::Warm)?.median();
                 let (Some(lost), Some(came)) =
                     (of(Quantity::LostShare), of(Quantity::ThroughputBps))
                 else {

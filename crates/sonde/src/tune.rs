@@ -15,11 +15,12 @@ use crate::failure::{self, Failure};
 use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
-use sonde_measure::Knobs;
 use sonde_measure::{EventRecord, Quantity, Run, VerdictStatus};
+use sonde_measure::{Knobs, Phase};
 use sonde_probe::host::{Change, Setting};
 use sonde_record::Store;
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
+use sonde_stats::Series;
 use sonde_stats::rank_sum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
@@ -561,7 +562,7 @@ fn with_change(state: &mut State, trial: &Run, beds: &[Bed]) -> Diagnosis {
         .collect();
     let mut seen = run.clone();
     seen.cells.retain(|cell| !old.contains(&cell.id));
-    seen.launches.retain(|launch| !old.contains(&launch.cell));
+    seen.retain_results(|_, result| !old.contains(&result.cell));
     let with = |cell: &&sonde_measure::CellRecord| {
         cell.factors
             .knobs
@@ -569,15 +570,11 @@ fn with_change(state: &mut State, trial: &Run, beds: &[Bed]) -> Diagnosis {
             .is_some_and(|word| word != WITHOUT)
     };
     for cell in trial.cells.iter().filter(with) {
-        seen.launches.extend(
-            trial
-                .launches
-                .iter()
-                .filter(|launch| launch.cell == cell.id)
-                .cloned(),
-        );
         seen.cells.push(cell.clone());
     }
+    let mut tried = trial.clone();
+    tried.retain_results(|_, result| seen.cells.iter().any(|cell| cell.id == result.cell));
+    seen.launches.append(&mut tried.launches);
     seen.hosts = beds[0].fleet.borrow().hosts().to_vec();
     diagnose(&seen, network)
 }
@@ -588,16 +585,11 @@ fn rates(run: &Run, of: impl Fn(&str) -> bool) -> Vec<u64> {
         let cell = run.cells.iter().find(|cell| cell.id == id)?;
         cell.factors.knobs.get(TUNE)
     };
-    let mine = run
-        .launches
-        .iter()
-        .filter(|launch| cell(&launch.cell).is_some_and(|word| of(word)));
-    mine.map(|launch| {
-        let rate = launch
-            .series
-            .iter()
-            .find(|one| one.quantity == Quantity::ThroughputBps);
-        rate.and_then(|one| one.series.median()).unwrap_or(0)
+    let made = run.repetitions().map(|one| one.result);
+    let mine = made.filter(|result| cell(&result.cell).is_some_and(|word| of(word)));
+    mine.map(|result| {
+        let rate = result.samples(Quantity::ThroughputBps, Phase::Warm);
+        rate.and_then(Series::median).unwrap_or(0)
     })
     .collect()
 }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use sonde_lab::Report;
-use sonde_measure::{Interference, Knobs, Verdict};
+use sonde_measure::{Interference, Knobs};
 use sonde_probe::pattern::{Came, Due, Go, Join, Left, Way, Went, What};
 use sonde_probe::{Answer, Request, clock};
 use sonde_sys::clock::monotonic_ns;
@@ -67,8 +67,8 @@ pub struct PatternLaunched {
     pub refused: u64,
     /// Starts are agreed within this: the worst bound of a clock.
     pub clock_bound_ns: u64,
-    /// Whether an emulated network kept its times meanwhile; none for other networks.
-    pub verdict: Option<Verdict>,
+    /// What an emulated network did meanwhile; none for other networks.
+    pub report: Option<Report>,
     /// How long it took.
     pub took: Duration,
 }
@@ -192,7 +192,7 @@ impl Fleet {
             lost: session.lost,
             refused,
             clock_bound_ns: session.bound_ns,
-            verdict: report.as_ref().map(Report::verdict),
+            report,
             took: began.elapsed(),
         })
     }

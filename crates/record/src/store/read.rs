@@ -11,10 +11,10 @@ use rusqlite::{OptionalExtension, Row, Transaction, TransactionBehavior};
 use sonde_stats::{Parts, Series};
 
 use super::value::{Json, Wide, Wide64, Word};
-use super::{Fault, Store, StoreError, blob};
+use super::{Fault, Store, StoreError, VERSION, blob, old};
 use sonde_measure::{
-    CellRecord, ClockRecord, EventRecord, Evidence, Factors, HostRecord, LaunchRecord, Measurement,
-    NetworkRecord, Run, RunHead,
+    CellRecord, CellResult, ClockRecord, Disturbance, EventRecord, Factors, HostRecord,
+    LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
 };
 
 /// How many ids are named when one is not found.
@@ -66,7 +66,10 @@ impl Store {
                 hosts: all(transaction, HOSTS, [id], host)?,
                 networks: all(transaction, NETWORKS, [id], network)?,
                 cells: all(transaction, CELLS, [id], cell)?,
-                launches: launches(transaction, id)?,
+                launches: match self.pragma("user_version")? {
+                    VERSION => launches(transaction, id)?,
+                    _ => old::launches(transaction, id, old::Tables::AS_THEY_WERE)?,
+                },
                 events: all(transaction, EVENTS, [id], event)?,
                 warnings: all(transaction, WARNINGS, [id], |row| row.get(0))?,
             })
@@ -86,7 +89,7 @@ impl Store {
         })
     }
 
-    fn known(&self) -> Result<Vec<String>, Fault> {
+    pub(super) fn known(&self) -> Result<Vec<String>, Fault> {
         let mut statement = self.connection.prepare("SELECT id FROM run")?;
         let ids = statement.query_map([], |row| row.get(0))?;
         Ok(ids.collect::<rusqlite::Result<_>>()?)
@@ -104,7 +107,7 @@ impl Store {
     }
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     transaction: &Transaction<'_>,
     sql: &str,
     parameters: impl rusqlite::Params,
@@ -166,7 +169,7 @@ fn network(row: &Row<'_>) -> rusqlite::Result<NetworkRecord> {
 }
 
 /// A column; an error names it.
-fn field<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub(super) fn field<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     use rusqlite::Error as E;
     row.get(column).map_err(|error| match error {
         E::FromSqlConversionFailure(at, kind, cause) => {
@@ -180,7 +183,7 @@ fn field<T: FromSql>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     })
 }
 
-fn unsigned(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+pub(super) fn unsigned(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     Ok(field::<Wide64>(row, column)?.0)
 }
 
@@ -229,71 +232,98 @@ fn knobs(row: &Row<'_>) -> rusqlite::Result<std::collections::BTreeMap<String, S
     }
 }
 
-const LAUNCHES: &str = "SELECT launch.*, cell.size_bytes FROM launch
-    JOIN cell ON cell.run = launch.run AND cell.id = launch.cell WHERE launch.run = ?1 ORDER BY launch.id";
-
-/// What a launch saw: typed, or the texts by name that stores had before.
-fn evidence(row: &Row<'_>) -> rusqlite::Result<Evidence> {
-    let typed = field::<Json<_>>(row, "settings").map(|json| json.0);
-    typed.or_else(|error| {
-        let Ok(Json(texts)) = field(row, "settings") else {
-            return Err(error);
-        };
-        let read = Evidence::read(texts, unsigned(row, "size_bytes")?);
-        read.map_err(|unread| {
-            let at = row.as_ref().column_index("settings").unwrap_or_default();
-            rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(unread))
-        })
-    })
-}
+const LAUNCHES: &str = "SELECT * FROM launch WHERE run = ?1 ORDER BY id";
 
 fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord>, Fault> {
-    let mut series = series(transaction, run)?;
-    let launches = all(transaction, LAUNCHES, [run], |row| {
+    let mut results = results(transaction, run)?;
+    let mut disturbances = by_owner(
+        transaction,
+        DISTURBANCES,
+        run,
+        ["disturbance", "launch"],
+        |row| Ok(disturbance(row)?),
+    )?;
+    all(transaction, LAUNCHES, [run], |row| {
         let id: i64 = field(row, "id")?;
         Ok(LaunchRecord {
-            cell: field(row, "cell")?,
-            index: unsigned(row, "number")?,
             src: field(row, "src")?,
             dst: field(row, "dst")?,
             began_unix_ns: unsigned(row, "began_unix_ns")?,
             took_ns: unsigned(row, "took_ns")?,
-            failure: field(row, "failure")?,
-            series: series.remove(&id).unwrap_or_default(),
-            evidence: evidence(row)?,
+            results: results.remove(&id).unwrap_or_default(),
+            evidence: field::<Json<_>>(row, "evidence")?.0,
             interference: field::<Json<_>>(row, "interference")?.0,
             verdict: field::<Option<Json<_>>>(row, "verdict")?.map(|json| json.0),
+            disturbances: disturbances.remove(&id).unwrap_or_default(),
         })
-    })?;
-    Ok(launches)
+    })
 }
 
-const SERIES: &str = "SELECT series.* FROM launch JOIN series ON series.launch = launch.id
-    WHERE launch.run = ?1 ORDER BY launch.id, series.place";
+const RESULTS: &str = "SELECT * FROM result WHERE run = ?1 ORDER BY id";
 
-/// The measurements of each launch of a run.
-fn series(
+/// The results of each launch of a run.
+fn results(
     transaction: &Transaction<'_>,
     run: &str,
-) -> Result<BTreeMap<i64, Vec<Measurement>>, Fault> {
-    let mut statement = transaction.prepare(SERIES)?;
+) -> Result<BTreeMap<i64, Vec<CellResult>>, Fault> {
+    let mut series = by_owner(transaction, SERIES, run, ["series", "result"], measurement)?;
+    by_owner(transaction, RESULTS, run, ["result", "launch"], |row| {
+        let id: i64 = field(row, "id")?;
+        Ok(CellResult {
+            cell: field(row, "cell")?,
+            index: unsigned(row, "number")?,
+            failure: field(row, "failure")?,
+            series: series.remove(&id).unwrap_or_default(),
+        })
+    })
+}
+
+const DISTURBANCES: &str =
+    "SELECT disturbance.* FROM launch JOIN disturbance ON disturbance.launch = launch.id
+    WHERE launch.run = ?1 ORDER BY launch.id, disturbance.place";
+
+fn disturbance(row: &Row<'_>) -> rusqlite::Result<Disturbance> {
+    Ok(Disturbance {
+        source: field::<Word<_>>(row, "source")?.0,
+        host: field(row, "host")?,
+        interface: field(row, "interface")?,
+        from_unix_ns: unsigned(row, "from_unix_ns")?,
+        to_unix_ns: unsigned(row, "to_unix_ns")?,
+        most_ns: unsigned(row, "most_ns")?,
+        events: unsigned(row, "events")?,
+    })
+}
+
+const SERIES: &str = "SELECT series.* FROM result JOIN series ON series.result = result.id
+    WHERE result.run = ?1 ORDER BY result.id, series.place";
+
+/// What belongs to each line of another table, whose id stands in the column `owner`; in the order of `sql`. An error says
+/// `what` it is.
+pub(super) fn by_owner<T>(
+    transaction: &Transaction<'_>,
+    sql: &str,
+    run: &str,
+    [what, owner]: [&str; 2],
+    mut of: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+) -> Result<BTreeMap<i64, Vec<T>>, Fault> {
+    let mut statement = transaction.prepare(sql)?;
     let mut rows = statement.query([run])?;
-    let mut found: BTreeMap<i64, Vec<Measurement>> = BTreeMap::new();
+    let mut found: BTreeMap<i64, Vec<T>> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let launch = field(row, "launch")?;
-        let place: i64 = field(row, "place")?;
-        let one = measurement(row).map_err(|fault| match fault {
-            Fault::Damaged(what) => {
-                Fault::Damaged(format!("series {place} of launch {launch}: {what}"))
+        let id = field(row, owner)?;
+        let all = found.entry(id).or_default();
+        all.push(of(row).map_err(|fault| match fault {
+            Fault::Damaged(why) => {
+                let place = all.len();
+                Fault::Damaged(format!("{what} {place} of {owner} {id}: {why}"))
             }
             other => other,
-        })?;
-        found.entry(launch).or_default().push(one);
+        })?);
     }
     Ok(found)
 }
 
-fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
+pub(super) fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
     let parts = Parts {
         min: optional_unsigned(row, "min")?.unwrap_or(0),
         max: optional_unsigned(row, "max")?.unwrap_or(0),

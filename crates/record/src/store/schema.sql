@@ -1,7 +1,7 @@
--- The store of sonde, version 1. docs/store.md says what each column means.
+-- The store of sonde, version 3. docs/store.md says what each column means. Older stores lack some of the tables.
 -- ANY holds an integer, or the decimal text of one beyond 2^63-1.
 
-CREATE TABLE run (
+CREATE TABLE IF NOT EXISTS run (
     id            TEXT    PRIMARY KEY,
     command       TEXT    NOT NULL,
     plan          TEXT    NOT NULL,
@@ -12,7 +12,7 @@ CREATE TABLE run (
     state         TEXT    NOT NULL
 ) STRICT;
 
-CREATE TABLE host (
+CREATE TABLE IF NOT EXISTS host (
     run             TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place           INTEGER NOT NULL,
     name            TEXT    NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE host (
     PRIMARY KEY (run, name)
 ) STRICT;
 
-CREATE TABLE network (
+CREATE TABLE IF NOT EXISTS network (
     run          TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place        INTEGER NOT NULL,
     name         TEXT    NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE network (
     PRIMARY KEY (run, name)
 ) STRICT;
 
-CREATE TABLE cell (
+CREATE TABLE IF NOT EXISTS cell (
     run        TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place      INTEGER NOT NULL,
     id         TEXT    NOT NULL,
@@ -59,25 +59,44 @@ CREATE TABLE cell (
     PRIMARY KEY (run, id)
 ) STRICT;
 
-CREATE TABLE launch (
+CREATE TABLE IF NOT EXISTS launch (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
-    run           TEXT    NOT NULL,
-    cell          TEXT    NOT NULL,
-    number        INTEGER NOT NULL,
+    run           TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     src           TEXT    NOT NULL,
     dst           TEXT    NOT NULL,
     began_unix_ns INTEGER NOT NULL,
     took_ns       INTEGER NOT NULL,
-    failure       TEXT,
-    settings      TEXT    NOT NULL,
+    evidence      TEXT    NOT NULL,
     interference  TEXT    NOT NULL,
-    verdict       TEXT,
+    verdict       TEXT
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS disturbance (
+    launch       INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE,
+    place        INTEGER NOT NULL,
+    source       TEXT    NOT NULL,
+    host         TEXT    NOT NULL,
+    interface    TEXT,
+    from_unix_ns INTEGER NOT NULL,
+    to_unix_ns   INTEGER NOT NULL,
+    most_ns      INTEGER NOT NULL,
+    events       INTEGER NOT NULL,
+    PRIMARY KEY (launch, place)
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS result (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    launch  INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE,
+    run     TEXT    NOT NULL,
+    cell    TEXT    NOT NULL,
+    number  INTEGER NOT NULL,
+    failure TEXT,
     UNIQUE (run, cell, number),
     FOREIGN KEY (run, cell) REFERENCES cell (run, id) ON DELETE CASCADE
 ) STRICT;
 
-CREATE TABLE series (
-    launch   INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE,
+CREATE TABLE IF NOT EXISTS series (
+    result   INTEGER NOT NULL REFERENCES result (id) ON DELETE CASCADE,
     place    INTEGER NOT NULL,
     quantity TEXT    NOT NULL,
     phase    TEXT    NOT NULL,
@@ -89,10 +108,10 @@ CREATE TABLE series (
     sum      ANY     NOT NULL,
     first    BLOB    NOT NULL,
     buckets  BLOB    NOT NULL,
-    PRIMARY KEY (launch, place)
+    PRIMARY KEY (result, place)
 ) STRICT;
 
-CREATE TABLE event (
+CREATE TABLE IF NOT EXISTS event (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     run        TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     at_unix_ns INTEGER NOT NULL,
@@ -100,11 +119,13 @@ CREATE TABLE event (
     text       TEXT    NOT NULL
 ) STRICT;
 
-CREATE TABLE warning (
+CREATE TABLE IF NOT EXISTS warning (
     id   INTEGER PRIMARY KEY AUTOINCREMENT,
     run  TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     text TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX event_of_run ON event (run);
-CREATE INDEX warning_of_run ON warning (run);
+CREATE INDEX IF NOT EXISTS launch_of_run ON launch (run);
+CREATE INDEX IF NOT EXISTS result_of_launch ON result (launch);
+CREATE INDEX IF NOT EXISTS event_of_run ON event (run);
+CREATE INDEX IF NOT EXISTS warning_of_run ON warning (run);

@@ -127,7 +127,7 @@ fn several_pairs_have_no_name() {
     let row = &several.rows()[0];
     assert_eq!((&row.src, &row.dst), (&None, &None));
     // A failed launch between others does not count.
-    several.launches[1].failure = Some("lost".into());
+    several.launches[1].results[0].failure = Some("lost".into());
     assert_eq!(several.rows()[0].dst.as_deref(), Some("h2"));
 }
 
@@ -163,7 +163,7 @@ fn too_few_launches_are_told() {
     );
     // A failed launch's samples are not in the row.
     let mut half = two.clone();
-    half.launches[1].failure = Some("bytes came back changed".into());
+    half.launches[1].results[0].failure = Some("bytes came back changed".into());
     let row = &half.rows()[0];
     assert_eq!(
         (row.launches, row.samples, row.max),
@@ -304,7 +304,7 @@ fn missing_launches() {
         [(run.cells[0].id.clone(), 0), (throughput, 1)]
     );
     let mut all = run.clone();
-    all.launches.retain(|launch| launch.failure.is_none());
+    all.retain_results(|_, result| result.failure.is_none());
     all.launches.push(launch(&run.cells[2], 1, Vec::new()));
     assert_eq!(all.missing(), []);
 }

@@ -1,9 +1,10 @@
 //! Runs to test with, and folders that go away.
 
 use sonde_measure::{
-    Backpressure, Ceiling, CellRecord, ClockRecord, EventRecord, Evidence, Factors, Fidelity,
-    HostFacts, HostRecord, Interference, Lateness, LaunchRecord, Layer, Measurement, NetworkRecord,
-    NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    Backpressure, Ceiling, CellRecord, CellResult, ClockRecord, Disturbance, Disturber,
+    EventRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord, Interference, Lateness,
+    LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
+    Run, RunHead, RunState, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 use std::collections::BTreeMap;
@@ -98,14 +99,16 @@ fn evidence() -> Evidence {
 
 pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> LaunchRecord {
     LaunchRecord {
-        cell: cell.id.clone(),
-        index,
+        results: vec![CellResult {
+            cell: cell.id.clone(),
+            index,
+            failure: None,
+            series,
+        }],
         src: "h1".into(),
         dst: "h2".into(),
-        began_unix_ns: 1_795_000_000_000_000_000 + index,
+        began_unix_ns: 1_795_000_000_000_000_000 + (index << 30) + cell.factors.size_bytes,
         took_ns: 900_000_000,
-        failure: None,
-        series,
         evidence: evidence(),
         interference: vec![
             Interference {
@@ -136,15 +139,15 @@ pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> Launch
                 ..Fidelity::default()
             },
         )),
+        disturbances: Vec::new(),
     }
 }
 
 pub fn failed(cell: &CellRecord, index: u64, failure: &str) -> LaunchRecord {
-    LaunchRecord {
-        failure: Some(failure.into()),
-        verdict: None,
-        ..launch(cell, index, Vec::new())
-    }
+    let mut failed = launch(cell, index, Vec::new());
+    failed.results[0].failure = Some(failure.into());
+    failed.verdict = None;
+    failed
 }
 
 pub fn network(name: &str) -> NetworkRecord {
@@ -250,14 +253,24 @@ pub fn full(id: &str) -> Run {
     );
     for index in 0..2 {
         let many = (0..12_000).map(|n| 20_000 + (n * 7_919) % 5_003 + index);
-        run.launches.push(launch(
+        let mut disturbed = launch(
             &latency,
             index,
             vec![
                 measurement(Quantity::LatencyNs, Phase::Warm, many),
                 measurement(Quantity::LatencyNs, Phase::Cold, [300_000 + index]),
             ],
-        ));
+        );
+        disturbed.disturbances = vec![Disturbance {
+            source: Disturber::Emulation,
+            host: "h2".into(),
+            interface: Some("eth0".into()),
+            from_unix_ns: 1_795_000_000_100_000_000,
+            to_unix_ns: 1_795_000_000_100_700_000,
+            most_ns: 600_000,
+            events: 3,
+        }];
+        run.launches.push(disturbed);
         run.launches.push(launch(
             &startup,
             index,
@@ -287,4 +300,16 @@ pub fn full(id: &str) -> Run {
         "h2: connection reset by peer, at \"send\"\nafter 3 s",
     ));
     run
+}
+
+/// A launch that measured all these cells, with a sample of each.
+pub fn launch_of(cells: &[CellRecord], index: u64) -> LaunchRecord {
+    let one = |cell: &CellRecord| {
+        let sample = measurement(Quantity::LatencyNs, Phase::Warm, [cell.factors.size_bytes]);
+        launch(cell, index, vec![sample])
+    };
+    let mut all = one(&cells[0]);
+    let others = cells[1..].iter().flat_map(|cell| one(cell).results);
+    all.results.extend(others);
+    all
 }

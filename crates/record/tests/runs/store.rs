@@ -1,8 +1,8 @@
 //! Runs that are stored and read again, and stores that are not what they should be.
 
-use crate::sample::{Folder, cell, failed, full, launch, measurement, planned};
+use crate::sample::{Folder, cell, failed, full, launch, launch_of, measurement, planned};
 use rusqlite::Connection;
-use sonde_measure::{ClockRecord, LaunchRecord, Phase, Quantity, RunState};
+use sonde_measure::{ClockRecord, Phase, Quantity, RunState};
 use sonde_record::{Store, StoreError};
 use std::fs;
 
@@ -85,14 +85,40 @@ fn a_failed_launch_is_replaced_and_a_measured_one_kept() {
     assert_eq!((run.launches.len(), run.missing().len()), (1, 1));
     // Neither a failure nor another measurement takes its place, and what comes with it is not stored either.
     for other in [good(6), failed(&cell, 0, "late")] {
-        let next = LaunchRecord {
-            index: 1,
-            ..good(7)
-        };
+        let mut next = good(7);
+        next.results[0].index = 1;
         let error = store.launches("r", &[next, other]).unwrap_err();
         told(&error, &["launch 0 of cell", "measured already"]);
     }
     assert_eq!(store.load("r").unwrap(), run);
+}
+
+#[test]
+fn results_of_one_launch_are_replaced_one_by_one() {
+    let dir = Folder::new("replace-one");
+    let store = Store::open(&dir).unwrap();
+    let cells = [1, 64].map(|size| cell("latency", size, 1));
+    store.begin(&planned("r", cells.to_vec())).unwrap();
+    let good = |at: usize| launch_of(&cells[at..=at], 0);
+    // One of two cells came through.
+    let mut half = good(0);
+    half.results.extend(failed(&cells[1], 0, "lost").results);
+    store.launch("r", &half).unwrap();
+    assert_eq!(store.load("r").unwrap().launches, [half.clone()]);
+    store.launch("r", &good(1)).unwrap();
+    half.results.pop();
+    let run = store.load("r").unwrap();
+    assert_eq!((run.launches, run.cells.len()), (vec![half, good(1)], 2));
+    // Both failed: nothing is left of the launch when both were made again.
+    let mut none = failed(&cells[0], 1, "lost");
+    none.results.extend(failed(&cells[1], 1, "lost").results);
+    store.launch("r", &none).unwrap();
+    for at in [0, 1] {
+        let mut again = good(at);
+        again.results[0].index = 1;
+        store.launch("r", &again).unwrap();
+    }
+    assert_eq!(store.load("r").unwrap().launches.len(), 4);
 }
 
 #[test]
@@ -175,7 +201,7 @@ fn what_points_nowhere_is_refused() {
     store.begin(&planned("r", Vec::new())).unwrap();
     told(
         &store.launch("r", &run.launches[0]).unwrap_err(),
-        &["cannot store a launch", &run.launches[0].cell],
+        &["cannot store a launch", &run.launches[0].results[0].cell],
     );
     for error in [
         store.warning("no", "w").unwrap_err(),
@@ -211,25 +237,91 @@ fn large_samples_come_back() {
     assert_eq!(store.load("r").unwrap(), run);
 }
 
+/// The tables of version 2: a launch for each of its cells, and its evidence as texts.
+const AS_VERSION_2: &str = "
+    ALTER TABLE launch RENAME TO launch_3;
+    ALTER TABLE series RENAME TO series_3;
+    CREATE TABLE launch (id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, cell TEXT NOT NULL, number INTEGER NOT NULL,
+        src TEXT NOT NULL, dst TEXT NOT NULL, began_unix_ns INTEGER NOT NULL, took_ns INTEGER NOT NULL, failure TEXT,
+        settings TEXT NOT NULL, interference TEXT NOT NULL, verdict TEXT, UNIQUE (run, cell, number),
+        FOREIGN KEY (run, cell) REFERENCES cell (run, id) ON DELETE CASCADE) STRICT;
+    CREATE TABLE series (launch INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE, place INTEGER NOT NULL,
+        quantity TEXT NOT NULL, phase TEXT NOT NULL, step TEXT, reason TEXT, count INTEGER NOT NULL, min ANY, max ANY,
+        sum ANY NOT NULL, first BLOB NOT NULL, buckets BLOB NOT NULL, PRIMARY KEY (launch, place)) STRICT;
+    INSERT INTO launch SELECT result.id, result.run, cell, number, src, dst, began_unix_ns, took_ns, failure,
+        '{\"dst_congestion\": \"cubic\"}', interference, verdict FROM result JOIN launch_3 ON launch_3.id = result.launch;
+    INSERT INTO series SELECT * FROM series_3;
+    DROP TABLE series_3; DROP TABLE result; DROP TABLE disturbance; DROP TABLE launch_3;
+    PRAGMA user_version = 2";
+
 #[test]
-fn a_store_of_version_1_is_read_and_brought_up() {
-    let dir = Folder::new("old");
-    let run = full("r");
-    Store::open(&dir).unwrap().begin(&run).unwrap();
+fn stores_of_older_versions_are_read_and_brought_up() {
+    for version in [2, 1] {
+        let dir = Folder::new("old");
+        let mut run = full("r");
+        let cells = [8, 4_096].map(|size| cell("latency", size, 2));
+        run.launches
+            .extend([0, 1].map(|index| launch_of(&cells, index)));
+        run.cells.extend(cells);
+        Store::open(&dir).unwrap().begin(&run).unwrap();
+        let old = Connection::open(dir.join("sonde.db")).unwrap();
+        old.execute_batch(AS_VERSION_2).unwrap();
+        if version == 1 {
+            old.execute_batch("ALTER TABLE cell DROP COLUMN knobs; PRAGMA user_version = 1")
+                .unwrap();
+            let cells = run.cells.iter_mut();
+            cells.for_each(|cell| cell.factors.knobs.clear());
+        }
+        drop(old);
+        let launches = run.launches.iter_mut();
+        launches.for_each(|launch| launch.disturbances.clear());
+        assert_eq!(Store::read(&dir).unwrap().load("r").unwrap(), run);
+        assert_eq!(Store::open(&dir).unwrap().load("r").unwrap(), run);
+        let now = Connection::open(dir.join("sonde.db")).unwrap();
+        let version: i64 = now
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(version, 3);
+        let fresh = Folder::new("fresh");
+        let fresh = Connection::open(Store::open(&fresh).unwrap().path()).unwrap();
+        assert_eq!(columns(&now), columns(&fresh));
+        // It takes what is measured from here on.
+        let store = Store::open(&dir).unwrap();
+        store
+            .launch("r", &launch(&run.cells[2], 1, Vec::new()))
+            .unwrap();
+        assert_eq!(store.load("r").unwrap().missing(), []);
+    }
+}
+
+/// What an old store is that was damaged is told, and it stays as it was.
+#[test]
+fn an_old_store_that_cannot_be_read_stays_as_it_was() {
+    let dir = Folder::new("old-damaged");
+    Store::open(&dir).unwrap().begin(&full("r")).unwrap();
     let old = Connection::open(dir.join("sonde.db")).unwrap();
-    old.execute_batch("ALTER TABLE cell DROP COLUMN knobs; PRAGMA user_version = 1")
+    old.execute_batch(AS_VERSION_2).unwrap();
+    old.execute_batch("UPDATE launch SET settings = '{\"src_colour\": \"red\"}' WHERE id = 3")
         .unwrap();
+    let before = columns(&old);
     drop(old);
-    let mut cells = run.cells;
-    cells.iter_mut().for_each(|cell| cell.factors.knobs.clear());
-    let loaded = |store: Store| store.load("r").unwrap().cells;
-    assert_eq!(loaded(Store::read(&dir).unwrap()), cells);
-    assert_eq!(loaded(Store::open(&dir).unwrap()), cells);
-    let version: i64 = Connection::open(dir.join("sonde.db"))
-        .unwrap()
-        .query_row("PRAGMA user_version", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(version, 2);
+    for error in [
+        Store::read(&dir).unwrap().load("r").unwrap_err(),
+        Store::open(&dir).unwrap_err(),
+    ] {
+        told(&error, &["src_colour", "is not known"]);
+    }
+    let after = Connection::open(dir.join("sonde.db")).unwrap();
+    assert_eq!(columns(&after), before);
+}
+
+/// All tables and indexes with their columns.
+fn columns(of: &Connection) -> Vec<(String, String)> {
+    let sql = "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.name NOT LIKE 'sqlite_%'
+        UNION SELECT name, '' FROM sqlite_schema WHERE type = 'index' ORDER BY 1, 2";
+    let mut statement = of.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.unwrap().map(Result::unwrap).collect()
 }
 
 #[test]
@@ -261,7 +353,7 @@ fn other_files_are_told_apart() {
         .unwrap()
         .execute_batch("PRAGMA user_version = 7")
         .unwrap();
-    told(&open(), &["version 7", "versions up to 2", "--out"]);
+    told(&open(), &["version 7", "versions up to 3", "--out"]);
     told(&Store::read(&dir).unwrap_err(), &["version 7"]);
     // A file where the folder should be.
     told(
@@ -278,21 +370,22 @@ fn other_files_are_told_apart() {
 fn damage_is_told() {
     let changes = [
         (
-            "UPDATE series SET first = x'80' WHERE launch = 1 AND place = 0",
-            "series 0 of launch 1: its bytes end",
+            "UPDATE series SET first = x'80' WHERE result = 1 AND place = 0",
+            "series 0 of result 1: its bytes end",
         ),
         (
-            "UPDATE series SET buckets = x'0101' WHERE launch = 1 AND place = 0",
-            "series 0 of launch 1",
+            "UPDATE series SET buckets = x'0101' WHERE result = 1 AND place = 0",
+            "series 0 of result 1",
         ),
         (
-            "UPDATE series SET count = 7 WHERE place = 1 AND launch = 1",
+            "UPDATE series SET count = 7 WHERE place = 1 AND result = 1",
             "7 should be",
         ),
         ("UPDATE series SET quantity = 'beauty'", "beauty"),
         ("UPDATE series SET sum = 'much'", "sum"),
         ("UPDATE series SET min = -5", "min"),
-        ("UPDATE launch SET settings = '{'", "settings"),
+        ("UPDATE launch SET evidence = '{'", "evidence"),
+        ("UPDATE disturbance SET source = 'ghosts'", "ghosts"),
         (
             "UPDATE launch SET verdict = '{\"status\": \"passed\"}'",
             "verdict",

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::{Buffer, Line, Quantity, ResultRow, Run, Socket, Testbed};
+use sonde_measure::{Buffer, Line, Phase, Quantity, Repetition, ResultRow, Run, Socket, Testbed};
 
 use crate::index::{Index, LATENCY, busy, median, p50};
 use crate::limit::{FULL, explains, on_the_way_bytes};
@@ -113,10 +113,10 @@ impl Streams {
         let streams = run.cells.iter().filter(|cell| is_stream(cell, network));
         let cells: BTreeSet<String> = streams.map(|cell| cell.id.clone()).collect();
         let mut rates: BTreeMap<_, Vec<u64>> = BTreeMap::new();
-        for launch in run.launches.iter().filter(|one| cells.contains(&one.cell)) {
-            let of = |one: &&sonde_measure::Measurement| one.quantity == Quantity::ThroughputBps;
-            let series = launch.series.iter().find(of);
-            if let Some(rate) = series.and_then(|one| one.series.median()) {
+        let of_stream = |one: &Repetition<'_>| cells.contains(&one.result.cell);
+        for Repetition { launch, result } in run.repetitions().filter(of_stream) {
+            let series = result.samples(Quantity::ThroughputBps, Phase::Warm);
+            if let Some(rate) = series.and_then(sonde_stats::Series::median) {
                 let way = [launch.src.clone(), launch.dst.clone()];
                 rates.entry(way).or_default().push(rate);
             }
@@ -145,10 +145,9 @@ impl Streams {
     /// The run without the streams of other ways.
     fn only(&self, run: &Run, way: &[String; 2]) -> Run {
         let mut run = run.clone();
-        let keeps = |one: &sonde_measure::LaunchRecord| {
-            !self.cells.contains(&one.cell) || [&one.src, &one.dst] == [&way[0], &way[1]]
-        };
-        run.launches.retain(keeps);
+        run.retain_results(|launch, result| {
+            !self.cells.contains(&result.cell) || [&launch.src, &launch.dst] == [&way[0], &way[1]]
+        });
         run
     }
 }
@@ -202,10 +201,10 @@ impl Evidence {
             evidence.of_stream(&index, line, stream);
         }
         for cell in run.cells.iter().filter(|cell| is_stream(cell, network)) {
-            let failed = run.launches.iter().filter(|launch| launch.cell == cell.id);
+            let made = run.repetitions_of(&cell.id);
             evidence
                 .failures
-                .extend(failed.filter_map(|launch| launch.failure.clone()));
+                .extend(made.filter_map(|one| one.result.failure.clone()));
         }
         evidence.of_datagrams(&index, network);
         evidence

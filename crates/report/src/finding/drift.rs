@@ -24,13 +24,11 @@ pub(super) fn drifting(index: &Index<'_>) -> Vec<Finding> {
     references
         .filter_map(|cell| {
             let medians: Vec<(u64, u64)> = index
-                .launches(&cell.id)
-                .filter_map(|launch| {
+                .repetitions(&cell.id)
+                .filter_map(|one| {
                     let (quantity, phase) = cell.factors.main();
-                    let main = launch.series.iter().find(|one| {
-                        one.quantity == quantity && one.phase == phase && one.step.is_none()
-                    })?;
-                    Some((launch.began_unix_ns, main.series.median()?))
+                    let main = one.result.samples(quantity, phase)?;
+                    Some((one.launch.began_unix_ns, main.median()?))
                 })
                 .collect();
             let trend = sonde_stats::trend(&medians)?;
@@ -73,9 +71,10 @@ mod tests {
         let one = run.launches[0].clone();
         for index in 0..launches {
             let mut launch = one.clone();
-            (launch.cell, launch.index) = (cell.id.clone(), index);
             launch.began_unix_ns = 1_000_000_000 * (index + 1);
-            for series in &mut launch.series {
+            let result = &mut launch.results[0];
+            (result.cell, result.index) = (cell.id.clone(), index);
+            for series in &mut result.series {
                 series.series = [20_000 + step_ns * index, 20_001 + step_ns * index]
                     .into_iter()
                     .collect();

@@ -15,7 +15,7 @@
 //!          `a_load_that_is_missed_is_a_warning`, `several_outside_are_said_once`.
 
 use sonde_measure::{Evidence, Fixed};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{Finding, Severity};
 use crate::index::{Index, STREAM, grouped, median};
@@ -80,25 +80,23 @@ struct Brought {
 
 /// `load-reached` and `load-missed`, once a network and load.
 pub(super) fn reached(index: &Index<'_>) -> Vec<Finding> {
-    // A launch of several sizes is a record for each of them: it counts once.
-    let mut seen = BTreeSet::new();
     let mut order: Vec<(&str, &str)> = Vec::new();
     let mut all: BTreeMap<(&str, &str), Brought> = BTreeMap::new();
     for cell in &index.run.cells {
         let Some(load) = cell.factors.load.as_deref() else {
             continue;
         };
-        if cell.factors.probe == STREAM.probe {
-            continue;
-        }
         let key = (cell.factors.network.as_str(), load);
-        for launch in index.launches(&cell.id) {
-            if !seen.insert((launch.began_unix_ns, &launch.src, &launch.dst)) {
-                continue;
-            }
-            if !order.contains(&key) {
-                order.push(key);
-            }
+        if !order.contains(&key) {
+            order.push(key);
+        }
+    }
+    for (launch, cell) in index.starts() {
+        let Some(load) = cell.factors.load.as_deref() else {
+            continue;
+        };
+        if cell.factors.probe != STREAM.probe {
+            let key = (cell.factors.network.as_str(), load);
             all.entry(key).or_default().add(&launch.evidence);
         }
     }

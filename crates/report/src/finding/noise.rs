@@ -22,21 +22,19 @@ const SLOWEST: f64 = 50.0;
 
 /// `stolen-time`, once a network.
 pub(super) fn stolen(index: &Index<'_>) -> Vec<Finding> {
-    // A launch of several sizes is a record for each of them: its hosts are counted once.
+    // The flows of a pattern began together: a host of several of them is counted once.
     let mut seen = BTreeSet::new();
     let mut hosts: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
-    for cell in &index.run.cells {
-        for launch in index.launches(&cell.id) {
-            for at in &launch.interference {
-                let Some(steal_ns) = at.steal_ns else {
-                    continue;
-                };
-                if seen.insert((launch.began_unix_ns, &launch.src, &launch.dst, &at.host)) {
-                    let network = cell.factors.network.as_str();
-                    let (stolen, all) = hosts.entry((network, &at.host)).or_default();
-                    *stolen += steal_ns;
-                    *all += at.span_ns.saturating_mul(at.cpus);
-                }
+    for (launch, cell) in index.starts() {
+        for at in &launch.interference {
+            let Some(steal_ns) = at.steal_ns else {
+                continue;
+            };
+            if seen.insert((launch.began_unix_ns, &launch.src, &launch.dst, &at.host)) {
+                let network = cell.factors.network.as_str();
+                let (stolen, all) = hosts.entry((network, &at.host)).or_default();
+                *stolen += steal_ns;
+                *all += at.span_ns.saturating_mul(at.cpus);
             }
         }
     }

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::{Quantity, ResultRow, Status};
+use sonde_measure::{Quantity, Repetition, ResultRow, Status};
 
 use super::{Finding, Severity};
 use crate::index::{Index, is_main, median};
@@ -59,8 +59,8 @@ fn slowness<'a>(index: &Index<'a>, network: &str) -> BTreeMap<Pair<'a>, f64> {
 
 fn slowness_in<'a>(index: &Index<'a>, row: &ResultRow) -> Vec<(Pair<'a>, f64)> {
     let mut pairs: BTreeMap<Pair<'a>, Vec<f64>> = BTreeMap::new();
-    for launch in index.launches(&row.cell) {
-        let measured = launch.series.iter().find(|one| {
+    for Repetition { launch, result } in index.repetitions(&row.cell) {
+        let measured = result.series.iter().find(|one| {
             one.quantity == row.quantity && Some(one.phase) == row.phase && one.step == row.step
         });
         let Some(middle) = measured

@@ -113,8 +113,9 @@ pub(super) fn launches_missing(index: &Index<'_>) -> Option<Finding> {
         return None;
     }
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for launch in index.run.launches.iter().filter(|one| measured(&one.cell)) {
-        if let Some(reason) = &launch.failure {
+    let made = index.run.repetitions().map(|one| one.result);
+    for result in made.filter(|one| measured(&one.cell)) {
+        if let Some(reason) = &result.failure {
             *reasons.entry(reason).or_default() += 1;
         }
     }
@@ -205,7 +206,7 @@ mod tests {
             .latency("wire", "tcp", 1, 10_000)
             .done();
         assert_eq!(launches_missing(&Index::new(&run)), None);
-        run.launches[4].failure = Some("h2 is gone".into());
+        run.launches[4].results[0].failure = Some("h2 is gone".into());
         run.launches.pop();
         let finding = launches_missing(&Index::new(&run)).unwrap();
         assert_eq!(

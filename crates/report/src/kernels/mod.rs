@@ -290,9 +290,14 @@ fn over(index: &Index<'_>, row: &KernelRow, reference: &KernelRow) -> Option<Tim
 
 /// The kernel's time in each launch of a cell.
 fn medians(index: &Index<'_>, cell: &str) -> Vec<u64> {
-    let series = index.launches(cell).flat_map(|launch| &launch.series);
-    let times = series.filter(|one| one.quantity == Quantity::KernelNs && one.step.is_none());
-    times.filter_map(|one| one.series.median()).collect()
+    let times = index.repetitions(cell);
+    times
+        .filter_map(|one| {
+            one.result
+                .samples(Quantity::KernelNs, Phase::Warm)?
+                .median()
+        })
+        .collect()
 }
 
 /// What is to be known of kernels on hosts of another age, in words; `None` where there are none.

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Fixed, Flow, LaunchRecord, Number, Quantity, Run};
+use sonde_measure::{Fixed, Flow, Number, Quantity, Repetition, Run};
 
 use crate::finding::Finding;
 use crate::index::{Index, median};
@@ -134,9 +134,9 @@ impl Matrix {
             .enumerate()
             .map(|(number, host)| (host.name.as_str(), number))
             .collect();
-        let mut launches: BTreeMap<&str, Vec<&LaunchRecord>> = BTreeMap::new();
-        for launch in &run.launches {
-            launches.entry(&launch.cell).or_default().push(launch);
+        let mut launches: BTreeMap<&str, Vec<Repetition<'_>>> = BTreeMap::new();
+        for one in run.repetitions() {
+            launches.entry(&one.result.cell).or_default().push(one);
         }
         let mut others: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for cell in &run.cells {
@@ -159,8 +159,8 @@ impl Matrix {
             let made = launches.get(cell.id.as_str()).map_or(&[][..], |made| made);
             let Some(first) = made.first() else { continue };
             let pair = (
-                numbers.get(first.src.as_str()),
-                numbers.get(first.dst.as_str()),
+                numbers.get(first.launch.src.as_str()),
+                numbers.get(first.launch.dst.as_str()),
             );
             let (Some(src), Some(dst)) = pair else {
                 continue;
@@ -170,7 +170,7 @@ impl Matrix {
                 Ok(reading) => drop(matrix.readings.insert(key, reading)),
                 Err(why) => drop(matrix.failed.insert(key, why)),
             }
-            for launch in made {
+            for Repetition { launch, .. } in made {
                 for (host, side) in [src, dst].into_iter().zip(launch.evidence.sides()) {
                     let share = side.others.share.map(Fixed::value);
                     others.entry(*host).or_default().extend(share);
@@ -209,9 +209,10 @@ impl Matrix {
     }
 }
 
-fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
-    let series = |launch: &&LaunchRecord| {
-        let of = launch
+fn read(kind: Kind, made: &[Repetition<'_>]) -> Result<Reading, String> {
+    let series = |one: &Repetition<'_>| {
+        let of = one
+            .result
             .series
             .iter()
             .find(|one| one.quantity == kind.quantity() && !one.series.is_empty());
@@ -220,7 +221,7 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     let all: Vec<_> = made.iter().filter_map(series).collect();
     let middles: Vec<u64> = all.iter().filter_map(sonde_stats::Series::median).collect();
     let Some(value) = median(middles.iter().map(|m| *m as f64).collect()) else {
-        let why = made.iter().find_map(|launch| launch.failure.clone());
+        let why = made.iter().find_map(|one| one.result.failure.clone());
         return Err(why.unwrap_or_else(|| "nothing was measured".into()));
     };
     let mut pooled = sonde_stats::Series::new();
@@ -231,7 +232,7 @@ fn read(kind: Kind, made: &[&LaunchRecord]) -> Result<Reading, String> {
     let sum = |count: fn(&Flow) -> Option<u64>| -> u64 {
         let counts = made
             .iter()
-            .filter_map(|launch| count(&launch.evidence.flow));
+            .filter_map(|one| count(&one.launch.evidence.flow));
         counts.sum()
     };
     let (again, in_vain) = (sum(|flow| flow.retransmits), sum(|flow| flow.in_vain));

@@ -42,13 +42,15 @@ fn lost(report: &Report, record: &mut LaunchRecord) {
     let quantity = Quantity::NetworkLostShare;
     let parts = u128::from(lost) * u128::from(quantity.per_unit());
     let share = (parts / u128::from(report.taken.max(1))) as u64;
-    record.series.push(Measurement {
-        quantity,
-        phase: Phase::Warm,
-        step: None,
-        series: std::iter::once(share).collect(),
-        reason: None,
-    });
+    for result in &mut record.results {
+        result.series.push(Measurement {
+            quantity,
+            phase: Phase::Warm,
+            step: None,
+            series: std::iter::once(share).collect(),
+            reason: None,
+        });
+    }
     for (loss, frames) in &report.lost {
         let frames = NetworkLoss {
             frames: Some(*frames),
@@ -60,7 +62,7 @@ fn lost(report: &Report, record: &mut LaunchRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_measure::{Loss, Text};
+    use sonde_measure::{CellResult, Loss, Text};
 
     #[test]
     fn lost_frames_are_a_share_of_all_and_have_their_place() {
@@ -75,20 +77,11 @@ mod tests {
             ..Report::default()
         };
         let mut record = LaunchRecord {
-            cell: "c".into(),
-            index: 0,
-            src: "h1".into(),
-            dst: "h2".into(),
-            began_unix_ns: 0,
-            took_ns: 1,
-            failure: None,
-            series: Vec::new(),
-            evidence: Evidence::default(),
-            interference: Vec::new(),
-            verdict: None,
+            results: vec![CellResult::default()],
+            ..LaunchRecord::default()
         };
         lost(&report, &mut record);
-        assert_eq!(record.series[0].series.median(), Some(2_500));
+        assert_eq!(record.results[0].series[0].series.median(), Some(2_500));
         let frames = |place: &str| record.evidence.network_losses[&at(place)].frames;
         assert_eq!(frames("output-overflow-from-h1"), Some(9));
         assert_eq!(frames("path-random-from-h2"), Some(1));

@@ -7,9 +7,10 @@
 use super::rounds::Asked;
 use super::{Ground, Task};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
+use sonde_lab::Report;
 use sonde_measure::{
-    CellRecord, Evidence, Factors, Fixed, LaunchRecord, Layer, Measurement, Phase, Quantity,
-    Testbed,
+    CellRecord, CellResult, Evidence, Factors, Fixed, LaunchRecord, Layer, Measurement, Phase,
+    Quantity, Testbed,
 };
 use sonde_probe::pattern::Kind;
 use sonde_stats::Series;
@@ -137,22 +138,29 @@ impl Cells {
                 what.size_bytes,
                 Some((flow.src, flow.dst)),
             );
-            let mut record = LaunchRecord {
-                src: self.hosts[flow.src].clone(),
-                dst: self.hosts[flow.dst].clone(),
-                failure: flow.failure.clone(),
-                series: measurements(flow, what.kind),
-                evidence: evidence(flow, outcome),
-                ..empty(cell, index)
-            };
-            record.evidence.flow.together = Some(outcome.flows.len() as u64);
             let of = |host: usize| {
                 let mut one = outcome.interference.get(&host).cloned().unwrap_or_default();
                 one.host.clone_from(&self.hosts[host]);
                 one
             };
-            record.interference = vec![of(flow.src), of(flow.dst)];
-            record.verdict = launched.verdict.clone();
+            let [src, dst] = [flow.src, flow.dst].map(|host| self.hosts[host].clone());
+            let mut record = LaunchRecord {
+                evidence: evidence(flow, outcome),
+                interference: vec![of(flow.src), of(flow.dst)],
+                ..start(launched)
+            };
+            record.evidence.flow.together = Some(outcome.flows.len() as u64);
+            // What met other hosts is of their flows.
+            record
+                .disturbances
+                .retain(|span| [&src, &dst].contains(&&span.host));
+            (record.src, record.dst) = (src, dst);
+            record.results.push(CellResult {
+                cell,
+                index,
+                failure: flow.failure.clone(),
+                series: measurements(flow, what.kind),
+            });
             made.push(record);
         }
         if asked.sum {
@@ -186,31 +194,30 @@ impl Cells {
             let mut evidence = Evidence::default();
             evidence.flow.flows = Some(flows.len() as u64);
             evidence.flow.start_bound_ns = Some(launched.clock_bound_ns);
-            made.push(LaunchRecord {
+            let result = CellResult {
+                cell,
+                index,
                 failure,
                 series,
+            };
+            made.push(LaunchRecord {
+                results: vec![result],
                 evidence,
-                verdict: launched.verdict.clone(),
-                ..empty(cell, index)
+                ..start(launched)
             });
         }
         made
     }
 }
 
-fn empty(cell: String, index: u64) -> LaunchRecord {
+/// What all flows of a pattern have in common.
+fn start(launched: &PatternLaunched) -> LaunchRecord {
+    let report = launched.report.as_ref();
     LaunchRecord {
-        cell,
-        index,
-        src: String::new(),
-        dst: String::new(),
-        began_unix_ns: 0,
-        took_ns: 0,
-        failure: None,
-        series: Vec::new(),
-        evidence: Evidence::default(),
-        interference: Vec::new(),
-        verdict: None,
+        took_ns: u64::try_from(launched.took.as_nanos()).unwrap_or(u64::MAX),
+        verdict: report.map(Report::verdict),
+        disturbances: report.map(Report::disturbances).unwrap_or_default(),
+        ..LaunchRecord::default()
     }
 }
 

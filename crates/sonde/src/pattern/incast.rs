@@ -7,7 +7,7 @@
 //! Source:  GPCNeT (Chunduri et al., SC'19) for the factor; the sensitivity it lacks after Cohen 1988 §2. Deviations: none.
 //! Checked: `the_factor_has_an_interval`, `what_could_be_seen_shrinks_with_launches`.
 
-use sonde_measure::{Quantity, Run};
+use sonde_measure::{Phase, Quantity, Repetition, Run};
 use sonde_stats::Series;
 use std::collections::BTreeMap;
 
@@ -67,11 +67,8 @@ fn by_senders(run: &Run) -> BTreeMap<u64, Canary> {
             continue;
         };
         let one = by.entry(senders).or_default();
-        for launch in run.launches.iter().filter(|launch| launch.cell == cell.id) {
-            let of = |quantity: Quantity| -> Option<&Series> {
-                let found = launch.series.iter().find(|one| one.quantity == quantity);
-                found.map(|one| &one.series)
-            };
+        for Repetition { result, .. } in run.repetitions_of(&cell.id) {
+            let of = |quantity: Quantity| result.samples(quantity, Phase::Warm);
             if let Some(trips) = of(Quantity::LatencyNs) {
                 one.medians.extend(trips.median());
                 if trips.count() >= SAMPLES_FOR_TAIL {

@@ -405,7 +405,6 @@ impl Session {
         }
         for record in &mut made {
             record.began_unix_ns = began_unix_ns;
-            record.took_ns = u64::try_from(launched.took.as_nanos()).unwrap_or(u64::MAX);
         }
         let id = self.run.head.id.clone();
         for cell in self.cells.fresh() {
@@ -449,10 +448,10 @@ impl Session {
 
 /// The exit code of a run.
 fn code(run: &Run) -> i32 {
-    let measured = run.launches.iter().any(|one| one.failure.is_none());
+    let measured = run.repetitions().any(|one| one.succeeded());
     if !measured {
         failure::FAILED
-    } else if run.launches.iter().any(|one| one.failure.is_some()) {
+    } else if run.repetitions().any(|one| !one.succeeded()) {
         failure::UNMET
     } else {
         0

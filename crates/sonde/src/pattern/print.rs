@@ -236,10 +236,9 @@ fn ratios(run: &Run) -> Vec<String> {
         let flow = factors.knobs.get("flow").map_or("", String::as_str);
         // Rates of one flow: a ring's is its sum over its flows.
         let flows: f64 = run
-            .launches
-            .iter()
-            .find(|launch| launch.cell == row.cell)
-            .and_then(|launch| launch.evidence.flow.flows)
+            .repetitions_of(&row.cell)
+            .next()
+            .and_then(|one| one.launch.evidence.flow.flows)
             .map_or(1.0, |flows| flows as f64);
         let value = if row.quantity == Quantity::ThroughputBps {
             p50 / flows
