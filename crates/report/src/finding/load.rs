@@ -378,7 +378,7 @@ mod tests {
             missed.sentence.contains("0.2400 of a flow's link"),
             "{missed:?}"
         );
-        assert!(missed.remedy.unwrap().contains("load.limit"));
+        assert!(missed.remedy.unwrap().contains("`limit` of `load_flows`"));
     }
 
     #[test]

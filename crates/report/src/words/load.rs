@@ -8,7 +8,7 @@ use crate::format::{bytes, count, share, significant, time};
 use crate::queueing::QueueingRow;
 
 /// What to do where hosts made too little of it themselves.
-const BY_HOSTS: &str = "`load.limit` in the launches' settings (`sonde report export --json`) says what held the senders back: for want of CPU \
+const BY_HOSTS: &str = "`limit` of `load_flows` in the launches' evidence (`sonde report export --json`) says what held the senders back: for want of CPU \
     larger frames (`:size=BYTES`), or other hosts (`--load-flow`); where less came than was sent the way was full, and the load \
     was what it could carry; a short launch has less or more of a law by chance";
 /// The same where the switch makes it.
