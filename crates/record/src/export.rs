@@ -20,17 +20,17 @@ use crate::Document;
 /// The name and version of an export's schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ExportName {
-    /// The first.
+    /// A launch is one record with a result for each of its cells, and what it saw is typed.
     #[default]
-    #[serde(rename = "sonde-export/1")]
-    V1,
+    #[serde(rename = "sonde-export/2")]
+    V2,
 }
 
 /// Everything that is known of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
-    /// `sonde-export/1`.
+    /// `sonde-export/2`.
     pub schema: ExportName,
     /// The results, as `--json` prints them.
     pub document: Document,
@@ -58,7 +58,7 @@ pub struct ExportError(#[from] io::Error);
 /// When it cannot be written.
 pub fn export_json(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
     let export = Export {
-        schema: ExportName::V1,
+        schema: ExportName::V2,
         document: Document::of(run),
         run: run.clone(),
     };

@@ -88,7 +88,7 @@ fn json_comes_back() {
     assert_eq!(export.run, run);
     assert_eq!(export.document, Document::of(&run));
     let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    assert_eq!(value["schema"], "sonde-export/1");
+    assert_eq!(value["schema"], "sonde-export/2");
     assert_eq!(
         value["run"]["launches"][0]["results"][0]["series"][0]["series"]["first"]
             .as_array()
