@@ -14,13 +14,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, Reader, Unread, facts, is_empty, merge_all, take_all};
+use crate::fixed::{Fixed, RelativeError, Shares};
 use crate::loss::Loss;
 use crate::npb::Kernel;
 use crate::replay::Replay;
 use crate::text::{
-    Buffer, ColdBuffers, EndedBy, Fixed, HostChange, LoadLimit, LongMessages, Name, Names,
-    Neighbour, Placed, RelativeError, RingShape, SampleClock, Shares, Splice, Strayed,
-    Verification, Words, XdpMode, ZerocopyNote,
+    Buffer, ColdBuffers, EndedBy, HostChange, LoadLimit, LongMessages, Name, Names, Neighbour,
+    Placed, RingShape, SampleClock, Splice, Strayed, Verification, Words, XdpMode, ZerocopyNote,
 };
 
 facts! {

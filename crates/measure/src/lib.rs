@@ -10,6 +10,7 @@
 mod cell;
 mod evidence;
 mod facts;
+mod fixed;
 mod knobs;
 mod lengths;
 mod line;
@@ -32,6 +33,7 @@ pub use evidence::{
     UdpCounter,
 };
 pub use facts::Unread;
+pub use fixed::{Fixed, RelativeError, Shares};
 pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use lengths::{Collectives, LengthsRow, Power, Total};
 pub use line::{Line, LineField};
@@ -48,8 +50,8 @@ pub use run::{
     RunHead, RunState,
 };
 pub use text::{
-    Buffer, ColdBuffers, EndedBy, Fixed, HostChange, LoadLimit, LongMessages, Name, Names,
-    Neighbour, Placed, RelativeError, RingShape, SampleClock, Shares, Splice, Strayed, Text,
-    Verification, Words, XdpMode, ZerocopyNote,
+    Buffer, ColdBuffers, EndedBy, HostChange, LoadLimit, LongMessages, Name, Names, Neighbour,
+    Placed, RingShape, SampleClock, Splice, Strayed, Text, Verification, Words, XdpMode,
+    ZerocopyNote,
 };
 pub use verdict::{Fidelity, Lateness, LatenessBucket, Verdict, VerdictStatus};

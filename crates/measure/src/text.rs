@@ -3,18 +3,17 @@
 //! Model:   in JSON a value is what it is: a struct its fields, a variant its word in `snake_case`, a number a number. A [`Text`] has
 //!          exactly one written form. What is read is written again and compared, so that a text that would come back otherwise is
 //!          refused and nothing is lost by reading.
-//! Units:   those of the name beside the value. A [`Fixed`] has its digits in its type.
-//! Checked: `values_come_back`, `other_forms_are_refused`, `fixed_numbers_are_rounded_as_they_are_printed`,
-//!          `fixed_numbers_come_back_from_json`, `json_is_as_it_is_told`; `any_evidence_comes_back` of `evidence`.
+//! Units:   those of the name beside the value.
+//! Checked: `values_come_back`, `other_forms_are_refused`, `json_is_as_it_is_told`; `any_evidence_comes_back` of `evidence`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeOwned, Error as _};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
+use crate::fixed::Fixed;
 use crate::npb::Kernel;
 use crate::replay::Replay;
 
@@ -122,94 +121,6 @@ macro_rules! as_given {
 }
 
 as_given!(Name, Words);
-
-/// A number with `DIGITS` decimal digits, held as an integer: 0.25 with four digits is 2500. In JSON it is the number, 0.25, which
-/// comes back as it was from an integer below 2⁵²; a number that has more digits, is negative or is none is refused.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fixed<const DIGITS: u32>(pub u64);
-
-impl<const DIGITS: u32> Fixed<DIGITS> {
-    /// The nearest to `value`; `None` of what is negative or no number.
-    pub fn of(value: f64) -> Option<Self> {
-        Self::read(&format!("{value:.0$}", DIGITS as usize))
-    }
-
-    /// As a floating-point number.
-    pub fn value(self) -> f64 {
-        self.0 as f64 / 10_u64.pow(DIGITS) as f64
-    }
-}
-
-impl<const DIGITS: u32> Serialize for Fixed<DIGITS> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.value())
-    }
-}
-
-impl<'de, const DIGITS: u32> Deserialize<'de> for Fixed<DIGITS> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = f64::deserialize(deserializer)?;
-        let is_same = |read: &Self| read.value().to_bits() == value.to_bits();
-        Self::of(value).filter(is_same).ok_or_else(|| {
-            let what = format!("{value} is no number of at most {DIGITS} decimal digits from 0 on");
-            D::Error::custom(what)
-        })
-    }
-}
-
-impl<const DIGITS: u32> JsonSchema for Fixed<DIGITS> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Fixed{DIGITS}").into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "number", "minimum": 0})
-    }
-}
-
-impl<const DIGITS: u32> Text for Fixed<DIGITS> {
-    fn read(text: &str) -> Option<Self> {
-        let (whole, digits) = match DIGITS {
-            0 => (text, ""),
-            _ => text.split_once('.')?,
-        };
-        let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        if digits.len() != DIGITS as usize || !is_plain(whole) || !is_plain(digits) {
-            return None;
-        }
-        format!("{whole}{digits}").parse().ok().map(Self)
-    }
-
-    fn write(&self) -> String {
-        let unit = 10_u64.pow(DIGITS);
-        match DIGITS {
-            0 => self.0.to_string(),
-            _ => format!("{}.{:02$}", self.0 / unit, self.0 % unit, DIGITS as usize),
-        }
-    }
-}
-
-/// Shares of several streams, of one, in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Shares(pub Vec<Fixed<3>>);
-
-impl Text for Shares {
-    fn read(text: &str) -> Option<Self> {
-        text.split(' ')
-            .map(Fixed::read)
-            .collect::<Option<_>>()
-            .map(Self)
-    }
-
-    fn write(&self) -> String {
-        let each: Vec<String> = self.0.iter().map(Text::write).collect();
-        each.join(" ")
-    }
-}
 
 /// Names with one character between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -627,20 +538,6 @@ impl Text for LongMessages {
             Self::OneCopy => ONE_COPY.into(),
             Self::Rings { why } => format!("{RINGS}{why}"),
         }
-    }
-}
-
-/// A scientific number with one digit after the point, as `2.0e-15`: the largest relative error of a kernel's results.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RelativeError(pub f64);
-
-impl Text for RelativeError {
-    fn read(text: &str) -> Option<Self> {
-        text.parse().ok().map(Self)
-    }
-
-    fn write(&self) -> String {
-        format!("{:.1e}", self.0)
     }
 }
 

@@ -149,11 +149,7 @@ fn a_run_is_printed_kept_and_reported() {
         let csv = report(&stage, &["export", "--csv", id]).out;
         assert_eq!(csv.lines().count(), rows(&document).len() + 1, "{csv}");
         let export = json(&report(&stage, &["export", "--json"]).out);
-        assert_eq!(
-            export["run"]["launches"].as_array().map(Vec::len),
-            Some(16 * 6),
-            "cells by launches"
-        );
+        assert_eq!(results(&export).len(), 16 * 6, "cells by launches");
         let page = stage.path("page.html");
         let mut html = stage.sonde(&[
             "report",
@@ -253,16 +249,12 @@ fn an_interrupted_run_is_printed_and_resumed() {
         assert_eq!(after["run"], before["run"]);
         assert!(measured(&after) > measured(&before));
         let export = json(&report(&stage, &["export", "--json"]).out);
-        let launches = export["run"]["launches"].as_array().expect("launches");
-        let distinct: BTreeSet<_> = launches
+        let all = results(&export);
+        let distinct: BTreeSet<_> = all
             .iter()
-            .map(|launch| (launch["cell"].to_string(), launch["index"].to_string()))
+            .map(|result| (result["cell"].to_string(), result["index"].to_string()))
             .collect();
-        assert_eq!(
-            (launches.len(), distinct.len()),
-            (96, 96),
-            "each launch once"
-        );
+        assert_eq!((all.len(), distinct.len()), (96, 96), "each launch once");
         let again = stage
             .sonde(&["assess", "--resume", "--out", &stage.path("runs")])
             .expect(USAGE);
@@ -314,20 +306,25 @@ fn number(variable: &str, default: u64) -> u64 {
 /// The store opens and holds whole launches only; how many.
 fn launches_kept(stage: &Stage, story: &str) -> u64 {
     let export = json(&report(stage, &["export", "--json"]).out);
-    let launches = export["run"]["launches"]
-        .as_array()
-        .unwrap_or_else(|| panic!("{story}: {export:#}"));
-    for launch in launches {
-        let series = launch["series"].as_array().expect("series");
+    let all = results(&export);
+    for result in &all {
+        let series = result["series"].as_array().expect("series");
         assert!(
-            launch["failure"].is_string() == series.is_empty(),
-            "{story}: {launch:#}"
+            result["failure"].is_string() == series.is_empty(),
+            "{story}: {result:#}"
         );
     }
-    launches
-        .iter()
-        .filter(|launch| launch["failure"].is_null())
+    all.iter()
+        .filter(|result| result["failure"].is_null())
         .count() as u64
+}
+
+/// What the launches of an exported run gave, a cell each.
+fn results(export: &Value) -> Vec<&Value> {
+    let launches = export["run"]["launches"].as_array();
+    let launches = launches.unwrap_or_else(|| panic!("{export:#}"));
+    let each = launches.iter().map(|launch| launch["results"].as_array());
+    each.flat_map(|all| all.expect("results")).collect()
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn both_networks_are_measured_in_one_run_and_differ() {
             .as_array()
             .unwrap()
             .iter()
-            .find(|cell| cell["id"] == launch["cell"]);
+            .find(|cell| cell["id"] == launch["results"][0]["cell"]);
         let network = cell.unwrap()["factors"]["network"].as_str().unwrap();
         let (own, other) = if network == "eth" {
             ("eth0", "eth1")
@@ -347,7 +347,7 @@ fn loads_are_made_counted_and_ended() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|launch| launch["cell"] == loaded["id"]);
+        .filter(|launch| launch["results"][0]["cell"] == loaded["id"]);
     for launch in launches {
         let flow = &launch["evidence"]["load_flows"]["h4>h3"];
         let of = |name: &str| flow[name].as_f64().unwrap();

@@ -174,9 +174,11 @@ fn rows(export: &Value) -> Result<Vec<Row>> {
         if !(of_network && is("quantity", "latency_ns") && is("phase", "warm")) {
             continue;
         }
-        let of_cell = launches
-            .iter()
-            .filter(|launch| launch["cell"] == row["cell"]);
+        let measured = |launch: &&Value| {
+            let mut results = launch["results"].as_array().into_iter().flatten();
+            results.any(|result| result["cell"] == row["cell"])
+        };
+        let of_cell = launches.iter().filter(measured);
         let evidence: Vec<&Value> = of_cell.map(|launch| &launch["evidence"]).collect();
         let seen = |path: &str| {
             let values = evidence
@@ -214,10 +216,10 @@ mod tests {
             {"testbed": "lab", "network": "atm-oc3c", "quantity": "latency_ns", "phase": "warm", "load": null, "size_bytes": 8,
              "p50": 20000, "ci95_low": null, "ci95_high": null, "cell": "b"},
             {"testbed": "local", "network": "loopback", "quantity": "latency_ns", "phase": "warm", "load": null, "size_bytes": 8, "p50": 1, "cell": "c"}]},
-            "run": {"launches": [{"cell": "a", "evidence": {
+            "run": {"launches": [{"results": [{"cell": "a"}], "evidence": {
                 "sizes": {"8": {"load_model_idle_ns": 16000, "load_model_loaded_ns": 24000}},
                 "load_flows": {"h2": {"achieved": 0.599}}}},
-            {"cell": "b", "evidence": {}}]}}"#;
+            {"results": [{"cell": "b"}], "evidence": {}}]}}"#;
         let rows = rows(&serde_json::from_str(text).unwrap()).unwrap();
         assert_eq!(rows.len(), 2);
         assert_eq!(rows[0].model_us, Some((16.0, 24.0)));

@@ -146,13 +146,16 @@ pub fn launches(ground: &Ground, quantity: &str) -> Result<Vec<Launch>> {
     let run: Value = serde_json::from_slice(&output.stdout).context("reading the export")?;
     let launches = run["run"]["launches"].as_array();
     let launches = launches.context("the export has no launches")?;
-    let all = launches.iter().filter_map(|launch| of(launch, quantity));
+    let results = launches
+        .iter()
+        .filter_map(|launch| launch["results"].as_array());
+    let all = results.flatten().filter_map(|result| of(result, quantity));
     Ok(all.collect())
 }
 
-fn of(launch: &Value, quantity: &str) -> Option<Launch> {
+fn of(result: &Value, quantity: &str) -> Option<Launch> {
     let is_sought = |one: &&Value| one["quantity"] == quantity && one["phase"] == "warm";
-    let series = &launch["series"].as_array()?.iter().find(is_sought)?["series"];
+    let series = &result["series"].as_array()?.iter().find(is_sought)?["series"];
     let first = series["first"].as_array()?.iter();
     let first: Vec<u64> = first.filter_map(Value::as_u64).collect();
     let buckets = series["buckets"].as_array()?.iter();

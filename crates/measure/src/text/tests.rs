@@ -1,6 +1,7 @@
 //! Values as JSON and as texts.
 
 use super::*;
+use crate::fixed::Shares;
 
 fn comes_back<T: Text + PartialEq + std::fmt::Debug>(text: &str, value: T) {
     assert_eq!(T::read(text), Some(value));
@@ -48,37 +49,6 @@ fn other_forms_are_refused() {
     assert_eq!(Buffer::read("many"), None);
     assert_eq!(RingShape::read("1 slots of x bytes each way"), None);
     assert_eq!(Placed::read("CPU one: asked for"), None);
-}
-
-#[test]
-fn fixed_numbers_are_rounded_as_they_are_printed() {
-    for value in [0.0, 0.00005, 0.12345, 1.0, 166.6, 1e9] {
-        let fixed = Fixed::<4>::of(value).unwrap();
-        assert_eq!(fixed.write(), format!("{value:.4}"));
-        let printed = format!("{value:.4}").parse::<f64>().unwrap();
-        assert_eq!(fixed.value().to_bits(), printed.to_bits());
-    }
-    assert_eq!(Fixed::<4>::of(f64::NAN), None);
-    assert_eq!(Fixed::<0>::of(72.6), Some(Fixed(73)));
-}
-
-#[test]
-fn fixed_numbers_come_back_from_json() {
-    let text = |value: &Fixed<4>| serde_json::to_string(value).unwrap();
-    assert_eq!(text(&Fixed(2_500)), "0.25");
-    assert_eq!(text(&Fixed(10_000)), "1.0");
-    let most = (1 << 52) - 1;
-    for value in [0, 1, 9_999, 1_666_000, most - 1, most] {
-        let read = serde_json::from_str::<Fixed<4>>(&text(&Fixed(value))).unwrap();
-        assert_eq!(read, Fixed(value));
-    }
-    assert_eq!(
-        serde_json::from_str::<Fixed<4>>("1").unwrap(),
-        Fixed(10_000)
-    );
-    for wrong in ["0.00001", "-0.5", "-0.0", "null", "\"0.25\"", "1e300"] {
-        assert!(serde_json::from_str::<Fixed<4>>(wrong).is_err(), "{wrong}");
-    }
 }
 
 #[test]

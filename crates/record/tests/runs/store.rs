@@ -249,7 +249,8 @@ const AS_VERSION_2: &str = "
         quantity TEXT NOT NULL, phase TEXT NOT NULL, step TEXT, reason TEXT, count INTEGER NOT NULL, min ANY, max ANY,
         sum ANY NOT NULL, first BLOB NOT NULL, buckets BLOB NOT NULL, PRIMARY KEY (launch, place)) STRICT;
     INSERT INTO launch SELECT result.id, result.run, cell, number, src, dst, began_unix_ns, took_ns, failure,
-        '{\"dst_congestion\": \"cubic\"}', interference, verdict FROM result JOIN launch_3 ON launch_3.id = result.launch;
+        '{\"dst_congestion\": \"cubic\", \"load.model_idle_ns\": \"' || size_bytes || '\"}', interference, verdict
+        FROM result JOIN launch_3 ON launch_3.id = result.launch JOIN cell ON cell.id = result.cell;
     INSERT INTO series SELECT * FROM series_3;
     DROP TABLE series_3; DROP TABLE result; DROP TABLE disturbance; DROP TABLE launch_3;
     PRAGMA user_version = 2";
@@ -263,6 +264,14 @@ fn stores_of_older_versions_are_read_and_brought_up() {
         run.launches
             .extend([0, 1].map(|index| launch_of(&cells, index)));
         run.cells.extend(cells);
+        for launch in &mut run.launches {
+            for result in &launch.results {
+                let of = run.cells.iter().find(|cell| cell.id == result.cell);
+                let size_bytes = of.unwrap().factors.size_bytes;
+                let facts = launch.evidence.size(size_bytes);
+                facts.load_model_idle_ns = Some(size_bytes);
+            }
+        }
         Store::open(&dir).unwrap().begin(&run).unwrap();
         let old = Connection::open(dir.join("sonde.db")).unwrap();
         old.execute_batch(AS_VERSION_2).unwrap();
