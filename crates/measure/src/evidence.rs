@@ -158,7 +158,8 @@ facts! {
         "dst_stream_shares.*" dst_stream_shares: Shares,
         /// The time stamp counter went astray.
         "src_clock.*" strayed: Strayed,
-        /// Under a load: half a round trip on the virtual clock, idle. Its text has no size in its name and is of the cell's.
+        // The texts of these two have no size in their names: Evidence::read takes them for that of the cell.
+        /// Under a load: half a round trip on the virtual clock, idle.
         "load.model_idle_ns" load_model_idle_ns: u64,
         /// The same under the load.
         "load.model_loaded_ns" load_model_loaded_ns: u64,
