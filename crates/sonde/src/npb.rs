@@ -79,7 +79,7 @@ struct Item {
 /// What a launch gave.
 struct Ran {
     kernel: Kernel,
-    facts: Evidence,
+    evidence: Evidence,
     trace: Option<String>,
 }
 
@@ -107,7 +107,7 @@ struct Shown {
     /// Every run, and each rank of the last one.
     launch: Option<Kernel>,
     /// What is known of the library.
-    facts: Evidence,
+    evidence: Evidence,
     /// What each rank did when, packed.
     #[serde(skip)]
     trace: Option<String>,
@@ -342,7 +342,7 @@ impl Task {
             communicating_share: None,
             verified: None,
             launch: None,
-            facts: Evidence::default(),
+            evidence: Evidence::default(),
             trace: None,
             took_s: begin.elapsed().as_secs_f64(),
             error: None,
@@ -353,8 +353,8 @@ impl Task {
                 shown.error = ran
                     .kernel
                     .unverified()
-                    .or_else(|| ran.facts.ranks.end.as_ref().map(ToString::to_string));
-                (shown.facts, shown.trace) = (ran.facts, ran.trace);
+                    .or_else(|| ran.evidence.ranks.end.as_ref().map(ToString::to_string));
+                (shown.evidence, shown.trace) = (ran.evidence, ran.trace);
                 shown.fill(ran.kernel);
             }
             Err(error) => shown.error = Some(error),
@@ -387,7 +387,7 @@ impl Task {
         }
         Ok(Ran {
             kernel,
-            facts: Evidence::default(),
+            evidence: Evidence::default(),
             trace,
         })
     }
@@ -418,11 +418,11 @@ impl Task {
             spread: self.spread(),
         };
         let launched = fleet.ranks(&ask).map_err(|error| error.to_string())?;
-        let mut facts = launched.outcome.evidence;
-        let told = std::mem::take(&mut facts.application);
+        let mut evidence = launched.outcome.evidence;
+        let told = std::mem::take(&mut evidence.application);
         Ok(Ran {
             kernel: told.kernel.ok_or("rank 0 told nothing of a kernel")?,
-            facts,
+            evidence,
             trace: told.trace.map(|trace| trace.0),
         })
     }

@@ -48,7 +48,7 @@ struct Check {
     /// What the library says that it cannot do.
     left_out: Vec<String>,
     /// What is known of the library.
-    facts: Evidence,
+    evidence: Evidence,
     took_s: f64,
     /// What was wrong, or why there was no launch; null where nothing was.
     error: Option<String>,
@@ -154,17 +154,17 @@ impl Task {
         let begin = std::time::Instant::now();
         let launched = fleet.ranks(&ask);
         let took_s = begin.elapsed().as_secs_f64();
-        let (mut facts, error) = match launched {
+        let (mut evidence, error) = match launched {
             Ok(launched) => (launched.outcome.evidence, None),
             Err(error) => (Evidence::default(), Some(error.to_string())),
         };
-        let told = std::mem::take(&mut facts.check);
+        let told = std::mem::take(&mut evidence.check);
         let counts = [told.collectives, told.by_library, told.messages];
         // A rank that did not end well was wrong in that; and what tells no counts has checked nothing that is known.
         let uncounted =
             "rank 0 does not tell what it checked: give all hosts the same version of sonde";
         let error = error
-            .or_else(|| facts.ranks.end.as_ref().map(ToString::to_string))
+            .or_else(|| evidence.ranks.end.as_ref().map(ToString::to_string))
             .or_else(|| counts.contains(&None).then(|| uncounted.into()));
         let [collectives, by_library, messages] = counts.map(|count| count.unwrap_or(0));
         let check = Check {
@@ -177,7 +177,7 @@ impl Task {
             left_out: told.left_out.map_or_else(Vec::new, |names| {
                 names.0.iter().map(ToString::to_string).collect()
             }),
-            facts,
+            evidence,
             took_s,
             error,
         };

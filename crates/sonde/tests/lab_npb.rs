@@ -99,8 +99,8 @@ fn all_eight_run_between_the_hosts_of_a_lab() {
         assert_is_right(result);
         let messages = &result["launch"]["runs"][0]["sent"]["messages"];
         assert!(messages.as_u64().unwrap() > 0, "{result:#}");
-        let hosts = result["facts"]["ranks.hosts"].as_str().unwrap();
-        assert_eq!(hosts, "h1 h2 h3 h4");
+        let hosts = &result["evidence"]["ranks"]["hosts"];
+        assert_eq!(hosts, &serde_json::json!(["h1", "h2", "h3", "h4"]));
     }
     let left = eventually(|| marked(&mark), Vec::is_empty);
     assert!(left.is_empty(), "{left:?}");

@@ -1,12 +1,13 @@
 //! The files of the corpus: read, written, compressed by `xz` where they are large.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use rusqlite::Connection;
+use sonde_measure::Run;
+use sonde_record::Store;
 
 use super::program::Folder;
 use super::{Files, Kind, Manifest};
@@ -19,8 +20,6 @@ const PRINTED: &str = "printed.txt";
 const SHOWN: &str = "show.txt";
 /// Files that are kept as they are, so that a change shows in a commit: the others are compressed.
 const PLAIN_BYTES_MAX: usize = 2_000;
-/// Characters of a setting's value that its example has.
-const EXAMPLE_MAX: usize = 200;
 
 /// The frozen stores, unpacked once.
 #[derive(Debug)]
@@ -59,6 +58,24 @@ impl Stores {
         }
         std::fs::copy(&pristine, to.join(STORE))?;
         Ok(to)
+    }
+
+    /// What changes of a run's store when it is brought up to this version, as measuring into it does: the runs that do.
+    ///
+    /// # Errors
+    /// It cannot be read or brought up.
+    pub fn changed_by_version(&self, name: &str) -> Result<Vec<String>> {
+        let folder = self.copy(name)?;
+        let all = |store: Store| -> Result<Vec<Run>> {
+            let heads = store.runs()?.into_iter();
+            Ok(heads
+                .map(|head| store.load(&head.id))
+                .collect::<Result<_, _>>()?)
+        };
+        let (before, after) = (all(Store::read(&folder)?)?, all(Store::open(&folder)?)?);
+        let pairs = before.into_iter().zip(after);
+        let changed = pairs.filter(|(before, after)| before != after);
+        Ok(changed.map(|(before, _)| before.head.id).collect())
     }
 
     /// The names of its runs, the oldest first.
@@ -211,44 +228,6 @@ pub fn take(from: &Path, corpus: &Path, manifest: &Manifest) -> Result<()> {
     }
     std::fs::copy(from.join("MANIFEST.toml"), corpus.join("MANIFEST.toml"))?;
     Ok(())
-}
-
-/// All names of settings of launches, numbers in them folded, with an example and the number of stores that have it.
-///
-/// # Errors
-/// A store cannot be read.
-pub fn settings_keys(stores: &Stores, manifest: &Manifest) -> Result<String> {
-    let mut keys: BTreeMap<String, (String, String, Vec<&str>)> = BTreeMap::new();
-    for entry in manifest.run.iter().filter(|run| run.kind == Kind::Store) {
-        let store = Connection::open(stores.copy(&entry.name)?.join(STORE))?;
-        let mut settings = store.prepare("SELECT settings FROM launch ORDER BY id")?;
-        let texts = settings.query_map([], |row| row.get::<_, String>(0))?;
-        for text in texts {
-            let all: BTreeMap<String, String> = serde_json::from_str(&text?)?;
-            for (key, value) in all {
-                let known = keys
-                    .entry(folded(&key))
-                    .or_insert_with(|| (key, value, Vec::new()));
-                if known.2.last() != Some(&entry.name.as_str()) {
-                    known.2.push(&entry.name);
-                }
-            }
-        }
-    }
-    let mut text = format!(
-        "# {} distinct keys of launch.settings, numbers folded to N: the key, an example, in how many stores and the first of them.\n",
-        keys.len()
-    );
-    for (key, (example, value, names)) in keys {
-        let short: String = value
-            .escape_debug()
-            .to_string()
-            .chars()
-            .take(EXAMPLE_MAX)
-            .collect();
-        text += &format!("{key}\t{example} = {short}\t{} {}\n", names.len(), names[0]);
-    }
-    Ok(text)
 }
 
 /// Digits as `N`.

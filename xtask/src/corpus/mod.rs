@@ -147,6 +147,15 @@ fn compare(root: &Path, corpus: &Path, program: &Program, task: &Task) -> Result
             ),
         };
         wrong += judge(&entry.name, &before, &after, &mut allowed, task.full);
+        if entry.kind == Kind::Store {
+            for run in stores.changed_by_version(&entry.name)? {
+                println!(
+                    "{}: run {run} is another once its store is of this version",
+                    entry.name
+                );
+                wrong += 1;
+            }
+        }
     }
     if task.wants(INVENTORY) {
         let before = frozen::read(&corpus.join(INVENTORY))?;
@@ -222,8 +231,6 @@ fn write(root: &Path, corpus: &Path, from: &Path, program: &Program) -> Result<E
         frozen::write(&corpus.join("runs").join(&entry.name), &files)?;
         println!("{}", entry.name);
     }
-    let keys = frozen::settings_keys(&stores, &manifest)?;
-    std::fs::write(corpus.join("settings-keys.txt"), keys)?;
     frozen::write(
         &corpus.join(INVENTORY),
         &inventory::of(root, program, &stores)?,
