@@ -6,11 +6,11 @@
 //! Units:   ns, but us for people.
 //! Checked: `clock_sources`, `late_sleeps_are_judged`, `stolen_time_is_a_share`, `governors`, `virtual_machines`.
 
-use super::machine::{Machine, within};
+use super::machine::Machine;
+use super::noise::{self, Seen};
 use super::{Check, Group, Topic, topic};
-use sonde_sys::clock::{monotonic_ns, sleep_until_ns, timer_slack_min};
+use sonde_sys::clock::monotonic_ns;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Sources that are read without a system call.
 const QUICK_SOURCES: [&str; 5] = [
@@ -26,9 +26,6 @@ const SPIN_NS: u64 = 60_000;
 const PREEMPTED_NS: u64 = 1_000_000;
 /// A clock that costs more is read by a system call.
 const READING_NS: u64 = 200;
-const SLEEPS: usize = 200;
-const SLEEP_NS: u64 = 500_000;
-const SLEEPING: Duration = Duration::from_secs(10);
 /// Fewer ticks of 10 ms say little.
 const TICKS_MIN: u64 = 50;
 
@@ -36,15 +33,15 @@ fn about(name: &str, needed_for: &str) -> Topic {
     topic(Group::Time, name, needed_for)
 }
 
-/// All checks of time; `before` is what /proc/stat said a while ago.
-pub fn checks(machine: &Machine, before: Option<&str>) -> Vec<Check> {
-    let lateness = within(SLEEPING, lateness_ns);
+/// All checks of time; `before` is what /proc/stat said a while ago, `seen` how disturbed the machine is.
+pub fn checks(machine: &Machine, before: Option<&str>, seen: &Seen) -> Vec<Check> {
     let after = machine.text("proc/stat");
     vec![
         source(machine),
         reading(),
         super::paths::counter(),
-        sleeping(lateness.as_deref()),
+        sleeping(seen),
+        noise::check(seen),
         stolen(before, after.as_deref()),
         governor(machine),
         machine_kind(machine),
@@ -103,37 +100,16 @@ fn reading() -> Check {
     )
 }
 
-/// By how much sleeps end late, sorted.
-fn lateness_ns() -> Vec<u64> {
-    // Without it sleeps are later, which is then what is seen.
-    drop(timer_slack_min());
-    let sleep = |_| {
-        let deadline = monotonic_ns() + SLEEP_NS;
-        sleep_until_ns(deadline);
-        monotonic_ns() - deadline
-    };
-    let mut late: Vec<u64> = (0..SLEEPS).map(sleep).collect();
-    late.sort_unstable();
-    late
-}
-
-/// How late sleeps end: `late` is sorted, none where they did not end.
-fn sleeping(late: Option<&[u64]>) -> Check {
+/// How late sleeps of 1 ms end.
+fn sleeping(seen: &Seen) -> Check {
     let topic = about(
         "sleeping",
         "frames of the lab that leave when the model says",
     );
     let idle = "end other programs; on a virtual machine an idle processor wakes late (idle=poll or cpuidle_haltpoll help)";
-    let at = |percent: usize| {
-        late?
-            .get((late?.len() * percent).div_ceil(100).checked_sub(1)?)
-            .copied()
-    };
-    let (Some(p50), Some(p99)) = (at(50), at(99)) else {
-        return topic.limited(
-            format!("{SLEEPS} sleeps of 0.5 ms did not end within 10 s"),
-            idle,
-        );
+    let (p50, p99) = match seen {
+        Ok(noise) => (noise.wake_late_ns_p50, noise.wake_late_ns_p99),
+        Err(why) => return topic.limited(why, idle),
     };
     topic.judge(
         p50 <= SPIN_NS && p99 <= PREEMPTED_NS,
@@ -272,10 +248,7 @@ mod tests {
 
     #[test]
     fn late_sleeps_are_judged() {
-        let judged = |p50: u64, p99: u64| {
-            let late: Vec<u64> = (0..200).map(|n| if n < 150 { p50 } else { p99 }).collect();
-            sleeping(Some(&late))
-        };
+        let judged = |p50, p99| sleeping(&Ok(noise::tests::made_up(p50, p99)));
         let good = judged(38_000, 49_000);
         assert_eq!(
             (good.status, good.value.as_str()),
@@ -283,9 +256,11 @@ mod tests {
         );
         assert_eq!(judged(90_000, 95_000).status, Status::Limited);
         assert_eq!(judged(30_000, 4_000_000).status, Status::Limited);
-        assert_eq!(sleeping(None).status, Status::Limited);
-        let seen = lateness_ns();
-        assert!(seen.len() == SLEEPS && seen.is_sorted());
+        let unseen = sleeping(&Err("no end within 10 s".into()));
+        assert_eq!(
+            (unseen.status, unseen.value.as_str()),
+            (Status::Limited, "no end within 10 s")
+        );
     }
 
     #[test]
