@@ -233,10 +233,8 @@ fn tell(
 
 /// All checks, in the order of their groups; `seen` is how disturbed the machine was before.
 fn examine(machine: &Machine, program: &Path, look: &Look<'_>, seen: &noise::Seen) -> Vec<Check> {
-    // Stolen time is counted from here to the checks of time, so over the start of the lab.
-    let before = machine.text("proc/stat");
     let mut checks = lab::checks(machine, program);
-    checks.extend(time::checks(machine, before.as_deref(), seen));
+    checks.extend(time::checks(machine, seen));
     checks.extend(host::checks(machine));
     checks.extend(launcher::checks(machine, sonde_fleet::Allocation::here()));
     checks.extend(adapters::checks(machine, look.adapters));

@@ -1,7 +1,8 @@
 //! Time: the clock, what reading it costs, how late a sleep ends, and what takes the processor away.
 //!
 //! Model:   the lab sleeps to 60 us before a deadline and spins from there: a sleep that ends later than that makes a frame
-//!          late. Stolen time is the `steal` column of /proc/stat over all columns but guest time, which is in user time.
+//!          late. Stolen time since boot is the `steal` column of /proc/stat over all columns but guest time, which is in user
+//!          time. How late sleeps end and what is stolen now are of the same look at the machine as the noise.
 //! Source:  proc_stat(5), Documentation/admin-guide/pm/cpufreq.rst.
 //! Units:   ns, but us for people.
 //! Checked: `clock_sources`, `late_sleeps_are_judged`, `stolen_time_is_a_share`, `governors`, `virtual_machines`.
@@ -10,6 +11,7 @@ use super::machine::Machine;
 use super::noise::{self, Seen};
 use super::{Check, Group, Topic, topic};
 use sonde_sys::clock::monotonic_ns;
+use sonde_sys::noise::{Disturbance, STOLEN_SHARE_MAX};
 use std::collections::BTreeMap;
 
 /// Sources that are read without a system call.
@@ -26,23 +28,20 @@ const SPIN_NS: u64 = 60_000;
 const PREEMPTED_NS: u64 = 1_000_000;
 /// A clock that costs more is read by a system call.
 const READING_NS: u64 = 200;
-/// Fewer ticks of 10 ms say little.
-const TICKS_MIN: u64 = 50;
 
 fn about(name: &str, needed_for: &str) -> Topic {
     topic(Group::Time, name, needed_for)
 }
 
-/// All checks of time; `before` is what /proc/stat said a while ago, `seen` how disturbed the machine is.
-pub fn checks(machine: &Machine, before: Option<&str>, seen: &Seen) -> Vec<Check> {
-    let after = machine.text("proc/stat");
+/// All checks of time; `seen` is how disturbed the machine is.
+pub fn checks(machine: &Machine, seen: &Seen) -> Vec<Check> {
     vec![
         source(machine),
         reading(),
         super::paths::counter(),
         sleeping(seen),
         noise::check(seen),
-        stolen(before, after.as_deref()),
+        stolen(machine.text("proc/stat").as_deref(), seen),
         governor(machine),
         machine_kind(machine),
     ]
@@ -134,23 +133,24 @@ fn ticks(stat: &str) -> Option<(u64, u64)> {
     Some((columns.iter().take(8).sum(), *columns.get(7)?))
 }
 
-/// Processor time that went to others on the same hardware.
-fn stolen(before: Option<&str>, after: Option<&str>) -> Check {
+/// Processor time that went to others on the same hardware: since boot by `stat`, and now.
+fn stolen(stat: Option<&str>, seen: &Seen) -> Check {
     let topic = about("stolen time", "figures that are this machine's");
-    let Some((all, stolen)) = after.and_then(ticks) else {
+    let Some((all, stolen)) = stat.and_then(ticks) else {
         return topic.limited("/proc/stat does not tell", "mount /proc");
     };
     let since_boot = stolen as f64 / all.max(1) as f64;
-    let now = before.and_then(ticks).and_then(|(all_then, stolen_then)| {
-        let span = all.checked_sub(all_then)?;
-        (span >= TICKS_MIN).then(|| stolen.saturating_sub(stolen_then) as f64 / span as f64)
-    });
     let mut value = format!("{:.2} % since boot", since_boot * 100.0);
-    if let Some(now) = now {
-        value += &format!(", {:.1} % now", now * 100.0);
+    let mut is_little = since_boot <= STOLEN_SHARE_MAX;
+    if let Ok(noise) = seen {
+        if let Some(now) = noise.stolen_share {
+            value += &format!(", {:.1} % now", now * 100.0);
+            let is_stolen = |found: &Disturbance| matches!(found, Disturbance::Stolen { .. });
+            is_little = !noise.disturbances().iter().any(is_stolen);
+        }
     }
     topic.judge(
-        now.unwrap_or(since_boot) <= 0.01,
+        is_little,
         value,
         "ask for processors of your own (dedicated, pinned), or measure at another hour; runs record it",
     )
@@ -266,23 +266,31 @@ mod tests {
     #[test]
     fn stolen_time_is_a_share() {
         // user nice system idle iowait irq softirq steal guest guest_nice
-        let before = "cpu  100 0 0 800 0 0 0 100 7 0\ncpu0 1";
-        let after = "cpu  200 0 0 800 0 0 0 100 9 0\n";
-        let idle = stolen(Some(before), Some(after));
+        let stat = "cpu  200 0 0 800 0 0 0 100 9 0\ncpu0 1";
+        let now = |share| {
+            let mut noise = noise::tests::made_up(40_000, 90_000);
+            noise.stolen_share = share;
+            stolen(Some(stat), &Ok(noise))
+        };
+        let none = now(Some(0.0));
         assert_eq!(
-            (idle.status, idle.value.as_str()),
+            (none.status, none.value.as_str()),
             (Status::Ok, "9.09 % since boot, 0.0 % now")
         );
-        assert_eq!(stolen(None, Some(before)).status, Status::Limited);
-        let busy = stolen(Some(after), Some("cpu  290 0 0 800 0 0 0 110 9 0"));
-        assert!(
-            busy.status == Status::Limited && busy.value.ends_with("10.0 % now"),
-            "{busy:?}"
-        );
+        let much = now(Some(0.1));
         assert_eq!(
-            stolen(Some(before), Some("nothing")).status,
-            Status::Limited
+            (much.status, much.value.as_str()),
+            (Status::Limited, "9.09 % since boot, 10.0 % now")
         );
+        // Where nothing is known of now, the past is judged.
+        for unknown in [now(None), stolen(Some(stat), &Err("no threads".into()))] {
+            assert_eq!(
+                (unknown.status, unknown.value.as_str()),
+                (Status::Limited, "9.09 % since boot")
+            );
+        }
+        let untold = stolen(Some("nothing"), &Err("no threads".into()));
+        assert_eq!(untold.value, "/proc/stat does not tell");
     }
 
     #[test]
