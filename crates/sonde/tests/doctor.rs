@@ -71,3 +71,25 @@ fn people_read_the_same() {
     }
     assert!(count > 20, "{text}");
 }
+
+#[test]
+fn the_noise_is_told_and_json_md_names_all_of_it() {
+    let output = doctor(&["--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let noise = document["noise"].as_object().expect("it was seen");
+    assert!(noise["span_ns"].as_u64() >= Some(300_000_000), "{noise:?}");
+    assert!(noise["cpus_allowed"].as_u64() >= Some(1), "{noise:?}");
+    let disturbances = noise["disturbances"].as_array().unwrap();
+    assert_eq!(noise["quiet"], disturbances.is_empty(), "{noise:?}");
+    let checks = checks(&output);
+    let check = find(&checks, "noise");
+    assert_eq!(check["status"] == "ok", disturbances.is_empty(), "{check}");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let gap = noise["gaps"][0].as_object().expect("a CPU was bound to");
+    let names = document.as_object().unwrap().keys();
+    let names = names.chain(checks[0].as_object().unwrap().keys());
+    for name in names.chain(noise.keys()).chain(gap.keys()) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}

@@ -195,11 +195,11 @@ fn ranks_of_every_library_start_on_real_hosts_or_say_what_is_missing() {
     }
     let parts = stage.folder.join("parts");
     std::fs::create_dir_all(parts.join("adapters")).unwrap();
-    std::fs::copy(&beside, parts.join("sonde-rank")).unwrap();
+    lab::copy_program(&beside, &parts.join("sonde-rank"));
     let adapters = beside.with_file_name("adapters");
     for file in std::fs::read_dir(adapters).into_iter().flatten() {
         let file = file.unwrap();
-        std::fs::copy(file.path(), parts.join("adapters").join(file.file_name())).unwrap();
+        lab::copy_program(&file.path(), &parts.join("adapters").join(file.file_name()));
     }
     let paths = library_paths(&parts);
     let folder = beside.parent().unwrap().canonicalize().unwrap();

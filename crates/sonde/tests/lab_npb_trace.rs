@@ -1,8 +1,8 @@
 //! Kernels that are watched and kernels on hosts of another age, by `sonde npb` and by a plan: what each rank did when, where its
 //! time went, and computing that takes its factor.
 //!
-//! Model:   class S. A trace is held against what was counted in the same run; times only against each other, in ranges that a
-//!          busy machine keeps. What is not installed says `skipped:`.
+//! Model:   class S. A trace is held against what was counted in the same run; times only against each other, as medians of
+//!          several turns, in ranges that a busy machine keeps. What is not installed says `skipped:`.
 
 mod lab;
 
@@ -143,6 +143,10 @@ fn a_trace_of_one_rank_is_a_table() {
 #[test]
 fn hosts_of_another_age_compute_by_their_factor() {
     const FACTOR: f64 = 40.0;
+    const RECORDED_NS: u64 = 2_000_000_000;
+    const RANKS: usize = 4;
+    // Odd, and the settings taken in turn: one launch that other work disturbed, or a spell of it, moves no median.
+    const TURNS: usize = 3;
     let Some(case) = attachments().first().copied() else {
         return;
     };
@@ -170,28 +174,62 @@ fn hosts_of_another_age_compute_by_their_factor() {
         assert_eq!(told["results"][0]["verified"], true, "{told:#}");
         told["results"][0].clone()
     };
-    let (plain, aged) = (run("1"), run("40"));
-    assert!(plain["launch"]["age"].is_null(), "{plain:#}");
-    assert_eq!(aged["launch"]["age"]["factor"], FACTOR, "{aged:#}");
-    let times = sum(&aged, "computing_ns") / sum(&plain, "computing_ns");
-    assert!((FACTOR / 6.0..FACTOR * 3.0).contains(&times), "{times}");
-    for rank in aged["launch"]["ranks"].as_array().unwrap() {
+    let turns: Vec<[Value; 3]> = (0..TURNS).map(|_| ["1", "40", "2s"].map(run)).collect();
+    for [plain, aged, recorded] in &turns {
+        assert!(plain["launch"]["age"].is_null(), "{plain:#}");
+        assert_eq!(aged["launch"]["age"]["factor"], FACTOR, "{aged:#}");
+        let age = &recorded["launch"]["age"];
+        assert_eq!(age["recorded_ns"], RECORDED_NS, "{age}");
+        let own_ns = age["own_ns"].as_u64().unwrap();
+        let factor = age["factor"].as_f64().unwrap();
+        let wanted = RECORDED_NS as f64 / own_ns as f64;
+        assert!((factor / wanted - 1.0).abs() < 1e-9, "{age}");
+        assert_eq!(
+            recorded["launch"]["ranks"].as_array().unwrap().len(),
+            RANKS,
+            "{recorded:#}"
+        );
+    }
+    let of_turns = |of: &dyn Fn(&[Value; 3]) -> f64| turns.iter().map(of).collect::<Vec<_>>();
+    let times =
+        of_turns(&|[plain, aged, _]| sum(aged, "computing_ns") / sum(plain, "computing_ns"));
+    let middle = median(&times);
+    assert!(
+        (FACTOR / 6.0..FACTOR * 3.0).contains(&middle),
+        "{middle} of {times:?}"
+    );
+    // Nearly all of its computing, or others had the CPU meanwhile.
+    let held = of_turns(&|[_, aged, _]| least_held(aged));
+    assert!(median(&held) > 0.3, "{held:?}");
+    // All ranks together take the recorded time of the sequential run. A launch measures its own time, and one that was disturbed
+    // then (or later) is off as a whole: single launches were at 0.36 to 0.95 of it, on idle and on busy machines, medians at
+    // 0.5 to 0.9. Were the time given to each rank, or a rank's part to all, the median would be RANKS times as much or as
+    // little, so at least 2.0 or at most 0.23: the bounds lie between.
+    let times = of_turns(&|[.., recorded]| sum(recorded, "computing_ns") / RECORDED_NS as f64);
+    let middle = median(&times);
+    assert!((0.3..1.8).contains(&middle), "{middle} of {times:?}");
+}
+
+/// The middle one of an odd number.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// The share of its computing for which a rank was held, of the rank that was held least.
+fn least_held(result: &Value) -> f64 {
+    let ranks = result["launch"]["ranks"].as_array().unwrap().iter();
+    let shares = ranks.map(|rank| {
         let of = |name: &str| {
             let phases = timed(rank).into_iter();
             phases
                 .map(|phase| phase[name].as_f64().unwrap())
                 .sum::<f64>()
         };
-        // Nearly all of its computing, or others had the CPU meanwhile.
-        assert!(of("held_ns") > 0.3 * of("computing_ns"), "{rank:#}");
-    }
-    // A sequential run's time is shared by all ranks.
-    let recorded = run("2s");
-    let age = &recorded["launch"]["age"];
-    assert_eq!(age["recorded_ns"], 2_000_000_000_u64, "{age}");
-    assert!(age["own_ns"].as_u64().unwrap() > 0, "{age}");
-    let times = sum(&recorded, "computing_ns") / 2e9;
-    assert!((0.4..5.0).contains(&times), "{times}");
+        of("held_ns") / of("computing_ns")
+    });
+    shares.fold(f64::INFINITY, f64::min)
 }
 
 #[test]

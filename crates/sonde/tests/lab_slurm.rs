@@ -9,7 +9,6 @@ mod lab;
 
 use lab::{Case, Stage, path_of};
 use std::fmt::Write;
-use std::os::unix::fs::PermissionsExt;
 
 const PAGE: &str = include_str!("../../../docs/clusters.md");
 
@@ -90,12 +89,10 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm.sh");
     stage.copy_in(&script);
     let rsh = stage.path("rsh.sh");
-    std::fs::write(
-        &rsh,
+    lab::write_script(
+        std::path::Path::new(&rsh),
         "#!/bin/sh\nhost=$1\nshift\nexec sonde lab exec --root \"$host\" -- sh -c \"$*\"\n",
-    )
-    .unwrap();
-    std::fs::set_permissions(&rsh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    );
 
     let has_mpi = path_of("mpirun.openmpi").is_some();
     if !has_mpi {

@@ -54,25 +54,49 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// The CPU time of this host; `None` where /proc/stat cannot be read.
 pub fn cpu_times() -> Option<CpuTimes> {
-    // SAFETY: no pointers.
-    let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
-    parse_cpu_times(&read_text("/proc/stat").ok()?, ticks)
+    let text = read_text("/proc/stat").ok()?;
+    parse_cpu_times(&text, "cpu", tick_ns())
 }
 
-fn parse_cpu_times(text: &str, ticks_per_s: u64) -> Option<CpuTimes> {
-    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+/// The CPU time of these CPUs of this host together; `None` where /proc/stat cannot be read or does not list one of them.
+pub fn cpu_times_of(cpus: &[usize]) -> Option<CpuTimes> {
+    let text = read_text("/proc/stat").ok()?;
+    sum_cpu_times(&text, cpus, tick_ns())
+}
+
+/// In what /proc/stat counts: usually 10 ms.
+pub fn tick_ns() -> u64 {
+    // SAFETY: no pointers.
+    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100);
+    1_000_000_000 / ticks_per_s.max(1)
+}
+
+fn sum_cpu_times(text: &str, cpus: &[usize], tick_ns: u64) -> Option<CpuTimes> {
+    let mut sum = CpuTimes::default();
+    for cpu in cpus {
+        let one = parse_cpu_times(text, &format!("cpu{cpu}"), tick_ns)?;
+        sum.busy_ns += one.busy_ns;
+        sum.steal_ns += one.steal_ns;
+    }
+    Some(sum)
+}
+
+/// The line whose first word is `name`.
+fn parse_cpu_times(text: &str, name: &str, tick_ns: u64) -> Option<CpuTimes> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     let ticks: Vec<u64> = line
         .split_whitespace()
         .map_while(|word| word.parse().ok())
         .collect();
-    let ns = |ticks: u64| ticks * (1_000_000_000 / ticks_per_s.max(1));
     // user nice system idle iowait irq softirq steal; guests are within user and nice.
     let [user, nice, system, _, _, irq, softirq, steal] = *ticks.get(..8)? else {
         return None;
     };
     Some(CpuTimes {
-        busy_ns: ns(user + nice + system + irq + softirq),
-        steal_ns: ns(steal),
+        busy_ns: (user + nice + system + irq + softirq) * tick_ns,
+        steal_ns: steal * tick_ns,
     })
 }
 
@@ -339,11 +363,19 @@ mod tests {
 
     #[test]
     fn cpu_times_are_sums_of_their_columns() {
-        let text = "cpu  10 20 30 1000 500 1 2 4 3 3\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-        let times = parse_cpu_times(text, 100).unwrap();
+        let text = "cpu  10 20 30 1000 500 1 2 4 3 3\ncpu1 1 2 3 4 5 6 7 8 9 10\ncpu11 1 0 0 0 0 0 0 2 0 0\n";
+        let read = |text, name| parse_cpu_times(text, name, 10_000_000);
+        let times = read(text, "cpu").unwrap();
         assert_eq!((times.busy_ns, times.steal_ns), (630_000_000, 40_000_000));
-        assert_eq!(parse_cpu_times("cpu  1 2 3 4\n", 100), None);
-        assert_eq!(parse_cpu_times("intr 1 2 3\n", 100), None);
+        assert_eq!(read("cpu  1 2 3 4\n", "cpu"), None);
+        assert_eq!(read("intr 1 2 3\n", "cpu"), None);
+        let of = |cpus: &[usize]| {
+            let sum = sum_cpu_times(text, cpus, 10_000_000)?;
+            Some((sum.busy_ns, sum.steal_ns))
+        };
+        assert_eq!(of(&[1]), Some((190_000_000, 80_000_000)));
+        assert_eq!(of(&[1, 11]), Some((200_000_000, 100_000_000)));
+        assert_eq!(of(&[0, 1]), None);
     }
 
     #[test]

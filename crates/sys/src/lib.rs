@@ -27,6 +27,7 @@ pub mod mount;
 pub mod namespace;
 pub mod netlink;
 pub mod nicstamps;
+pub mod noise;
 pub mod packet;
 pub mod process;
 pub mod pty;

@@ -75,13 +75,15 @@ impl Program {
         })
     }
 
-    /// A script in place of the command.
+    /// A script in place of the command. Another process writes it: a file that is open for writing in this one when another
+    /// test forks stays open in that child, and cannot be started until it has gone on (ETXTBSY).
     #[cfg(test)]
     pub fn stand_in(folder: &Folder, script: &str) -> Self {
-        use std::os::unix::fs::PermissionsExt;
         let path = folder.path().join("program");
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let write = "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\"";
+        let mut shell = Command::new("sh");
+        let done = shell.args(["-c", write]).arg(&path).arg(script).status();
+        assert!(done.unwrap().success());
         Self { path }
     }
 }

@@ -11,6 +11,7 @@ mod lab;
 mod launcher;
 mod machine;
 mod network;
+mod noise;
 mod paths;
 mod print;
 mod store;
@@ -110,6 +111,8 @@ pub struct Diagnosis {
     pub command: String,
     /// What was looked at, by group.
     pub checks: Vec<Check>,
+    /// How disturbed this machine is; null of `--build-adapters`, and where it could not be seen.
+    pub noise: Option<noise::Noise>,
 }
 
 /// A check without its outcome.
@@ -179,9 +182,12 @@ pub struct Look<'a> {
 pub fn run(look: &Look<'_>, json: bool) -> Result<i32, Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
-    let checks = examine(&Machine::this(), &program, look);
+    // First of all: what follows keeps the machine busy.
+    let seen = noise::look();
+    let checks = examine(&Machine::this(), &program, look, &seen);
     let sound = print::blocking(&checks).is_none();
-    tell(checks, sound, json, print::text)
+    let noise = seen.ok().map(|seen| noise::Noise::from(&seen));
+    tell(checks, noise, sound, json, print::text)
 }
 
 /// `sonde doctor --build-adapters`: builds what can be built into `folder`, else the usual one; gives 0 unless a compiler
@@ -196,12 +202,13 @@ pub fn build_adapters(folder: Option<&Path>, json: bool) -> Result<i32, Failure>
         Failure::usage("there is no folder for adapters: neither $SONDE_ADAPTERS nor $HOME is set; name one: --adapters DIR")
     })?;
     let (checks, sound) = adapters::build(&Machine::this(), &folder);
-    tell(checks, sound, json, print::lines)
+    tell(checks, None, sound, json, print::lines)
 }
 
 /// Prints what was found.
 fn tell(
     checks: Vec<Check>,
+    noise: Option<noise::Noise>,
     sound: bool,
     json: bool,
     people: fn(&[Check]) -> String,
@@ -212,6 +219,7 @@ fn tell(
             schema: SchemaName::V1,
             command: "doctor".into(),
             checks,
+            noise,
         };
         serde_json::to_string_pretty(&diagnosis).map_err(Failure::cannot)? + "\n"
     } else {
@@ -223,12 +231,10 @@ fn tell(
     Ok(code)
 }
 
-/// All checks, in the order of their groups.
-fn examine(machine: &Machine, program: &Path, look: &Look<'_>) -> Vec<Check> {
-    // Stolen time is counted from here to the sleeps, so over the start of the lab.
-    let before = machine.text("proc/stat");
+/// All checks, in the order of their groups; `seen` is how disturbed the machine was before.
+fn examine(machine: &Machine, program: &Path, look: &Look<'_>, seen: &noise::Seen) -> Vec<Check> {
     let mut checks = lab::checks(machine, program);
-    checks.extend(time::checks(machine, before.as_deref()));
+    checks.extend(time::checks(machine, seen));
     checks.extend(host::checks(machine));
     checks.extend(launcher::checks(machine, sonde_fleet::Allocation::here()));
     checks.extend(adapters::checks(machine, look.adapters));
@@ -266,7 +272,7 @@ mod tests {
             page: false,
             adapters: None,
         };
-        let checks = examine(&machine, Path::new("/bin/false"), &look);
+        let checks = examine(&machine, Path::new("/bin/false"), &look, &noise::look());
         for check in &checks {
             assert!(
                 !check.value.is_empty() && !check.needed_for.is_empty(),
@@ -296,6 +302,7 @@ mod tests {
             schema: SchemaName::V1,
             command: "doctor".into(),
             checks: vec![report_page(true), report_page(false)],
+            noise: None,
         };
         let json = serde_json::to_value(&diagnosis).unwrap();
         assert_eq!(
@@ -308,6 +315,7 @@ mod tests {
             (&"ok".into(), &"report".into())
         );
         assert!(first["remedy"].is_null(), "null, not absent: {first}");
+        assert!(json.get("noise").is_some_and(serde_json::Value::is_null));
         assert_eq!(second["status"], "missing");
         let keys: Vec<&String> = first.as_object().unwrap().keys().collect();
         assert_eq!(keys.len(), 6, "{keys:?}");

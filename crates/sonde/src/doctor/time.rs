@@ -1,16 +1,18 @@
 //! Time: the clock, what reading it costs, how late a sleep ends, and what takes the processor away.
 //!
 //! Model:   the lab sleeps to 60 us before a deadline and spins from there: a sleep that ends later than that makes a frame
-//!          late. Stolen time is the `steal` column of /proc/stat over all columns but guest time, which is in user time.
+//!          late. Stolen time since boot is the `steal` column of /proc/stat over all columns but guest time, which is in user
+//!          time. How late sleeps end and what is stolen now are of the same look at the machine as the noise.
 //! Source:  proc_stat(5), Documentation/admin-guide/pm/cpufreq.rst.
 //! Units:   ns, but us for people.
 //! Checked: `clock_sources`, `late_sleeps_are_judged`, `stolen_time_is_a_share`, `governors`, `virtual_machines`.
 
-use super::machine::{Machine, within};
+use super::machine::Machine;
+use super::noise::{self, Seen};
 use super::{Check, Group, Topic, topic};
-use sonde_sys::clock::{monotonic_ns, sleep_until_ns, timer_slack_min};
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::noise::{Disturbance, STOLEN_SHARE_MAX};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Sources that are read without a system call.
 const QUICK_SOURCES: [&str; 5] = [
@@ -26,26 +28,20 @@ const SPIN_NS: u64 = 60_000;
 const PREEMPTED_NS: u64 = 1_000_000;
 /// A clock that costs more is read by a system call.
 const READING_NS: u64 = 200;
-const SLEEPS: usize = 200;
-const SLEEP_NS: u64 = 500_000;
-const SLEEPING: Duration = Duration::from_secs(10);
-/// Fewer ticks of 10 ms say little.
-const TICKS_MIN: u64 = 50;
 
 fn about(name: &str, needed_for: &str) -> Topic {
     topic(Group::Time, name, needed_for)
 }
 
-/// All checks of time; `before` is what /proc/stat said a while ago.
-pub fn checks(machine: &Machine, before: Option<&str>) -> Vec<Check> {
-    let lateness = within(SLEEPING, lateness_ns);
-    let after = machine.text("proc/stat");
+/// All checks of time; `seen` is how disturbed the machine is.
+pub fn checks(machine: &Machine, seen: &Seen) -> Vec<Check> {
     vec![
         source(machine),
         reading(),
         super::paths::counter(),
-        sleeping(lateness.as_deref()),
-        stolen(before, after.as_deref()),
+        sleeping(seen),
+        noise::check(seen),
+        stolen(machine.text("proc/stat").as_deref(), seen),
         governor(machine),
         machine_kind(machine),
     ]
@@ -103,37 +99,16 @@ fn reading() -> Check {
     )
 }
 
-/// By how much sleeps end late, sorted.
-fn lateness_ns() -> Vec<u64> {
-    // Without it sleeps are later, which is then what is seen.
-    drop(timer_slack_min());
-    let sleep = |_| {
-        let deadline = monotonic_ns() + SLEEP_NS;
-        sleep_until_ns(deadline);
-        monotonic_ns() - deadline
-    };
-    let mut late: Vec<u64> = (0..SLEEPS).map(sleep).collect();
-    late.sort_unstable();
-    late
-}
-
-/// How late sleeps end: `late` is sorted, none where they did not end.
-fn sleeping(late: Option<&[u64]>) -> Check {
+/// How late sleeps of 1 ms end.
+fn sleeping(seen: &Seen) -> Check {
     let topic = about(
         "sleeping",
         "frames of the lab that leave when the model says",
     );
     let idle = "end other programs; on a virtual machine an idle processor wakes late (idle=poll or cpuidle_haltpoll help)";
-    let at = |percent: usize| {
-        late?
-            .get((late?.len() * percent).div_ceil(100).checked_sub(1)?)
-            .copied()
-    };
-    let (Some(p50), Some(p99)) = (at(50), at(99)) else {
-        return topic.limited(
-            format!("{SLEEPS} sleeps of 0.5 ms did not end within 10 s"),
-            idle,
-        );
+    let (p50, p99) = match seen {
+        Ok(noise) => (noise.wake_late_ns_p50, noise.wake_late_ns_p99),
+        Err(why) => return topic.limited(why, idle),
     };
     topic.judge(
         p50 <= SPIN_NS && p99 <= PREEMPTED_NS,
@@ -158,23 +133,24 @@ fn ticks(stat: &str) -> Option<(u64, u64)> {
     Some((columns.iter().take(8).sum(), *columns.get(7)?))
 }
 
-/// Processor time that went to others on the same hardware.
-fn stolen(before: Option<&str>, after: Option<&str>) -> Check {
+/// Processor time that went to others on the same hardware: since boot by `stat`, and now.
+fn stolen(stat: Option<&str>, seen: &Seen) -> Check {
     let topic = about("stolen time", "figures that are this machine's");
-    let Some((all, stolen)) = after.and_then(ticks) else {
+    let Some((all, stolen)) = stat.and_then(ticks) else {
         return topic.limited("/proc/stat does not tell", "mount /proc");
     };
     let since_boot = stolen as f64 / all.max(1) as f64;
-    let now = before.and_then(ticks).and_then(|(all_then, stolen_then)| {
-        let span = all.checked_sub(all_then)?;
-        (span >= TICKS_MIN).then(|| stolen.saturating_sub(stolen_then) as f64 / span as f64)
-    });
     let mut value = format!("{:.2} % since boot", since_boot * 100.0);
-    if let Some(now) = now {
-        value += &format!(", {:.1} % now", now * 100.0);
+    let mut is_little = since_boot <= STOLEN_SHARE_MAX;
+    if let Ok(noise) = seen {
+        if let Some(now) = noise.stolen_share {
+            value += &format!(", {:.1} % now", now * 100.0);
+            let is_stolen = |found: &Disturbance| matches!(found, Disturbance::Stolen { .. });
+            is_little = !noise.disturbances().iter().any(is_stolen);
+        }
     }
     topic.judge(
-        now.unwrap_or(since_boot) <= 0.01,
+        is_little,
         value,
         "ask for processors of your own (dedicated, pinned), or measure at another hour; runs record it",
     )
@@ -272,10 +248,7 @@ mod tests {
 
     #[test]
     fn late_sleeps_are_judged() {
-        let judged = |p50: u64, p99: u64| {
-            let late: Vec<u64> = (0..200).map(|n| if n < 150 { p50 } else { p99 }).collect();
-            sleeping(Some(&late))
-        };
+        let judged = |p50, p99| sleeping(&Ok(noise::tests::made_up(p50, p99)));
         let good = judged(38_000, 49_000);
         assert_eq!(
             (good.status, good.value.as_str()),
@@ -283,31 +256,41 @@ mod tests {
         );
         assert_eq!(judged(90_000, 95_000).status, Status::Limited);
         assert_eq!(judged(30_000, 4_000_000).status, Status::Limited);
-        assert_eq!(sleeping(None).status, Status::Limited);
-        let seen = lateness_ns();
-        assert!(seen.len() == SLEEPS && seen.is_sorted());
+        let unseen = sleeping(&Err("no end within 10 s".into()));
+        assert_eq!(
+            (unseen.status, unseen.value.as_str()),
+            (Status::Limited, "no end within 10 s")
+        );
     }
 
     #[test]
     fn stolen_time_is_a_share() {
         // user nice system idle iowait irq softirq steal guest guest_nice
-        let before = "cpu  100 0 0 800 0 0 0 100 7 0\ncpu0 1";
-        let after = "cpu  200 0 0 800 0 0 0 100 9 0\n";
-        let idle = stolen(Some(before), Some(after));
+        let stat = "cpu  200 0 0 800 0 0 0 100 9 0\ncpu0 1";
+        let now = |share| {
+            let mut noise = noise::tests::made_up(40_000, 90_000);
+            noise.stolen_share = share;
+            stolen(Some(stat), &Ok(noise))
+        };
+        let none = now(Some(0.0));
         assert_eq!(
-            (idle.status, idle.value.as_str()),
+            (none.status, none.value.as_str()),
             (Status::Ok, "9.09 % since boot, 0.0 % now")
         );
-        assert_eq!(stolen(None, Some(before)).status, Status::Limited);
-        let busy = stolen(Some(after), Some("cpu  290 0 0 800 0 0 0 110 9 0"));
-        assert!(
-            busy.status == Status::Limited && busy.value.ends_with("10.0 % now"),
-            "{busy:?}"
-        );
+        let much = now(Some(0.1));
         assert_eq!(
-            stolen(Some(before), Some("nothing")).status,
-            Status::Limited
+            (much.status, much.value.as_str()),
+            (Status::Limited, "9.09 % since boot, 10.0 % now")
         );
+        // Where nothing is known of now, the past is judged.
+        for unknown in [now(None), stolen(Some(stat), &Err("no threads".into()))] {
+            assert_eq!(
+                (unknown.status, unknown.value.as_str()),
+                (Status::Limited, "9.09 % since boot")
+            );
+        }
+        let untold = stolen(Some("nothing"), &Err("no threads".into()));
+        assert_eq!(untold.value, "/proc/stat does not tell");
     }
 
     #[test]

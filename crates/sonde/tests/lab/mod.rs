@@ -148,6 +148,30 @@ pub fn sonde() -> PathBuf {
     named.unwrap_or_else(|| env!("CARGO_BIN_EXE_sonde").into())
 }
 
+/// Copies the program `from` to the file `to`, which everyone may run, by a process of its own.
+///
+/// The kernel starts no file that some process has open for writing (execve(2), ETXTBSY). A copy made by this process would
+/// be such a file to every test whose child is forked meanwhile: the child holds all descriptors until its own execve.
+///
+/// # Panics
+/// `install` (coreutils) is not there, or cannot copy.
+pub fn copy_program(from: &Path, to: &Path) {
+    let mut install = Command::new("install");
+    let done = install.args(["-m", "755", "--"]).args([from, to]).status();
+    assert!(done.unwrap().success(), "{install:?}");
+}
+
+/// Writes a script that everyone may run, by a process of its own, as [`copy_program`] copies.
+///
+/// # Panics
+/// It cannot be written.
+pub fn write_script(to: &Path, text: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "printf %s \"$1\" >\"$0\" && chmod 755 \"$0\""]);
+    let done = shell.arg(to).arg(text).status();
+    assert!(done.unwrap().success(), "{shell:?}");
+}
+
 /// A device node for TAPs in `folder` that everyone may open.
 fn tun_node(folder: &Path) -> Option<PathBuf> {
     let node = folder.join("tun");
@@ -229,8 +253,7 @@ impl Stage {
     /// Copies a program to where every user can run it.
     pub fn copy_in(&self, program: &Path) -> PathBuf {
         let to = self.folder.join(program.file_name().unwrap());
-        fs::copy(program, &to).unwrap();
-        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).unwrap();
+        copy_program(program, &to);
         to
     }
 
