@@ -1,5 +1,5 @@
 PRAGMA application_id = 1936682596;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 CREATE TABLE cell (
     run        TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place      INTEGER NOT NULL,
@@ -22,6 +22,18 @@ CREATE TABLE cell (
     knobs      TEXT    NOT NULL DEFAULT '{}',
     PRIMARY KEY (run, id)
 ) STRICT;
+CREATE TABLE disturbance (
+    launch       INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE,
+    place        INTEGER NOT NULL,
+    source       TEXT    NOT NULL,
+    host         TEXT    NOT NULL,
+    interface    TEXT,
+    from_unix_ns INTEGER NOT NULL,
+    to_unix_ns   INTEGER NOT NULL,
+    most_ns      INTEGER NOT NULL,
+    events       INTEGER NOT NULL,
+    PRIMARY KEY (launch, place)
+) STRICT;
 CREATE TABLE event (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     run        TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
@@ -43,20 +55,16 @@ CREATE TABLE host (
 ) STRICT;
 CREATE TABLE launch (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
-    run           TEXT    NOT NULL,
-    cell          TEXT    NOT NULL,
-    number        INTEGER NOT NULL,
+    run           TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     src           TEXT    NOT NULL,
     dst           TEXT    NOT NULL,
     began_unix_ns INTEGER NOT NULL,
     took_ns       INTEGER NOT NULL,
-    failure       TEXT,
-    settings      TEXT    NOT NULL,
+    evidence      TEXT    NOT NULL,
     interference  TEXT    NOT NULL,
-    verdict       TEXT,
-    UNIQUE (run, cell, number),
-    FOREIGN KEY (run, cell) REFERENCES cell (run, id) ON DELETE CASCADE
+    verdict       TEXT
 ) STRICT;
+CREATE INDEX launch_of_run ON launch (run);
 CREATE TABLE network (
     run          TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place        INTEGER NOT NULL,
@@ -68,6 +76,17 @@ CREATE TABLE network (
     spec         TEXT,
     PRIMARY KEY (run, name)
 ) STRICT;
+CREATE TABLE result (
+    id      INTEGER PRIMARY KEY AUTOINCREMENT,
+    launch  INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE,
+    run     TEXT    NOT NULL,
+    cell    TEXT    NOT NULL,
+    number  INTEGER NOT NULL,
+    failure TEXT,
+    UNIQUE (run, cell, number),
+    FOREIGN KEY (run, cell) REFERENCES cell (run, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX result_of_launch ON result (launch);
 CREATE TABLE run (
     id            TEXT    PRIMARY KEY,
     command       TEXT    NOT NULL,
@@ -79,7 +98,7 @@ CREATE TABLE run (
     state         TEXT    NOT NULL
 ) STRICT;
 CREATE TABLE series (
-    launch   INTEGER NOT NULL REFERENCES launch (id) ON DELETE CASCADE,
+    result   INTEGER NOT NULL REFERENCES result (id) ON DELETE CASCADE,
     place    INTEGER NOT NULL,
     quantity TEXT    NOT NULL,
     phase    TEXT    NOT NULL,
@@ -91,7 +110,7 @@ CREATE TABLE series (
     sum      ANY     NOT NULL,
     first    BLOB    NOT NULL,
     buckets  BLOB    NOT NULL,
-    PRIMARY KEY (launch, place)
+    PRIMARY KEY (result, place)
 ) STRICT;
 CREATE TABLE sqlite_sequence(name,seq);
 CREATE TABLE warning (
