@@ -393,6 +393,19 @@ export interface InterferenceRow {
     cpu_busy_share: number | null
 }
 
+/** What the launches of a line and probe saw: each fact by its path, and what it was. */
+export interface SeenRow {
+    network: string
+    path: string
+    method: string | null
+    wait: string | null
+    load: string | null
+    knobs: Record<string, string>
+    probe: string
+    launches: number
+    facts: [string, string][]
+}
+
 export interface EventRecord {
     at_unix_ns: number
     kind: string
@@ -440,6 +453,8 @@ export interface View {
     findings: Finding[]
     conditions: [string, string][]
     interference: InterferenceRow[]
+    /** Absent where it was written before facts were shown. */
+    seen?: SeenRow[]
     warnings: string[]
     events: EventRecord[]
 }

@@ -61,7 +61,12 @@ const ROOMS: [(&str, &[&str]); 19] = [
             "workload", "virtual", "place", "lab", "fleet", "report",
         ],
     ),
-    ("xtask", &["units", "link", "stats", "sys", "virtual"]),
+    (
+        "xtask",
+        &[
+            "units", "link", "stats", "measure", "record", "report", "sys", "virtual",
+        ],
+    ),
 ];
 
 /// Rooms without a clock, a socket, a file or the machine.

@@ -7,6 +7,7 @@ mod stage;
 
 use stage::{Stage, has_openssh, part};
 use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A host that says nothing is noticed by ssh within 15 s; the rest is for the machine.
@@ -37,7 +38,12 @@ fn agents_start_measure_and_leave_nothing() {
     }
     let bin = stage.folder.join("bin");
     fs::create_dir(&bin).unwrap();
-    fs::copy(part(), bin.join("sonde")).unwrap();
+    // By a child: a program that this process has open for writing while another test forks cannot be run.
+    let copied = Command::new("cp")
+        .arg(part())
+        .arg(bin.join("sonde"))
+        .status();
+    assert!(copied.unwrap().success());
     stage.end_server(4);
     let path = format!("SetEnv=PATH={}:/usr/bin:/bin", bin.display());
     // Its agent may not change its neighbours, as on a real host.

@@ -19,6 +19,7 @@ mod limit;
 pub mod matrix;
 mod page;
 mod queueing;
+mod seen;
 mod sweep;
 mod table;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use kernels::{
 pub use library::{Cost, LibraryRow, SizeCost};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
+pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
     anatomy_table, findings_text, kernel_table, library_table, messages_table, queueing_table,

@@ -28,6 +28,7 @@ use crate::kernels::{
 use crate::library::{LibraryRow, libraries};
 use crate::matrix::{HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
+use crate::seen::{SeenRow, seen};
 use crate::sweep::{SweepCurve, curves};
 
 /// The most buckets of a distribution.
@@ -106,6 +107,9 @@ pub struct View {
     pub conditions: Vec<(String, String)>,
     /// What disturbed the hosts.
     pub interference: Vec<InterferenceRow>,
+    /// What the launches saw beside their samples.
+    #[serde(default)]
+    pub seen: Vec<SeenRow>,
     /// Check these before trusting the results.
     pub warnings: Vec<String>,
     /// What happened meanwhile.
@@ -205,6 +209,7 @@ impl View {
             findings,
             conditions: conditions(&index),
             interference: interference(&index),
+            seen: seen(&index),
             warnings: run.warnings.clone(),
             events: run.events.clone(),
             results: index.rows,

@@ -79,11 +79,11 @@ fn the_noise_is_told_and_json_md_names_all_of_it() {
     let noise = document["noise"].as_object().expect("it was seen");
     assert!(noise["span_ns"].as_u64() >= Some(300_000_000), "{noise:?}");
     assert!(noise["cpus_allowed"].as_u64() >= Some(1), "{noise:?}");
-    let disturbances = noise["disturbances"].as_array().unwrap();
-    assert_eq!(noise["quiet"], disturbances.is_empty(), "{noise:?}");
+    let causes = noise["causes"].as_array().unwrap();
+    assert_eq!(noise["quiet"], causes.is_empty(), "{noise:?}");
     let checks = checks(&output);
     let check = find(&checks, "noise");
-    assert_eq!(check["status"] == "ok", disturbances.is_empty(), "{check}");
+    assert_eq!(check["status"] == "ok", causes.is_empty(), "{check}");
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
     let page = std::fs::read_to_string(page).unwrap();
     let gap = noise["gaps"][0].as_object().expect("a CPU was bound to");

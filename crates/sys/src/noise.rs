@@ -72,7 +72,7 @@ pub struct Noise {
 
 /// Why a machine is not quiet.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-pub enum Disturbance {
+pub enum Cause {
     /// More than [`STOLEN_SHARE_MAX`] was stolen.
     #[error("a hypervisor took {:.1} % of the CPU time", share * 100.0)]
     Stolen {
@@ -101,7 +101,7 @@ pub enum Disturbance {
     },
 }
 
-impl Disturbance {
+impl Cause {
     /// One word for programs: `stolen`, `others`, `gap`, `late`.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ impl Noise {
     }
 
     /// All that disturbs timings here, what is stolen first; empty on a quiet machine.
-    pub fn disturbances(&self) -> Vec<Disturbance> {
+    pub fn causes(&self) -> Vec<Cause> {
         let stolen = self.stolen_share.filter(|share| {
             // What is stolen is added up exactly and shown in ticks: the first one may have been full before.
             *share > STOLEN_SHARE_MAX + self.tick_share
@@ -131,21 +131,21 @@ impl Noise {
         let gap = self.worst_gap().filter(|gap| gap.gap_ns_max > GAP_NS_MAX);
         let late_ns = Some(self.wake_late_ns_max).filter(|late_ns| *late_ns > GAP_NS_MAX);
         let all = [
-            stolen.map(|share| Disturbance::Stolen { share }),
-            others.map(|share| Disturbance::Others { share }),
-            gap.map(|gap| Disturbance::Gap {
+            stolen.map(|share| Cause::Stolen { share }),
+            others.map(|share| Cause::Others { share }),
+            gap.map(|gap| Cause::Gap {
                 cpu: gap.cpu,
                 gap_ns: gap.gap_ns_max,
             }),
-            late_ns.map(|late_ns| Disturbance::Late { late_ns }),
+            late_ns.map(|late_ns| Cause::Late { late_ns }),
         ];
         all.into_iter().flatten().collect()
     }
 
     /// Whether nothing disturbs timings: at most 1 % (and a tick) stolen, at most 10 % (or two ticks) used by others, no CPU
-    /// away and no sleep late for more than 5 ms. [`disturbances`](Self::disturbances) says why not.
+    /// away and no sleep late for more than 5 ms. [`causes`](Self::causes) says why not.
     pub fn is_quiet(&self) -> bool {
-        self.disturbances().is_empty()
+        self.causes().is_empty()
     }
 }
 
@@ -351,8 +351,8 @@ mod tests {
             wake_late_ns_max: 7_200_000,
             ..QUIET
         };
-        let found = disturbed.disturbances();
-        let names: Vec<&str> = found.iter().map(Disturbance::name).collect();
+        let found = disturbed.causes();
+        let names: Vec<&str> = found.iter().map(Cause::name).collect();
         assert_eq!(names, ["stolen", "others", "gap", "late"]);
         let words: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -406,7 +406,7 @@ mod tests {
     fn a_machine_has_a_figure() {
         let before = cpu::online().unwrap();
         let noise = measure().unwrap();
-        println!("{noise:?}: {:?}", noise.disturbances());
+        println!("{noise:?}: {:?}", noise.causes());
         assert_is_sound(&noise);
         let cpus: Vec<usize> = noise.gaps.iter().map(|gap| gap.cpu).collect();
         assert_eq!(cpus, before);
@@ -443,7 +443,7 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             noise.unwrap()
         });
-        println!("{noise:?}: {:?}", noise.disturbances());
+        println!("{noise:?}: {:?}", noise.causes());
         assert_is_sound(&noise);
         for gap in &noise.gaps {
             assert!(gap.gap_ns_max >= 100_000, "{noise:?}");

@@ -3,7 +3,7 @@ import type { Context } from '../context'
 import { h, none, section, shown, table, type Child } from '../dom'
 import { distinct } from '../model'
 import { duration, memory, moment, rate, size, time } from '../units'
-import type { HostRecord, View } from '../view'
+import type { HostRecord, SeenRow, View } from '../view'
 
 /** The section. */
 export function conditions({ model }: Context): HTMLElement {
@@ -15,6 +15,7 @@ export function conditions({ model }: Context): HTMLElement {
         view.hosts.length ? h('div', { class: 'card flush' }, h('h3', {}, 'Hosts'), hosts(view.hosts)) : null,
         settings(view.hosts),
         h('div', { class: 'card flush' }, h('h3', {}, 'Networks as resolved'), networks(view)),
+        seen(view.seen ?? []),
         events(view),
         view.run.plan ? h('details', { class: 'card' }, h('summary', {}, 'The plan, as TOML'), h('pre', { tabindex: 0 }, view.run.plan)) : null)
 }
@@ -57,6 +58,19 @@ function networks(view: View): HTMLElement {
         shown(row.one_way_1b_ns, time, 'no model'), attachment ?? none('not emulated'), backpressure ?? none('not emulated'),
         spec ? h('details', {}, h('summary', {}, 'TOML'), h('pre', { tabindex: 0 }, spec)) : none('a real network'),
     ]))
+}
+
+/** What the launches saw beside their samples: facts that are the same of all first, then those of each line. */
+function seen(all: SeenRow[]): HTMLElement | null {
+    if (!all.length) return null
+    const value = (row: SeenRow, name: string): string | undefined => row.facts.find(([fact]) => fact === name)?.[1]
+    const names = distinct(all.flatMap((row) => row.facts.map(([name]) => name))).sort()
+    const common = names.filter((name) => all.length > 1 && all.every((row) => value(row, name) === value(all[0]!, name)))
+    const facts = (rows: [string, string][]): HTMLElement => table('Facts', ['Fact', 'What it was'], rows.map(([name, text]) => [h('code', {}, name), text]))
+    const titled = (row: SeenRow): string => [row.probe, row.network, row.path, row.method, row.wait, row.load && `load ${row.load}`, ...Object.entries(row.knobs).map(([name, text]) => `${name}=${text}`)].filter(Boolean).join(', ')
+    return h('details', { class: 'card flush seen' }, h('summary', {}, `What the launches saw: ${names.length} facts by their paths in the record`),
+        common.length ? [h('h3', {}, 'The same of all'), facts(common.map((name) => [name, value(all[0]!, name) ?? '']))] : null,
+        all.map((row) => h('details', {}, h('summary', {}, `${titled(row)}: ${row.launches} ${row.launches === 1 ? 'launch' : 'launches'}`), facts(row.facts.filter(([name]) => !common.includes(name))))))
 }
 
 function events(view: View): HTMLElement | null {

@@ -9,6 +9,8 @@ mod allowed;
 mod diff;
 mod frozen;
 mod inventory;
+#[cfg(test)]
+mod leaves;
 mod program;
 mod views;
 

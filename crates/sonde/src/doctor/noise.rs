@@ -36,20 +36,16 @@ pub fn check(seen: &Seen) -> Check {
         Ok(noise) => noise,
         Err(why) => return topic.limited(why, remedy),
     };
-    let disturbances: Vec<String> = noise
-        .disturbances()
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let mut value = if disturbances.is_empty() {
+    let causes: Vec<String> = noise.causes().iter().map(ToString::to_string).collect();
+    let mut value = if causes.is_empty() {
         quiet(noise)
     } else {
-        disturbances.join("; ")
+        causes.join("; ")
     };
     if let Some(load) = noise.load_1min {
         value += &format!("; load {load:.2} (1 min)");
     }
-    topic.judge(disturbances.is_empty(), value, remedy)
+    topic.judge(causes.is_empty(), value, remedy)
 }
 
 fn quiet(noise: &noise::Noise) -> String {
@@ -99,7 +95,7 @@ pub struct Noise {
     /// Whether nothing disturbs timings.
     pub quiet: bool,
     /// What does: of `stolen`, `others`, `gap`, `late`.
-    pub disturbances: Vec<String>,
+    pub causes: Vec<String>,
 }
 
 /// A CPU, and the longest time between two readings of the clock by a thread that did nothing else there.
@@ -117,7 +113,7 @@ impl From<&noise::Noise> for Noise {
             cpu: gap.cpu,
             gap_ns_max: gap.gap_ns_max,
         });
-        let disturbances = seen.disturbances();
+        let causes = seen.causes();
         Self {
             span_ns: seen.span_ns,
             cpus_online: seen.cpus_online,
@@ -131,7 +127,7 @@ impl From<&noise::Noise> for Noise {
             wake_late_ns_p99: seen.wake_late_ns_p99,
             wake_late_ns_max: seen.wake_late_ns_max,
             quiet: seen.is_quiet(),
-            disturbances: disturbances
+            causes: causes
                 .iter()
                 .map(|disturbance| disturbance.name().into())
                 .collect(),
@@ -210,7 +206,7 @@ pub mod tests {
         };
         let json = serde_json::to_value(Noise::from(&busy)).unwrap();
         assert_eq!(json["quiet"], false);
-        assert_eq!(json["disturbances"], serde_json::json!(["others"]));
+        assert_eq!(json["causes"], serde_json::json!(["others"]));
         assert!(json["load_1min"].is_null() && json.get("load_1min").is_some());
         assert_eq!(
             json["gaps"][1],

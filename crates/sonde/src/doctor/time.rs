@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::noise::{self, Seen};
 use super::{Check, Group, Topic, topic};
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::noise::{Disturbance, STOLEN_SHARE_MAX};
+use sonde_sys::noise::{Cause, STOLEN_SHARE_MAX};
 use std::collections::BTreeMap;
 
 /// Sources that are read without a system call.
@@ -145,8 +145,8 @@ fn stolen(stat: Option<&str>, seen: &Seen) -> Check {
     if let Ok(noise) = seen {
         if let Some(now) = noise.stolen_share {
             value += &format!(", {:.1} % now", now * 100.0);
-            let is_stolen = |found: &Disturbance| matches!(found, Disturbance::Stolen { .. });
-            is_little = !noise.disturbances().iter().any(is_stolen);
+            let is_stolen = |found: &Cause| matches!(found, Cause::Stolen { .. });
+            is_little = !noise.causes().iter().any(is_stolen);
         }
     }
     topic.judge(
