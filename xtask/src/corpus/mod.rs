@@ -265,14 +265,28 @@ mod tests {
             "[[run]]\nname = \"one\"\nkind = \"store\"\nexit = 0\n",
         )
         .unwrap();
-        let store = root.join("sonde.db");
-        let made = rusqlite::Connection::open(&store).unwrap();
-        made.execute_batch(
-            "CREATE TABLE run (id TEXT, began_unix_ns INTEGER); INSERT INTO run VALUES ('R', 1)",
-        )
-        .unwrap();
-        drop(made);
-        frozen::keep_store(&store, &run).unwrap();
+        let head = sonde_measure::RunHead {
+            id: "R".into(),
+            command: "probe latency".into(),
+            plan: String::new(),
+            seed: 1,
+            version: "0.1.0".into(),
+            began_unix_ns: 1,
+            ended_unix_ns: None,
+            state: sonde_measure::RunState::Open,
+        };
+        let store = sonde_record::Store::open(root).unwrap();
+        let measured = sonde_measure::Run {
+            head,
+            hosts: Vec::new(),
+            networks: Vec::new(),
+            cells: Vec::new(),
+            launches: Vec::new(),
+            events: Vec::new(),
+            warnings: Vec::new(),
+        };
+        store.begin(&measured).unwrap();
+        frozen::keep_store(store.path(), &run).unwrap();
         let said = folder.path().join("said");
         let program = Program::stand_in(
             &folder,
