@@ -52,7 +52,7 @@ impl Reader {
         }
     }
 
-    /// Takes one value; `None` where it is absent. A text that its type would not write again is told by [`Self::finish`].
+    /// Takes one value; `None` where it is absent. For a text that its type would not write again [`Self::finish`] returns the error.
     pub(crate) fn one<T: Text>(&mut self, name: &str, value: &mut Option<T>) {
         let Some(text) = self.left.remove(name) else {
             return;

@@ -39,7 +39,8 @@ impl<'de, const DIGITS: u32> Deserialize<'de> for Fixed<DIGITS> {
         let value = f64::deserialize(deserializer)?;
         let is_same = |read: &Self| read.value().to_bits() == value.to_bits();
         Self::of(value).filter(is_same).ok_or_else(|| {
-            let what = format!("{value} is no number of at most {DIGITS} decimal digits from 0 on");
+            let what =
+                format!("{value} is not a number from 0 on with at most {DIGITS} decimal digits");
             D::Error::custom(what)
         })
     }

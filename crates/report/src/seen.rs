@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sonde_measure::{CellRecord, LaunchRecord, Line, LineField};
 
 use crate::index::Index;
@@ -19,8 +19,6 @@ use crate::index::Index;
 const WORDS_MAX: usize = 6;
 /// A longer word is cut.
 const WORD_MAX: usize = 300;
-/// What stands in the page elsewhere: results, and when it was.
-const ELSEWHERE: [&str; 2] = ["results", "began_unix_ns"];
 
 /// What the launches of a line and probe saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,16 +108,17 @@ fn add(value: &Value, path: &str, facts: &mut BTreeMap<String, Fact>) {
     }
 }
 
-/// A launch as JSON, without what stands elsewhere.
-fn as_json(launch: &LaunchRecord) -> Option<Value> {
-    let bare = LaunchRecord {
-        results: Vec::new(),
-        ..launch.clone()
-    };
-    let mut value = serde_json::to_value(bare).ok()?;
-    let fields = value.as_object_mut()?;
-    ELSEWHERE.iter().for_each(|name| drop(fields.remove(*name)));
-    Some(value)
+/// A launch as JSON, without what stands in the page elsewhere: results, which are large, and when it was.
+fn as_json(launch: &LaunchRecord) -> Value {
+    json!({
+        "src": launch.src,
+        "dst": launch.dst,
+        "took_ns": launch.took_ns,
+        "evidence": launch.evidence,
+        "interference": launch.interference,
+        "verdict": launch.verdict,
+        "disturbances": launch.disturbances,
+    })
 }
 
 /// The line of a cell, and its probe.
@@ -140,9 +139,7 @@ pub(crate) fn seen(index: &Index<'_>) -> Vec<SeenRow> {
     for (launch, cell) in index.starts() {
         let (launches, facts) = all.entry(key(cell)).or_default();
         *launches += 1;
-        if let Some(value) = as_json(launch) {
-            add(&value, "", facts);
-        }
+        add(&as_json(launch), "", facts);
     }
     let row = |key: Key| {
         let (launches, facts) = all.remove(&key)?;

@@ -523,8 +523,11 @@ impl<'a> Campaign<'a> {
         if record.results.is_empty() {
             return Ok(());
         }
-        let now: BTreeSet<_> = record.results.iter().map(key).collect();
-        self.run.retain_results(|_, old| !now.contains(&key(old)));
+        // By reference: this passes over all results of the run.
+        let same =
+            |one: &CellResult, two: &CellResult| one.cell == two.cell && one.index == two.index;
+        self.run
+            .retain_results(|_, old| !record.results.iter().any(|new| same(new, old)));
         let succeeded = record.repetitions().filter(Repetition::succeeded);
         self.done.extend(succeeded.map(|one| key(one.result)));
         self.run.launches.push(record.clone());

@@ -88,19 +88,19 @@ pub(super) fn launches(
     let mut series = by_owner(transaction, &sql, run, ["series", "launch"], measurement)?;
     let sql = format!(
         "SELECT {launch}.*, cell.size_bytes FROM {launch}
-         JOIN cell ON cell.run = {launch}.run AND cell.id = {launch}.cell
+         LEFT JOIN cell ON cell.run = {launch}.run AND cell.id = {launch}.cell
          WHERE {launch}.run = ?1 ORDER BY {launch}.id"
     );
     let mut made: Vec<Line> = Vec::new();
-    for mut next in all(transaction, &sql, [run], line)? {
-        let id = next.0;
-        next.1.launch.results[0].series = series.remove(&id).unwrap_or_default();
+    for (id, mut next) in all(transaction, &sql, [run], line)? {
+        // One that failed has none.
+        next.launch.results[0].series = series.remove(&id).unwrap_or_default();
         match made.last_mut() {
-            Some(last) if last.is_of(&next.1) => {
-                last.launch.evidence.merge(next.1.launch.evidence);
-                last.launch.results.append(&mut next.1.launch.results);
+            Some(last) if last.is_of(&next) => {
+                last.launch.evidence.merge(next.launch.evidence);
+                last.launch.results.append(&mut next.launch.results);
             }
-            _ => made.push(next.1),
+            _ => made.push(next),
         }
     }
     Ok(made.into_iter().map(|line| line.launch).collect())

@@ -322,6 +322,19 @@ fn an_old_store_that_cannot_be_read_stays_as_it_was() {
     }
     let after = Connection::open(dir.join("sonde.db")).unwrap();
     assert_eq!(columns(&after), before);
+    // A launch of a cell that is not there is not left out.
+    after
+        .execute_batch(
+            "UPDATE launch SET settings = '{}'; PRAGMA foreign_keys = OFF;
+             DELETE FROM cell WHERE id = (SELECT cell FROM launch WHERE id = 3)",
+        )
+        .unwrap();
+    for error in [
+        Store::read(&dir).unwrap().load("r").unwrap_err(),
+        Store::open(&dir).unwrap_err(),
+    ] {
+        told(&error, &["is damaged", "size_bytes"]);
+    }
 }
 
 /// All tables and indexes with their columns.
