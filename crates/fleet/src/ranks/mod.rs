@@ -288,11 +288,17 @@ fn words(errors: &str) -> String {
     let telling = lines.filter(|line| line.chars().any(char::is_alphanumeric));
     let mut own: Vec<&str> = telling
         .clone()
-        .filter(|line| line.contains("sonde-rank"))
+        .filter(|line| line.contains("sonde-rank") && !is_frame(line))
         .collect();
     if own.is_empty() {
         // Which rank it was that ended, as launchers say it among much else.
-        let names = ["process rank", "PID ", "(signal "];
+        let names = [
+            "process rank",
+            "PID ",
+            "EXIT CODE: ",
+            "(signal ",
+            " is gone",
+        ];
         let is_cause = |line: &&str| names.iter().any(|name| line.contains(name));
         own = telling.clone().filter(is_cause).collect();
     }
@@ -304,6 +310,12 @@ fn words(errors: &str) -> String {
         return String::new();
     }
     format!("; it said: {}", own.join(" / "))
+}
+
+/// Whether a line is of a stack, as glibc and UCX print it: `7  /tmp/sonde-rank(+0x2541de) [0x562e5eb711de]`. It names the program,
+/// and no cause.
+fn is_frame(line: &str) -> bool {
+    line.contains("+0x") && line.ends_with(']')
 }
 
 /// Whether it did what it should.
@@ -333,5 +345,25 @@ mod tests {
         let errors = format!("Primary job terminated normally\n---\n{noticed}\nmore\n");
         assert_eq!(words(&errors), format!("; it said: {noticed}"));
         assert_eq!(words("---\n"), "");
+    }
+
+    #[test]
+    fn the_stack_of_another_rank_is_no_cause() {
+        let errors = "[vm:926:0:926] Caught signal 7 (Bus error: kill(2) or raise(3))
+==== backtrace (tid:    926) ====
+ 5  /usr/lib/sonde/sonde-mpich.so(+0x3462) [0x7f46952df462]
+ 7  /tmp/sonde-rank(+0x254018) [0x5650b7c1c018]
+=================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 925 RUNNING AT localhost
+=   EXIT CODE: 9
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+";
+        let wanted = "; it said: =   PID 925 RUNNING AT localhost / =   EXIT CODE: 9 / \
+            YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)";
+        assert_eq!(words(errors), wanted);
+        // What a launcher says of the program is its own.
+        let lacking = "execvp error on file /tmp/sonde-rank (No such file or directory)";
+        assert_eq!(words(lacking), format!("; it said: {lacking}"));
     }
 }

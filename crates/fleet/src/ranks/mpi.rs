@@ -8,7 +8,7 @@
 //!          they find nothing, and so do the waits of both adapters, else one that polls takes a slice of 4 ms from one that has
 //!          work. That changes latencies and is a fact of the launch.
 //! Source:  mpirun(1) and ompi_info of Open MPI 4.1; mpiexec.hydra of MPICH 4.0 with ch4:ucx.
-//! Checked: `commands_say_everything`; `lab_library` of the command.
+//! Checked: `commands_say_everything`, `a_killed_rank_is_the_cause_though_another_aborts`; `lab_library`, `lab_npb` of the command.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,11 @@ impl Fleet {
         if went_well(&ran) || ran.output.contains(MARKER) {
             return Ok(ran);
         }
-        let said = words(&format!("{}\n{}", ran.errors, stray(&ran.output)));
+        let said = format!("{}\n{}", ran.errors, stray(&ran.output));
+        let said = words(&match ask.path.library {
+            Library::Mpich => cause_of_mpich(&said),
+            _ => said,
+        });
         let what = format!("{} {}{said}", order.launcher, ran.told());
         let remedy =
             "try the same launcher with a program of your own; `sonde doctor` tells what is there";
@@ -145,6 +149,44 @@ impl Fleet {
 fn stray(output: &str) -> String {
     const MOST: usize = 4_000;
     output.chars().take(MOST).collect()
+}
+
+/// What MPICH's launcher and UCX say of a rank that a signal ended, with the cause in words.
+///
+/// The launcher ends with the statuses of all ranks joined by `|`, and takes the sum for a signal: where one was killed (9) and
+/// another then aborted (6), it says `Terminated (signal 15)`, though no rank was. Its `EXIT CODE` is that of the rank whose PID
+/// it prints, which may be another than the one that was killed. A rank aborts where it reads the memory of the killed one: UCX
+/// takes the failure of process_vm_readv(2) for fatal, and names the process. To see it with MPICH 4.0 over UCX 1.13:
+/// `sonde npb lu --class B --path mpich:sm`, then `kill -9` one rank; one of six to twenty such ends is of this kind.
+fn cause_of_mpich(said: &str) -> String {
+    const EXIT: &str = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: ";
+    let mut code: Option<u32> = None;
+    let line = |line: &str| {
+        if let Some((_, text)) = line.split_once("EXIT CODE: ") {
+            code = text.trim().parse().ok();
+        }
+        let lost = line
+            .split_once("process_vm_readv(pid=")
+            .filter(|_| line.contains("No such process"));
+        if let Some((_, rest)) = lost {
+            let pid: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            return format!("process {pid} is gone, and another rank read its memory");
+        }
+        let signal = line
+            .strip_prefix(EXIT)
+            .and_then(|text| text.split_once("(signal "));
+        let signal =
+            signal.and_then(|(_, text)| text.trim_end().strip_suffix(')')?.parse::<u32>().ok());
+        match (code, signal) {
+            (Some(one), Some(all)) if one != all && one | all == all => {
+                format!(
+                    "ranks were ended by signal {one} and others, which the launcher joins to (signal {all})"
+                )
+            }
+            _ => line.to_owned(),
+        }
+    };
+    said.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl Order<'_> {
@@ -277,6 +319,33 @@ mod tests {
             "-genv UCX_NET_DEVICES eth0",
         ] {
             assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+
+    #[test]
+    fn a_killed_rank_is_the_cause_though_another_aborts() {
+        // As seen where rank 3 (pid 364) of four was killed while rank 2 read its memory.
+        let both = "[vm:363:0:363]      cma_ep.c:81   process_vm_readv(pid=364 {0x7f,416160}-->{0x7f,416160}) returned -1: No such process
+==== backtrace (tid:  363) ====
+16  /tmp/sonde-rank(+0x257a9e) [0x5572cec77a9e]
+=================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 361 RUNNING AT localhost
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)";
+        assert_eq!(
+            words(&cause_of_mpich(both)),
+            "; it said: process 364 is gone, and another rank read its memory / =   PID 361 RUNNING AT localhost / \
+             =   EXIT CODE: 9 / ranks were ended by signal 9 and others, which the launcher joins to (signal 15)"
+        );
+        // One signal alone is told as it is, and so is what is no signal.
+        for alone in [
+            "=   EXIT CODE: 9\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+            "=   EXIT CODE: 1\nmore",
+            "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup (signal 1)",
+        ] {
+            assert_eq!(cause_of_mpich(alone), alone);
         }
     }
 }
