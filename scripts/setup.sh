@@ -1,57 +1,64 @@
 #!/usr/bin/env bash
 # Installs what is missing for building sonde and for running its lab and its tests, by package name.
 #
+# Without more it installs the base: what builds sonde and runs a lab. WITH names groups that come to it, e.g.
+# WITH=mpi,ssh, or WITH=all; what is missing of the other groups is named, and not installed:
+#   mpi      Open MPI and MPICH             slurm    Slurm, in a cluster of the lab
+#   pvm      PVM                            peers    programs to compare with and to look with
+#   fabric   UCX and libfabric              browser  Chromium, for the tests of the report page
+#   ssh      OpenSSH
+#
 # Works on Debian 12 and 13 and on Ubuntu 22.04 and 24.04, as root or as a user with sudo; elsewhere it says what
 # to install. Prints one line for each thing: found, installed or missing (and what goes without it). Runs no
 # `apt-get update` and nothing as root while nothing is missing. Never removes a package, never starts a service.
-# Exit: 0 sonde can be built; 1 it cannot, and the last line says what to do.
+# Exit: 0 sonde can be built; 1 it cannot, and the last line says what to do; 64 WITH names a group that does not exist.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/env.sh
+WITH=${WITH:-}
 
-# Package, the test that finds it, and what goes without it. The first table is needed, the second optional.
-NEEDED='
-gcc            has_command cc                    | nothing can be built
-libc6-dev      has_static_libc                   | nothing can be built
-make           has_command make                  | use scripts/*.sh instead of make
-git            has_command git                   | no commits
-pkg-config     has_command pkg-config            | crates that wrap C libraries
-ca-certificates has_file /etc/ssl/certs/ca-certificates.crt | cargo cannot fetch crates
+# Group, package, the test that finds it, and what goes without it. `needed` is what nothing can be built without.
+PACKAGES='
+needed  gcc             has_command cc                    | nothing can be built
+needed  libc6-dev       has_static_libc                   | nothing can be built
+needed  make            has_command make                  | use scripts/*.sh instead of make
+needed  git             has_command git                   | no commits
+needed  pkg-config      has_command pkg-config            | crates that wrap C libraries
+needed  ca-certificates has_file /etc/ssl/certs/ca-certificates.crt | cargo cannot fetch crates
+base    iproute2        has_command ip                    | looking into lab hosts by hand; some end-to-end tests
+base    iputils-ping    has_command ping                  | the end-to-end tests that ping across the lab
+base    uidmap          has_command newuidmap             | lab hosts with several user ids, for an ordinary user
+base    nodejs          has_node                          | the HTML report: the page is left out of the program
+base    npm             has_command npm                   | the HTML report: the page is left out of the program
+mpi     openmpi-bin     has_mpirun                        | the test of --testbed mpirun inside the lab
+mpi     libopenmpi-dev  has_command mpicc.openmpi         | paths of Open MPI; its programs counted and placed
+mpi     mpich           has_command mpiexec.mpich         | paths of MPICH; its programs in the lab
+mpi     libmpich-dev    has_mpich_headers                 | paths of MPICH; its programs counted and placed
+pvm     pvm             has_file /usr/lib/pvm3/lib/pvmd   | paths of PVM; its programs in the lab
+pvm     pvm-dev         has_file /usr/include/pvm3.h      | paths of PVM
+fabric  libucx-dev      has_file /usr/include/ucp/api/ucp.h | paths of UCX
+fabric  libfabric-dev   has_file /usr/include/rdma/fabric.h | paths of libfabric
+ssh     openssh-server  has_command sshd                  | the ssh testbed inside the lab
+ssh     openssh-client  has_command ssh                   | real hosts (--testbed hosts:...)
+slurm   slurmctld       has_command slurmctld             | the test of a Slurm cluster inside the lab
+slurm   slurmd          has_command slurmd                | the test of a Slurm cluster inside the lab
+slurm   slurm-client    has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
+slurm   munge           has_command munged                | the test of a Slurm cluster inside the lab
+peers   iperf3          has_command iperf3                | the comparison of stream rates with iperf3
+peers   sockperf        has_command sockperf              | the comparison of latencies with sockperf
+peers   netpipe-tcp     has_command NPtcp                 | the comparison with NetPIPE
+peers   netpipe-openmpi has_command NPopenmpi             | the comparison with NetPIPE above Open MPI
+peers   netpipe-mpich2  has_command NPmpich2              | the comparison with NetPIPE above MPICH
+peers   netpipe-pvm     has_command NPpvm                 | the comparison with NetPIPE above PVM
+peers   hpcc            has_command hpcc                  | the test of hpcc inside the lab
+peers   ethtool         has_command ethtool               | the check that offloads are off
+peers   tcpdump         has_command tcpdump               | the check of what is on the emulated wire
+peers   strace          has_command strace                | the check of which system calls a path makes
+peers   procps          has_command pgrep                 | the check that the lab leaves no process behind
+peers   xz-utils        has_command xz                    | the comparison with frozen runs (cargo xtask corpus)
+browser chromium        has_browser                       | the tests of the HTML report in a browser
 '
-OPTIONAL='
-iproute2       has_command ip                    | looking into lab hosts by hand; some end-to-end tests
-ethtool        has_command ethtool               | the check that offloads are off
-uidmap         has_command newuidmap             | lab hosts with several user ids, for an ordinary user
-iputils-ping   has_command ping                  | the end-to-end tests that ping across the lab
-iperf3         has_command iperf3                | the comparison of stream rates with iperf3
-sockperf       has_command sockperf              | the comparison of latencies with sockperf
-openssh-server has_command sshd                  | the ssh testbed inside the lab
-openssh-client has_command ssh                   | real hosts (--testbed hosts:...)
-slurmctld      has_command slurmctld             | the test of a Slurm cluster inside the lab
-slurmd         has_command slurmd                | the test of a Slurm cluster inside the lab
-slurm-client   has_command srun                  | the test of a Slurm cluster inside the lab; --testbed slurm
-munge          has_command munged                | the test of a Slurm cluster inside the lab
-openmpi-bin    has_mpirun                        | the test of --testbed mpirun inside the lab
-libopenmpi-dev has_command mpicc.openmpi         | paths of Open MPI; its programs counted and placed
-mpich          has_command mpiexec.mpich         | paths of MPICH; its programs in the lab
-libmpich-dev   has_mpich_headers                 | paths of MPICH; its programs counted and placed
-pvm            has_file /usr/lib/pvm3/lib/pvmd   | paths of PVM; its programs in the lab
-pvm-dev        has_file /usr/include/pvm3.h      | paths of PVM
-libucx-dev     has_file /usr/include/ucp/api/ucp.h | paths of UCX
-libfabric-dev  has_file /usr/include/rdma/fabric.h | paths of libfabric
-netpipe-tcp    has_command NPtcp                 | the comparison with NetPIPE
-netpipe-openmpi has_command NPopenmpi            | the comparison with NetPIPE above Open MPI
-netpipe-mpich2 has_command NPmpich2              | the comparison with NetPIPE above MPICH
-netpipe-pvm    has_command NPpvm                 | the comparison with NetPIPE above PVM
-hpcc           has_command hpcc                  | the test of hpcc inside the lab
-tcpdump        has_command tcpdump               | the check of what is on the emulated wire
-xz-utils       has_command xz                    | the comparison with frozen runs (cargo xtask corpus)
-strace         has_command strace                | the check of which system calls a path makes
-procps         has_command pgrep                 | the check that the lab leaves no process behind
-nodejs         has_node                          | the HTML report: the page is left out of the program
-npm            has_command npm                   | the HTML report: the page is left out of the program
-chromium       has_browser                       | the tests of the HTML report in a browser
-'
+GROUPS_KNOWN='mpi pvm fabric ssh slurm peers browser'
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 has_file() { [ -e "$1" ]; }
@@ -68,16 +75,19 @@ has_mpich_headers() { has_command mpicc.mpich && echo '#include <mpi.h>' | mpicc
 has_static_libc() { has_command gcc && [ "$(gcc -print-file-name=libc.a)" != libc.a ]; }
 say() { printf '%-10s %s\n' "$1" "$2"; }
 
-# each_package TABLE: lines "package<TAB>test<TAB>loss".
-each_package() { printf '%s' "$1" | sed -nE 's/^([^ ]+) +([^|]*[^| ]) *\| *(.*)$/\1\t\2\t\3/p'; }
+# each_package GROUP...: lines "package<TAB>test<TAB>loss" of these groups.
+each_package() {
+    local IFS='|'
+    printf '%s' "$PACKAGES" | grep -E "^($*) " | sed -nE 's/^[^ ]+ +([^ ]+) +([^|]*[^| ]) *\| *(.*)$/\1\t\2\t\3/p'
+}
 
-# split_table TABLE: adds to `found` and `absent` (package names).
-split_table() {
+# split_groups GROUP...: adds to `found` and `absent` (package names).
+split_groups() {
     local package test loss
     while IFS=$'\t' read -r package test loss; do
         # shellcheck disable=SC2086  # the test is a function and its argument
         if $test; then found+=("$package"); else absent+=("$package"); fi
-    done < <(each_package "$1")
+    done < <(each_package "$@")
 }
 
 # become_root: sets `root` to the command prefix that runs as root; fails when there is none.
@@ -142,10 +152,10 @@ ssh_stays_off() {
     say note 'openssh-server: its service is neither started nor enabled (systemctl enable --now ssh would)'
 }
 
-# install_table TABLE: installs what is absent of it, all at once, else one by one; reports each.
-install_table() {
+# install_groups GROUP...: installs what is absent of them, all at once, else one by one; reports each.
+install_groups() {
     local found=() absent=() package test loss sshd_before=1
-    split_table "$1"
+    split_groups "$@"
     if [ ${#found[@]} -gt 0 ]; then say found "${found[*]}"; fi
     [ ${#absent[@]} -gt 0 ] || return 0
     has_command sshd || sshd_before=0
@@ -163,8 +173,18 @@ install_table() {
             say missing "$package: without it: $loss${no_root:+ ($no_root)}"
             missing+=("$package")
         fi
-    done < <(each_package "$1")
+    done < <(each_package "$@")
     if [ $sshd_before = 0 ] && has_command sshd; then ssh_stays_off; fi
+}
+
+# report_left_out GROUP...: names what is absent of groups that nobody asked for.
+report_left_out() {
+    local group found absent
+    for group in "$@"; do
+        found=() absent=()
+        split_groups "$group"
+        [ ${#absent[@]} -eq 0 ] || say 'left out' "${absent[*]}: make setup WITH=$group"
+    done
 }
 
 # candidate PACKAGE: the version that apt would install, or nothing.
@@ -246,14 +266,26 @@ report_rust() {
     has_command cargo-fmt || say missing 'cargo-fmt: without it: make test skips the format check'
 }
 
+# The groups that WITH names, and the others; a word that is no group ends it.
+wanted=() others=()
+for group in ${WITH//,/ }; do
+    case " $GROUPS_KNOWN all " in *" $group "*) continue ;; esac
+    echo "error: WITH names the group \`$group\`, which does not exist; there are ${GROUPS_KNOWN// /, } and all" >&2
+    exit 64
+done
+for group in $GROUPS_KNOWN; do
+    case ",${WITH// /,}," in *",$group,"* | *,all,*) wanted+=("$group") ;; *) others+=("$group") ;; esac
+done
+
 log=$(mktemp)
 trap 'allow_services; rm -f "$log"' EXIT
 no_root='' missing=()
 
-install_table "$NEEDED"
+install_groups needed
 report_rust
 needed_missing=("${missing[@]}")
-install_table "$OPTIONAL"
+install_groups base "${wanted[@]}"
+report_left_out "${others[@]}"
 
 blocking=()
 for package in "${needed_missing[@]}"; do
