@@ -23,13 +23,15 @@ const ENVIRONMENT: &str = "environment of a program: names and values are anothe
 const CITATIONS: &str = "citations: free text by a key of the file's author";
 const HOST_FILES: &str = "settings of a host by the kernel's names, as they are read and written";
 const STORED: &str = "texts of facts in stores of versions 1 and 2, read here alone";
-const PAIRS: &str = "pairs of names of hosts or of what was changed, no facts";
+const PAIRS: &str = "pairs of names of hosts, no facts";
 const DOCUMENT: &str = "a document or schema of JSON as a whole";
 const KNOBS: &str = "knobs of a plan by name, until a specification has typed ones";
+const PAGE: &str = "names and words of the page's data, for people";
+const GENERIC: &str = "a launch as the JSON of its types, leaf by leaf";
+const ADVICE: &str = "settings to be made, by the names that the agents take";
 const OPTIONS: &str = "what a foreign library says or takes, handed on as it is";
-const HOST_FACTS: &str = "facts of a host by the kernel's names, until they have types";
 
-/// Which files have how many of these types, and why.
+/// Which files have how many of these types, and why; a line for each reason.
 #[rustfmt::skip]
 const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/adapter/src/load.rs", 1, OPTIONS),
@@ -53,14 +55,11 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/measure/src/knobs.rs", 1, KNOBS),
     ("crates/measure/src/line.rs", 3, KNOBS),
     ("crates/measure/src/row.rs", 1, KNOBS),
-    ("crates/measure/src/run.rs", 3, HOST_FACTS),
+    ("crates/measure/src/run.rs", 1, KNOBS),
     ("crates/probe/src/admission.rs", 1, DOCUMENT),
-    ("crates/probe/src/facts.rs", 3, HOST_FACTS),
-    ("crates/probe/src/host.rs", 1, HOST_FACTS),
     ("crates/probe/src/host/changes.rs", 1, HOST_FILES),
     ("crates/probe/src/pace.rs", 1, KNOBS),
     ("crates/probe/src/program.rs", 1, ENVIRONMENT),
-    ("crates/probe/src/timer.rs", 1, HOST_FACTS),
     ("crates/rank/src/arguments.rs", 1, OPTIONS),
     ("crates/record/src/document.rs", 1, DOCUMENT),
     ("crates/record/src/export.rs", 1, DOCUMENT),
@@ -69,20 +68,20 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/record/src/store/old.rs", 2, STORED),
     ("crates/report/src/anatomy.rs", 1, KNOBS),
     ("crates/report/src/compare.rs", 1, KNOBS),
-    ("crates/report/src/diagnosis/evidence.rs", 1, HOST_FACTS),
-    ("crates/report/src/diagnosis/mod.rs", 1, PAIRS),
-    ("crates/report/src/diagnosis/rules.rs", 2, PAIRS),
+    ("crates/report/src/diagnosis/mod.rs", 1, ADVICE),
+    ("crates/report/src/diagnosis/rules.rs", 1, ADVICE),
     ("crates/report/src/fit.rs", 1, KNOBS),
     ("crates/report/src/kernels/mod.rs", 1, KNOBS),
-    ("crates/report/src/matrix/mod.rs", 1, PAIRS),
-    ("crates/report/src/matrix/odd.rs", 3, HOST_FACTS),
     ("crates/report/src/matrix/suspect.rs", 1, PAIRS),
     ("crates/report/src/page.rs", 1, DOCUMENT),
     ("crates/report/src/queueing.rs", 1, KNOBS),
-    ("crates/report/src/seen.rs", 3, KNOBS),
+    ("crates/report/src/seen.rs", 1, GENERIC),
+    ("crates/report/src/seen.rs", 1, KNOBS),
+    ("crates/report/src/seen.rs", 1, PAGE),
     ("crates/report/src/sweep.rs", 2, KNOBS),
     ("crates/report/src/table.rs", 1, KNOBS),
-    ("crates/report/src/view.rs", 3, KNOBS),
+    ("crates/report/src/view.rs", 1, KNOBS),
+    ("crates/report/src/view.rs", 2, PAGE),
     ("crates/report/src/words/matrix.rs", 1, PAIRS),
     ("crates/report/src/words/sweep.rs", 1, KNOBS),
     ("crates/sonde/src/cli/load.rs", 1, PAIRS),
@@ -111,8 +110,8 @@ fn check_by(tree: &Tree, allowed: &[(&str, usize, &str)]) -> Vec<Finding> {
         .filter(|(path, _)| !path.ends_with("tests.rs") && !path.ends_with("testing.rs"));
     let here = sources.filter_map(|(path, text)| {
         let found = places(text);
-        let entry = allowed.iter().find(|(file, ..)| path == Path::new(file));
-        let most = entry.map_or(0, |(_, most, _)| *most);
+        let entries = allowed.iter().filter(|(file, ..)| path == Path::new(file));
+        let most = entries.map(|(_, most, _)| most).sum();
         match found.get(most) {
             Some(at) => Some(Finding::new(
                 path,
@@ -198,6 +197,7 @@ mod tests {
     fn as_many_as_are_allowed_pass() {
         let text = "struct A(Vec<(String, String)>);\nstruct B(Vec<(String, String)>);\n";
         assert_eq!(found(text, &[(FILE, 2, "")]), [] as [usize; 0]);
+        assert_eq!(found(text, &[(FILE, 1, "a"), (FILE, 1, "b")]), [0_usize; 0]);
         assert_eq!(found(text, &[(FILE, 1, "")]), [2]);
     }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Attachment, Config, Info};
-use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord};
+use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord, Setting, SettingValue};
 use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
 
@@ -413,7 +413,7 @@ impl Fleet {
             match answer {
                 Ok(Answer::Copy { bps }) => {
                     let settings = &mut self.hosts[host].facts.settings;
-                    settings.insert("copy_bps".into(), bps.to_string());
+                    settings.insert(Setting::CopyRate, SettingValue::Number(bps));
                 }
                 Ok(other) => self
                     .notes
@@ -579,14 +579,16 @@ impl Fleet {
         let peer = next.into_iter().find(|other| self.alive(*other));
         let peer = self.address_of(peer.unwrap_or(host));
         let facts = self.facts(host, placement, peer);
-        self.hosts[host].facts = facts.map_err(|error| {
+        let (facts, restored) = facts.map_err(|error| {
             let name = self.hosts[host].name.clone();
             let failure = FleetError::at(&name, "ask what it is", &error, error.remedy());
             self.lose(host, failure)
         })?;
         let record = &mut self.hosts[host];
-        if let Some(words) = record.facts.settings.remove(sonde_probe::agent::RESTORED) {
-            self.notes.push(format!("{}: {words}", record.name));
+        record.facts = facts;
+        if !restored.is_empty() {
+            let note = format!("{}: {}", record.name, restored.join("; "));
+            self.notes.push(note);
         }
         if self.bed.one_clock() {
             return Ok(());
@@ -621,14 +623,14 @@ impl Fleet {
         host: usize,
         placement: Placement,
         peer: IpAddr,
-    ) -> sonde_probe::Result<HostFacts> {
+    ) -> sonde_probe::Result<(HostFacts, Vec<String>)> {
         let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
             unreachable!("it was started just before");
         };
         let link = agent.link();
         link.send(&Request::Facts { peer: Some(peer) })?;
         match link.answer("its description", FACTS_PATIENCE)? {
-            Answer::Facts(facts) => Ok(facts),
+            Answer::Facts { facts, restored } => Ok((*facts, restored)),
             other => Err(sonde_probe::Error::OutOfTurn {
                 agent: link.name().into(),
                 awaited: "its description",

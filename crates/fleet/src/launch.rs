@@ -162,7 +162,6 @@ mod tests {
             sizes: vec![SizeOutcome {
                 size_bytes,
                 measurements: vec![measurement],
-                ended_by: None,
                 slots: Default::default(),
             }],
             refused: 1,

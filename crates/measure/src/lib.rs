@@ -23,6 +23,7 @@ pub mod replay;
 mod row;
 mod rows;
 mod run;
+mod settings;
 mod text;
 mod verdict;
 
@@ -49,6 +50,7 @@ pub use run::{
     HostFacts, HostRecord, Interference, LaunchRecord, Measurement, NetworkRecord, Repetition, Run,
     RunHead, RunState,
 };
+pub use settings::{SetBy, Setting, SettingValue, Settings};
 pub use text::{
     Buffer, ColdBuffers, EndedBy, HostChange, LoadLimit, LongMessages, Name, Names, Neighbour,
     Placed, RingShape, SampleClock, Splice, Strayed, Text, Verification, Words, XdpMode,

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use sonde_stats::{FIRST_MAX, Series};
 
 use crate::{
-    Backpressure, CellError, Evidence, Layer, NetworkRow, Phase, Quantity, Step, Testbed, Verdict,
-    cell_id,
+    Backpressure, CellError, Evidence, Layer, NetworkRow, Path, Phase, Quantity, Settings, Step,
+    Testbed, Verdict, Words, cell_id,
 };
 
 /// Everything that one command measured.
@@ -116,10 +116,12 @@ pub struct HostFacts {
     /// That interface's rate.
     pub line_bps: Option<u64>,
     /// Settings of its TCP: the sysctl's name below `net.`, and its value.
-    pub settings: BTreeMap<String, String>,
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub settings: Settings,
     /// Paths that it has not, by name, with the reason and what to do.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub absent: BTreeMap<String, String>,
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub absent: BTreeMap<Path, Words>,
 }
 
 /// A clock against another: theirs minus ours.

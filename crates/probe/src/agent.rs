@@ -31,8 +31,6 @@ use crate::{
 
 /// The first argument of a worker; see [`entry`].
 pub const WORKER: &str = "--sonde-worker";
-/// The setting that says what killed agents had left of their changes, and what became of it.
-pub const RESTORED: &str = "restored";
 /// An orchestrator that has settings changed and says nothing for so long is taken for gone: a connection that was cut
 /// without a word would leave them changed for as long as TCP's keepalive waits, which is hours.
 const LEASE: Duration = Duration::from_secs(600);
@@ -192,11 +190,10 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
 }
 
 fn describe(peer: Option<IpAddr>, restored: Vec<String>) -> Answer {
-    let mut facts = facts::here(peer);
-    if !restored.is_empty() {
-        facts.settings.insert(RESTORED.into(), restored.join("; "));
+    Answer::Facts {
+        facts: Box::new(facts::here(peer)),
+        restored,
     }
-    Answer::Facts(facts)
 }
 
 /// Waits until the orchestrator says something, or has ended.

@@ -264,6 +264,7 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
     let nic_trips = cut::nic_trips(&sent, card);
     let cut = Cut::of(&sent, &arrivals, clock);
     let facts = measured.evidence.size(size);
+    facts.ended_by = Some(ended_by);
     facts.clock_error_ns = Some(clock.error_ns);
     facts.anatomy_lost = Some(trips.lost);
     facts.out_of_order = Some(cut.out_of_order);
@@ -271,7 +272,6 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
         size_bytes: size,
         measurements: cut.measurements(terms.path, nic_trips),
         round_trips: messages,
-        ended_by: Some(ended_by),
         sent: None,
     })
 }

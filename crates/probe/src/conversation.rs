@@ -18,7 +18,6 @@ use crate::{
     AgentLink, Answer, Error, Measure, Measured, Probe, Request, Result, Serve, Served, Slots,
     Terms,
 };
-use sonde_measure::EndedBy;
 
 /// What an answer may take longer than the agent's own waits.
 const GRACE: Duration = Duration::from_secs(2);
@@ -115,8 +114,6 @@ pub struct SizeOutcome {
     pub size_bytes: u64,
     /// Every quantity, with its samples or why there are none.
     pub measurements: Vec<Measurement>,
-    /// Latency, message: why no further sample was taken.
-    pub ended_by: Option<EndedBy>,
     /// Stream: bytes in each part of its time.
     pub slots: Slots,
 }
@@ -272,7 +269,6 @@ impl Outcome {
             self.sizes.push(SizeOutcome {
                 size_bytes: measured.size_bytes,
                 measurements,
-                ended_by: measured.ended_by,
                 slots: served.slots,
             });
         }

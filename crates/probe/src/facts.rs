@@ -7,34 +7,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use sonde_measure::HostFacts;
+use sonde_measure::{HostFacts, Path, SetBy, Setting, Settings, Words};
 use sonde_sys::netlink::{Link, Netlink};
 use sonde_sys::{host, sysctl};
-
-/// Settings that decide how TCP and UDP fare, below `net/`.
-const SETTINGS: [&str; 21] = [
-    "core/default_qdisc",
-    "core/rmem_default",
-    "core/rmem_max",
-    "core/wmem_default",
-    "core/wmem_max",
-    "core/busy_poll",
-    "core/busy_read",
-    "ipv4/tcp_autocorking",
-    "ipv4/tcp_available_congestion_control",
-    "ipv4/tcp_congestion_control",
-    "ipv4/tcp_ecn",
-    "ipv4/tcp_moderate_rcvbuf",
-    "ipv4/tcp_mtu_probing",
-    "ipv4/tcp_no_metrics_save",
-    "ipv4/tcp_rmem",
-    "ipv4/tcp_sack",
-    "ipv4/tcp_slow_start_after_idle",
-    "ipv4/tcp_timestamps",
-    "ipv4/tcp_window_scaling",
-    "ipv4/tcp_wmem",
-    "ipv4/udp_mem",
-];
 
 /// This host, as seen on its way to `peer`.
 pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
@@ -66,34 +41,46 @@ fn towards(peer: IpAddr) -> Option<Link> {
     netlink.link(way.ifindex).ok()
 }
 
-/// Paths that cannot be had here.
-fn absent() -> BTreeMap<String, String> {
-    let packet = sonde_sys::frames::obstacle().map(|why| ("packet".to_string(), why));
-    let xdp = sonde_sys::xdp::obstacle().map(|why| ("xdp".to_string(), why));
-    packet.into_iter().chain(xdp).collect()
+/// Paths that this host does not have, and why.
+fn absent() -> BTreeMap<Path, Words> {
+    let why = [
+        (Path::Packet, sonde_sys::frames::obstacle()),
+        (Path::Xdp, sonde_sys::xdp::obstacle()),
+    ];
+    let absent = why
+        .into_iter()
+        .filter_map(|(path, why)| Some((path, why?.into())));
+    absent.collect()
 }
 
-fn settings(interface: Option<&str>, peer: Option<IpAddr>) -> BTreeMap<String, String> {
-    let read = |name: &&str| {
-        let value = sysctl::read(&format!("net/{name}")).ok()?;
-        Some((name.replace('/', "."), value))
-    };
-    let mut all: BTreeMap<String, String> = SETTINGS.iter().filter_map(read).collect();
-    // The memory that the network card is next to; -1 where there is one only, nothing where there is no card.
+fn settings(interface: Option<&str>, peer: Option<IpAddr>) -> Settings {
+    let mut all = Settings::default();
+    for setting in Setting::ALL {
+        if setting.set_by() == Some(SetBy::Sysctl) {
+            let name = setting.set_name().replace('.', "/");
+            if let Ok(text) = sysctl::read(&name) {
+                all.read(*setting, &text);
+            }
+        }
+    }
+    // Nothing where there is no card.
     let node = interface.and_then(|name| {
         std::fs::read_to_string(format!("/sys/class/net/{name}/device/numa_node")).ok()
     });
     if let Some(node) = node {
-        all.insert("interface.numa_node".into(), node.trim().into());
+        all.read(Setting::NumaNode, node.trim());
     }
-    all.extend(crate::timer::facts());
-    all.extend(peer.map(crate::host::facts).into_iter().flatten());
+    crate::timer::facts(&mut all);
+    if let Some(peer) = peer {
+        crate::host::facts(peer, &mut all);
+    }
     all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sonde_measure::SettingValue;
 
     #[test]
     fn this_host_describes_itself() {
@@ -102,7 +89,15 @@ mod tests {
         assert!(facts.mtu_bytes.unwrap() >= 1_500 && facts.line_bps.is_none());
         assert!(facts.memory_available_bytes.unwrap() <= facts.memory_bytes.unwrap());
         assert!(facts.clock_resolution_ns.unwrap() > 0 && facts.cpus > 0);
-        assert!(facts.settings.contains_key("ipv4.tcp_rmem"));
+        let of = |setting| facts.settings.get(setting);
+        assert!(facts.settings.receive_buffer_bytes() > Some(0));
+        assert!(matches!(
+            of(Setting::OffloadGro),
+            Some(SettingValue::Switch(_))
+        ));
+        // This kernel's values are all of their forms.
+        let other = |(_, value): &(_, &_)| matches!(value, SettingValue::Other(_));
+        assert_eq!(facts.settings.iter().find(other), None);
         assert_eq!(here(None).interface, None);
     }
 }

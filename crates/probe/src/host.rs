@@ -8,7 +8,8 @@
 //!          alone, beside the one that leads to its network: the peer's traffic is changed, and nobody else's; the route goes
 //!          when it is put back.
 //! Source:  ip-sysctl.rst; ip-route(8); ethtool(8).
-//! Checked: `names_are_checked`, `lines_say_what_is_done`, `a_look_changes_nothing`, `knobs_become_settings`;
+//! Checked: `names_are_checked`, `lines_say_what_is_done`, `a_look_changes_nothing`, `knobs_become_settings`,
+//!          `what_can_be_set_is_described`;
 //!          `lab_tune` of the command in hosts of a lab.
 
 mod changes;
@@ -17,6 +18,7 @@ mod journal;
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::{SetBy, Setting as Known, SettingValue};
 use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::netlink::{Link, LinkChange, Netlink, Route, RouteMetrics};
 use sonde_sys::sysctl;
@@ -521,34 +523,38 @@ fn words(route: &Route, interface: &str) -> String {
 }
 
 /// What a host says of its way to a peer beside its sysctls: offloads, metrics, and who serves its interrupts.
-pub(crate) fn facts(peer: IpAddr) -> Vec<(String, String)> {
+pub(crate) fn facts(peer: IpAddr, all: &mut sonde_measure::Settings) {
     let Ok(way) = Way::to(peer) else {
-        return Vec::new();
+        return;
     };
-    let mut all = Vec::new();
-    for (name, which) in Offload::NAMES {
-        if let Ok(on) = ethtool::is_on(&way.link.name, which) {
-            let word = if on { "on" } else { "off" };
-            all.push((format!("offload.{name}"), word.to_owned()));
-        }
-    }
-    if let Some(route) = &way.used {
-        for name in METRICS {
-            let value = metric(&route.metrics, name);
-            if value != NONE {
-                all.push((format!("route.{name}"), value));
+    for known in Known::ALL {
+        match known.set_by() {
+            Some(SetBy::Offload(name)) => {
+                let offload = Offload::NAMES.iter().find(|(own, _)| *own == name);
+                let on = offload.and_then(|(_, which)| ethtool::is_on(&way.link.name, *which).ok());
+                if let Some(on) = on {
+                    all.insert(*known, SettingValue::Switch(on));
+                }
             }
+            Some(SetBy::Route(name)) => {
+                let value = way.used.as_ref().map(|route| metric(&route.metrics, name));
+                if let Some(value) = value.filter(|value| value != NONE) {
+                    all.read(*known, &value);
+                }
+            }
+            Some(SetBy::Sysctl) | None => {}
         }
     }
     if let Some(count) = sonde_sys::host::established() {
-        all.push(("sockets.established".into(), count.to_string()));
+        all.insert(
+            Known::SocketsEstablished,
+            SettingValue::Number(count as u64),
+        );
     }
     let cpus = sonde_sys::host::interrupt_cpus(&way.link.name);
     if !cpus.is_empty() {
-        let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
-        all.push(("interrupts.cpus".into(), cpus.join(" ")));
+        all.insert(Known::InterruptCpus, SettingValue::Numbers(cpus));
     }
-    all
 }
 
 #[cfg(test)]
@@ -581,6 +587,21 @@ mod tests {
             let error = named(name).unwrap_err();
             assert!(error.to_string().contains("no setting"), "{name}: {error}");
             assert!(error.remedy().contains("route.window"));
+        }
+    }
+
+    #[test]
+    fn what_can_be_set_is_described() {
+        let known = |name: &str| Known::ALL.iter().any(|one| one.set_name() == name);
+        for (name, _) in Offload::NAMES {
+            assert!(known(&format!("offload.{name}")), "{name}");
+        }
+        for name in METRICS {
+            assert!(known(&format!("route.{name}")), "{name}");
+        }
+        let set_by_name = |one: &&Known| one.set_by().is_some();
+        for known in Known::ALL.iter().filter(set_by_name) {
+            assert!(named(&known.set_name()).is_ok(), "{known}");
         }
     }
 

@@ -181,7 +181,7 @@ pub(crate) fn trips(
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
     let sent = times.warm.count() + losses.resent - warm.resent;
-    let mut size = times.measured(terms, size);
+    let mut size = times.measured(terms, size, &mut measured.evidence);
     size.measurements
         .push(share(Quantity::LostShare, lost, sent));
     Ok(size)

@@ -440,7 +440,6 @@ impl Open<'_> {
             size_bytes,
             measurements,
             round_trips: sight.sent,
-            ended_by: Some(ended_by),
             sent: None,
         }
     }

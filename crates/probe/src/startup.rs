@@ -134,7 +134,6 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             size_bytes,
             measurements: cold.rows,
             round_trips: 0,
-            ended_by: None,
             sent: None,
         });
     }

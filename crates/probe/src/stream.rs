@@ -249,7 +249,6 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
             size_bytes,
             measurements: Vec::new(),
             round_trips: 0,
-            ended_by: None,
             sent: Some(sent),
         });
     }

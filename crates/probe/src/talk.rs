@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::Options;
-use sonde_measure::{EndedBy, Evidence, HostFacts, Interference, Measurement};
+use sonde_measure::{Evidence, HostFacts, Interference, Measurement};
 
 use crate::Terms;
 use crate::host::{Change, Settings};
@@ -126,7 +126,12 @@ pub enum Answer {
         refused: u64,
     },
     /// What this host is.
-    Facts(HostFacts),
+    Facts {
+        /// By its own account.
+        facts: Box<HostFacts>,
+        /// What an agent that was killed had changed, and this one put back: a sentence each.
+        restored: Vec<String>,
+    },
     /// What time it is here.
     Clock {
         /// On CLOCK_MONOTONIC.
@@ -168,7 +173,7 @@ impl Answer {
             Self::Measured(_) => "a measurement",
             Self::Went(_) => "a round of a pattern",
             Self::Left { .. } => "the end of a pattern",
-            Self::Facts(_) => "its description",
+            Self::Facts { .. } => "its description",
             Self::Clock { .. } => "its clock",
             Self::Interfaces(_) => "its interfaces",
             Self::Loading(_) | Self::Loaded(_) => "counts of a load",
@@ -232,8 +237,6 @@ pub struct SizeMeasured {
     pub measurements: Vec<Measurement>,
     /// Latency, message: round trips, all of them.
     pub round_trips: u64,
-    /// Latency, message: why no further sample was taken.
-    pub ended_by: Option<EndedBy>,
     /// The sending side of a stream.
     pub sent: Option<Sent>,
 }

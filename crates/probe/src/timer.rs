@@ -10,7 +10,7 @@
 
 use std::sync::OnceLock;
 
-use sonde_measure::{Clock, SampleClock, Text};
+use sonde_measure::{Clock, SampleClock, Setting, SettingValue, Settings};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::{self, Counter, Stray};
 
@@ -112,21 +112,22 @@ impl Timer {
     }
 }
 
-/// The clock of single samples as facts of this host: `clock.samples`, and what the counter is worth.
-pub(crate) fn facts() -> Vec<(String, String)> {
+/// The clock of single samples as facts of this host, and what the counter is worth.
+pub(crate) fn facts(all: &mut Settings) {
     let Ok(timer) = Timer::choose(None) else {
-        return Vec::new();
+        return;
     };
-    let mut all = vec![("clock.samples".to_string(), timer.told(None).write())];
+    all.insert(Setting::ClockSamples, SettingValue::Clock(timer.told(None)));
     if let Ok(counter) = counter() {
         let worth = counter.worth();
-        all.push(("clock.tsc_read_ns".into(), worth.read_ns.to_string()));
-        all.push((
-            "clock.tsc_resolution_ns".into(),
-            worth.resolution_ns.to_string(),
-        ));
+        let figures = [
+            (Setting::ClockTscRead, worth.read_ns),
+            (Setting::ClockTscResolution, worth.resolution_ns),
+        ];
+        for (setting, ns) in figures {
+            all.insert(setting, SettingValue::Number(ns));
+        }
     }
-    all
 }
 
 #[cfg(test)]
@@ -177,9 +178,11 @@ mod tests {
             }
             (found, why) => panic!("{found:?} {why:?}"),
         }
-        let facts = facts();
-        assert_eq!(facts[0].0, "clock.samples");
-        assert!(!facts[0].1.contains("()"), "{facts:?}");
-        assert_eq!(facts.len(), if tsc::obstacle().is_none() { 3 } else { 1 });
+        let mut all = Settings::default();
+        facts(&mut all);
+        let clock = all.get(Setting::ClockSamples).unwrap().to_string();
+        assert!(!clock.contains("()"), "{clock}");
+        let count = if tsc::obstacle().is_none() { 3 } else { 1 };
+        assert_eq!(all.iter().count(), count);
     }
 }

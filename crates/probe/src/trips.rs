@@ -175,9 +175,6 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         };
         measured.sizes.push(size);
     }
-    for size in &measured.sizes {
-        measured.evidence.size(size.size_bytes).ended_by = size.ended_by;
-    }
     Ok(measured)
 }
 
@@ -206,7 +203,7 @@ fn stream<C: ByteStream>(
     if let Some(tcp) = channel.as_tcp() {
         placed(tcp, &mut measured.evidence.src.place);
     }
-    Ok(times.measured(terms, size))
+    Ok(times.measured(terms, size, &mut measured.evidence))
 }
 
 fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
@@ -232,7 +229,7 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
     let sent = times.warm.count() + losses.resent - warm.resent;
-    let mut size = times.measured(terms, size);
+    let mut size = times.measured(terms, size, &mut measured.evidence);
     size.measurements
         .push(share(Quantity::LostShare, lost, sent));
     Ok(size)
@@ -350,7 +347,13 @@ fn value(probe: Probe, size_bytes: u64, ns: u64) -> u64 {
 }
 
 impl Times {
-    pub(crate) fn measured(self, terms: &Terms, size_bytes: u64) -> SizeMeasured {
+    pub(crate) fn measured(
+        self,
+        terms: &Terms,
+        size_bytes: u64,
+        evidence: &mut Evidence,
+    ) -> SizeMeasured {
+        evidence.size(size_bytes).ended_by = Some(self.ended_by);
         let quantity = match (self.volley, terms.probe) {
             (Some(_), _) => Quantity::RatePerS,
             (None, Probe::Message) => Quantity::ThroughputBps,
@@ -389,7 +392,6 @@ impl Times {
             size_bytes,
             measurements: vec![first, warm],
             round_trips: self.count,
-            ended_by: Some(self.ended_by),
             sent: None,
         }
     }

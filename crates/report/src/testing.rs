@@ -576,6 +576,25 @@ fn skewed(centre: u64, samples: u64) -> Vec<u64> {
         .collect()
 }
 
+/// The verdict on 10 000 deliveries, so many of them late.
+pub(crate) fn verdict(late: u64) -> Verdict {
+    let lateness = Lateness {
+        count: 10_000,
+        p99_ns: Some(120_000),
+        ..Lateness::default()
+    };
+    judged(&lateness, late)
+}
+
+fn judged(lateness: &Lateness, late: u64) -> Verdict {
+    let fidelity = Fidelity {
+        late,
+        bound_ns: Some(50_000),
+        ..Fidelity::default()
+    };
+    Verdict::judge(lateness, fidelity)
+}
+
 /// The usual assessment: loopback and five networks, TCP and UDP.
 pub(crate) fn assessment() -> Run {
     let lateness = Lateness {
@@ -593,22 +612,13 @@ pub(crate) fn assessment() -> Run {
         ("atm-oc3c", 9_180, 155_520_000),
         ("wan-100m-20ms", 1_500, 100_000_000),
     ];
-    let mut runs = Runs::new()
-        .verdict(Verdict::judge(
-            &lateness,
-            Fidelity {
-                late: 12,
-                bound_ns: Some(50_000),
-                ..Fidelity::default()
-            },
-        ))
-        .disturbed(|at| {
-            at.cpus = 2;
-            at.span_ns = 1_000_000_000;
-            at.host_cpu_ns = Some(912_345_678);
-            at.steal_ns = Some(1_000_000);
-            at.involuntary_switches = 3;
-        });
+    let mut runs = Runs::new().verdict(judged(&lateness, 12)).disturbed(|at| {
+        at.cpus = 2;
+        at.span_ns = 1_000_000_000;
+        at.host_cpu_ns = Some(912_345_678);
+        at.steal_ns = Some(1_000_000);
+        at.involuntary_switches = 3;
+    });
     for (name, mtu, bps) in networks {
         runs = assessed(runs, name, mtu, bps);
     }

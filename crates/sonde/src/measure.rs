@@ -640,7 +640,10 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
         let fleet = bed.fleet.borrow();
         let hosts = fleet.hosts();
         let lacks = |host: &HostRecord| {
-            let why = host.facts.absent.get(&block.path.name())?;
+            let Way::Channel(path) = block.path else {
+                return None;
+            };
+            let why = host.facts.absent.get(&path)?;
             Some(format!("{}: {why}", host.name))
         };
         if let Some(why) = hosts.iter().find_map(lacks) {

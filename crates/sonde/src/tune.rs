@@ -15,8 +15,9 @@ use crate::failure::{self, Failure};
 use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
-use sonde_measure::{EventRecord, Quantity, Run, VerdictStatus};
-use sonde_measure::{Knobs, Phase};
+use sonde_measure::{
+    EventRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting, VerdictStatus,
+};
 use sonde_probe::host::{Change, Setting};
 use sonde_record::Store;
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
@@ -249,23 +250,17 @@ impl Task {
             .iter()
             .any(|one| !one.steps.is_empty());
         let lab = bed.fleet.borrow().lab_info().is_some();
-        let connected = |host: &&sonde_measure::HostRecord| {
-            let count = host.facts.settings.get("sockets.established");
-            count.and_then(|count| count.parse().ok()).unwrap_or(0_u64) > 0
-        };
-        let fleet = bed.fleet.borrow();
         let used = |host: &sonde_measure::HostRecord| {
-            let settings = &host.facts.settings;
-            let count = settings
-                .get("sockets.established")
-                .map_or("", String::as_str);
+            let count = host.facts.settings.number(HostSetting::SocketsEstablished);
+            let count = count.filter(|count| *count > 0)?;
             let interface = host.facts.interface.as_deref().unwrap_or("its interface");
-            format!(
+            Some(format!(
                 "{} ({interface}; established TCP connections there: {count})",
                 host.name
-            )
+            ))
         };
-        let busy: Vec<String> = fleet.hosts().iter().filter(connected).map(used).collect();
+        let fleet = bed.fleet.borrow();
+        let busy: Vec<String> = fleet.hosts().iter().filter_map(used).collect();
         if !steps || lab || busy.is_empty() || self.yes {
             return Ok(true);
         }
@@ -491,7 +486,11 @@ fn settings(advice: &Advice) -> Vec<Setting> {
 
 fn change_sockets(sockets: &mut BTreeMap<String, String>, advice: &Advice) {
     // Receivers hold a window that was asked for: what lifts the route's lifts theirs.
-    if advice.hosts.iter().any(|(name, _)| name == "route.window") {
+    if advice
+        .hosts
+        .iter()
+        .any(|(name, _)| name == HostSetting::RouteWindow.name())
+    {
         sockets.remove("window");
     }
     for (name, value) in &advice.sockets {

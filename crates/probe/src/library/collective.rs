@@ -92,10 +92,10 @@ pub(super) fn all(
         let clocks = read_clocks(group.messenger())?;
         let watch = Watch::begin_of(true)?;
         if rank == 0 {
-            let size = lead(&mut group, terms, &mut data, clocks)?;
+            let (size, ended_by) = lead(&mut group, terms, &mut data, clocks)?;
             let facts = measured.evidence.size(size_bytes);
             facts.made_by = Some(data.made_by.into());
-            facts.ended_by = size.ended_by;
+            facts.ended_by = Some(ended_by);
             watch.end(&mut measured.interference, None)?;
             measured.sizes.push(size);
         } else {
@@ -116,7 +116,7 @@ fn lead(
     terms: &Terms,
     data: &mut Data,
     clocks: Clocks,
-) -> Result<SizeMeasured> {
+) -> Result<(SizeMeasured, EndedBy)> {
     let mut warm = Series::up_to(1 << 40);
     let (mut first_ns, mut calls, mut late) = (None, 0_u64, 0_u64);
     let deadline = monotonic_ns() + terms.budget_ns;
@@ -154,7 +154,8 @@ fn lead(
         calls += 1;
     };
     tell_all(group.messenger(), OVER)?;
-    Ok(size_measured(data, warm, first_ns, calls, late, ended_by))
+    let size = size_measured(data, warm, first_ns, calls, late);
+    Ok((size, ended_by))
 }
 
 fn size_measured(
@@ -163,7 +164,6 @@ fn size_measured(
     first_ns: Option<u64>,
     calls: u64,
     late: u64,
-    ended_by: EndedBy,
 ) -> SizeMeasured {
     let first = Measurement {
         quantity: Quantity::CollectiveNs,
@@ -189,7 +189,6 @@ fn size_measured(
         size_bytes: data.size as u64,
         measurements: vec![first, warm],
         round_trips: calls,
-        ended_by: Some(ended_by),
         sent: None,
     }
 }

@@ -44,8 +44,7 @@ pub(super) fn measure(
         watch.end(&mut measured.interference, None)?;
         messenger.send(Comm::WORLD, 1, DATA, &[])?;
         trips.tell(&mut measured.evidence);
-        let size = times.measured(terms, size_bytes);
-        measured.evidence.size(size_bytes).ended_by = size.ended_by;
+        let size = times.measured(terms, size_bytes, &mut measured.evidence);
         measured.sizes.push(size);
     }
     Ok(())

@@ -168,7 +168,6 @@ mod tests {
             size_bytes: 8,
             measurements: vec![row(Some(Step::First), 10)],
             round_trips: 2,
-            ended_by: None,
             sent: None,
         });
         let served = Served {

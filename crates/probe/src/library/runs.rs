@@ -2,7 +2,7 @@
 //!
 //! Checked: `runs_become_rows` of [`super::npb`], `a_replay_becomes_rows` of [`super::messages`].
 
-use sonde_measure::{EndedBy, Measurement, Phase, Quantity};
+use sonde_measure::{Measurement, Phase, Quantity};
 use sonde_message::{Comm, Messenger};
 
 use super::{Job, Marks, Report, nothing_measured, report};
@@ -72,7 +72,6 @@ pub(super) fn size(measurements: Vec<Measurement>, runs: usize) -> SizeMeasured 
         size_bytes: NO_SIZE,
         measurements,
         round_trips: runs as u64,
-        ended_by: Some(EndedBy::Samples),
         sent: None,
     }
 }

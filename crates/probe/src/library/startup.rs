@@ -65,7 +65,6 @@ pub(super) fn measure(
         size_bytes,
         measurements: rows,
         round_trips: MESSAGES.into(),
-        ended_by: None,
         sent: None,
     });
     Ok(first_ns)

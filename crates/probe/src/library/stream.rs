@@ -275,7 +275,6 @@ pub(super) fn measure(
             size_bytes,
             measurements: Vec::new(),
             round_trips: 0,
-            ended_by: None,
             sent: Some(sent),
         });
     }

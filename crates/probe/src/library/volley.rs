@@ -60,8 +60,7 @@ pub(super) fn measure(
             messenger.send(Comm::WORLD, 1, DATA, &[])?;
         }
         trips.tell(&mut measured.evidence);
-        let size = times.measured(terms, size_bytes);
-        measured.evidence.size(size_bytes).ended_by = size.ended_by;
+        let size = times.measured(terms, size_bytes, &mut measured.evidence);
         measured.sizes.push(size);
     }
     measured.evidence.ranks.burst_messages = Some(window);

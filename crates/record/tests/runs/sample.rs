@@ -4,7 +4,7 @@ use sonde_measure::{
     Backpressure, Ceiling, CellRecord, CellResult, ClockRecord, Disturbance, Disturber,
     EventRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord, Interference, Lateness,
     LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
-    Run, RunHead, RunState, Step, Testbed, Verdict,
+    Run, RunHead, RunState, Setting, Settings, Step, Testbed, Verdict,
 };
 use sonde_stats::Series;
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ pub fn planned(id: &str, cells: Vec<CellRecord>) -> Run {
             kernel: "6.18".into(),
             cpus: 2,
             memory_bytes: Some(u64::MAX),
-            settings: BTreeMap::from([("ipv4.tcp_sack".into(), "1".into())]),
+            settings: Settings::from_iter([(Setting::TcpSack, "1")]),
             ..Default::default()
         },
         clock,

@@ -7,141 +7,164 @@
 //! Source:  RFC 7323; IEEE 802.3 §28 for duplex that was not agreed (one end in full, the other in half duplex).
 //! Checked: `the_odd_host_is_named`, `equal_hosts_are_not`, `a_duplex_that_is_not_agreed_is_told`.
 
-use std::collections::BTreeMap;
-
-use sonde_measure::HostRecord;
+use sonde_measure::{HostRecord, SetBy, Setting, SettingValue};
 
 use super::{Cause, rules};
 use crate::finding::{Finding, Severity};
 use crate::words::{cause as words, hosts as said};
 
-/// Settings that are numbers, of which less is worse: the last number counts.
-const SIZES: [&str; 6] = [
-    "ipv4.tcp_rmem",
-    "ipv4.tcp_wmem",
-    "core.rmem_max",
-    "core.wmem_max",
-    "route.window",
-    "route.initcwnd",
+/// Settings that are numbers, of which less is worse: of three the last counts.
+const SIZES: [Setting; 6] = [
+    Setting::TcpRmem,
+    Setting::TcpWmem,
+    Setting::RmemMax,
+    Setting::WmemMax,
+    Setting::RouteWindow,
+    Setting::RouteInitcwnd,
 ];
 /// Settings that are on or off, of which off is worse.
-const FLAGS: [&str; 8] = [
-    "ipv4.tcp_window_scaling",
-    "ipv4.tcp_sack",
-    "ipv4.tcp_timestamps",
-    "ipv4.tcp_moderate_rcvbuf",
-    "offload.tso",
-    "offload.gso",
-    "offload.gro",
-    "offload.tx",
+const FLAGS: [Setting; 8] = [
+    Setting::TcpWindowScaling,
+    Setting::TcpSack,
+    Setting::TcpTimestamps,
+    Setting::TcpModerateRcvbuf,
+    Setting::OffloadTso,
+    Setting::OffloadGso,
+    Setting::OffloadGro,
+    Setting::OffloadTx,
 ];
 /// Of which the odd one is told, whichever it is.
-const NAMES: [&str; 2] = ["ipv4.tcp_congestion_control", "route.congctl"];
-/// What the largest packet of an interface is called among settings.
-pub(crate) const MTU: &str = "MTU";
+const NAMES: [Setting; 2] = [Setting::TcpCongestionControl, Setting::RouteCongctl];
+/// Segments that the kernel begins with where the route does not say.
+const SEGMENTS_AT_FIRST: u64 = 10;
+
+/// What is compared among hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum HostTrait {
+    Interface,
+    Mtu,
+    LineRate,
+    Kernel,
+    /// The congestion control that is used, of the route or the host.
+    Congestion,
+    Setting(Setting),
+}
+
+impl HostTrait {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interface => "interface",
+            Self::Mtu => "MTU",
+            Self::LineRate => "line rate",
+            Self::Kernel => "kernel",
+            Self::Congestion => "congestion control",
+            Self::Setting(setting) => setting.name(),
+        }
+    }
+}
 
 /// What of these hosts' settings is not as most have it: one finding a host and setting, and one of MTUs that differ.
 pub fn apart(hosts: &[HostRecord]) -> Vec<Finding> {
     apart_but(hosts, &[])
 }
 
-/// The same without those (host, setting) of which another rule told; a host's MTU is the setting [`MTU`].
-pub(crate) fn apart_but(hosts: &[HostRecord], told: &[(String, String)]) -> Vec<Finding> {
-    let is_told = told.iter().any(|(_, name)| name == MTU);
+/// The same without those of which another rule told, each with the host's name.
+pub(crate) fn apart_but(hosts: &[HostRecord], told: &[(String, HostTrait)]) -> Vec<Finding> {
+    let is_told = told.iter().any(|(_, of)| *of == HostTrait::Mtu);
     let mut all: Vec<Finding> = mtus(hosts).into_iter().filter(|_| !is_told).collect();
-    for name in SIZES.iter().chain(&FLAGS).chain(&NAMES) {
+    for setting in SIZES.into_iter().chain(FLAGS).chain(NAMES) {
         let is_new = |host: &HostRecord| {
-            !told
-                .iter()
-                .any(|(one, setting)| *one == host.name && setting == name)
+            let mut told = told.iter();
+            !told.any(|(name, of)| *name == host.name && *of == HostTrait::Setting(setting))
         };
-        all.extend(odd(hosts, name, is_new));
+        all.extend(odd(hosts, setting, is_new));
     }
     all
 }
 
-/// The line that gives a host the setting that is usual with the others; none where there is no such line.
-pub(crate) fn remedy(host: &HostRecord, name: &str, usual: &str) -> Option<said::Line> {
-    if name == MTU {
-        return Some(said::Line::Mtu {
+/// The line that gives a host what is usual with the others; none where there is no such line.
+pub(crate) fn remedy(host: &HostRecord, of: HostTrait, usual: &SettingValue) -> Option<said::Line> {
+    match of {
+        HostTrait::Mtu => Some(said::Line::Mtu {
             device: device(host),
-            bytes: usual.into(),
-        });
+            bytes: usual.to_string(),
+        }),
+        HostTrait::Setting(setting) => {
+            let mut known = SIZES.into_iter().chain(FLAGS).chain(NAMES);
+            known
+                .any(|one| one == setting)
+                .then(|| line(host, setting, usual, &[]))
+        }
+        _ => None,
     }
-    let known = SIZES.contains(&name) || FLAGS.contains(&name) || NAMES.contains(&name);
-    known.then(|| line(host, name, &full(name), usual, &[]))
+}
+
+/// The value that most have of those that are known, and how many.
+pub(crate) fn majority<'v>(
+    values: impl Iterator<Item = &'v SettingValue> + Clone,
+) -> Option<(&'v SettingValue, usize)> {
+    let times = |one: &SettingValue| values.clone().filter(|other| *other == one).count();
+    let counted = values.clone().map(|one| (one, times(one)));
+    counted.max_by_key(|(_, times)| *times)
 }
 
 fn device(host: &HostRecord) -> String {
     host.facts.interface.as_deref().unwrap_or("DEVICE").into()
 }
 
-/// A setting as it counts: its last word; off where a bound is absent that others have.
-fn value<'h>(host: &'h HostRecord, name: &str) -> Option<&'h str> {
-    match host.facts.settings.get(name) {
-        Some(value) => value.split_whitespace().last(),
-        // A route without a bound has none; nothing else that is not told is known.
-        None if name.starts_with("route.") => Some("none"),
-        None => None,
+/// A setting as it counts: of three the last; `none` where a route has no bound that others have.
+fn value(host: &HostRecord, setting: Setting) -> Option<SettingValue> {
+    match host.facts.settings.get(setting) {
+        Some(SettingValue::Triple([_, _, most])) => Some(SettingValue::Number(*most)),
+        Some(value) => Some(value.clone()),
+        // Nothing else that is not told is known.
+        None => matches!(setting.set_by(), Some(SetBy::Route(_))).then_some(SettingValue::Absent),
     }
 }
 
-fn is_worse(name: &str, value: &str, usual: &str) -> bool {
-    let number = |text: &str| match text {
-        // No bound on the window, and the kernel's ten segments.
-        "none" if name == "route.initcwnd" => Some(10),
-        "none" => Some(u64::MAX),
-        _ => text.parse().ok(),
-    };
-    if NAMES.contains(&name) {
+fn is_worse(setting: Setting, value: &SettingValue, usual: &SettingValue) -> bool {
+    if NAMES.contains(&setting) {
         return value != usual;
     }
-    if FLAGS.contains(&name) {
-        let off = |text: &str| matches!(text, "0" | "off");
-        return off(value) && !off(usual);
+    if FLAGS.contains(&setting) {
+        return value.is_on() == Some(false) && usual.is_on() != Some(false);
     }
+    let number = |value: &SettingValue| match value {
+        SettingValue::Absent if setting == Setting::RouteInitcwnd => Some(SEGMENTS_AT_FIRST),
+        SettingValue::Absent => Some(u64::MAX),
+        value => value.number(),
+    };
     // Within a factor of two it is no fault.
     matches!((number(value), number(usual)), (Some(value), Some(usual)) if value <= usual / 2)
 }
 
-/// A setting as it is set: those of the kernel have their folder before them.
-fn full(name: &str) -> String {
-    if name.starts_with("ipv4.") || name.starts_with("core.") {
-        format!("net.{name}")
-    } else {
-        name.to_owned()
-    }
-}
-
-fn odd(hosts: &[HostRecord], name: &str, is_new: impl Fn(&HostRecord) -> bool) -> Vec<Finding> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let told: Vec<(&HostRecord, &str)> = hosts
+fn odd(
+    hosts: &[HostRecord],
+    setting: Setting,
+    is_new: impl Fn(&HostRecord) -> bool,
+) -> Vec<Finding> {
+    let told: Vec<(&HostRecord, SettingValue)> = hosts
         .iter()
-        .filter_map(|host| Some((host, value(host, name)?)))
+        .filter_map(|host| Some((host, value(host, setting)?)))
         .collect();
-    for (_, value) in &told {
-        *counts.entry(value).or_default() += 1;
-    }
-    let usual = counts.iter().max_by_key(|(_, times)| **times);
-    let Some((usual, times)) =
-        usual.filter(|(_, times)| **times * 2 > told.len() && told.len() > 2)
+    let usual = majority(told.iter().map(|(_, value)| value));
+    let Some((usual, times)) = usual.filter(|(_, times)| *times * 2 > told.len() && told.len() > 2)
     else {
         return Vec::new();
     };
-    let full = full(name);
     let found = told
         .iter()
-        .filter(|(host, value)| is_worse(name, value, usual) && is_new(host));
+        .filter(|(host, value)| is_worse(setting, value, usual) && is_new(host));
     found
         .map(|(host, value)| {
             let found = said::Apart {
                 host: &host.name,
-                name: &full,
+                setting,
                 value,
                 usual,
-                agree: *times,
+                agree: times,
                 all: told.len(),
-                line: line(host, name, &full, usual, hosts),
+                line: line(host, setting, usual, hosts),
             };
             Finding::said("host-set-apart", Severity::Advice, &found)
         })
@@ -151,32 +174,31 @@ fn odd(hosts: &[HostRecord], name: &str, is_new: impl Fn(&HostRecord) -> bool) -
 /// The line that sets it as a host has it that is as most are.
 fn line(
     host: &HostRecord,
-    name: &str,
-    full: &str,
-    usual: &str,
+    setting: Setting,
+    usual: &SettingValue,
     hosts: &[HostRecord],
 ) -> said::Line {
-    if let Some(offload) = name.strip_prefix("offload.") {
-        return said::Line::Offload {
+    match setting.set_by() {
+        Some(SetBy::Offload(offload)) => said::Line::Offload {
             device: device(host),
             offload: offload.into(),
-            value: usual.into(),
-        };
-    }
-    if let Some(metric) = name.strip_prefix("route.") {
-        return said::Line::Route {
+            value: usual.to_string(),
+        },
+        Some(SetBy::Route(metric)) => said::Line::Route {
             device: device(host),
             metric: metric.into(),
-            value: usual.into(),
-        };
-    }
-    let whole = hosts
-        .iter()
-        .filter(|host| value(host, name) == Some(usual))
-        .find_map(|host| host.facts.settings.get(name));
-    said::Line::Sysctl {
-        name: full.into(),
-        value: whole.map_or(usual, String::as_str).into(),
+            value: usual.to_string(),
+        },
+        _ => {
+            let whole = hosts
+                .iter()
+                .filter(|host| value(host, setting).as_ref() == Some(usual))
+                .find_map(|host| host.facts.settings.get(setting));
+            said::Line::Sysctl {
+                name: setting.set_name(),
+                value: whole.unwrap_or(usual).to_string(),
+            }
+        }
     }
 }
 
@@ -224,7 +246,7 @@ pub fn duplex(network: &str, host: Option<&str>, both: &BothWays) -> Option<Caus
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_measure::HostFacts;
+    use sonde_measure::{HostFacts, Settings};
 
     fn hosts(count: usize) -> Vec<HostRecord> {
         let host = |number| HostRecord {
@@ -232,14 +254,12 @@ mod tests {
             facts: HostFacts {
                 interface: Some("eth0".into()),
                 mtu_bytes: Some(1_500),
-                settings: [
-                    ("ipv4.tcp_rmem", "4096 131072 6291456"),
-                    ("ipv4.tcp_window_scaling", "1"),
-                    ("offload.gro", "on"),
-                    ("route.congctl", "cubic"),
-                ]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into(),
+                settings: Settings::from_iter([
+                    (Setting::TcpRmem, "4096 131072 6291456"),
+                    (Setting::TcpWindowScaling, "1"),
+                    (Setting::OffloadGro, "on"),
+                    (Setting::RouteCongctl, "cubic"),
+                ]),
                 ..HostFacts::default()
             },
             ..HostRecord::default()
@@ -249,25 +269,25 @@ mod tests {
 
     #[test]
     fn the_odd_host_is_named() {
-        for (name, value, words) in [
+        for (setting, value, words) in [
             (
-                "ipv4.tcp_rmem",
+                Setting::TcpRmem,
                 "4096 65536 65536",
                 "sysctl -w net.ipv4.tcp_rmem=\"4096 131072 6291456\"",
             ),
             (
-                "ipv4.tcp_window_scaling",
+                Setting::TcpWindowScaling,
                 "0",
                 "sysctl -w net.ipv4.tcp_window_scaling=\"1\"",
             ),
-            ("offload.gro", "off", "ethtool -K eth0 gro on"),
-            ("route.window", "65535", "window none"),
-            ("route.congctl", "reno", "congctl cubic"),
+            (Setting::OffloadGro, "off", "ethtool -K eth0 gro on"),
+            (Setting::RouteWindow, "65535", "window none"),
+            (Setting::RouteCongctl, "reno", "congctl cubic"),
         ] {
             let mut all = hosts(4);
-            all[2].facts.settings.insert(name.into(), value.into());
+            all[2].facts.settings.read(setting, value);
             let found = apart(&all);
-            assert_eq!(found.len(), 1, "{name}: {found:?}");
+            assert_eq!(found.len(), 1, "{setting}: {found:?}");
             assert!(
                 found[0].sentence.starts_with("n3 is set otherwise"),
                 "{found:?}"
@@ -293,14 +313,11 @@ mod tests {
         // More memory gives a host larger buffers; that is no fault of the others.
         let mut all = hosts(4);
         let settings = &mut all[0].facts.settings;
-        settings.insert("ipv4.tcp_rmem".into(), "4096 131072 33554432".into());
+        settings.read(Setting::TcpRmem, "4096 131072 33554432");
         assert_eq!(apart(&all), []);
         // Of two that differ nobody is the odd one.
         let mut two = hosts(2);
-        two[0]
-            .facts
-            .settings
-            .insert("offload.gro".into(), "off".into());
+        two[0].facts.settings.read(Setting::OffloadGro, "off");
         assert_eq!(apart(&two), []);
     }
 

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_measure::{Buffer, Line, Phase, Quantity, Repetition, ResultRow, Run, Socket, Testbed};
+use sonde_measure::{
+    Buffer, Line, Phase, Quantity, Repetition, ResultRow, Run, Settings, Socket, Testbed,
+};
 
 use crate::index::{Index, LATENCY, busy, median, p50};
 use crate::limit::{FULL, explains, on_the_way_bytes};
@@ -14,8 +16,8 @@ use crate::limit::{FULL, explains, on_the_way_bytes};
 pub struct End {
     /// The host.
     pub host: String,
-    /// Its settings by name: `ipv4.tcp_rmem`, `route.window`, `offload.tso`, `interrupts.cpus`.
-    pub settings: BTreeMap<String, String>,
+    /// Its settings.
+    pub settings: Settings,
     /// Its interface's MTU.
     pub mtu_bytes: Option<u64>,
     /// Its CPUs.
@@ -28,23 +30,6 @@ pub struct End {
     pub host_cpu: Option<f64>,
     /// Times a second that the thread was put aside for another.
     pub put_aside_per_s: Option<f64>,
-}
-
-impl End {
-    /// A sysctl or other setting.
-    pub fn setting(&self, name: &str) -> Option<&str> {
-        self.settings.get(name).map(String::as_str)
-    }
-
-    /// The last of a setting's numbers.
-    pub fn most(&self, name: &str) -> Option<u64> {
-        self.setting(name)?.split_whitespace().last()?.parse().ok()
-    }
-
-    /// Whether a flag is set; `None` where it is not told.
-    pub fn is_on(&self, name: &str) -> Option<bool> {
-        Some(!matches!(self.setting(name)?, "0" | "off"))
-    }
 }
 
 /// What is known of one pair.
@@ -286,13 +271,8 @@ impl Evidence {
             let [src, dst] = launch.evidence.sides().map(|side| &side.socket.congestion);
             dst.as_ref().or(src.as_ref())
         });
+        let congestion = congestion.or_else(|| self.src.settings.congestion());
         self.congestion = congestion.map(ToString::to_string);
-        if self.congestion.is_none() {
-            let of_route = self.src.setting("route.congctl");
-            let of_host = || self.src.setting("ipv4.tcp_congestion_control");
-            let known = of_route.filter(|name| *name != "none").or_else(of_host);
-            self.congestion = known.map(str::to_owned);
-        }
         // Retransmissions are counted in the rated time, a second or more; the median launch is about one second.
         let seconds = index
             .launches(&stream.cell)
@@ -365,6 +345,7 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
+    use sonde_measure::Setting;
 
     #[test]
     fn evidence_is_of_the_pair() {
@@ -377,14 +358,17 @@ mod tests {
             .beside(Quantity::RwndLimitedShare, 990_000)
             .done();
         let settings = &mut run.hosts[1].facts.settings;
-        settings.insert("ipv4.tcp_rmem".into(), "4096 131072 6291456".into());
+        settings.read(Setting::TcpRmem, "4096 131072 6291456");
         let evidence = Evidence::of(&run, "wan");
         assert_eq!(evidence.rate_bps, Some(26e6));
         assert_eq!(evidence.rtt_ns, Some(20e6));
         assert_eq!(evidence.needed_bytes(), Some(235_370));
         assert_eq!(evidence.rcvbuf_asked, Some(65_536));
         assert_eq!(evidence.congestion.as_deref(), Some("reno"));
-        assert_eq!(evidence.dst.most("ipv4.tcp_rmem"), Some(6_291_456));
+        assert_eq!(
+            evidence.dst.settings.number(Setting::TcpRmem),
+            Some(6_291_456)
+        );
         assert!(!evidence.is_full() && !evidence.apart);
         assert_eq!(Evidence::of(&run, "elsewhere").rate_bps, None);
     }

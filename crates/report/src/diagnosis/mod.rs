@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sonde_measure::Run;
 
 pub use apart::{BothWays, apart, duplex};
-pub(crate) use apart::{MTU, apart_but, remedy};
+pub(crate) use apart::{HostTrait, apart_but, majority, remedy};
 pub use evidence::{End, Evidence};
 
 pub use crate::limit::FULL;

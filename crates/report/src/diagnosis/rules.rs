@@ -11,6 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use sonde_measure::{Setting, SettingValue};
+
 use super::window::{Origin, UNSCALED, receive, send, windows};
 use super::{Advice, Cause, End, Evidence};
 use crate::finding::{Because, Weight};
@@ -51,16 +53,9 @@ pub(super) fn duplex(found: &words::Duplex) -> Cause {
     cause
 }
 
-fn host_settings<const N: usize>(pairs: [(&str, String); N]) -> Vec<(String, String)> {
-    pairs
-        .into_iter()
-        .map(|(name, value)| (name.into(), value))
-        .collect()
-}
-
-fn change<const N: usize>(pairs: [(&str, String); N]) -> Option<Advice> {
+fn change(name: impl Into<String>, value: impl Into<String>) -> Option<Advice> {
     Some(Advice {
-        hosts: host_settings(pairs),
+        hosts: vec![(name.into(), value.into())],
         sockets: BTreeMap::new(),
     })
 }
@@ -106,10 +101,10 @@ pub(crate) fn black_hole(evidence: &Evidence) -> Option<Because> {
     };
     let mut cause = cause("mtu", None, &found);
     cause.expected_bps = evidence.reach_bps;
-    cause.change = change([match smaller {
-        Some(least) => ("mtu", least.to_string()),
-        None => ("net.ipv4.tcp_mtu_probing", "1".to_owned()),
-    }]);
+    cause.change = match smaller {
+        Some(least) => change("mtu", least.to_string()),
+        None => change(Setting::TcpMtuProbing.set_name(), "1"),
+    };
     Some(Because {
         cause,
         weight: Weight::Alone,
@@ -137,33 +132,41 @@ fn wanted(evidence: &Evidence) -> Option<words::Need> {
 fn window_settings(evidence: &Evidence, needed: u64) -> Vec<(String, String)> {
     let ends = [&evidence.src, &evidence.dst];
     let mut all = Vec::new();
-    let mut set = |name: &str, value: String| all.push((name.to_owned(), value));
-    let off = |name: &str| ends.iter().any(|end| end.is_on(name) == Some(false));
+    let mut set = |setting: Setting, value: String| all.push((setting.set_name(), value));
+    let off = |setting| {
+        let mut ends = ends.iter();
+        ends.any(|end| end.settings.is_on(setting) == Some(false))
+    };
     if needed > UNSCALED {
         // Time stamps guard large windows against old segments, selective acknowledgements their recovery.
-        for name in ["tcp_window_scaling", "tcp_timestamps", "tcp_sack"] {
-            if off(&format!("ipv4.{name}")) {
-                set(&format!("net.ipv4.{name}"), "1".into());
+        for setting in [
+            Setting::TcpWindowScaling,
+            Setting::TcpTimestamps,
+            Setting::TcpSack,
+        ] {
+            if off(setting) {
+                set(setting, "1".into());
             }
         }
     }
     let room = room(needed);
-    for (name, usual) in [("tcp_rmem", 131_072), ("tcp_wmem", 65_536)] {
+    for (setting, usual) in [(Setting::TcpRmem, 131_072), (Setting::TcpWmem, 65_536)] {
         let most = ends
             .iter()
-            .filter_map(|end| end.most(&format!("ipv4.{name}")))
+            .filter_map(|end| end.settings.number(setting))
             .min();
         if most.is_none_or(|most| most < 2 * needed) {
             let room = room.max(usual);
-            set(&format!("net.ipv4.{name}"), format!("4096 {usual} {room}"));
+            let value = SettingValue::Triple([4_096, usual, room]);
+            set(setting, value.to_string());
         }
     }
-    if off("ipv4.tcp_moderate_rcvbuf") {
-        set("net.ipv4.tcp_moderate_rcvbuf", "1".into());
+    if off(Setting::TcpModerateRcvbuf) {
+        set(Setting::TcpModerateRcvbuf, "1".into());
     }
-    let bounded = |end: &&End| end.most("route.window").is_some_and(|most| most < needed);
-    if ends.iter().any(bounded) {
-        set("route.window", "none".into());
+    let window = |end: &&End| end.settings.number(Setting::RouteWindow);
+    if ends.iter().filter_map(window).any(|most| most < needed) {
+        set(Setting::RouteWindow, SettingValue::Absent.to_string());
     }
     all
 }
@@ -173,7 +176,11 @@ pub(crate) fn receive_window(evidence: &Evidence) -> Option<Because> {
     let hold = receive(evidence)?;
     let (window, limit_bps) = hold.bound?;
     let need = wanted(evidence)?;
-    let kernel = evidence.dst.most("ipv4.tcp_rmem").map(|most| most / 2);
+    let kernel = evidence
+        .dst
+        .settings
+        .number(Setting::TcpRmem)
+        .map(|most| most / 2);
     let needed = need.bytes;
     let found = words::Window {
         network: evidence.network.clone(),
@@ -234,7 +241,11 @@ pub(crate) fn send_buffer(evidence: &Evidence) -> Option<Because> {
     if asked {
         advice.sockets.insert("sndbuf".into(), None);
     }
-    let most = evidence.src.most("ipv4.tcp_wmem").map(|most| most / 2);
+    let most = evidence
+        .src
+        .settings
+        .number(Setting::TcpWmem)
+        .map(|most| most / 2);
     if !asked || most.is_some_and(|most| most < needed) {
         advice.hosts = window_settings(evidence, needed);
     }
@@ -258,11 +269,7 @@ pub(crate) fn loss_limit_bps(evidence: &Evidence, p: f64) -> Option<f64> {
 pub(crate) fn loss(evidence: &Evidence) -> Option<Because> {
     let again = evidence.again_share.filter(|share| *share >= LOSS)?;
     let limit_bps = loss_limit_bps(evidence, again)?;
-    let has_bbr = |end: &End| {
-        let known = end.setting("ipv4.tcp_available_congestion_control");
-        known.is_some_and(|all| all.split_whitespace().any(|name| name == "bbr"))
-    };
-    let is_borne = has_bbr(&evidence.src);
+    let is_borne = evidence.src.settings.has_congestion("bbr");
     let found = words::Loss {
         network: evidence.network.clone(),
         again,
@@ -278,7 +285,7 @@ pub(crate) fn loss(evidence: &Evidence) -> Option<Because> {
     let mut cause = cause("loss", None, &found);
     if is_borne {
         cause.rule = "congestion".into();
-        cause.change = change([("route.congctl", "bbr".into())]);
+        cause.change = change(Setting::RouteCongctl.name(), "bbr");
     }
     Some(Because {
         cause,
@@ -308,8 +315,13 @@ pub(crate) fn reordering(evidence: &Evidence) -> Option<Because> {
 /// `interrupts`: one CPU serves the receive queue and has no more. Of real hosts only, whose CPUs are their own.
 pub(crate) fn interrupts(evidence: &Evidence) -> Option<Because> {
     let dst = &evidence.dst;
-    let serving = dst.setting("interrupts.cpus")?;
-    if !evidence.apart || serving.split_whitespace().count() != 1 || dst.cpus < 2 {
+    let Some(SettingValue::Numbers(serving)) = dst.settings.get(Setting::InterruptCpus) else {
+        return None;
+    };
+    let &[cpu] = &serving[..] else {
+        return None;
+    };
+    if !evidence.apart || dst.cpus < 2 {
         return None;
     }
     let (host_cpu, thread_cpu) = (dst.host_cpu?, dst.thread_cpu?);
@@ -320,7 +332,7 @@ pub(crate) fn interrupts(evidence: &Evidence) -> Option<Because> {
     let limit_bps = cpu_bps(evidence.rate_bps?, beside)?;
     let found = words::Interrupts {
         host: dst.host.clone(),
-        cpu: serving.to_owned(),
+        cpu,
         beside,
         host_cpu,
         cpus: dst.cpus,
@@ -336,12 +348,13 @@ pub(crate) fn interrupts(evidence: &Evidence) -> Option<Because> {
 /// `offload`: segmentation or merging in software is off, and the CPU feels it.
 pub(crate) fn offload(evidence: &Evidence) -> Option<Because> {
     let sides = [
-        (&evidence.src, "offload.gso", true),
-        (&evidence.dst, "offload.gro", false),
+        (&evidence.src, Setting::OffloadGso, true),
+        (&evidence.dst, Setting::OffloadGro, false),
     ];
     // Without these nothing is merged; hardware alone may be missing.
-    let (end, off, sends) = sides.into_iter().find(|(end, name, _)| {
-        end.thread_cpu.is_some_and(|share| share >= LABOURING) && end.is_on(name) == Some(false)
+    let (end, off, sends) = sides.into_iter().find(|(end, setting, _)| {
+        end.thread_cpu.is_some_and(|share| share >= LABOURING)
+            && end.settings.is_on(*setting) == Some(false)
     })?;
     let (used, rate_bps) = (end.thread_cpu?, evidence.rate_bps?);
     let limit_bps = cpu_bps(rate_bps, used)?;
@@ -355,7 +368,7 @@ pub(crate) fn offload(evidence: &Evidence) -> Option<Because> {
         ns_per_byte: end.cpu_ns_per_byte?,
     };
     let mut cause = cause("offload", Some(end), &found);
-    cause.change = change([(off, "on".into())]);
+    cause.change = change(off.name(), "on");
     Some(Because {
         cause,
         weight: Weight::Limit(limit_bps),
@@ -444,7 +457,7 @@ pub(crate) fn nagle(evidence: &Evidence) -> Option<Because> {
         least_ns,
     };
     let mut cause = cause("nagle", None, &found);
-    cause.change = change([("route.quickack", "1".into())]);
+    cause.change = change(Setting::RouteQuickack.name(), "1");
     Some(Because {
         cause,
         weight: Weight::Beside,

@@ -11,6 +11,8 @@
 //! Units:   bytes that may be on the way; bits a second.
 //! Checked: the tables of `rules`; `finding::window`.
 
+use sonde_measure::Setting;
+
 use super::Evidence;
 use crate::limit::{EXPLAINS, FILLS, HELD, binds, explains, is_behind, window_bps};
 
@@ -77,23 +79,17 @@ impl Window {
 /// The bounds of the receive window, the smallest first.
 pub(crate) fn windows(evidence: &Evidence) -> Vec<Window> {
     let dst = &evidence.dst;
-    let rmem = |at: usize| -> Option<u64> {
-        let values = dst.setting("ipv4.tcp_rmem")?;
-        values.split_whitespace().nth(at)?.parse().ok()
-    };
-    let grows = dst.is_on("ipv4.tcp_moderate_rcvbuf") != Some(false);
-    let buffer = if grows { None } else { rmem(1) };
-    let buffer = buffer.or_else(|| dst.most("ipv4.tcp_rmem"));
+    let buffer = dst.settings.receive_buffer_bytes();
     let first = evidence.rcvbuf_asked.map(Window::asked);
     let mut all: Vec<Window> = first
         .or_else(|| buffer.map(Window::of_buffer))
         .into_iter()
         .collect();
     let mut ends = [&evidence.src, dst].into_iter();
-    if ends.any(|end| end.is_on("ipv4.tcp_window_scaling") == Some(false)) {
+    if ends.any(|end| end.settings.is_on(Setting::TcpWindowScaling) == Some(false)) {
         all.push(Window::exactly(UNSCALED, Origin::Unscaled));
     }
-    let route = dst.most("route.window");
+    let route = dst.settings.number(Setting::RouteWindow);
     all.extend(route.map(|bytes| Window::exactly(bytes, Origin::Route)));
     let profile = evidence.profile_window;
     all.extend(profile.map(|bytes| Window::exactly(bytes, Origin::Profile)));
@@ -104,7 +100,8 @@ pub(crate) fn windows(evidence: &Evidence) -> Vec<Window> {
 /// The bound of the send buffer.
 fn buffer(evidence: &Evidence) -> Option<Window> {
     let asked = evidence.sndbuf_asked.map(Window::asked);
-    asked.or_else(|| evidence.src.most("ipv4.tcp_wmem").map(Window::of_buffer))
+    let of_host = || evidence.src.settings.number(Setting::TcpWmem);
+    asked.or_else(|| of_host().map(Window::of_buffer))
 }
 
 /// Which of two it is.

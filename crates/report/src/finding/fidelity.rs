@@ -55,24 +55,7 @@ pub(super) fn untrue(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Runs, net};
-    use sonde_measure::{Fidelity, Lateness, Verdict};
-
-    fn verdict(late: u64) -> Verdict {
-        let lateness = Lateness {
-            count: 10_000,
-            p99_ns: Some(120_000),
-            ..Default::default()
-        };
-        Verdict::judge(
-            &lateness,
-            Fidelity {
-                late,
-                bound_ns: Some(50_000),
-                ..Fidelity::default()
-            },
-        )
-    }
+    use crate::testing::{Runs, net, verdict};
 
     #[test]
     fn late_cells_are_counted() {

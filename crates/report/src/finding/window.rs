@@ -82,7 +82,7 @@ pub(super) fn reader(index: &Index<'_>, line: &Line) -> Option<Finding> {
 mod tests {
     use super::*;
     use crate::testing::{Runs, line, net};
-    use sonde_measure::Quantity;
+    use sonde_measure::{Quantity, Setting};
 
     fn wan() -> Runs {
         Runs::new()
@@ -155,7 +155,7 @@ mod tests {
         let mut run = held.done();
         for host in &mut run.hosts {
             let settings = &mut host.facts.settings;
-            settings.insert("ipv4.tcp_rmem".into(), "4096 131072 6291456".into());
+            settings.read(Setting::TcpRmem, "4096 131072 6291456");
         }
         let (index, line) = (Index::new(&run), line("wan-100m-20ms", "tcp"));
         assert_eq!(receiver(&index, &line), None);
@@ -168,7 +168,7 @@ mod tests {
         // The same host with a window that explains the rate: 200 000 B are 79.8 Mb/s, and 63 % of that is carried.
         for host in &mut run.hosts {
             let settings = &mut host.facts.settings;
-            settings.insert("ipv4.tcp_rmem".into(), "4096 131072 400000".into());
+            settings.read(Setting::TcpRmem, "4096 131072 400000");
         }
         let index = Index::new(&run);
         assert!(receiver(&index, &line).is_some() && reader(&index, &line).is_none());

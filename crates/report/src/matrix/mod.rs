@@ -27,6 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Fixed, Flow, Number, Quantity, Repetition, Run};
 
+use crate::diagnosis::HostTrait;
 use crate::finding::Finding;
 use crate::index::{Index, median};
 
@@ -275,8 +276,8 @@ pub(crate) fn odd_hosts(index: &Index<'_>, _: &Matrix) -> Vec<Finding> {
     odd::hosts(index.run)
 }
 
-/// Of which (host, setting) `host-odd` tells; nothing of a run that is not of all pairs.
-pub(crate) fn told(run: &Run) -> Vec<(String, String)> {
+/// Of which host `host-odd` tells what; nothing of a run that is not of all pairs.
+pub(crate) fn told(run: &Run) -> Vec<(String, HostTrait)> {
     if Matrix::of(run).is_none() {
         return Vec::new();
     }

@@ -9,69 +9,66 @@
 
 use std::collections::BTreeMap;
 
-use sonde_measure::{HostRecord, Run};
+use sonde_measure::{HostRecord, Run, Setting, SettingValue};
 
-use crate::diagnosis::{MTU, remedy};
+use crate::diagnosis::{HostTrait, majority, remedy};
 use crate::finding::{Finding, Severity};
 use crate::words::hosts as words;
 
 const HOSTS_MIN: usize = 4;
 
-/// A setting of which a host has another value than the others.
+/// What a host has otherwise than the others.
 pub(crate) struct Odd {
     /// The host's number.
     host: usize,
-    /// The setting.
-    name: String,
-    own: String,
-    usual: String,
+    of: HostTrait,
+    own: SettingValue,
+    usual: SettingValue,
     /// How many hosts have the usual value.
     agree: usize,
 }
 
 impl Odd {
-    /// Whose setting it is.
-    pub fn of(&self, run: &Run) -> (String, String) {
-        (run.hosts[self.host].name.clone(), self.setting().to_owned())
+    /// Whose it is, and what is set for it.
+    pub fn of(&self, run: &Run) -> (String, HostTrait) {
+        (run.hosts[self.host].name.clone(), self.set_of())
     }
 
-    /// What sets it.
-    fn setting(&self) -> &str {
-        match self.name.as_str() {
-            CONGESTION_USED => CONGESTION,
-            name => name,
+    fn set_of(&self) -> HostTrait {
+        match self.of {
+            HostTrait::Congestion => HostTrait::Setting(Setting::TcpCongestionControl),
+            of => of,
         }
     }
 }
 
 /// What is odd of a run's hosts.
 pub(crate) fn odd(run: &Run) -> Vec<Odd> {
-    let facts: Vec<(&str, BTreeMap<String, String>)> = run
-        .hosts
-        .iter()
-        .map(|host| (host.name.as_str(), facts(host)))
-        .collect();
+    let hosts: Vec<_> = run.hosts.iter().map(facts).collect();
     let mut all = Vec::new();
-    let mut names: Vec<&String> = facts.iter().flat_map(|(_, facts)| facts.keys()).collect();
+    let mut traits: Vec<HostTrait> = hosts.iter().flat_map(BTreeMap::keys).copied().collect();
     // The interface first, since it explains others.
-    names.sort_by_key(|name| (*name != INTERFACE, *name));
-    names.dedup();
-    for name in names {
-        let values: Vec<Option<&String>> = facts.iter().map(|(_, of)| of.get(name)).collect();
-        let Some((usual, agree)) = majority(&values) else {
+    traits.sort_by_key(|of| (*of != HostTrait::Interface, of.name()));
+    traits.dedup();
+    for of in traits {
+        let values = hosts.iter().map(|facts| facts.get(&of));
+        let usual = majority(values.clone().flatten());
+        let Some((usual, agree)) =
+            usual.filter(|(_, agree)| hosts.len() >= HOSTS_MIN && 4 * agree >= 3 * hosts.len())
+        else {
             continue;
         };
-        for (host, value) in values.iter().enumerate() {
+        for (host, value) in values.enumerate() {
             // By another interface the route is another, and so is what it sets.
-            let explained = name == CONGESTION_USED
+            let explained = of == HostTrait::Congestion
                 && all
                     .iter()
-                    .any(|of: &Odd| of.host == host && of.name == INTERFACE);
-            if *value != Some(usual) && !explained {
+                    .any(|odd: &Odd| odd.host == host && odd.of == HostTrait::Interface);
+            if value != Some(usual) && !explained {
                 all.push(Odd {
                     host,
-                    name: name.clone(),
-                    own: value.map_or("none", String::as_str).to_owned(),
+                    of,
+                    own: value.cloned().unwrap_or(SettingValue::Absent),
                     usual: usual.clone(),
                     agree,
                 });
@@ -100,10 +97,10 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
                 settings: odd
                     .iter()
                     .map(|one| words::OddSetting {
-                        name: &one.name,
+                        name: one.of.name(),
                         own: &one.own,
                         usual: &one.usual,
-                        line: remedy(record, one.setting(), &one.usual),
+                        line: remedy(record, one.set_of(), &one.usual),
                     })
                     .collect(),
             };
@@ -112,56 +109,41 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
         .collect()
 }
 
-fn majority<'a>(values: &[Option<&'a String>]) -> Option<(&'a String, usize)> {
-    let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
-    values
-        .iter()
-        .flatten()
-        .for_each(|value| *counts.entry(value).or_default() += 1);
-    let (value, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-    (values.len() >= HOSTS_MIN && 4 * count >= 3 * values.len()).then_some((value, count))
-}
-
-const INTERFACE: &str = "interface";
-const CONGESTION_USED: &str = "congestion control";
-const ROUTE_CONGESTION: &str = "route.congctl";
-const CONGESTION: &str = "ipv4.tcp_congestion_control";
-
-/// What is used: the route's, or the host's where the route has none.
-fn congestion(settings: &BTreeMap<String, String>) -> Option<String> {
-    let of_route = settings
-        .get(ROUTE_CONGESTION)
-        .filter(|name| *name != "none");
-    of_route.or_else(|| settings.get(CONGESTION)).cloned()
-}
-
-fn facts(host: &HostRecord) -> BTreeMap<String, String> {
+/// What is compared of a host.
+fn facts(host: &HostRecord) -> BTreeMap<HostTrait, SettingValue> {
     let facts = &host.facts;
+    let name = |name: &str| SettingValue::Name(name.into());
     let own = [
-        (MTU, facts.mtu_bytes.map(|bytes| bytes.to_string())),
-        (INTERFACE, facts.interface.clone()),
-        ("line rate", facts.line_bps.map(|bps| bps.to_string())),
-        ("kernel", Some(facts.kernel.clone())),
-        (CONGESTION_USED, congestion(&facts.settings)),
+        (HostTrait::Mtu, facts.mtu_bytes.map(SettingValue::Number)),
+        (HostTrait::Interface, facts.interface.as_deref().map(name)),
+        (
+            HostTrait::LineRate,
+            facts.line_bps.map(SettingValue::Number),
+        ),
+        (HostTrait::Kernel, Some(name(&facts.kernel))),
+        (
+            HostTrait::Congestion,
+            facts.settings.congestion().map(|control| name(control)),
+        ),
     ];
-    let own = own
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    // Memory decides the first, and what goes on there the others: hosts differ rightly. Congestion control is told above.
-    const OWN: [&str; 6] = [
-        "ipv4.udp_mem",
-        "sockets.established",
-        "interrupts.cpus",
-        "copy_bps",
-        ROUTE_CONGESTION,
-        CONGESTION,
-    ];
+    let own = own.into_iter().filter_map(|(of, value)| Some((of, value?)));
+    let is_compared = |setting| match setting {
+        // Memory decides the first, and what goes on there the others: hosts differ rightly.
+        Setting::UdpMem
+        | Setting::SocketsEstablished
+        | Setting::InterruptCpus
+        | Setting::CopyRate => false,
+        // What a clock costs is measured anew on each, and never twice the same.
+        Setting::ClockSamples | Setting::ClockTscRead | Setting::ClockTscResolution => false,
+        // What is used of both is compared above.
+        Setting::RouteCongctl | Setting::TcpCongestionControl => false,
+        _ => true,
+    };
     let set = facts
         .settings
         .iter()
-        // What a clock costs is measured anew on each, and never twice the same.
-        .filter(|(name, _)| !OWN.contains(&name.as_str()) && !name.starts_with("clock."))
-        .map(|(name, value)| (name.clone(), value.clone()));
+        .filter(|(setting, _)| is_compared(*setting))
+        .map(|(setting, value)| (HostTrait::Setting(setting), value.clone()));
     own.chain(set).collect()
 }
 
@@ -182,9 +164,7 @@ mod tests {
                     ..HostRecord::default()
                 };
                 host.facts.mtu_bytes = Some(*mtu);
-                host.facts
-                    .settings
-                    .insert("ipv4.tcp_rmem".into(), (*window).into());
+                host.facts.settings.read(Setting::TcpRmem, window);
                 host
             })
             .collect();
@@ -210,7 +190,7 @@ mod tests {
             &[1_500, 1_500, 9_000, 1_500],
             &["4 8 8000", "4 8 8000", "4 8 8000", "4 8 1000"],
         );
-        let told: Vec<(String, String)> = odd(&run).iter().map(|one| one.of(&run)).collect();
+        let told: Vec<_> = odd(&run).iter().map(|one| one.of(&run)).collect();
         assert_eq!(told.len(), 2, "{told:?}");
         // Each of them is known to the other rule too.
         assert_eq!(crate::diagnosis::apart(&run.hosts).len(), 2);
@@ -232,8 +212,7 @@ mod tests {
         let mut run = run(&[1_500; 4], &["a"; 4]);
         for (number, host) in run.hosts.iter_mut().enumerate() {
             let cost = if number == 1 { "18" } else { "17" };
-            let settings = &mut host.facts.settings;
-            settings.insert("clock.tsc_read_ns".into(), cost.into());
+            host.facts.settings.read(Setting::ClockTscRead, cost);
         }
         assert_eq!(hosts(&run), []);
     }
@@ -248,12 +227,12 @@ mod tests {
                 ("cubic", "bbr")
             };
             let settings = &mut host.facts.settings;
-            settings.insert(ROUTE_CONGESTION.into(), route.into());
-            settings.insert(CONGESTION.into(), own.into());
+            settings.read(Setting::RouteCongctl, route);
+            settings.read(Setting::TcpCongestionControl, own);
         }
         assert_eq!(hosts(&run), []);
         let settings = &mut run.hosts[2].facts.settings;
-        settings.insert(CONGESTION.into(), "reno".into());
+        settings.read(Setting::TcpCongestionControl, "reno");
         let found = hosts(&run);
         assert!(
             found[0]

@@ -1,24 +1,7 @@
 //! Tables as a person sees them.
 
-use sonde_measure::{Fidelity, Lateness, Verdict};
-
 use super::*;
-use crate::testing::{Runs, assessment, net};
-
-fn verdict(late: u64) -> Verdict {
-    let lateness = Lateness {
-        count: 10_000,
-        ..Lateness::default()
-    };
-    Verdict::judge(
-        &lateness,
-        Fidelity {
-            late,
-            bound_ns: Some(50_000),
-            ..Fidelity::default()
-        },
-    )
-}
+use crate::testing::{Runs, assessment, net, verdict};
 
 fn two_networks() -> Runs {
     Runs::new()

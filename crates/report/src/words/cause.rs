@@ -3,6 +3,8 @@
 //! Units:   as in the evidence: bits a second, nanoseconds, bytes, parts of one.
 //! Checked: the tests of `diagnosis::rules`.
 
+use sonde_measure::Setting;
+
 use super::Words;
 use crate::diagnosis::window::{Hold, Origin, Window as Bound};
 use crate::format::{bytes, count, rate, share, significant, time};
@@ -354,7 +356,7 @@ impl Words for Reordering {
 /// One CPU serves all interrupts.
 pub(crate) struct Interrupts {
     pub host: String,
-    pub cpu: String,
+    pub cpu: usize,
     pub beside: f64,
     pub host_cpu: f64,
     pub cpus: u64,
@@ -394,7 +396,7 @@ impl Words for Interrupts {
 pub(crate) struct Offload {
     pub network: String,
     pub host: String,
-    pub off: &'static str,
+    pub off: Setting,
     pub sends: bool,
     pub used: f64,
     pub rate_bps: f64,

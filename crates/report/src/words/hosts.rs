@@ -3,6 +3,8 @@
 //! Units:   settings as their hosts tell them; bytes.
 //! Checked: the tests of `diagnosis::apart` and `matrix::odd`.
 
+use sonde_measure::{Setting, SettingValue};
+
 use super::Words;
 use crate::format::count;
 
@@ -49,10 +51,9 @@ impl Line {
 /// A host with a setting of its own.
 pub(crate) struct Apart<'r> {
     pub host: &'r str,
-    /// The setting as it is set.
-    pub name: &'r str,
-    pub value: &'r str,
-    pub usual: &'r str,
+    pub setting: Setting,
+    pub value: &'r SettingValue,
+    pub usual: &'r SettingValue,
     /// How many hosts have the usual value, of those that tell it.
     pub agree: usize,
     pub all: usize,
@@ -63,7 +64,12 @@ impl Words for Apart<'_> {
     fn sentence(&self) -> String {
         format!(
             "{} is set otherwise than the others: {} is {} there and {} on {} of {} hosts.",
-            self.host, self.name, self.value, self.usual, self.agree, self.all
+            self.host,
+            self.setting.set_name(),
+            self.value,
+            self.usual,
+            self.agree,
+            self.all
         )
     }
 
@@ -99,8 +105,8 @@ impl Words for Mtus<'_> {
 /// A setting that a host does not have as the others do.
 pub(crate) struct OddSetting<'r> {
     pub name: &'r str,
-    pub own: &'r str,
-    pub usual: &'r str,
+    pub own: &'r SettingValue,
+    pub usual: &'r SettingValue,
     /// What gives it the usual value; `None` where there is no such line.
     pub line: Option<Line>,
 }

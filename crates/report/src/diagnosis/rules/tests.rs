@@ -3,25 +3,24 @@
 use super::*;
 use crate::diagnosis::of;
 
-const AVAILABLE: &str = "ipv4.tcp_available_congestion_control";
+const AVAILABLE: Setting = Setting::TcpAvailableCongestionControl;
 
-const MODERN: [(&str, &str); 9] = [
-    ("ipv4.tcp_rmem", "4096 131072 6291456"),
-    ("ipv4.tcp_wmem", "4096 65536 4194304"),
-    ("ipv4.tcp_window_scaling", "1"),
-    ("ipv4.tcp_timestamps", "1"),
-    ("ipv4.tcp_sack", "1"),
-    ("ipv4.tcp_moderate_rcvbuf", "1"),
+const MODERN: [(Setting, &str); 9] = [
+    (Setting::TcpRmem, "4096 131072 6291456"),
+    (Setting::TcpWmem, "4096 65536 4194304"),
+    (Setting::TcpWindowScaling, "1"),
+    (Setting::TcpTimestamps, "1"),
+    (Setting::TcpSack, "1"),
+    (Setting::TcpModerateRcvbuf, "1"),
     (AVAILABLE, "reno cubic bbr"),
-    ("offload.gso", "on"),
-    ("offload.gro", "on"),
+    (Setting::OffloadGso, "on"),
+    (Setting::OffloadGro, "on"),
 ];
 
 fn end(host: &str) -> End {
-    let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     End {
         host: host.into(),
-        settings: MODERN.map(pair).into_iter().collect(),
+        settings: MODERN.into_iter().collect(),
         mtu_bytes: Some(1_500),
         cpus: 8,
         thread_cpu: Some(0.1),
@@ -66,9 +65,9 @@ fn lan() -> Evidence {
     }
 }
 
-fn set(end: &mut End, pairs: &[(&str, &str)]) {
-    for (name, value) in pairs {
-        end.settings.insert((*name).into(), (*value).into());
+fn set(end: &mut End, pairs: &[(Setting, &str)]) {
+    for (setting, value) in pairs {
+        end.settings.read(*setting, value);
     }
 }
 
@@ -77,14 +76,14 @@ fn era(evidence: &mut Evidence) {
         set(
             end,
             &[
-                ("ipv4.tcp_rmem", "4096 131070 131070"),
-                ("ipv4.tcp_wmem", "4096 131070 131070"),
-                ("ipv4.tcp_window_scaling", "0"),
-                ("ipv4.tcp_timestamps", "0"),
-                ("ipv4.tcp_sack", "0"),
-                ("ipv4.tcp_moderate_rcvbuf", "0"),
-                ("route.window", "65535"),
-                ("route.congctl", "reno"),
+                (Setting::TcpRmem, "4096 131070 131070"),
+                (Setting::TcpWmem, "4096 131070 131070"),
+                (Setting::TcpWindowScaling, "0"),
+                (Setting::TcpTimestamps, "0"),
+                (Setting::TcpSack, "0"),
+                (Setting::TcpModerateRcvbuf, "0"),
+                (Setting::RouteWindow, "65535"),
+                (Setting::RouteCongctl, "reno"),
             ],
         );
     }
@@ -105,15 +104,15 @@ fn planted_faults_are_named() {
             one.sndbuf_share = Some(0.4);
         }),
         ("receive-window", |one| {
-            set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+            set(&mut one.dst, &[(Setting::TcpRmem, "4096 65536 65536")]);
             (one.rate_bps, one.rwnd_share) = (Some(15e6), Some(0.97));
         }),
         ("receive-window", |one| {
-            set(&mut one.src, &[("ipv4.tcp_window_scaling", "0")]);
+            set(&mut one.src, &[(Setting::TcpWindowScaling, "0")]);
             (one.rate_bps, one.rwnd_share) = (Some(26e6), None);
         }),
         ("send-buffer", |one| {
-            set(&mut one.src, &[("ipv4.tcp_wmem", "4096 16384 32768")]);
+            set(&mut one.src, &[(Setting::TcpWmem, "4096 16384 32768")]);
             (one.rate_bps, one.sndbuf_share) = (Some(8e6), Some(0.9));
         }),
         ("mtu", |one| {
@@ -136,7 +135,7 @@ fn planted_faults_are_named() {
             (one.rate_bps, one.reordered_share) = (Some(4e6), Some(0.02));
         }),
         ("offload", |one| {
-            set(&mut one.src, &[("offload.gso", "off")]);
+            set(&mut one.src, &[(Setting::OffloadGso, "off")]);
             (one.rate_bps, one.src.thread_cpu) = (Some(60e6), Some(0.95));
         }),
         ("cpu", |one| {
@@ -149,7 +148,7 @@ fn planted_faults_are_named() {
         }),
         ("interrupts", |one| {
             one.rate_bps = Some(60e6);
-            set(&mut one.dst, &[("interrupts.cpus", "0")]);
+            set(&mut one.dst, &[(Setting::InterruptCpus, "0")]);
             (one.dst.host_cpu, one.dst.thread_cpu) = (Some(0.2), Some(0.6));
         }),
         ("nagle", |one| {
@@ -226,13 +225,13 @@ fn what_does_not_explain_is_not_named() {
             },
         ),
         ("held in 38.7 % of the time, by nothing else", |one| {
-            set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+            set(&mut one.dst, &[(Setting::TcpRmem, "4096 65536 65536")]);
             (one.rate_bps, one.rwnd_share) = (Some(12e6), Some(0.387));
         }),
         (
             "a send buffer of 6.6 Mb/s, held, where 1 Mb/s is carried",
             |one| {
-                set(&mut one.src, &[("ipv4.tcp_wmem", "4096 16384 32768")]);
+                set(&mut one.src, &[(Setting::TcpWmem, "4096 16384 32768")]);
                 (one.rate_bps, one.sndbuf_share) = (Some(1e6), Some(0.9));
             },
         ),
@@ -256,11 +255,11 @@ fn what_does_not_explain_is_not_named() {
         }),
         ("one CPU serves interrupts, and three are in use", |one| {
             one.rate_bps = Some(60e6);
-            set(&mut one.dst, &[("interrupts.cpus", "0")]);
+            set(&mut one.dst, &[(Setting::InterruptCpus, "0")]);
             (one.dst.host_cpu, one.dst.thread_cpu) = (Some(0.45), Some(0.6));
         }),
         ("offload off, and the CPU idle", |one| {
-            set(&mut one.src, &[("offload.gso", "off")]);
+            set(&mut one.src, &[(Setting::OffloadGso, "off")]);
             (one.rate_bps, one.src.thread_cpu) = (Some(60e6), Some(0.3));
         }),
     ];
@@ -284,7 +283,7 @@ fn a_larger_cause_hides_the_others() {
         }),
         // The other way round: 0.1 % again leaves 22 Mb/s, and the window 13.
         ("receive-window", |one| {
-            set(&mut one.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+            set(&mut one.dst, &[(Setting::TcpRmem, "4096 65536 65536")]);
             (one.rate_bps, one.rwnd_share) = (Some(12.5e6), Some(0.97));
             one.again_share = Some(0.001);
         }),
@@ -302,7 +301,7 @@ fn a_larger_cause_hides_the_others() {
         // A send buffer of 13 Mb/s before a window of 26.
         ("send-buffer", |one| {
             era(one);
-            set(&mut one.src, &[("ipv4.tcp_wmem", "4096 65536 65536")]);
+            set(&mut one.src, &[(Setting::TcpWmem, "4096 65536 65536")]);
             (one.rate_bps, one.rwnd_share) = (Some(13e6), Some(0.5));
             one.sndbuf_share = Some(0.9);
         }),
@@ -376,7 +375,7 @@ fn a_programs_own_buffer_is_its_own() {
     assert_eq!(change.hosts, []);
     assert_eq!(change.sockets, [("rcvbuf".to_owned(), None)].into());
     // Where the kernel's own bound is as small, that too.
-    set(&mut evidence.dst, &[("ipv4.tcp_rmem", "4096 65536 65536")]);
+    set(&mut evidence.dst, &[(Setting::TcpRmem, "4096 65536 65536")]);
     let change = of(&evidence).causes[0].change.clone().unwrap();
     assert_eq!(change.hosts[0].0, "net.ipv4.tcp_rmem");
 }
