@@ -18,9 +18,17 @@ const INPUT_PATIENCE: Duration = Duration::from_secs(2);
 const LINGER: Duration = Duration::from_millis(500);
 
 /// What is measured when nothing is said.
-pub fn usual_testbed() -> &'static str {
+pub fn usual_kind() -> Kind {
     match Allocation::here() {
-        Ok(Some(_)) => "slurm",
+        Ok(Some(_)) => Kind::Slurm,
+        _ => Kind::Lab,
+    }
+}
+
+/// The same as it is written.
+pub fn usual_testbed() -> &'static str {
+    match usual_kind() {
+        Kind::Slurm => "slurm",
         _ => "lab",
     }
 }

@@ -8,11 +8,14 @@
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+mod observer;
 mod seen;
 
-use crate::events::{self, Event};
+pub use observer::{Observer, Silent};
+
 use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
+use crate::library::Ranks;
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat};
 use crate::way::Way;
@@ -71,8 +74,10 @@ pub struct Campaign<'a> {
     models: BTreeMap<String, Option<[u64; 2]>>,
     bar: ProgressBar,
     began: Instant,
-    /// Tell each launch's rows on standard output.
-    pub streams: bool,
+    /// Who is told of each launch.
+    pub observer: Box<dyn Observer>,
+    /// What the ranks of the last launch wrote down, packed, where they were to; it is not stored.
+    pub trace: Option<String>,
 }
 
 /// How a campaign ended.
@@ -131,7 +136,8 @@ impl<'a> Campaign<'a> {
             models: BTreeMap::new(),
             bar: ProgressBar::hidden(),
             began: Instant::now(),
-            streams: false,
+            observer: Box::new(Silent),
+            trace: None,
         };
         let left: u64 = campaign
             .blocks
@@ -445,12 +451,7 @@ impl<'a> Campaign<'a> {
                     }),
                     _ => fleet.converse(&ask),
                 };
-                let launched = launched.map_err(|error| error.to_string())?;
-                let told = &launched.outcome.evidence.application;
-                match told.kernel.as_ref().and_then(Kernel::unverified) {
-                    Some(wrong) => Err(wrong),
-                    None => Ok(launched),
-                }
+                launched.map_err(|error| error.to_string())
             }),
         };
         if changes.is_some() && !block.host.is_empty() {
@@ -462,14 +463,26 @@ impl<'a> Campaign<'a> {
         }
         drop(fleet);
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let (launched, failure) = match launched {
+            Err(failure) => (None, Some(failure)),
+            Ok(mut launched) => {
+                let told = &mut launched.outcome.evidence.application;
+                self.trace = told.trace.take().map(|trace| trace.0);
+                // What it saw is kept: it says what is wrong.
+                let wrong = told.kernel.as_ref().and_then(Kernel::unverified);
+                (Some(launched), wrong)
+            }
+        };
+        let failure = failure.as_deref();
         let mut record = LaunchRecord {
             src: src_name.clone(),
             dst: dst_name.clone(),
             began_unix_ns,
             took_ns,
-            ..record(&block, index, &launched)
+            ..record(&block, index, launched.as_ref(), failure)
         };
-        seen::tell(&mut record, &block, &launched);
+        let succeeded = launched.as_ref().filter(|_| failure.is_none());
+        seen::tell(&mut record, &block, succeeded);
         tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
         self.tell_model(&block, &mut record);
         self.keep(record)?;
@@ -478,21 +491,18 @@ impl<'a> Campaign<'a> {
             self.event("not_put_back", &text)?;
             self.bar.suspend(|| eprintln!("sonde: {text}"));
         }
-        if self.streams {
-            for row in events::rows(&self.run, &block.cells) {
-                let row = Box::new(row);
-                // Who does not listen any more still has it in the store.
-                drop(Event::Row { launch: index, row }.say());
-            }
-        }
-        if let Err(text) = launched {
-            let text = format!(
-                "{} {} {}: launch {} from {src_name} to {dst_name} failed: {text}",
-                self.beds[block.site].site.name,
-                block.path.name(),
-                block.kind.name(),
-                index + 1
-            );
+        if let Some(text) = failure {
+            let site = &self.beds[block.site].site.name;
+            let (path, number) = (block.path.name(), index + 1);
+            let text = match block.ranks.as_ref().and_then(Ranks::program) {
+                Some(program) => {
+                    format!("{program} by {path} on {site}: launch {number} failed: {text}")
+                }
+                None => format!(
+                    "{site} {path} {}: launch {number} from {src_name} to {dst_name} failed: {text}",
+                    block.kind.name()
+                ),
+            };
             self.bar.suspend(|| eprintln!("sonde: {text}"));
         }
         self.bar.inc(block.estimate_ns);
@@ -530,8 +540,11 @@ impl<'a> Campaign<'a> {
             .retain_results(|_, old| !record.results.iter().any(|new| same(new, old)));
         let succeeded = record.repetitions().filter(Repetition::succeeded);
         self.done.extend(succeeded.map(|one| key(one.result)));
-        self.run.launches.push(record.clone());
-        self.store.launch(&self.run.head.id, &record)
+        let kept = self.store.launch(&self.run.head.id, &record);
+        self.run.launches.push(record);
+        let (run, observer) = (&self.run, &mut self.observer);
+        self.bar.suspend(|| observer.launched(run));
+        kept
     }
 
     fn event(&mut self, kind: &str, text: &str) -> Result<(), StoreError> {
@@ -589,16 +602,20 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// What a launch gave for each cell of its block and what it saw, without hosts and times.
-fn record(block: &Block, index: u64, launched: &Result<Launched, String>) -> LaunchRecord {
+/// What a launch gave for each cell of its block and what it saw, without hosts and times. Of one that failed no figure counts.
+fn record(
+    block: &Block,
+    index: u64,
+    launched: Option<&Launched>,
+    failure: Option<&str>,
+) -> LaunchRecord {
     let result = |cell: &CellRecord| {
         let of = |size: &&sonde_probe::SizeOutcome| size.size_bytes == cell.factors.size_bytes;
-        let (series, failure) = match launched {
-            Ok(launched) => match launched.outcome.sizes.iter().find(of) {
-                Some(size) => (size.measurements.clone(), None),
-                None => (Vec::new(), Some("the agents gave nothing for this size")),
-            },
-            Err(text) => (Vec::new(), Some(text.as_str())),
+        let given = launched.and_then(|launched| launched.outcome.sizes.iter().find(of));
+        let (series, failure) = match (failure, given) {
+            (Some(_), _) => (Vec::new(), failure),
+            (None, Some(size)) => (size.measurements.clone(), None),
+            (None, None) => (Vec::new(), Some("the agents gave nothing for this size")),
         };
         CellResult {
             cell: cell.id.clone(),
@@ -609,13 +626,16 @@ fn record(block: &Block, index: u64, launched: &Result<Launched, String>) -> Lau
     };
     let wanted = block.cells.iter().filter(|cell| cell.skipped.is_none());
     let results = wanted.map(result).collect();
-    let Ok(launched) = launched else {
+    let Some(launched) = launched else {
         return LaunchRecord {
             results,
             ..LaunchRecord::default()
         };
     };
-    let report = launched.report.as_ref().filter(|_| !is_on_one_host(block));
+    // Ranks on one host send nothing over the network whose emulation could be judged.
+    let ranks = block.ranks.as_ref();
+    let is_on_one_host = ranks.is_some_and(Ranks::is_on_one_host);
+    let report = launched.report.as_ref().filter(|_| !is_on_one_host);
     LaunchRecord {
         results,
         evidence: launched.outcome.evidence.clone(),
@@ -624,13 +644,6 @@ fn record(block: &Block, index: u64, launched: &Result<Launched, String>) -> Lau
         disturbances: report.map(Report::disturbances).unwrap_or_default(),
         ..LaunchRecord::default()
     }
-}
-
-/// Whether its ranks are all on one host, and send nothing over the network whose emulation could be judged.
-fn is_on_one_host(block: &Block) -> bool {
-    let spread =
-        |ranks: &crate::library::Ranks| ranks.spread.unwrap_or(ranks.count).min(ranks.count);
-    block.ranks.as_ref().is_some_and(|ranks| spread(ranks) == 1)
 }
 
 /// A block in words: `throughput by tcp with mtu=9000`.

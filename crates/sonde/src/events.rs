@@ -5,6 +5,7 @@
 //!          and `end`, with how far the run came and the code that the command ends with. A line is written whole.
 //! Checked: `events_are_lines`; `tests/lab_nets.rs`.
 
+use crate::campaign::Observer;
 use crate::failure::Failure;
 use serde::Serialize;
 use sonde_measure::{CellRecord, ResultRow, Run};
@@ -80,8 +81,31 @@ impl Event<'_> {
     }
 }
 
+/// Who writes the events down.
+pub struct Stream;
+
+impl Observer for Stream {
+    fn began(&mut self, run: &Run) -> Result<(), Failure> {
+        Event::start(run).say()
+    }
+
+    fn launched(&mut self, run: &Run) {
+        let Some(launch) = run.launches.last() else {
+            return;
+        };
+        let of = |cell: &&CellRecord| launch.results.iter().any(|one| one.cell == cell.id);
+        let cells: Vec<CellRecord> = run.cells.iter().filter(of).cloned().collect();
+        let index = launch.results.first().map_or(0, |one| one.index);
+        for row in rows(run, &cells) {
+            let row = Box::new(row);
+            // Who does not listen any more still has it in the store.
+            drop(Event::Row { launch: index, row }.say());
+        }
+    }
+}
+
 /// The rows of some cells as they stand now.
-pub fn rows(run: &Run, cells: &[CellRecord]) -> Vec<ResultRow> {
+fn rows(run: &Run, cells: &[CellRecord]) -> Vec<ResultRow> {
     let ids: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
     let of = |result: &sonde_measure::CellResult| ids.contains(result.cell.as_str());
     let launches = run.launches.iter();

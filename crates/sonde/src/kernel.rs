@@ -295,12 +295,6 @@ pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(Asked, u64), Failur
     }
 }
 
-/// Why these hosts have no room for it; ranks go round the first `spread` of them, all where none.
-pub fn lacks_room(asked: &Asked, fleet: &Fleet, spread: Option<usize>) -> Option<String> {
-    let (available, here) = room(fleet, asked.ranks, spread)?;
-    asked.too_large(available, here)
-}
-
 /// What the host with the least memory has available, and how many of so many ranks a host has.
 pub fn room(fleet: &Fleet, ranks: usize, spread: Option<usize>) -> Option<(u64, usize)> {
     let alive = |host: &usize| fleet.alive(*host);

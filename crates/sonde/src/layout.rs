@@ -93,7 +93,11 @@ pub struct Block {
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
-fn machines_apart(site: &Site, path: Way) -> Option<String> {
+fn machines_apart(site: &Site, block: &Block) -> Option<String> {
+    let path = block.path;
+    if block.ranks.as_ref().is_some_and(Ranks::is_on_one_host) {
+        return None;
+    }
     let hosts = match site.testbed {
         Testbed::Local => return None,
         Testbed::Lab => "the lab's hosts are apart like machines",
@@ -235,7 +239,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         way: None,
                     };
                     block.cells = cells(site, &block, &beyond)?;
-                    if let Some(reason) = refused.or_else(|| machines_apart(site, *path)) {
+                    if let Some(reason) = refused.or_else(|| machines_apart(site, &block)) {
                         block.skip(&reason);
                     }
                     all.push(block);

@@ -15,6 +15,7 @@ use crate::way::Way;
 use sonde_measure::Wait;
 use sonde_measure::{Ceiling, Testbed};
 use sonde_message::{Library, Path};
+use sonde_probe::library::npb::TRACE_EVENTS_MAX;
 use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
 use sonde_probe::{Probe, Terms};
 use sonde_units::Span;
@@ -65,6 +66,18 @@ impl Ranks {
         };
         let replay_ns = self.messages.as_ref()?.estimate_ns(trip_ns, line_bps);
         Some(replay_ns.saturating_mul(runs))
+    }
+
+    /// Has each rank write down what it did when in the last run, as far as a trace has room.
+    pub fn trace(&mut self) {
+        if let Task::Npb { trace, .. } = &mut self.job.task {
+            *trace = Some((TRACE_EVENTS_MAX / self.count as u64).max(1));
+        }
+    }
+
+    /// Whether all are on one host.
+    pub fn is_on_one_host(&self) -> bool {
+        self.spread.unwrap_or(self.count).min(self.count) == 1
     }
 
     /// What they run or replay, in words.
@@ -329,6 +342,7 @@ pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
         &["64KiB"],
     );
     (messages.mode, messages.budget) = (Some(Mode::Message), budget);
+    messages.samples = Some(1_000);
     if effort == Effort::Usual {
         // Beside latencies, by which libraries are told apart: no interval.
         messages.launches = Some(1);

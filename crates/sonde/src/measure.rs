@@ -5,8 +5,10 @@
 //!          measured is printed.
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
-use crate::campaign::{Bed, Campaign, End, unix_ns};
-use crate::events::Event;
+mod planned;
+
+use crate::campaign::{Bed, Campaign, End, Observer, Silent, unix_ns};
+use crate::events::{self, Event};
 use crate::failure::{self, Failure};
 use crate::kernel;
 use crate::layout::{self, Block, Site};
@@ -30,6 +32,7 @@ use sonde_report::View;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -51,20 +54,57 @@ pub struct Task {
     pub strict: bool,
     /// Only say what would be done.
     pub dry_run: bool,
+    /// Only print the plan.
+    pub print_plan: bool,
     /// The device file of TAPs.
     pub tun: PathBuf,
     /// Where agents connect back to.
     pub listen: sonde_fleet::Listen,
     /// Look for the highest rate of each stream at a rate.
     pub search: Option<Search>,
+    /// Have the ranks of a kernel write down what each did when.
+    pub traced: bool,
+}
+
+/// What a campaign gave.
+pub struct Measured {
+    /// The run.
+    pub run: Run,
+    /// Why some of it may be missing in the store.
+    pub trouble: Option<String>,
+    /// What the ranks of the last launch wrote down, packed.
+    pub trace: Option<String>,
 }
 
 impl Task {
     /// Does it; the exit code.
     pub fn run(mut self) -> Result<i32, Failure> {
-        if self.dry_run {
-            return self.print_plan();
+        if self.is_only_printed() {
+            return self.print();
         }
+        let observer: Box<dyn Observer> = match self.json_stream {
+            true => Box::new(events::Stream),
+            false => Box::new(Silent),
+        };
+        let measured = match self.measured(observer)? {
+            ControlFlow::Break(code) => return Ok(code),
+            ControlFlow::Continue(measured) => measured,
+        };
+        if let Some(reason) = all_skipped(&measured.run) {
+            eprintln!("sonde: nothing could be measured: {reason}");
+        }
+        self.finish(&measured.run, measured.trouble)
+    }
+
+    /// Measures what the plan says, or goes on with the run that is to be resumed; an exit code where another process of the same
+    /// step does.
+    ///
+    /// # Errors
+    /// What could not be started, or kept.
+    pub fn measured(
+        &mut self,
+        observer: Box<dyn Observer>,
+    ) -> Result<ControlFlow<i32, Measured>, Failure> {
         let store = Store::open(&self.out).map_err(Failure::cannot)?;
         let resumed = self.resumed(&store)?;
         if let Some(run) = &resumed {
@@ -72,13 +112,17 @@ impl Task {
         }
         self.plan.check()?;
         if let Some(code) = crate::allocation::bystander(self.plan.testbed.kind) {
-            return Ok(code);
+            return Ok(ControlFlow::Break(code));
         }
         let mut warnings = Vec::new();
         let mut beds = self.beds()?;
         let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
         let mut blocks = layout::blocks(&self.plan, &sites)?;
         leave_out(&mut blocks, &beds)?;
+        if self.traced {
+            let ranks = blocks.iter_mut().filter_map(|block| block.ranks.as_mut());
+            ranks.for_each(Ranks::trace);
+        }
         blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         warnings.extend(crowded(&blocks, &sites));
         for (index, bed) in beds.iter_mut().enumerate() {
@@ -94,14 +138,13 @@ impl Task {
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut beds, blocks, &self.plan.repeat)?;
-        campaign.streams = self.json_stream;
-        if self.json_stream {
-            Event::start(&campaign.run).say()?;
-        }
+        campaign.observer = observer;
+        campaign.observer.began(&campaign.run)?;
         let mut end = campaign.measure()?;
         if let (Some(search), End::Tried) = (self.search, &end) {
             end = search.run(&mut campaign)?;
         }
+        let trace = campaign.trace.take();
         let (run, kept) = campaign.end(warnings);
         for bed in beds {
             // Beds of the same hosts share their agents: the last one ends them.
@@ -109,7 +152,6 @@ impl Task {
                 fleet.into_inner().stop().map_err(Failure::cannot)?;
             }
         }
-        let nothing = all_skipped(&run);
         let trouble = match (end, kept) {
             (End::NotKept(error), _) | (_, Err(error)) => Some(error.to_string()),
             (End::Interrupted, _) => {
@@ -120,10 +162,11 @@ impl Task {
             }
             (End::Tried, Ok(())) => None,
         };
-        if let Some(reason) = nothing {
-            eprintln!("sonde: nothing could be measured: {reason}");
-        }
-        self.finish(&run, trouble)
+        Ok(ControlFlow::Continue(Measured {
+            run,
+            trouble,
+            trace,
+        }))
     }
 
     /// The run that is to go on, if one is.
@@ -166,9 +209,7 @@ impl Task {
                 }
             }
             Kind::Hosts => {
-                let names = testbed.names.as_deref().unwrap_or_default();
-                let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
-                let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
+                let targets = testbed.targets()?;
                 let options = SshOptions {
                     all: self.strict,
                     ..SshOptions::default()
@@ -356,10 +397,7 @@ impl Task {
     }
 
     fn code(&self, run: &Run, rows: &[ResultRow], met: bool, precise: bool) -> i32 {
-        let untrue = rows
-            .iter()
-            .filter_map(|row| row.verdict.as_ref())
-            .any(|verdict| verdict.status == VerdictStatus::Failed);
+        let untrue = is_untrue(rows);
         if !rows.iter().any(|row| row.status == Status::Measured) {
             failure::FAILED
         } else if !run.missing().is_empty() || !met || (self.strict && (untrue || !precise)) {
@@ -367,89 +405,6 @@ impl Task {
         } else {
             0
         }
-    }
-
-    /// `--dry-run`: the blocks and their times; nothing is started.
-    fn print_plan(&self) -> Result<i32, Failure> {
-        self.plan.check()?;
-        let sites = self.planned_sites()?;
-        let mut blocks = layout::blocks(&self.plan, &sites)?;
-        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
-        let mut lines = Vec::new();
-        let (mut all_ns, mut cells, mut launches) = (0, 0, 0);
-        for block in &blocks {
-            // A program's messages have sizes of their own.
-            let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
-            let sizes = sizes.filter(|size| *size > 0).map(|size| size.to_string());
-            let sizes: Vec<String> = sizes.collect();
-            let program = block.ranks.as_ref().and_then(Ranks::program);
-            let kind = match program {
-                _ if block.reference => "reference".into(),
-                Some(program) => format!("{} {program}", block.kind.name()),
-                None => block.kind.name().to_string(),
-            };
-            lines.push(vec![
-                sites[block.site].name.clone(),
-                kind,
-                block.mode.map_or("-", Mode::name).into(),
-                block.path.name(),
-                block.wait.name().into(),
-                block.load.as_ref().map_or("-".into(), ToString::to_string),
-                sizes.join(" "),
-                block.launches.to_string(),
-                format!("{:.1}", block.estimate_ns as f64 / 1e9),
-            ]);
-            all_ns += block.estimate_ns * block.launches;
-            cells += block.cells.len();
-            launches += block.launches;
-        }
-        let heads = [
-            "network", "probe", "mode", "path", "wait", "load", "sizes B", "launches", "s each",
-        ];
-        println!("{}", crate::networks::table(&heads, lines));
-        println!(
-            "{cells} cells, {launches} launches, about {} s",
-            all_ns.div_ceil(1_000_000_000)
-        );
-        Ok(0)
-    }
-
-    /// The sites as far as they are known before anything is started.
-    fn planned_sites(&self) -> Result<Vec<Site>, Failure> {
-        let testbed = &self.plan.testbed;
-        let mut sites = Vec::new();
-        if testbed.kind == Kind::Local || testbed.floors {
-            sites.push(Site {
-                testbed: Testbed::Local,
-                name: LOOPBACK.into(),
-                mtu: Some(LOOPBACK_MTU),
-                ..Site::unknown()
-            });
-        }
-        if testbed.kind.is_real() {
-            let names = self
-                .plan
-                .networks
-                .iter()
-                .map(|network| network.name.as_str());
-            let mut names: Vec<&str> = names.collect();
-            if names.is_empty() {
-                names.push(REAL);
-            }
-            sites.extend(names.into_iter().map(|name| Site {
-                testbed: Testbed::Hosts,
-                name: name.into(),
-                mtu: Some(1_500),
-                ..Site::unknown()
-            }));
-            return Ok(sites);
-        }
-        for network in &self.plan.networks {
-            let spec = testbed::network(&network.name)?;
-            let profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
-            sites.push(Site::of_lab(spec, profile));
-        }
-        Ok(sites)
     }
 }
 
@@ -618,8 +573,16 @@ impl Bed {
     }
 }
 
+/// Whether the emulation was not true to the model in a row.
+pub fn is_untrue(rows: &[ResultRow]) -> bool {
+    let verdicts = rows.iter().filter_map(|row| row.verdict.as_ref());
+    verdicts
+        .map(|verdict| verdict.status)
+        .any(|status| status == VerdictStatus::Failed)
+}
+
 /// Why there is nothing to measure at all, where every cell was left out.
-fn all_skipped(run: &Run) -> Option<&str> {
+pub fn all_skipped(run: &Run) -> Option<&str> {
     let reasons: Option<Vec<&str>> = run
         .cells
         .iter()

@@ -15,9 +15,7 @@ use crate::failure::{self, Failure};
 use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
-use sonde_measure::{
-    EventRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting, VerdictStatus,
-};
+use sonde_measure::{EventRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting};
 use sonde_probe::host::{Change, Setting};
 use sonde_record::Store;
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
@@ -124,8 +122,8 @@ struct State {
 impl Task {
     /// Does it; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
-        if self.measurement.dry_run {
-            return self.measurement.run();
+        if self.measurement.is_only_printed() {
+            return self.measurement.print();
         }
         self.measurement.plan.check()?;
         let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
@@ -170,11 +168,7 @@ impl Task {
     }
 
     fn code(&self, report: &Report, run: &Run) -> i32 {
-        let untrue = run
-            .rows()
-            .iter()
-            .filter_map(|row| row.verdict.as_ref())
-            .any(|verdict| verdict.status == VerdictStatus::Failed);
+        let untrue = measure::is_untrue(&run.rows());
         match report.after.as_ref().unwrap_or(&report.before).rate_bps {
             None => failure::FAILED,
             Some(_) if self.measurement.strict && untrue => failure::UNMET,

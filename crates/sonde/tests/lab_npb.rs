@@ -251,13 +251,21 @@ fn ranks_take_what_they_tell() {
 }
 
 #[test]
-fn one_rank_runs_by_no_library() {
-    let stage = Stage::new(Case::own("veth"));
-    let empty = stage.path("nothing");
-    let call = stage
-        .sonde(&["npb", "all", "--ranks", "1", "--runs", "2", "--json"])
-        .env("SONDE_RANK", &empty);
-    let outcome = call.limit(60).expect(0);
+fn one_rank_is_the_sequential_reference() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    let words = [
+        "all",
+        "--ranks",
+        "1",
+        "--runs",
+        "2",
+        "--path",
+        "pvm:direct",
+        "--json",
+    ];
+    let outcome = npb(&stage, &words).limit(60).expect(0);
     let document = document(&outcome.out);
     let found = results(&document, "sequential");
     assert_eq!(found.len(), KERNELS.len(), "{outcome}");
@@ -266,6 +274,67 @@ fn one_rank_runs_by_no_library() {
         assert_eq!(result["launch"]["runs"].as_array().unwrap().len(), 2);
         assert_eq!(result["launch"]["runs"][1]["sent"]["messages"], 0);
     }
+}
+
+/// A kernel is measured as any other: planned, kept, shown, exported, compared, and gone on with where it was ended.
+#[test]
+fn a_run_of_kernels_is_kept_and_goes_on() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    let out = stage.path("kept");
+    let words = ["is,mg", "--ranks", "1,4", "--launches", "3", "--out", &out];
+    let dry = npb(&stage, &[&words[..], &["--dry-run"]].concat()).expect(0);
+    assert!(dry.out.contains("4 cells, 12 launches"), "{dry}");
+    let json = npb(&stage, &[&words[..], &["--dry-run", "--json"]].concat()).expect(0);
+    let planned = document(&json.out);
+    assert_eq!(
+        (&planned["cells"], &planned["launches"]),
+        (&4.into(), &12.into())
+    );
+    assert_eq!(planned["blocks"][0]["program"], "is S on 1", "{planned:#}");
+    let lost = [
+        "is",
+        "--testbed",
+        "hosts:./nowhere",
+        "--path",
+        "native:tcp",
+        "--dry-run",
+    ];
+    let refused = npb(&stage, &lost).expect(64);
+    assert!(refused.err.contains("nowhere"), "{refused}");
+    let plan = npb(&stage, &[&words[..], &["--print-plan"]].concat()).expect(0);
+    let file = stage.path("plan.toml");
+    std::fs::write(&file, &plan.out).unwrap();
+    let same = call(&stage, &["assess", &file, "--dry-run"]).expect(0);
+    assert_eq!(same.out, dry.out);
+    assert!(!Path::new(&out).exists(), "nothing was measured: {dry}");
+
+    let mut running = npb(&stage, &words).start();
+    running.wait_for("Verification");
+    // By kill -9.
+    drop(running);
+    let export = || call(&stage, &["report", "export", "--json", "--out", &out]).output();
+    let launches = |text: &str| {
+        let launches = document(text)["run"]["launches"].as_array().map(Vec::len);
+        launches.unwrap_or_default()
+    };
+    let before = launches(&export().out);
+    assert!((1..12).contains(&before), "{before}");
+    let resumed = npb(&stage, &["--resume", "--out", &out]).expect(0);
+    for line in ["is S on 4 by native:shm", "mg", "sequential", "native:shm"] {
+        assert!(resumed.out.contains(line), "{line}: {resumed}");
+    }
+    assert_eq!(launches(&export().out), 12, "each launch once");
+    let shown = call(&stage, &["report", "show", "--out", &out]).expect(0);
+    assert!(shown.out.contains("Kernels by sonde"), "{shown}");
+    let id = resumed
+        .err
+        .lines()
+        .find_map(|line| line.strip_prefix("sonde: run "));
+    let id = id.and_then(|line| line.split(' ').next()).unwrap();
+    let compared = call(&stage, &["report", "compare", id, id, "--out", &out]).output();
+    assert_eq!(compared.code, 0, "{compared}");
 }
 
 #[test]
@@ -554,7 +623,9 @@ fn a_wrong_coefficient_fails_the_launch() {
     let outcome = npb(&stage, &["cg,lu,sp,bt"]).output();
     assert_eq!(outcome.code, 1, "{outcome}");
     for kernel in ["lu", "sp", "bt"] {
-        let line = format!("{kernel} S on 4 by native:shm: {kernel} S does not verify in run 1: ");
+        let line = format!(
+            "{kernel} S on 4 by native:shm on loopback: launch 1 failed: {kernel} S does not verify in run 1: "
+        );
         let line = outcome.err.lines().find(|told| told.contains(&line));
         let line = line.unwrap_or_else(|| panic!("{kernel}: {outcome}"));
         for part in [" is official", "a relative error of ", "where 1e-8 passes"] {

@@ -187,7 +187,8 @@ fn run(ground: &Ground, kernel: &str, way: Way) -> Result<f64> {
         By::Sonde { path, wait } => {
             let mut command = Command::new(&ground.sonde);
             command.args(["npb", kernel, "--class", "A", "--ranks", &ranks]);
-            command.args(["--path", path, "--wait", wait]);
+            command.args(["--path", path, "--wait", wait, "--out"]);
+            command.arg(ground.scratch.join("runs"));
             command
         }
         By::Benchmark => {

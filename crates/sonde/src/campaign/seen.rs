@@ -8,8 +8,7 @@ use sonde_lab::Report;
 use sonde_measure::{Evidence, Fixed, LoadFlow, NetworkLoss};
 
 /// Puts it there.
-pub fn tell(record: &mut LaunchRecord, block: &Block, launched: &Result<Launched, String>) {
-    let launched = launched.as_ref().ok();
+pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched>) {
     let Some(report) = launched.and_then(|one| one.report.as_ref()) else {
         return;
     };

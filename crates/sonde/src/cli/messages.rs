@@ -2,8 +2,7 @@
 
 use super::options::Common;
 use crate::failure::Failure;
-use crate::plan::{Effort, Kind, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
-use crate::testbed;
+use crate::plan::{Plan, ProbeKind, ProbePlan};
 use crate::way::Way;
 use clap::Args;
 use sonde_units::Span;
@@ -81,28 +80,6 @@ impl MessagesOptions {
     fn plan(&self) -> Plan {
         let mut probe = ProbePlan::new(ProbeKind::Messages, &self.paths, &[]);
         (probe.budget, probe.knobs) = (self.budget, self.knobs());
-        let (launches, max) = match self.common.effort.effort() {
-            Effort::Quick => (2, 2),
-            Effort::Usual => (6, 6),
-            Effort::Thorough => (10, 20),
-        };
-        let testbed = self.common.testbed();
-        let networks = match testbed.kind {
-            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
-            _ => Vec::new(),
-        };
-        self.common.apply(Plan {
-            testbed,
-            profile: Default::default(),
-            networks,
-            loads: Vec::new(),
-            probes: vec![probe],
-            repeat: Repeat {
-                launches,
-                max,
-                ..Repeat::default()
-            },
-            requirements: Vec::new(),
-        })
+        self.common.plan(vec![probe])
     }
 }

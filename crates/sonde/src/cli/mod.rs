@@ -10,6 +10,7 @@ mod options;
 mod pattern;
 mod place;
 mod probe;
+mod refused;
 mod sweep;
 mod tune;
 
@@ -63,7 +64,9 @@ enum Task {
   sonde assess --json > assessment.json")]
     Assess {
         /// A plan of your own; all else is then in it.
-        #[arg(conflicts_with_all = ["networks", "loads", "testbed", "resume", "quick", "thorough", "launches"])]
+        #[arg(conflicts_with_all = [
+            "networks", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+        ])]
         plan: Option<PathBuf>,
         #[command(flatten)]
         common: Common,

@@ -1,19 +1,17 @@
 //! `sonde npb`: its options, lowered to a task.
 
-use super::options::{testbed_named, wait};
+use super::options::Common;
 use crate::failure::Failure;
-use crate::kernel::Asked;
 use crate::npb::{Task, TraceFile};
-use crate::plan::Kind;
-use crate::testbed::HostOptions;
+use crate::plan::{Kind, ProbeKind, ProbePlan};
+use crate::way::Way;
 use clap::Args;
-use sonde_fleet::Load;
-use sonde_measure::Wait;
 use sonde_message::{Library, Path};
 use sonde_probe::library::RANKS_MAX;
 use sonde_probe::library::npb::RUNS_MAX;
 use sonde_units::Span;
 use sonde_workload::npb::{Class, Kernel};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Examples behind `--help`.
@@ -30,13 +28,14 @@ pub const EXAMPLES: &str = "Examples:
 
 The kernels are sonde's own, checked against the official values of the NAS parallel benchmarks; their results are no NPB results.
 Allowed numbers of ranks are the benchmark's: a power of two for cg, ft, is and mg, a square for sp and bt, a near-square grid for lu,
-any for ep. Exit 1 where a result is wrong or a launch failed, 2 where nothing could be run.";
+any for ep. Each launch is kept, and `sonde report` shows it again. Exit 1 where a result is wrong or a launch failed, 2 where nothing could be run.";
 
 /// What `sonde npb` takes.
 #[derive(Debug, Args)]
+#[command(mut_arg("testbed", |testbed| testbed.default_value("local")))]
 pub struct NpbOptions {
     /// Which kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
-    #[arg(required = true, value_delimiter = ',', value_parser = kernels)]
+    #[arg(required_unless_present = "resume", value_delimiter = ',', value_parser = kernels)]
     kernels: Vec<Kernels>,
     /// How large: S, W, A, B or C; with several, each of them. [default: S]
     #[arg(long = "class", value_delimiter = ',', value_parser = class, conflicts_with = "size")]
@@ -44,29 +43,15 @@ pub struct NpbOptions {
     /// A size of your own: upc, or parameters as points=64:cycles=4, where what is not said is class S's.
     #[arg(long, value_name = "upc|NAME=VALUE[:NAME=VALUE]...")]
     size: Option<String>,
-    /// Among how many ranks; with several, each of them. One runs in this process, by no library.
+    /// Among how many ranks; with several, each of them. One is the sequential reference, whatever the paths.
     #[arg(long, value_delimiter = ',', default_value = "4", value_parser = ranks)]
     ranks: Vec<usize>,
     /// By which libraries, as native:shm,openmpi:sm; without a transport the usual one here. [default: native]
     #[arg(long = "path", value_delimiter = ',')]
     paths: Vec<String>,
-    /// The hosts: local, lab, hosts:a,b[01-16] or hosts:./FILE.
-    #[arg(long, default_value = "local", value_parser = testbed_named)]
-    testbed: (Kind, Option<String>),
-    /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
-    network: Option<String>,
-    /// Background traffic on the network meanwhile: RHO[:law=LAW][:size=BYTES], as in 0.6.
-    #[arg(long, value_name = "RHO")]
-    load: Option<Load>,
     /// All ranks on the first host: the collapsed machine.
     #[arg(long)]
     collapsed: bool,
-    #[command(flatten)]
-    hosts: HostOptions,
-    /// How ranks of the native engine wait: block, poll.
-    #[arg(long, default_value = "block", value_parser = wait)]
-    wait: Wait,
     /// How often each is run, one after the other by the same ranks.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     runs: u64,
@@ -74,7 +59,7 @@ pub struct NpbOptions {
     #[arg(long, value_name = "TIME")]
     budget: Option<Span>,
     /// Write who sent how much to whom to this file, as JSON; of one kernel, size, number of ranks and path.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     matrix: Option<PathBuf>,
     /// Hosts of another age: how much longer they compute (120), how long a sequential run takes there (16.66s), or a study that
     /// prints that (upc).
@@ -85,11 +70,10 @@ pub struct NpbOptions {
     phases: bool,
     /// Write what each rank did when in the last run: for Chrome and Perfetto where FILE ends in .json, a table in .csv; of one
     /// kernel, size, number of ranks and path.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     trace: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// One kernel, or all.
@@ -147,74 +131,90 @@ impl NpbOptions {
     }
 
     fn task(self) -> Result<Task, Failure> {
-        let kernels = self.kernels.iter().flat_map(|one| match one {
-            Kernels::All => Kernel::ALL.to_vec(),
-            Kernels::One(kernel) => vec![*kernel],
-        });
-        let sizes = match (&self.size, self.classes.is_empty()) {
-            (Some(size), _) => vec![size.clone()],
-            (None, true) => vec![Class::S.name().to_string()],
-            (None, false) => self
-                .classes
-                .iter()
-                .map(|class| class.name().into())
-                .collect(),
-        };
-        let mut asked: Vec<Asked> = Vec::new();
-        for kernel in kernels {
-            for size in &sizes {
-                for ranks in &self.ranks {
-                    let mut one = Asked::read(kernel.name(), size, *ranks)?;
-                    if let Some(age) = &self.age {
-                        one = one.aged(age)?;
-                    }
-                    if let Some(why) = one.too_long(self.runs) {
-                        return Err(Failure::usage(why));
-                    }
-                    if !asked.contains(&one) {
-                        asked.push(one);
-                    }
-                }
-            }
-        }
-        let paths: Vec<Path> = match self.paths.is_empty() {
-            true => vec![path("native", self.testbed.0)?],
+        let testbed = self.common.testbed.0;
+        let paths = match self.paths.is_empty() {
+            true => vec![path("native", testbed)?],
             false => {
-                let paths = self.paths.iter().map(|text| path(text, self.testbed.0));
-                paths.collect::<Result<_, _>>()?
+                let paths = self.paths.iter().map(|text| path(text, testbed));
+                paths.collect::<Result<Vec<_>, _>>()?
             }
         };
-        let is_apart = self.testbed.0 != Kind::Local && !self.collapsed;
+        let is_apart = testbed != Kind::Local && !self.collapsed;
         let mut within = paths.iter().filter(|path| path.is_within_machine());
         if let (true, Some(path)) = (is_apart, within.next()) {
             return Err(Failure::usage(format!(
                 "{path} joins processes of one machine, and these hosts are apart: use `--testbed local`, or `--collapsed`"
             )));
         }
-        if self.load.is_some() && self.testbed.0 == Kind::Local {
-            return Err(Failure::usage(
-                "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or `hosts:`, \
-                 or leave `--load` out",
-            ));
-        }
         let trace = self.trace.as_deref().map(TraceFile::new).transpose()?;
+        let mut plan = self.common.plan(self.probes(&paths)?);
+        if !self.common.effort.is_chosen() {
+            // A benchmark is run once, where nothing else is said.
+            (plan.repeat.launches, plan.repeat.max) = (1, 1);
+        }
         Ok(Task {
-            asked,
-            paths,
-            testbed: self.testbed,
-            hosts: self.hosts,
-            network: self.network,
-            load: self.load,
-            collapsed: self.collapsed,
-            wait: self.wait,
-            runs: self.runs,
-            budget: self.budget,
             matrix: self.matrix,
             trace,
             phases: self.phases,
-            json: self.json,
+            measurement: self.common.measurement(plan, true),
         })
     }
+
+    /// One rank alone needs no path, and is run once.
+    fn probes(&self, paths: &[Path]) -> Result<Vec<ProbePlan>, Failure> {
+        let (one, more): (Vec<usize>, Vec<usize>) =
+            self.ranks.iter().partition(|ranks| **ranks == 1);
+        let within = path("native", Kind::Local)?;
+        let probe = |ranks: &[usize], paths: &[Path]| {
+            let paths = each_once(paths.iter().map(|path| Way::Library(*path)));
+            let mut probe = ProbePlan::new(ProbeKind::Npb, &paths, &[]);
+            (probe.budget, probe.knobs) = (self.budget, self.knobs(ranks));
+            (!ranks.is_empty()).then_some(probe)
+        };
+        let probes = [probe(&one, &[within]), probe(&more, paths)];
+        Ok(probes.into_iter().flatten().collect())
+    }
+
+    fn knobs(&self, ranks: &[usize]) -> BTreeMap<String, Vec<String>> {
+        let kernels = self.kernels.iter().flat_map(|one| match one {
+            Kernels::All => Kernel::ALL.to_vec(),
+            Kernels::One(kernel) => vec![*kernel],
+        });
+        let (size, sizes) = match (&self.size, self.classes.is_empty()) {
+            (Some(size), _) => ("size", vec![size.clone()]),
+            (None, true) => ("class", vec![Class::S.name().into()]),
+            (None, false) => {
+                let names = self.classes.iter().map(|class| class.name().to_owned());
+                ("class", each_once(names))
+            }
+        };
+        let runs = (self.runs > 1).then(|| self.runs.to_string());
+        let hosts = self.collapsed.then(|| "1".to_owned());
+        let all = [
+            (
+                "kernel",
+                each_once(kernels.map(|kernel| kernel.name().to_owned())),
+            ),
+            (size, sizes),
+            ("ranks", each_once(ranks.iter().map(usize::to_string))),
+            ("runs", runs.into_iter().collect()),
+            ("hosts", hosts.into_iter().collect()),
+            ("age", self.age.iter().cloned().collect()),
+        ];
+        let said = all.into_iter().filter(|(_, values)| !values.is_empty());
+        said.map(|(name, values)| (name.into(), values)).collect()
+    }
+}
+
+/// In their order, without those that were there before.
+fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
+        }
+    }
+    once
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::OUT;
 use crate::measure::Task as Measurement;
-use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, TestbedPlan};
+use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
 use crate::testbed;
 use clap::Args;
 use sonde_measure::Wait;
@@ -60,6 +60,9 @@ pub struct Common {
     /// Print what would be measured, and how long it takes.
     #[arg(long)]
     pub dry_run: bool,
+    /// Print the plan that the command stands for, with all that it leaves out: `sonde assess PLAN` measures it.
+    #[arg(long, conflicts_with_all = ["dry_run", "resume"])]
+    pub print_plan: bool,
 }
 
 /// How much is measured.
@@ -78,6 +81,11 @@ pub struct EffortOptions {
 }
 
 impl EffortOptions {
+    /// Whether anything was said.
+    pub fn is_chosen(&self) -> bool {
+        self.launches.is_some() || self.quick || self.thorough
+    }
+
     /// The launches that were asked for by number.
     pub fn chosen(&self) -> Option<u64> {
         self.launches
@@ -131,7 +139,13 @@ impl Common {
         }
     }
 
-    /// Puts what was given on the command line into the plan.
+    /// These probes on the testbed, as often as asked for.
+    pub fn plan(&self, probes: Vec<ProbePlan>) -> Plan {
+        let repeat = Repeat::of(self.effort.effort());
+        self.apply(Plan::new(self.testbed(), probes, repeat))
+    }
+
+    /// Puts what was given on the command line into the plan, and fills in the rest.
     pub fn apply(&self, mut plan: Plan) -> Plan {
         if !self.networks.is_empty() {
             plan.networks = self
@@ -162,7 +176,7 @@ impl Common {
         }
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
-        plan
+        plan.filled()
     }
 
     /// A level with what was said of all: where it goes, and of what it is a share.
@@ -187,9 +201,11 @@ impl Common {
             rows,
             strict: self.strict,
             dry_run: self.dry_run,
+            print_plan: self.print_plan,
             tun: self.hosts.tun,
             listen: self.listen.unwrap_or_default(),
             search: None,
+            traced: false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `sonde probe pattern`: its options.
 
 use super::options::Common;
+use super::refused::Command;
 use crate::failure::Failure;
 use crate::pattern::{Shape, Task, What};
 use crate::testbed;
@@ -95,17 +96,7 @@ impl PatternOptions {
 
     fn task(self) -> Result<Task, Failure> {
         let common = &self.common;
-        for (given, name) in [
-            (!common.loads.is_empty(), "--load"),
-            (!common.waits.is_empty(), "--wait"),
-            (common.resume.is_some(), "--resume"),
-        ] {
-            if given {
-                return Err(Failure::usage(format!(
-                    "a pattern takes no `{name}`: leave it out"
-                )));
-            }
-        }
+        common.check(Command::Pattern)?;
         if common.networks.len() > 1 && self.script.is_some() {
             return Err(Failure::usage(
                 "a script is of one network: name one, or leave `--script` out",

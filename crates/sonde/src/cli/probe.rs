@@ -3,11 +3,10 @@
 use super::options::Common;
 use super::pattern::{self, PatternOptions};
 use crate::failure::Failure;
-use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
-use crate::testbed;
+use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
 use crate::way::Way;
 use clap::{Args, Subcommand};
-use sonde_measure::{Method, Path, Wait};
+use sonde_measure::Method;
 use sonde_message::Kind as Call;
 use sonde_probe::Spacing;
 use sonde_units::Span;
@@ -101,7 +100,8 @@ pub struct ChannelOptions {
     pub common: Common,
     /// By which path: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm. Of libraries: native:tcp,
     /// native:unix, native:shm, pvm:default, pvm:direct, openmpi:tcp, openmpi:sm, mpich:tcp, mpich:sm, ucx:tcp, ofi:tcp.
-    #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
+    /// [default: tcp, and native:tcp of collective calls]
+    #[arg(long = "path", value_delimiter = ',')]
     pub paths: Vec<Way>,
     /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring;
     /// by shm segment; by packet ring.
@@ -170,13 +170,6 @@ impl ProbeTask {
                 if !algorithm.is_empty() {
                     options.knobs.push(("algorithm".into(), algorithm));
                 }
-                // The usual path of channels has no such calls.
-                if options.paths == [Way::TCP] {
-                    options.paths = vec![Way::Library(sonde_message::Path {
-                        library: sonde_message::Library::Native,
-                        transport: "tcp",
-                    })];
-                }
                 options.run(ProbeKind::Collective, None)
             }
             Self::Rate {
@@ -210,71 +203,88 @@ impl ChannelOptions {
                 .or_default()
                 .extend(values.iter().cloned());
         }
-        let one = |path: &Way| ProbePlan {
-            kind,
-            mode,
-            path: vec![*path],
-            method: self.methods.clone(),
-            wait: vec![Wait::Block],
-            floor: false,
-            size: if self.sizes.is_empty() {
-                vec![usual_size(kind, *path).into()]
-            } else {
-                self.sizes.clone()
-            },
-            launches: None,
-            samples: self.samples.or((kind != ProbeKind::Rate).then_some(10_000)),
-            budget: Some(self.budget),
-            knobs: of_path(*path, &knobs),
-        };
-        let launches = match self.common.effort.effort() {
-            Effort::Quick => 2,
-            Effort::Usual => 6,
-            Effort::Thorough => 10,
-        };
-        let testbed = self.common.testbed();
-        let networks = match testbed.kind {
-            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
-            _ => Vec::new(),
-        };
-        self.common.apply(Plan {
-            testbed,
-            profile: Default::default(),
-            networks,
-            loads: Vec::new(),
-            probes: self.paths.iter().map(one).collect(),
-            repeat: Repeat {
-                launches,
-                max: if launches == 10 { 20 } else { launches },
-                precision_per_mille: self.precision,
-                ..Repeat::default()
-            },
-            requirements: Vec::new(),
-        })
+        let mut probe = ProbePlan::new(kind, &self.paths, &[]);
+        (probe.mode, probe.method) = (mode, self.methods.clone());
+        (probe.size, probe.knobs) = (self.sizes.clone(), knobs);
+        (probe.samples, probe.budget) = (self.samples, Some(self.budget));
+        let mut plan = self.common.plan(vec![probe]);
+        plan.repeat.precision_per_mille = self.precision;
+        plan
     }
 }
 
-/// A library's messages go as fast as they can, not at a rate.
-fn of_path(path: Way, knobs: &BTreeMap<String, Vec<String>>) -> BTreeMap<String, Vec<String>> {
-    let mut knobs = knobs.clone();
-    if path.library().is_some() {
-        knobs.remove("rate");
-        knobs.remove("law");
-    }
-    knobs
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
 
-fn usual_size(kind: ProbeKind, path: Way) -> &'static str {
-    let path = match path {
-        Way::Channel(path) => path,
-        Way::Library(_) if kind == ProbeKind::Rate => return "8",
-        Way::Library(path) => Way::Library(path).beneath(),
-    };
-    match (kind, path) {
-        (ProbeKind::Collective, _) => "8",
-        (ProbeKind::Throughput, Path::Tcp | Path::Unix | Path::Shm) => "1MiB",
-        (ProbeKind::Throughput, Path::Udp | Path::Packet | Path::Xdp) => "mtu",
-        (ProbeKind::Rate, _) => "64",
-        _ => "1",
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        task: ProbeTask,
+    }
+
+    fn plan(words: &[&str]) -> Plan {
+        let line = Line::parse_from([&["probe"], words].concat());
+        match line.task {
+            ProbeTask::Startup(options) => options.plan(ProbeKind::Startup, None),
+            ProbeTask::Latency(options) => options.plan(ProbeKind::Latency, None),
+            ProbeTask::Anatomy(options) => options.plan(ProbeKind::Anatomy, None),
+            ProbeTask::Throughput { mode, options } => {
+                options.plan(ProbeKind::Throughput, Some(mode))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_plan_leaves_out_is_filled_in() {
+        for (words, text) in [
+            (&["latency"][..], "[[probe]]\nkind = \"latency\""),
+            (&["startup"], "[[probe]]\nkind = \"startup\""),
+            (&["anatomy"], "[[probe]]\nkind = \"anatomy\""),
+            (&["throughput"], "[[probe]]\nkind = \"throughput\""),
+            (
+                &[
+                    "throughput",
+                    "--mode",
+                    "message",
+                    "--path",
+                    "udp,tcp,packet,native:tcp",
+                ],
+                "[[probe]]\nkind = \"throughput\"\nmode = \"message\"\npath = [\"udp\", \"tcp\", \"packet\", \"native:tcp\"]",
+            ),
+            (
+                &["latency", "--network", "fddi", "--quick"],
+                "[[network]]\nname = \"fddi\"\n[[probe]]\nkind = \"latency\"\n[repeat]\nlaunches = 2\nmax = 2",
+            ),
+        ] {
+            let by_options = plan(words);
+            let mut by_text = Plan::parse(text).unwrap();
+            for probe in &mut by_text.probes {
+                // The command writes them out; start-up has no budget, and the usual method is plain.
+                probe.method = vec![Method::Plain];
+                probe.budget.get_or_insert(Span::secs(1));
+            }
+            assert_eq!(by_text, by_options, "{text}");
+            let printed = by_options.text().unwrap();
+            assert_eq!(Plan::parse(&printed).unwrap(), by_options, "{printed}");
+        }
+        let of_two = plan(&["throughput", "--path", "udp,tcp,packet"]);
+        let sizes = of_two
+            .probes
+            .iter()
+            .map(|probe| (probe.path.len(), &*probe.size[0]));
+        assert_eq!(
+            sizes.collect::<Vec<_>>(),
+            [(1, "mtu"), (1, "1MiB"), (1, "mtu")],
+            "a probe for each usual size, in the order of the paths"
+        );
+        let ranks = "[[probe]]\nkind = \"collective\"\n[probe.with]\ncall = [\"barrier\"]";
+        let ranks = &Plan::parse(ranks).unwrap().probes[0];
+        assert_eq!(
+            (ranks.path[0].name(), &*ranks.size[0]),
+            ("native:tcp".into(), "8")
+        );
     }
 }

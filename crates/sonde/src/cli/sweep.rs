@@ -2,15 +2,18 @@
 
 use super::options::Common;
 use super::probe::knob;
+use super::refused::Command;
 use crate::failure::Failure;
 use crate::limit::Search;
-use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::plan::{Kind, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::testbed;
 use crate::way::Way;
 use clap::Args;
-use sonde_measure::{Method, Path, Wait};
+use sonde_link::NetworkSpec;
+use sonde_measure::{Method, Path};
 use sonde_units::Span;
 use std::collections::BTreeMap;
+use std::iter;
 
 /// Examples below the help.
 pub const EXAMPLES: &str = "Examples:
@@ -77,12 +80,10 @@ impl SweepOptions {
             lost_ppm: self.lost,
             launches: plan.repeat.launches,
         });
-        let mut measurement = self.common.measurement(plan, false);
-        if search.is_some() && measurement.resume.is_some() {
-            return Err(Failure::usage(
-                "a search is not resumed, since each rate follows from those before: leave `--resume` out, or name the rates",
-            ));
+        if search.is_some() {
+            self.common.check(Command::Search)?;
         }
+        let mut measurement = self.common.measurement(plan, false);
         measurement.search = search;
         measurement.run()
     }
@@ -96,48 +97,29 @@ impl SweepOptions {
         knobs
     }
 
-    /// The rate of the slowest line, unless rates are given.
-    fn rates(
-        &self,
-        networks: &[NetworkPlan],
-        knobs: &BTreeMap<String, Vec<String>>,
-    ) -> Result<Vec<String>, Failure> {
-        if let Some(rates) = knobs.get("rate") {
-            return Ok(rates.clone());
-        }
-        let named: Vec<&str> = if self.common.networks.is_empty() {
-            networks
-                .iter()
-                .map(|network| network.name.as_str())
-                .collect()
-        } else {
-            self.common.networks.iter().map(String::as_str).collect()
-        };
-        let mut least: Option<u64> = None;
-        for name in named {
-            let line = testbed::network(name)?.line.usable().map(|rate| rate.bps());
-            least = least.into_iter().chain(line).min();
-        }
+    /// The rate of the slowest line.
+    fn rate(networks: &[NetworkSpec]) -> Result<String, Failure> {
+        let lines = networks.iter().filter_map(|network| network.line.usable());
+        let least = lines.map(|rate| rate.bps()).min();
         let line = least.ok_or_else(|| {
             Failure::usage(
                 "the line's rate is not known here: name the rates, as `--udp-limit --with rate=100Mbit,500Mbit,900Mbit`, or the \
                  highest to begin with, as `--with rate=1Gbit`",
             )
         })?;
-        Ok(vec![format!("{line}bit")])
+        Ok(format!("{line}bit"))
     }
 
     /// An MTU above the network's is a black hole, and no measurement.
     fn check_mtus(
-        &self,
-        networks: &[NetworkPlan],
+        networks: &[NetworkSpec],
         knobs: &BTreeMap<String, Vec<String>>,
     ) -> Result<(), Failure> {
         let Some(mtus) = knobs.get("mtu") else {
             return Ok(());
         };
         for network in networks {
-            let most = testbed::network(&network.name)?.mtu;
+            let most = network.mtu;
             if let Some(mtu) = mtus
                 .iter()
                 .find(|mtu| mtu.parse().is_ok_and(|mtu: u64| mtu > most))
@@ -154,75 +136,50 @@ impl SweepOptions {
     fn plan(&self) -> Result<Plan, Failure> {
         let knobs = self.knobs();
         let mut testbed = self.common.testbed();
+        let testbed_kind = testbed.kind;
         if testbed.kind == Kind::Lab && testbed.hosts == 4 {
             // A sweep is of one pair.
             testbed.hosts = 2;
         }
-        let launches = match self.common.effort.effort() {
-            Effort::Quick => 2,
-            Effort::Usual => 6,
-            Effort::Thorough => 10,
+        let mut latency = ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &["1"]);
+        (latency.samples, latency.budget) = (Some(1_000), Some(Span::millis(100)));
+        let paths = match self.udp_limit {
+            true => vec![Path::Udp],
+            false => self.paths.clone(),
         };
-        let networks = match testbed.kind {
-            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
-            _ => Vec::new(),
-        };
-        let texts = |all: &[&str]| all.iter().map(|one| (*one).into()).collect::<Vec<String>>();
-        let probe = |kind, path: Path, size: Vec<String>, knobs| ProbePlan {
-            floor: false,
-            kind,
-            mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
-            path: vec![Way::Channel(path)],
-            method: self.methods.clone(),
-            wait: vec![Wait::Block],
-            size,
-            launches: None,
-            samples: Some(1_000),
-            budget: Some(self.budget),
-            knobs,
-        };
-        let mut latency = probe(
-            ProbeKind::Latency,
-            Path::Tcp,
-            texts(&["1"]),
-            BTreeMap::new(),
-        );
-        (latency.method, latency.budget) = (Vec::new(), Some(Span::millis(100)));
-        let mut probes = vec![latency];
-        let mut knobs = knobs;
-        let paths = if self.udp_limit {
-            let rates = self.rates(&networks, &knobs)?;
-            knobs.insert("rate".into(), rates);
-            vec![Path::Udp]
-        } else {
-            self.paths.clone()
-        };
-        for path in &paths {
-            let sizes = match (self.sizes.is_empty(), path) {
-                (false, _) => self.sizes.clone(),
-                (true, Path::Tcp) => texts(&SIZES),
-                (true, _) if self.udp_limit => texts(&["mtu"]),
-                (true, _) => texts(&["64", "256", "1KiB", "mtu"]),
+        let stream = |path: &Path| {
+            let sizes: &[&str] = match path {
+                Path::Tcp => &SIZES,
+                _ if self.udp_limit => &["mtu"],
+                _ => &["64", "256", "1KiB", "mtu"],
             };
-            let mut stream = probe(ProbeKind::Throughput, *path, sizes, knobs.clone());
-            let rates = knobs.get("rate").map_or(0, Vec::len);
-            stream.launches = (self.udp_limit && rates == 1).then_some(1);
-            probes.push(stream);
+            let mut stream = ProbePlan::new(ProbeKind::Throughput, &[Way::Channel(*path)], sizes);
+            if !self.sizes.is_empty() {
+                stream.size.clone_from(&self.sizes);
+            }
+            (stream.method, stream.knobs) = (self.methods.clone(), knobs.clone());
+            (stream.samples, stream.budget) = (Some(1_000), Some(self.budget));
+            stream
+        };
+        let probes = iter::once(latency).chain(paths.iter().map(stream));
+        let repeat = Repeat::of(self.common.effort.effort());
+        let plan = Plan::new(testbed, probes.collect(), repeat);
+        let mut plan = self.common.apply(plan);
+        let of_lab = plan
+            .networks
+            .iter()
+            .filter(|_| testbed_kind == Kind::Lab)
+            .map(|network| testbed::network(&network.name));
+        let networks = of_lab.collect::<Result<Vec<_>, _>>()?;
+        Self::check_mtus(&networks, &knobs)?;
+        if self.udp_limit {
+            let stream = &mut plan.probes[1];
+            if !knobs.contains_key("rate") {
+                let rate = Self::rate(&networks)?;
+                stream.knobs.insert("rate".into(), vec![rate]);
+            }
+            stream.launches = (stream.knobs["rate"].len() == 1).then_some(1);
         }
-        let plan = self.common.apply(Plan {
-            testbed,
-            profile: Default::default(),
-            networks,
-            loads: Vec::new(),
-            probes,
-            repeat: Repeat {
-                launches,
-                max: if launches == 10 { 20 } else { launches },
-                ..Repeat::default()
-            },
-            requirements: Vec::new(),
-        });
-        self.check_mtus(&plan.networks, &knobs)?;
         Ok(plan)
     }
 }

@@ -2,10 +2,10 @@
 
 use super::options::Common;
 use super::probe::knob;
+use super::refused::Command;
 use crate::failure::Failure;
 use crate::knobs;
-use crate::plan::{Effort, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat};
-use crate::testbed;
+use crate::plan::{Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::tune::Task;
 use crate::way::Way;
 use clap::Args;
@@ -49,24 +49,7 @@ impl TuneOptions {
                 )));
             }
         }
-        let refuse = |what: &str, why: &str| {
-            Err(Failure::usage(format!(
-                "`sonde tune` takes no `{what}`: {why}"
-            )))
-        };
-        let common = &self.common;
-        if !common.loads.is_empty() {
-            return refuse(
-                "--load",
-                "what a load takes is no setting; measure it by `sonde probe throughput --load`",
-            );
-        }
-        if common.resume.is_some() {
-            return refuse("--resume", "begin anew: settings were put back");
-        }
-        if common.waits.len() > 1 || common.networks.len() > 1 {
-            return refuse("several waits or networks", "tune one after the other");
-        }
+        self.common.check(Command::Tune)?;
         let one = knobs
             .iter()
             .map(|(name, values)| (name.clone(), values[0].clone()));
@@ -124,10 +107,6 @@ impl TuneOptions {
             Effort::Usual => 6,
             Effort::Thorough => 10,
         };
-        let networks = match testbed.kind {
-            Kind::Lab => vec![NetworkPlan::lab(testbed::DEFAULT_NETWORK)],
-            _ => Vec::new(),
-        };
         if !knobs
             .keys()
             .any(|name| matches!(name.as_str(), "congestion" | "streams"))
@@ -136,19 +115,12 @@ impl TuneOptions {
             datagrams.launches = Some(2);
             probes.push(datagrams);
         }
-        let mut plan = self.common.apply(Plan {
-            testbed,
-            profile: Default::default(),
-            networks,
-            loads: Vec::new(),
-            probes,
-            repeat: Repeat {
-                launches,
-                max: launches,
-                ..Repeat::default()
-            },
-            requirements: Vec::new(),
-        });
+        let repeat = Repeat {
+            launches,
+            max: launches,
+            ..Repeat::default()
+        };
+        let mut plan = self.common.apply(Plan::new(testbed, probes, repeat));
         if plan.repeat.launches < 4 {
             return Err(Failure::usage(
                 "`sonde tune` compares launches: write at least `--launches 4`",

@@ -2,20 +2,22 @@
 //!
 //! Model:   cells are the product of networks, probes, paths, waits and sizes. `mtu` among the sizes stands for the largest
 //!          message that fits one frame of the network at hand, and for one byte more; sizes that a path cannot carry are
-//!          left out there.
+//!          left out there. What a plan leaves out is filled in when it is read, as the command does it.
 //! Units:   sizes in bytes where bare, else with a binary or decimal suffix; times with a suffix.
-//! Checked: `the_usual_plans_are_read_back`, `sizes_expand`, `wrong_plans_are_refused_with_their_place`.
+//! Checked: `the_usual_plans_are_read_back`, `what_a_plan_leaves_out_is_filled_in`, `sizes_expand`,
+//!          `wrong_plans_are_refused_with_their_place`.
 
 use crate::failure::Failure;
 use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
-use sonde_fleet::{Choice, Load};
+use sonde_fleet::{Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
-use sonde_measure::{Knobs, Method, Path, Wait};
+use sonde_measure::{Knobs, Method, Path as Route, Wait};
 use sonde_probe::{Pace, Terms};
-use sonde_units::{Bytes, Span};
+use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// The networks that are assessed when none is named.
 pub const NETWORKS: [&str; 5] = [
@@ -30,14 +32,15 @@ pub const NETWORKS: [&str; 5] = [
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// The hosts.
+    /// The hosts. Without it the lab, and within a Slurm allocation of several nodes these.
+    #[serde(default)]
     pub testbed: TestbedPlan,
     /// Their settings.
     #[serde(default)]
     pub profile: ProfilePlan,
-    /// How they are joined. On this machine there is one, and none is named; on real hosts none named is the one by which
-    /// they reach each other.
-    #[serde(default, rename = "network")]
+    /// How they are joined. On this machine there is one, and none is named; in the lab none named is ethernet-1g; on real hosts
+    /// none named is the one by which they reach each other.
+    #[serde(default, rename = "network", skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkPlan>,
     /// Background traffic in the lab's networks or between real hosts: everything is measured under each. Without any, idle.
     #[serde(default, rename = "load", skip_serializing_if = "Vec::is_empty")]
@@ -102,9 +105,31 @@ pub struct TestbedPlan {
 }
 
 impl TestbedPlan {
+    /// The real hosts that `names` says.
+    ///
+    /// # Errors
+    /// What is wrong with a name, or with the file of hosts.
+    pub fn targets(&self) -> Result<Vec<Target>, Failure> {
+        let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
+        let names = self.names.as_deref().unwrap_or_default();
+        sonde_fleet::targets(names, read).map_err(Failure::usage)
+    }
+
     /// How many hosts are to come, where that is what `names` says.
     pub fn count(&self) -> Option<usize> {
         self.names.as_deref()?.parse().ok()
+    }
+}
+
+impl Default for TestbedPlan {
+    fn default() -> Self {
+        Self {
+            kind: crate::allocation::usual_kind(),
+            hosts: four(),
+            names: None,
+            attachment: auto(),
+            floors: false,
+        }
     }
 }
 
@@ -275,7 +300,8 @@ pub struct ProbePlan {
     /// Throughput: of what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// By which paths: of channels, or of libraries.
+    /// By which paths: of channels, or of libraries. Without any: `tcp`, and `native:tcp` of what only ranks do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<Way>,
     /// How bytes are handed over; a path leaves out what it does not have. Without any: `plain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -286,16 +312,19 @@ pub struct ProbePlan {
     /// Only within this machine, as a floor beside what is measured between hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
-    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. A kernel has none, nor have messages of a program.
+    /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. Without any: 1 B, 1 MiB of
+    /// throughput (of datagrams a full frame), 64 B at a rate, 8 B of a collective call. A kernel has none, nor have messages of a
+    /// program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Launches of these cells, instead of the plan's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launches: Option<u64>,
-    /// The most samples of a launch, for each size.
+    /// The most samples of a launch, for each size. Without it 10,000, and at a rate what the budget holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// The longest that a launch samples, for each size; of a stream, what is rated.
+    /// The longest that a launch samples, for each size; of a stream, what is rated. Without it 1 s; of kernels and programs' messages
+    /// many times what they are expected to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Span>,
     /// What else is set: each knob with its values, of which every combination is measured.
@@ -349,6 +378,22 @@ impl Default for Repeat {
     }
 }
 
+impl Repeat {
+    /// Two launches, six, or ten and up to twenty until intervals are narrow.
+    pub fn of(effort: Effort) -> Self {
+        let (launches, max) = match effort {
+            Effort::Quick => (2, 2),
+            Effort::Usual => (6, 6),
+            Effort::Thorough => (10, 20),
+        };
+        Self {
+            launches,
+            max,
+            ..Self::default()
+        }
+    }
+}
+
 /// What must hold of every row that it selects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -390,6 +435,19 @@ pub enum Effort {
 }
 
 impl Plan {
+    /// These probes on a testbed, so often; all else as usual.
+    pub fn new(testbed: TestbedPlan, probes: Vec<ProbePlan>, repeat: Repeat) -> Self {
+        Self {
+            testbed,
+            profile: ProfilePlan::default(),
+            networks: Vec::new(),
+            loads: Vec::new(),
+            probes,
+            repeat,
+            requirements: Vec::new(),
+        }
+    }
+
     /// Whether streams are compared over buffers or settings.
     pub fn is_sweep(&self) -> bool {
         let varies = |probe: &ProbePlan| {
@@ -405,7 +463,7 @@ impl ProbePlan {
     pub fn new(kind: ProbeKind, path: &[Way], size: &[&str]) -> Self {
         Self {
             kind,
-            mode: (kind == ProbeKind::Throughput).then_some(Mode::Stream),
+            mode: None,
             path: path.to_vec(),
             method: Vec::new(),
             wait: block(),
@@ -434,7 +492,7 @@ impl ProbePlan {
             sizes.insert(1);
         }
         for text in &self.size {
-            expand(text, frame_payload, &mut sizes)?;
+            size::expand(text, frame_payload, &mut sizes)?;
         }
         if path == Way::UDP {
             sizes.retain(|size| *size <= UDP_MESSAGE_BYTES_MAX as u64);
@@ -516,14 +574,13 @@ impl ProbePlan {
 
 impl ProbePlan {
     /// Refuses what no run can do.
-    fn check(&self, seed: u64) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), Failure> {
         let refuse = |what: String| Err(Failure::usage(what));
         let name = self.kind.name();
         let is_of_programs = self.kind.is_of_programs();
-        let has_sizes = is_of_programs || !self.size.is_empty();
-        if self.path.is_empty() || self.wait.is_empty() || !has_sizes {
+        if self.wait.is_empty() {
             return refuse(format!(
-                "a [[probe]] of kind {name} needs at least one path, wait and size"
+                "a [[probe]] of kind {name} needs at least one wait: write block or poll"
             ));
         }
         if is_of_programs && !self.size.is_empty() {
@@ -564,12 +621,12 @@ impl ProbePlan {
                 "{path} has no {what}: write a library's path, as native:tcp or openmpi:tcp"
             ));
         }
-        self.check_knobs(seed)
+        Ok(())
     }
 
-    /// Refuses knobs that nobody takes, and kernels of which none can be. Where others can, they are left out with their reason.
-    fn check_knobs(&self, seed: u64) -> Result<(), Failure> {
-        let (mut kernels, mut refused) = (0, Vec::new());
+    /// Refuses knobs that nobody takes; for each kernel that is asked for, why it cannot be, if it cannot.
+    fn check_knobs(&self, seed: u64) -> Result<Vec<Option<String>>, Failure> {
+        let mut kernels = Vec::new();
         for knobs in self.settings() {
             let (_, channel) = crate::knobs::apart(&knobs)?;
             for path in &self.path {
@@ -577,76 +634,15 @@ impl ProbePlan {
                     Way::Channel(_) => drop(self.knobs(&channel, seed)?),
                     Way::Library(path) => {
                         let wait = Wait::Block;
-                        let terms = Terms::new(sonde_probe::Probe::Latency, Path::Unix, wait);
+                        let terms = Terms::new(sonde_probe::Probe::Latency, Route::Unix, wait);
                         let ranks = crate::library::job(self, *path, terms, &channel, seed)?;
-                        kernels += usize::from(ranks.kernel.is_some());
-                        refused.extend(ranks.kernel.and_then(|kernel| kernel.refused()));
+                        kernels.extend(ranks.kernel.map(|kernel| kernel.refused()));
                     }
                 }
             }
         }
-        match refused.first() {
-            Some(why) if refused.len() == kernels => Err(Failure::usage(why)),
-            _ => Ok(()),
-        }
+        Ok(kernels)
     }
-}
-
-/// The size that a text names, in bytes where it is bare.
-pub fn size(text: &str) -> Result<u64, Failure> {
-    let text = text.trim();
-    text.parse::<u64>()
-        .or_else(|_| text.parse::<Bytes>().map(|bytes| bytes.0))
-        .ok()
-        .filter(|size| (1..=1 << 30).contains(size))
-        .ok_or_else(|| {
-            Failure::usage(format!(
-                "`{text}` is no size of a message: write 1 to 1073741824 bytes, `64KiB`, `1..64KiB` or `mtu`"
-            ))
-        })
-}
-
-/// The same for an option.
-///
-/// # Errors
-/// How sizes are written.
-pub fn size_text(text: &str) -> Result<u64, String> {
-    size(text).map_err(|failure| failure.to_string())
-}
-
-fn expand(
-    text: &str,
-    frame_payload: Option<u64>,
-    sizes: &mut BTreeSet<u64>,
-) -> Result<(), Failure> {
-    let around = frame_payload.map(|payload| [payload, payload + 1]);
-    if text.trim() == "mtu" {
-        sizes.extend(around.into_iter().flatten());
-        return Ok(());
-    }
-    let Some((low, high)) = text.split_once("..") else {
-        sizes.insert(size(text)?);
-        return Ok(());
-    };
-    let (low, high) = (size(low)?, size(high)?);
-    if low > high {
-        return Err(Failure::usage(format!(
-            "`{text}` is no range of sizes: its end is below its begin"
-        )));
-    }
-    sizes.extend([low, high]);
-    sizes.extend(
-        (0..=30)
-            .map(|power| 1 << power)
-            .filter(|size| (low..=high).contains(size)),
-    );
-    sizes.extend(
-        around
-            .into_iter()
-            .flatten()
-            .filter(|size| (low..=high).contains(size)),
-    );
-    Ok(())
 }
 
 impl Plan {
@@ -654,20 +650,21 @@ impl Plan {
     ///
     /// # Errors
     /// What is wrong in it, with its line.
-    pub fn read(path: &std::path::Path) -> Result<Self, Failure> {
+    pub fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
         let text = std::fs::read_to_string(path)
             .map_err(|e| Failure::usage(format!("cannot read the plan {shown}: {e}")))?;
         Self::parse(&text).map_err(|failure| Failure::usage(format!("the plan {shown}: {failure}")))
     }
 
-    /// A plan's text.
+    /// A plan's text, with what it leaves out filled in.
     ///
     /// # Errors
     /// What is wrong in it, with its line.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let plan: Self =
             toml::from_str(text).map_err(|e| Failure::usage(e.to_string().trim_end()))?;
+        let plan = plan.filled();
         plan.check()?;
         Ok(plan)
     }
@@ -716,6 +713,19 @@ impl Plan {
         Ok(())
     }
 
+    /// Refuses kernels of which none can be. Where others can, they are left out with their reason.
+    fn check_kernels(&self) -> Result<(), Failure> {
+        let mut kernels = Vec::new();
+        for probe in &self.probes {
+            kernels.extend(probe.check_knobs(self.repeat.seed)?);
+        }
+        let refused: Option<Vec<String>> = kernels.into_iter().collect();
+        match refused.iter().flatten().next() {
+            Some(why) => Err(Failure::usage(why)),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses what no run can do.
     ///
     /// # Errors
@@ -725,9 +735,8 @@ impl Plan {
         if self.probes.is_empty() {
             return refuse("a plan needs a [[probe]]: nothing would be measured".into());
         }
-        self.probes
-            .iter()
-            .try_for_each(|probe| probe.check(self.repeat.seed))?;
+        self.probes.iter().try_for_each(ProbePlan::check)?;
+        self.check_kernels()?;
         self.check_loads()?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {
@@ -740,9 +749,6 @@ impl Plan {
             ));
         }
         match self.testbed.kind {
-            Kind::Lab if self.networks.is_empty() => {
-                refuse("a lab needs a [[network]]; `sonde lab list` names them".into())
-            }
             Kind::Hosts if self.testbed.names.is_none() => {
                 refuse("real hosts need `names` in [testbed], as in names = \"a,b[01-16]\"".into())
             }
@@ -762,7 +768,11 @@ impl Plan {
     }
 }
 
+mod fill;
+mod size;
 mod usual;
+
+pub use size::size_text;
 
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,7 @@
 //!          streams, which take two seconds each: there are fewest of those that tell least.
 //! Checked: `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
 
-use super::{
-    Effort, Kind, NETWORKS, NetworkPlan, Plan, ProbeKind, ProbePlan, ProfilePlan, Repeat,
-    TestbedPlan,
-};
+use super::{Effort, Kind, NETWORKS, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan};
 use crate::plan::Mode;
 use crate::way::Way;
 use sonde_measure::{Path, Wait};
@@ -46,10 +43,9 @@ impl Plan {
     pub fn assess(testbed: TestbedPlan, effort: Effort) -> Self {
         use ProbeKind::{Latency, Startup, Throughput};
         let millis = |n| Some(Span::millis(n));
-        let (launches, budget) = match effort {
-            Effort::Quick => (2, millis(10)),
-            Effort::Usual => (6, millis(10)),
-            Effort::Thorough => (10, millis(200)),
+        let budget = match effort {
+            Effort::Quick | Effort::Usual => millis(10),
+            Effort::Thorough => millis(200),
         };
         let thorough = effort == Effort::Thorough;
         let quick = effort == Effort::Quick;
@@ -69,7 +65,7 @@ impl Plan {
         let mut udp = ProbePlan::new(Throughput, &[Way::UDP], &["mtu"]);
         message.mode = Some(Mode::Message);
         (latency.budget, message.budget) = (budget, budget);
-        latency.samples = Some(3_000);
+        (latency.samples, message.samples) = (Some(3_000), Some(1_000));
         // Streams take most of the time. Those of datagrams have no window that opens: less of them is enough.
         (tcp.budget, udp.budget) = (millis(1_000), millis(300));
         if thorough {
@@ -97,21 +93,16 @@ impl Plan {
             Kind::Lab => NETWORKS.map(NetworkPlan::lab).to_vec(),
             _ => Vec::new(),
         };
-        Self {
-            testbed: TestbedPlan { floors, ..testbed },
-            profile: ProfilePlan::default(),
+        let repeat = Repeat {
+            budget: thorough.then(|| Span::secs(1_800)),
+            unrated: (floors && effort == Effort::Usual).then_some(1),
+            reference: 4,
+            ..Repeat::of(effort)
+        };
+        let plan = Self {
             networks,
-            loads: Vec::new(),
-            probes,
-            repeat: Repeat {
-                launches,
-                max: if thorough { 20 } else { launches },
-                budget: thorough.then(|| Span::secs(1_800)),
-                unrated: (floors && effort == Effort::Usual).then_some(1),
-                reference: 4,
-                ..Repeat::default()
-            },
-            requirements: Vec::new(),
-        }
+            ..Self::new(TestbedPlan { floors, ..testbed }, probes, repeat)
+        };
+        plan.filled()
     }
 }

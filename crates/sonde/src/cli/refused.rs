@@ -1,0 +1,154 @@
+//! Which of the options that every measurement takes mean nothing for a command, and why.
+//!
+//! Model:   one table; what is not in it means for the command what its help says. An option that would change nothing is refused,
+//!          so that nobody takes a run for what it is not.
+//! Checked: `each_is_refused_with_its_reason`.
+
+use super::options::Common;
+use crate::failure::Failure;
+
+/// A command that takes the common options and for which not all of them mean something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// `sonde probe pattern`.
+    Pattern,
+    /// `sonde probe sweep --udp-limit`, where it looks for the rate.
+    Search,
+    /// `sonde tune`.
+    Tune,
+}
+
+use Command::{Pattern, Search, Tune};
+
+impl Command {
+    const fn name(self) -> &'static str {
+        match self {
+            Pattern => "sonde probe pattern",
+            Search => "sonde probe sweep --udp-limit",
+            Tune => "sonde tune",
+        }
+    }
+}
+
+/// Whether an option was given.
+type Given = fn(&Common) -> bool;
+
+const LOAD: (&str, Given) = ("--load", |common| !common.loads.is_empty());
+const WAIT: (&str, Given) = ("--wait", |common| !common.waits.is_empty());
+const WAITS: (&str, Given) = ("several waits", |common| common.waits.len() > 1);
+const NETWORKS: (&str, Given) = ("several networks", |common| common.networks.len() > 1);
+const RESUME: (&str, Given) = ("--resume", |common| common.resume.is_some());
+const PRINT_PLAN: (&str, Given) = ("--print-plan", |common| common.print_plan);
+const JSON_STREAM: (&str, Given) = ("--json-stream", |common| common.json_stream);
+const STRICT: (&str, Given) = ("--strict", |common| common.strict);
+
+/// What is refused, and what to do instead.
+const REFUSED: [(Command, (&str, Given), &str); 12] = [
+    (
+        Pattern,
+        LOAD,
+        "its flows are the load: name them as pairs, as in h1>h2,h3>h4",
+    ),
+    (
+        Pattern,
+        WAIT,
+        "its flows wait asleep, since a host has several: leave it out",
+    ),
+    (
+        Pattern,
+        RESUME,
+        "all hosts measure together: begin a new run",
+    ),
+    (
+        Pattern,
+        PRINT_PLAN,
+        "no plan has patterns: `--dry-run` says what would be measured",
+    ),
+    (
+        Pattern,
+        JSON_STREAM,
+        "its flows are told together: use `--json`",
+    ),
+    (
+        Pattern,
+        STRICT,
+        "its verdict sets the exit code as it is: leave it out",
+    ),
+    (
+        Search,
+        RESUME,
+        "each rate follows from those before: leave it out, or name the rates, as `--with rate=100Mbit,200Mbit`",
+    ),
+    (
+        Tune,
+        LOAD,
+        "what a load takes is no setting: measure it by `sonde probe throughput --load`",
+    ),
+    (Tune, RESUME, "settings were put back: begin anew"),
+    (Tune, WAITS, "tune one after the other"),
+    (Tune, NETWORKS, "tune one after the other"),
+    (
+        Tune,
+        JSON_STREAM,
+        "it measures again after each change: use `--json`",
+    ),
+];
+
+impl Common {
+    /// Refuses what means nothing for the command.
+    ///
+    /// # Errors
+    /// The first option that does not, with the reason.
+    pub fn check(&self, command: Command) -> Result<(), Failure> {
+        for (of, (option, is_given), reason) in REFUSED {
+            if of == command && is_given(self) {
+                return Err(Failure::usage(format!(
+                    "`{}` takes no `{option}`: {reason}",
+                    command.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        common: Common,
+    }
+
+    #[test]
+    fn each_is_refused_with_its_reason() {
+        let words = |option: &str| match option {
+            "--load" => vec!["--load", "0.5"],
+            "--wait" => vec!["--wait", "poll"],
+            "several waits" => vec!["--wait", "block,poll"],
+            "several networks" => vec!["--network", "fddi", "--network", "wire"],
+            "--resume" => vec!["--resume"],
+            "--print-plan" => vec!["--print-plan"],
+            "--json-stream" => vec!["--json-stream"],
+            "--strict" => vec!["--strict"],
+            other => panic!("{other}"),
+        };
+        let common = |words: Vec<&str>| Line::parse_from([vec!["line"], words].concat()).common;
+        for (command, (option, _), reason) in REFUSED {
+            let said = common(words(option))
+                .check(command)
+                .unwrap_err()
+                .to_string();
+            assert!(said.contains(option) && said.contains(reason), "{said}");
+        }
+        for command in [Pattern, Search, Tune] {
+            common(Vec::new()).check(command).unwrap();
+            common(vec!["--quick", "--json", "--network", "fddi"])
+                .check(command)
+                .unwrap();
+        }
+    }
+}

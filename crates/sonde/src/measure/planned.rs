@@ -1,0 +1,210 @@
+//! What would be measured, before anything is started: `--dry-run` and `--print-plan`.
+//!
+//! Model:   sites as far as the plan tells them; what the hosts lack is found out when they are up.
+//! Units:   seconds are guesses, as in [`crate::layout`].
+//! Checked: `a_run_of_kernels_is_kept_and_goes_on`, `a_plan_makes_rows_of_kernels`.
+
+use super::{LOOPBACK, LOOPBACK_MTU, REAL, Task};
+use crate::failure::Failure;
+use crate::layout::{self, Block, Site};
+use crate::library::Ranks;
+use crate::plan::{Kind, Mode};
+use crate::testbed;
+use serde::Serialize;
+use sonde_measure::Testbed;
+use std::collections::BTreeSet;
+
+/// What is launched as one.
+#[derive(Debug, Serialize)]
+struct PlannedBlock<'a> {
+    network: &'a str,
+    /// `reference` where it is repeated among the others to see drift.
+    probe: &'static str,
+    /// Of throughput.
+    mode: Option<&'static str>,
+    /// Of ranks: what they run or replay.
+    program: Option<String>,
+    path: String,
+    method: &'static str,
+    wait: &'static str,
+    load: Option<String>,
+    /// What else is set, as `KNOB=VALUE`.
+    knobs: Vec<String>,
+    /// User bytes in a message, a cell each; none of a program, whose messages have sizes of their own.
+    sizes_bytes: Vec<u64>,
+    launches: u64,
+    /// A guess at the time of a launch.
+    launch_s: f64,
+    /// Why it is left out, where that is known already.
+    skipped: Option<&'a str>,
+}
+
+/// What `--dry-run` prints.
+#[derive(Debug, Serialize)]
+struct Planned<'a> {
+    schema: &'static str,
+    blocks: Vec<PlannedBlock<'a>>,
+    cells: usize,
+    launches: u64,
+    /// A guess at the time of all.
+    all_s: f64,
+}
+
+impl<'a> Planned<'a> {
+    fn of(sites: &'a [Site], blocks: &'a [Block]) -> Self {
+        let all_ns: u64 = blocks
+            .iter()
+            .map(|block| block.estimate_ns * block.launches)
+            .sum();
+        Self {
+            schema: "sonde/1",
+            cells: blocks.iter().map(|block| block.cells.len()).sum(),
+            launches: blocks.iter().map(|block| block.launches).sum(),
+            all_s: all_ns as f64 / 1e9,
+            blocks: blocks
+                .iter()
+                .map(|block| PlannedBlock::of(&sites[block.site], block))
+                .collect(),
+        }
+    }
+
+    fn print(&self) {
+        const HEADS: [&str; 9] = [
+            "network", "probe", "mode", "path", "wait", "load", "sizes B", "launches", "s each",
+        ];
+        let lines = self.blocks.iter().map(|block| {
+            let sizes: Vec<String> = block.sizes_bytes.iter().map(u64::to_string).collect();
+            vec![
+                block.network.into(),
+                match &block.program {
+                    Some(program) => format!("{} {program}", block.probe),
+                    None => block.probe.into(),
+                },
+                block.mode.unwrap_or("-").into(),
+                block.path.clone(),
+                block.wait.into(),
+                block.load.clone().unwrap_or_else(|| "-".into()),
+                sizes.join(" "),
+                block.launches.to_string(),
+                format!("{:.1}", block.launch_s),
+            ]
+        });
+        println!("{}", crate::networks::table(&HEADS, lines));
+        let reasons: BTreeSet<&str> = self.blocks.iter().filter_map(|one| one.skipped).collect();
+        for reason in reasons {
+            println!("left out: {reason}");
+        }
+        println!(
+            "{} cells, {} launches, about {:.0} s",
+            self.cells,
+            self.launches,
+            self.all_s.ceil()
+        );
+    }
+}
+
+impl<'a> PlannedBlock<'a> {
+    fn of(site: &'a Site, block: &'a Block) -> Self {
+        let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
+        let knobs = block.knobs.iter();
+        let knobs = knobs.map(|(name, value)| format!("{name}={value}"));
+        Self {
+            network: &site.name,
+            probe: match block.reference {
+                true => "reference",
+                false => block.kind.name(),
+            },
+            mode: block.mode.map(Mode::name),
+            program: block.ranks.as_ref().and_then(Ranks::program),
+            path: block.path.name(),
+            method: block.method.name(),
+            wait: block.wait.name(),
+            load: block.load.as_ref().map(ToString::to_string),
+            knobs: knobs.collect(),
+            sizes_bytes: sizes.filter(|size| *size > 0).collect(),
+            launches: block.launches,
+            launch_s: block.estimate_ns as f64 / 1e9,
+            skipped: block.skipped(),
+        }
+    }
+}
+
+impl Task {
+    /// Whether nothing is to be started.
+    pub fn is_only_printed(&self) -> bool {
+        self.dry_run || self.print_plan
+    }
+
+    /// `--print-plan`: the plan; `--dry-run`: the blocks and their times. What is wrong with either is found as before a run.
+    ///
+    /// # Errors
+    /// What is wrong with the plan, its networks or its hosts' file.
+    pub fn print(&self) -> Result<i32, Failure> {
+        self.plan.check()?;
+        if self.print_plan {
+            print!("{}", self.plan.text()?);
+            return Ok(0);
+        }
+        let (sites, blocks) = self.planned()?;
+        let planned = Planned::of(&sites, &blocks);
+        if self.json {
+            let text = serde_json::to_string_pretty(&planned);
+            println!("{}", text.map_err(Failure::cannot)?);
+        } else {
+            planned.print();
+        }
+        Ok(0)
+    }
+
+    /// What would be measured, as far as it is known before anything is started.
+    ///
+    /// # Errors
+    /// The plan has no cell, or one that cannot be named.
+    pub fn planned(&self) -> Result<(Vec<Site>, Vec<Block>), Failure> {
+        let sites = self.planned_sites()?;
+        let mut blocks = layout::blocks(&self.plan, &sites)?;
+        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
+        Ok((sites, blocks))
+    }
+
+    /// The sites as far as they are known before anything is started.
+    fn planned_sites(&self) -> Result<Vec<Site>, Failure> {
+        let testbed = &self.plan.testbed;
+        if testbed.kind == Kind::Hosts {
+            testbed.targets()?;
+        }
+        let mut sites = Vec::new();
+        if testbed.kind == Kind::Local || testbed.floors {
+            sites.push(Site {
+                testbed: Testbed::Local,
+                name: LOOPBACK.into(),
+                mtu: Some(LOOPBACK_MTU),
+                ..Site::unknown()
+            });
+        }
+        if testbed.kind.is_real() {
+            let names = self
+                .plan
+                .networks
+                .iter()
+                .map(|network| network.name.as_str());
+            let mut names: Vec<&str> = names.collect();
+            if names.is_empty() {
+                names.push(REAL);
+            }
+            sites.extend(names.into_iter().map(|name| Site {
+                testbed: Testbed::Hosts,
+                name: name.into(),
+                mtu: Some(1_500),
+                ..Site::unknown()
+            }));
+            return Ok(sites);
+        }
+        for network in &self.plan.networks {
+            let spec = testbed::network(&network.name)?;
+            let profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
+            sites.push(Site::of_lab(spec, profile));
+        }
+        Ok(sites)
+    }
+}
