@@ -3,23 +3,28 @@
 #
 # Counted are the tests of every crate and of the report page, and one for each check (page types, format, lints, tidy, corpus, fuzz targets, licences, static build). A test that
 # prints a line beginning with `skipped:` could not run on this machine and is counted as skipped, as is an
-# #[ignore]d one. Logs stay in target/test-logs.
+# #[ignore]d one. A failed test fails the run: nothing is run twice. Only a test that measures, and says
+# `skipped for noise: NAME: FIGURE` because the machine was not quiet around it, is counted as skipped too; these are
+# named at the end, and more than NOISE_MAX of them fail the run. Logs stay in target/test-logs.
 #
 # The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
 # them, links target/release/sonde anew, dynamically. Those of the lab (lab_*.rs) run last: two at a time those that measure
-# nothing, which mostly wait; and one at a time the rest, which is sensitive to timing. Lints and fuzz targets are checked
-# beside the former, on what they leave of the CPUs.
+# nothing, which mostly wait; and one at a time, with what else measures, the rest, which is sensitive to timing. Lints and fuzz
+# targets are checked beside the former, on what they leave of the CPUs.
+#
+# `scripts/test.sh tests [NAME]` runs the tests without the checks; with NAME those whose name contains it (cargo xtask flakes).
 #
 # SONDE_TESTS=long (`make test-long`) runs each case of attachment and user, and the tests that take minutes.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh || exit 1
+# All groups: what is not there is skipped.
+WITH=${WITH:-all} scripts/setup.sh || exit 1
 . scripts/env.sh
 need_rust
 
 logs=target/test-logs
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0 troubles=() unsteady=()
+passed=0 failed=0 skipped=0 troubles=() noisy=()
 export SONDE_BIN="$PWD/target/static/sonde" RUST_BACKTRACE=1
 # A changed snapshot is a failure, not a file to review.
 export INSTA_UPDATE=no
@@ -31,8 +36,21 @@ LIMIT_SECONDS=2700
 # The tests of the lab that measure nothing.
 STEADY='^lab_(ends|hosts|input|library|messages|restore|run|shell|slurm|ssh|virtual_machine)$'
 
-# So many failed tests of one kind are tried a second time; where more fail, no busy machine is the cause.
-AGAIN_MAX=3
+# The test programs that measure run one test at a time: a test is excused by noise there alone.
+MEASURING=$(grep -l 'noise::measured' crates/*/tests/*.rs | sed 's,.*/,,; s,\.rs$,,' | sort -u | paste -sd '|')
+MEASURING="^($MEASURING)$"
+
+# So many tests may be skipped for noise; a run with more says too little.
+NOISE_MAX=10
+
+what=${1:-all} filter=${2:-}
+case "$what $#" in
+all\ 0 | tests\ [12]) ;;
+*)
+    echo "usage: scripts/test.sh [tests [NAME]]" >&2
+    exit 64
+    ;;
+esac
 
 headline() { printf '\n== %s\n' "$*"; }
 
@@ -87,66 +105,21 @@ joined() {
     fi
 }
 
-# tally LOG: "passed failed skipped" of a cargo test log made with --show-output. A passing test is skipped when
-# its own section has a line that begins with `skipped:`, whatever else it prints.
-tally() {
-    awk '
-        /^successes:$/ { in_successes = 1; in_test = 0 }
-        /^failures:$/ || /^running [0-9]+ tests?$/ { in_successes = 0; in_test = 0 }
-        /^---- .* stdout ----$/ { in_test = in_successes; said = 0 }
-        /^skipped:/ && in_test && !said { said = 1; said_skipped++ }
-        /^test result: / {
-            for (i = 1; i < NF; i++) {
-                if ($(i + 1) ~ /^passed;/) ok += $i
-                if ($(i + 1) ~ /^failed;/) bad += $i
-                if ($(i + 1) ~ /^ignored;/) ignored += $i
-            }
-            in_successes = 0; in_test = 0
-        }
-        END { print ok - said_skipped, bad + 0, ignored + said_skipped }' "$1"
-}
-
-# again LOG: runs what failed once more, each test alone, and leaves in $mended how many passed. They are named at the end:
-# what passes only at the second try has met a busy machine, or is wrong now and then.
-again() {
-    local log=$1 of name
-    mended=0
-    while IFS=$'\t' read -r of name; do
-        headline "once more, alone: $name"
-        # shellcheck disable=SC2086  # options
-        timeout --foreground --kill-after=20 "$LIMIT_SECONDS" cargo test --release --workspace --no-fail-fast \
-            $of -- --exact "$name" --test-threads=1 2>&1 | tee "$log.again"
-        if [ "${PIPESTATUS[0]}" -eq 0 ] && grep -q '^test .* ok$' "$log.again"; then
-            mended=$((mended + 1))
-            unsteady+=("$name")
-        fi
-    done < <(awk '
-        $1 == "Running" && $2 == "unittests" { of = "--lib --bins" }
-        $1 == "Running" && $2 ~ /^tests\// {
-            target = $3
-            sub(/.*\//, "", target); sub(/-[0-9a-f]+\)$/, "", target)
-            of = "--test " target
-        }
-        /^test .* \.\.\. FAILED$/ { print of "\t" $2 }' "$log" | sort -u)
-}
-
 # tests NAME [CARGO OPTION...] -- [TEST OPTION...]: one cargo test over the workspace, counted by its own tests.
 tests() {
     local name=$1 log="$logs/$1.log" began=$SECONDS rc p f s
+    local told=()
     shift
     headline "tests: $name"
     # Always --workspace: another selection would unify features differently and build dependencies again.
     # In the foreground, so that a terminal's interrupt reaches the tests.
     timeout --foreground --kill-after=20 "$LIMIT_SECONDS" \
-        cargo test --release --workspace --no-fail-fast "$@" --show-output 2>&1 | tee "$log"
+        cargo test --release --workspace --no-fail-fast "$@" --show-output ${filter:+"$filter"} 2>&1 | tee "$log"
     rc=${PIPESTATUS[0]}
-    read -r p f s < <(tally "$log")
-    if [ "$f" -gt 0 ] && [ "$f" -le "$AGAIN_MAX" ]; then
-        again "$log"
-        p=$((p + mended)) f=$((f - mended))
-        # No crash hides behind the failed tests: cargo tells of programs that ended otherwise than by a failed test.
-        [ "$f" -eq 0 ] && ! grep -q "process didn't exit successfully" "$log" && rc=0
-    fi
+    mapfile -t told < <(target/release/xtask tally "$log")
+    [ ${#told[@]} -gt 0 ] || trouble "tests: $name: target/release/xtask could not count them ($log)"
+    read -r p f s <<<"${told[0]:-0 0 0}"
+    noisy+=("${told[@]:1}")
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" -gt 0 ]; then
         troubles+=("$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u | paste -sd ' ') ($log)")
@@ -190,64 +163,82 @@ page_tests() {
     echo "page tests: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
 }
 
-# First, because the crate `report` embeds the page.
-headline 'page build'
-scripts/build.sh page || trouble 'page build'
-if [ -e web/node_modules/.installed-lock ]; then
-    check 'page types' npm --prefix web run --silent types
-    page_tests
-else
-    skip 'page types: node >= 18.15 and npm are not installed, or npm could not install'
-    skip 'page tests: node >= 18.15 and npm are not installed, or npm could not install'
-fi
+# checks: what needs no test program. The page is first, because the crate `report` embeds it.
+checks() {
+    headline 'page build'
+    scripts/build.sh page || trouble 'page build'
+    if [ -e web/node_modules/.installed-lock ]; then
+        check 'page types' npm --prefix web run --silent types
+        page_tests
+    else
+        skip 'page types: node >= 18.15 and npm are not installed, or npm could not install'
+        skip 'page tests: node >= 18.15 and npm are not installed, or npm could not install'
+    fi
 
-if command -v cargo-fmt >/dev/null; then
-    check format cargo fmt --all --check
-else
-    skip 'format: cargo-fmt is not installed'
-fi
-check 'static build' scripts/build.sh
-check tidy target/release/xtask tidy
-if command -v xz >/dev/null; then
-    check corpus target/release/xtask corpus
-else
-    skip 'corpus: xz is not installed (xz-utils)'
-fi
-if command -v cargo-deny >/dev/null; then
-    check licences cargo deny --offline check licenses bans sources
-else
-    headline licences
-    skip 'licences: cargo-deny is not installed (cargo install cargo-deny)'
-fi
+    if command -v cargo-fmt >/dev/null; then
+        check format cargo fmt --all --check
+    else
+        skip 'format: cargo-fmt is not installed'
+    fi
+    check 'static build' scripts/build.sh
+    check tidy target/release/xtask tidy
+    if command -v xz >/dev/null; then
+        check corpus target/release/xtask corpus
+    else
+        skip 'corpus: xz is not installed (xz-utils)'
+    fi
+    if command -v cargo-deny >/dev/null; then
+        check licences cargo deny --offline check licenses bans sources
+    else
+        headline licences
+        skip 'licences: cargo-deny is not installed (cargo install cargo-deny)'
+    fi
+}
 
+# late_checks: what runs beside the steady tests; `joined` counts it. A folder each: cargo locks the one in which it works.
+late_checks() {
+    if command -v cargo-clippy >/dev/null; then
+        beside lints cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
+    else
+        skip 'lints: cargo-clippy is not installed'
+    fi
+    if command -v c++ >/dev/null; then
+        beside 'fuzz targets' cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
+    else
+        skip 'fuzz targets: c++ is not installed (g++)'
+    fi
+}
+
+rm -f "$logs"/*.log
+if [ "$what" = all ]; then
+    checks
+else
+    headline build
+    scripts/build.sh || trouble build
+fi
 # shellcheck disable=SC2046  # options
-tests units --lib --bins $(targets '^' | grep -v -- '--test lab_') --
+tests units --lib --bins $(comm -23 <(targets '^') <(targets "^lab_|$MEASURING")) --
 tests docs --doc --
-# A folder each: cargo locks the one in which it works.
-if command -v cargo-clippy >/dev/null; then
-    beside lints cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
-else
-    skip 'lints: cargo-clippy is not installed'
-fi
-if command -v c++ >/dev/null; then
-    beside 'fuzz targets' cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
-else
-    skip 'fuzz targets: c++ is not installed (g++)'
-fi
+[ "$what" != all ] || late_checks
 # shellcheck disable=SC2046
 tests steady $(targets "$STEADY") -- --test-threads=2
-[ -z "${beside[lints]:-}" ] || joined lints
-[ -z "${beside['fuzz targets']:-}" ] || joined 'fuzz targets'
+for name in lints 'fuzz targets'; do
+    [ -z "${beside[$name]:-}" ] || joined "$name"
+done
 # shellcheck disable=SC2046
-tests lab $(comm -23 <(targets '^lab_') <(targets "$STEADY")) -- --test-threads=1
+tests alone $(comm -23 <(targets "^lab_|$MEASURING") <(targets "$STEADY")) -- --test-threads=1
 
 # The plain builds above linked it dynamically.
 headline 'the static program again'
 scripts/build.sh static || trouble 'the last static build'
 
+if [ ${#noisy[@]} -gt "$NOISE_MAX" ]; then
+    trouble "noise: ${#noisy[@]} tests were skipped for noise, more than $NOISE_MAX: run it on a quiet machine"
+fi
 printf '\n'
 for line in "${troubles[@]}"; do echo "FAILED $line"; done
-for name in "${unsteady[@]}"; do echo "passed at the second try only: $name"; done
+for line in "${noisy[@]}"; do echo "$line"; done
+[ ${#noisy[@]} -eq 0 ] || echo "${#noisy[@]} tests skipped for noise"
 echo "$((SECONDS / 60)) min $((SECONDS % 60)) s"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -5,13 +5,12 @@
 //! Checked: `the_table_points_downward`, `pure_rooms_see_only_pure_rooms`, `a_forbidden_edge_is_found`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use anyhow::{Context, Result};
 
 use crate::finding::Finding;
+use crate::metadata::{Metadata, Package};
 
 /// Every room, lowest first, and the rooms it may see. `sonde` may see all and is where lab and virtual meet.
 const ROOMS: [(&str, &[&str]); 19] = [
@@ -85,53 +84,6 @@ const OUTSIDE_PURE: [&str; 10] = [
     "nix",
     "tokio",
 ];
-
-/// One crate, as `cargo metadata` describes it.
-#[derive(Debug, Deserialize)]
-pub struct Package {
-    manifest_path: PathBuf,
-    dependencies: Vec<Dependency>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Dependency {
-    name: String,
-    /// Where a crate of this workspace lies; none for one from a registry.
-    path: Option<PathBuf>,
-}
-
-/// What `cargo metadata --no-deps` says of the workspace.
-#[derive(Debug, Deserialize)]
-pub struct Metadata {
-    packages: Vec<Package>,
-    workspace_root: PathBuf,
-}
-
-/// Asks cargo for the crates of the workspace at `root`.
-///
-/// # Errors
-/// cargo cannot be started, refuses a manifest, or answers something else than its metadata.
-pub fn cargo_metadata(root: &Path) -> Result<Metadata> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
-        .current_dir(root)
-        .output()
-        .context("starting `cargo metadata`")?;
-    if !output.status.success() {
-        bail!(
-            "`cargo metadata` failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    serde_json::from_slice(&output.stdout).context("reading the answer of `cargo metadata`")
-}
 
 /// Finds every edge that the table does not allow.
 ///
@@ -239,6 +191,8 @@ fn line_naming(text: &str, name: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::Dependency;
+    use std::path::PathBuf;
 
     fn package(room: &str, dependencies: &[(&str, Option<&str>)]) -> Package {
         let dependencies = dependencies
@@ -251,6 +205,7 @@ mod tests {
         Package {
             manifest_path: format!("/w/crates/{room}/Cargo.toml").into(),
             dependencies,
+            ..Package::default()
         }
     }
 

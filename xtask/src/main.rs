@@ -1,5 +1,5 @@
-//! The workspace's own checks, `cargo xtask tidy`, the measurement of what it promises, `cargo xtask prove`, and the comparison
-//! with frozen runs, `cargo xtask corpus`.
+//! The workspace's own checks, `cargo xtask tidy`, the measurement of what it promises, `cargo xtask prove`, the comparison
+//! with frozen runs, `cargo xtask corpus`, and what runs its tests: `cargo xtask quick`, `flakes` and `tally`.
 //!
 //! Each module is one family of rules; a rule takes text or a tree and returns findings, so that its tests can
 //! feed it bad input. What compilers and clippy already check is not repeated here.
@@ -9,10 +9,14 @@ mod corpus;
 mod coverage;
 mod edges;
 mod finding;
+mod flakes;
 mod floats;
 mod heads;
 mod links;
+mod metadata;
+mod outcomes;
 mod prove;
+mod quick;
 mod sentences;
 mod shape;
 mod source;
@@ -37,6 +41,12 @@ cargo xtask COMMAND
           kernels; DIR holds the programs of NPB 3.4.3 for the last one (ep.A.x, cg.A.x, ...)
   corpus  [NAME...] [--full] [--write FOLDER]: compare what the built command makes of the frozen runs of corpus/, and all that
           it offers, with how both were frozen; NAME is a run, or inventory. With --write freeze them anew
+  quick   [--base REV] [--print]: the tests of the crates that changed since REV and of those that depend on one of them, and one
+          test with a lab; nothing that needs a lab otherwise or a quiet machine. REV is where the branch left main, on main the
+          commit before the last; --print shows the calls of cargo. `make quick` is it
+  flakes  [N] [--filter NAME]: run the tests of the suite N times (5) and add those that failed or were skipped for noise to
+          tests/flakes.md; with NAME those whose name contains it
+  tally   LOG: what scripts/test.sh counts of a log of `cargo test`: passed, failed, skipped; then who was skipped for noise
   help    this text
 
 What tidy checks:
@@ -59,6 +69,9 @@ fn main() -> ExitCode {
         ["tidy"] => report(tidy()),
         ["prove", ..] => measured("prove", |root| prove::run(root, &arguments[1..])),
         ["corpus", ..] => measured("corpus", |root| corpus::run(root, &arguments[1..])),
+        ["quick", ..] => measured("quick", |root| quick::run(root, &arguments[1..])),
+        ["flakes", ..] => measured("flakes", |root| flakes::run(root, &arguments[1..])),
+        ["tally", ..] => measured("tally", |_| outcomes::tally(&arguments[1..])),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             ExitCode::SUCCESS
@@ -84,7 +97,7 @@ fn measured(name: &str, work: impl FnOnce(&Path) -> Result<ExitCode>) -> ExitCod
 /// Runs every rule over the workspace.
 fn tidy() -> Result<Vec<Finding>> {
     let tree = Tree::read(&workspace_root()?)?;
-    let mut findings = edges::check(&edges::cargo_metadata(tree.root())?)?;
+    let mut findings = edges::check(&metadata::cargo_metadata(tree.root())?)?;
     findings.extend(heads::check(&tree));
     findings.extend(floats::check(&tree));
     findings.extend(shape::check(&tree));

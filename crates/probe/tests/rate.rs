@@ -12,6 +12,7 @@ use sonde_measure::{Path, Wait};
 use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Outcome, Pace, Probe, Spacing, Terms};
 use sonde_stats::Series;
+use sonde_sys::noise::measured;
 
 const MS: u64 = 1_000_000;
 
@@ -60,89 +61,95 @@ fn stalled(terms: Terms, victim_serves: bool) -> Outcome {
 
 #[test]
 fn every_planned_message_is_sent_and_answered() {
-    for (path, law) in [
-        (Path::Tcp, Spacing::Constant),
-        (Path::Udp, Spacing::Poisson),
-    ] {
-        let (mut client, mut server): (Agent, Agent) = agents();
-        let terms = Terms {
-            sizes_bytes: vec![8, 1_000],
-            verify: true,
-            ..at_rate(path, 500, 600, law)
-        };
-        let outcome = conversation(terms)
-            .run(&mut client.link, &mut server.link)
-            .unwrap();
-        assert_eq!(outcome.sizes.len(), 2);
-        let discarded = outcome.evidence.sizes[&8].discarded.unwrap();
-        assert!((1..=100).contains(&discarded), "{discarded}");
-        assert_eq!(outcome.evidence.sizes[&8].unsent, Some(0));
-        let counted = series(&outcome, Quantity::ResponseNs).count();
-        assert_eq!(series(&outcome, Quantity::ServiceNs).count(), counted);
-        if law == Spacing::Constant {
-            assert_eq!(counted + discarded, 300, "one each 2 ms for 600 ms");
-            let achieved = only(&outcome, Quantity::RatePerS);
-            assert!((490_000..=510_000).contains(&achieved), "{achieved}");
-        } else {
-            assert!((200..=400).contains(&(counted + discarded)), "{counted}");
+    measured(|| {
+        for (path, law) in [
+            (Path::Tcp, Spacing::Constant),
+            (Path::Udp, Spacing::Poisson),
+        ] {
+            let (mut client, mut server): (Agent, Agent) = agents();
+            let terms = Terms {
+                sizes_bytes: vec![8, 1_000],
+                verify: true,
+                ..at_rate(path, 500, 600, law)
+            };
+            let outcome = conversation(terms)
+                .run(&mut client.link, &mut server.link)
+                .unwrap();
+            assert_eq!(outcome.sizes.len(), 2);
+            let discarded = outcome.evidence.sizes[&8].discarded.unwrap();
+            assert!((1..=100).contains(&discarded), "{discarded}");
+            assert_eq!(outcome.evidence.sizes[&8].unsent, Some(0));
+            let counted = series(&outcome, Quantity::ResponseNs).count();
+            assert_eq!(series(&outcome, Quantity::ServiceNs).count(), counted);
+            if law == Spacing::Constant {
+                assert_eq!(counted + discarded, 300, "one each 2 ms for 600 ms");
+                let achieved = only(&outcome, Quantity::RatePerS);
+                assert!((490_000..=510_000).contains(&achieved), "{achieved}");
+            } else {
+                assert!((200..=400).contains(&(counted + discarded)), "{counted}");
+            }
+            // What was due is before what was sent.
+            let least = |quantity| series(&outcome, quantity).min().unwrap();
+            assert!(least(Quantity::ResponseNs) >= least(Quantity::ServiceNs));
+            assert!(only(&outcome, Quantity::LateShare) < 500_000);
+            if path == Path::Udp {
+                assert_eq!(only(&outcome, Quantity::LostShare), 0);
+            }
         }
-        // What was due is before what was sent.
-        let least = |quantity| series(&outcome, quantity).min().unwrap();
-        assert!(least(Quantity::ResponseNs) >= least(Quantity::ServiceNs));
-        assert!(only(&outcome, Quantity::LateShare) < 500_000);
-        if path == Path::Udp {
-            assert_eq!(only(&outcome, Quantity::LostShare), 0);
-        }
-    }
+    });
 }
 
 #[test]
 fn a_stalled_peer_is_in_the_response_and_not_in_a_closed_loop() {
-    for path in [Path::Tcp, Path::Udp] {
-        let open = stalled(at_rate(path, 200, 1_500, Spacing::Constant), true);
-        let response = series(&open, Quantity::ResponseNs);
-        // 60 of 300 were due while it stood still: a twentieth waited for more than half of that time.
-        let p95 = response.quantile(19, 20).unwrap();
-        assert!(p95 > 100 * MS, "{path}: {p95}");
-        // The same stall in a closed loop: one message of many thousands.
-        let closed = stalled(
-            Terms {
-                sizes_bytes: vec![64],
-                samples_max: 1_000_000_000,
-                precision_per_mille: None,
-                budget_ns: 1_500 * MS,
-                ..Terms::new(Probe::Latency, path, Wait::Block)
-            },
-            true,
-        );
-        let closed = series(&closed, Quantity::LatencyNs);
-        let p99 = closed.quantile(99, 100).unwrap();
-        assert!(p99 < 10 * MS, "{path}: {p99} of {}", closed.count());
-        if path == Path::Tcp {
-            assert!(closed.max().unwrap() > 100 * MS);
+    measured(|| {
+        for path in [Path::Tcp, Path::Udp] {
+            let open = stalled(at_rate(path, 200, 1_500, Spacing::Constant), true);
+            let response = series(&open, Quantity::ResponseNs);
+            // 60 of 300 were due while it stood still: a twentieth waited for more than half of that time.
+            let p95 = response.quantile(19, 20).unwrap();
+            assert!(p95 > 100 * MS, "{path}: {p95}");
+            // The same stall in a closed loop: one message of many thousands.
+            let closed = stalled(
+                Terms {
+                    sizes_bytes: vec![64],
+                    samples_max: 1_000_000_000,
+                    precision_per_mille: None,
+                    budget_ns: 1_500 * MS,
+                    ..Terms::new(Probe::Latency, path, Wait::Block)
+                },
+                true,
+            );
+            let closed = series(&closed, Quantity::LatencyNs);
+            let p99 = closed.quantile(99, 100).unwrap();
+            assert!(p99 < 10 * MS, "{path}: {p99} of {}", closed.count());
+            if path == Path::Tcp {
+                assert!(closed.max().unwrap() > 100 * MS);
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn a_stalled_sender_sends_late_and_leaves_nothing_out() {
-    for path in [Path::Tcp, Path::Udp] {
-        let outcome = stalled(at_rate(path, 200, 1_500, Spacing::Constant), false);
-        let [response, service] =
-            [Quantity::ResponseNs, Quantity::ServiceNs].map(|quantity| series(&outcome, quantity));
-        assert_eq!(response.count(), service.count());
-        let discarded = outcome.evidence.sizes[&64].discarded.unwrap();
-        let lost = if path == Path::Udp {
-            only(&outcome, Quantity::LostShare)
-        } else {
-            0
-        };
-        assert_eq!((response.count() + discarded, lost), (300, 0));
-        let p95 = |series: &Series| series.quantile(19, 20).unwrap();
-        assert!(p95(response) > 100 * MS, "{path}: {}", p95(response));
-        assert!(p95(service) < 50 * MS, "{path}: {}", p95(service));
-        assert!(only(&outcome, Quantity::LateShare) > 100_000);
-    }
+    measured(|| {
+        for path in [Path::Tcp, Path::Udp] {
+            let outcome = stalled(at_rate(path, 200, 1_500, Spacing::Constant), false);
+            let [response, service] = [Quantity::ResponseNs, Quantity::ServiceNs]
+                .map(|quantity| series(&outcome, quantity));
+            assert_eq!(response.count(), service.count());
+            let discarded = outcome.evidence.sizes[&64].discarded.unwrap();
+            let lost = if path == Path::Udp {
+                only(&outcome, Quantity::LostShare)
+            } else {
+                0
+            };
+            assert_eq!((response.count() + discarded, lost), (300, 0));
+            let p95 = |series: &Series| series.quantile(19, 20).unwrap();
+            assert!(p95(response) > 100 * MS, "{path}: {}", p95(response));
+            assert!(p95(service) < 50 * MS, "{path}: {}", p95(service));
+            assert!(only(&outcome, Quantity::LateShare) > 100_000);
+        }
+    });
 }
 
 #[test]

@@ -9,6 +9,7 @@ use lab::{
     Case, Outcome, Process, Stage, attachments, cases, crossed, eventually, has, marked, skip,
 };
 use serde_json::Value;
+use sonde_sys::noise::measured;
 use sonde_sys::process::kill;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -142,7 +143,7 @@ fn a_run_is_printed_kept_and_reported() {
                 assert!(row["reason"].is_string(), "{text}");
             }
         }
-        first_second_and_median_are_apart(&document);
+        measured(|| first_second_and_median_are_apart(&document));
         // The same again from the store.
         let shown = json(&report(&stage, &["show", "--json"]).out);
         assert_eq!(shown["results"], document["results"]);
@@ -556,31 +557,33 @@ fn a_probe_prints_its_rows() {
         wan.out.contains("throughput") && wan.out.contains("ethernet-100"),
         "{wan}"
     );
-    let message = stage
-        .sonde(&[
-            "probe",
-            "throughput",
-            "--mode",
-            "message",
-            "--size",
-            "64KiB",
-            "--network",
-            "ethernet-100",
-            "--attachment",
-            stage.case.attachment,
-            "--launches",
-            "1",
-            "--json",
-            "--out",
-            &out,
-        ])
-        .expect(0);
-    let document = json(&message.out);
-    let rate = rows(&document)
-        .iter()
-        .find(|row| row["quantity"] == "throughput_bps")
-        .map(p50)
-        .expect("a rate");
-    // 46 frames of 1538 B at 100 Mb/s take 5.6 ms, the answer and the switch some hundred microseconds more.
-    assert!((60e6..=94.2e6).contains(&rate), "{rate}");
+    measured(|| {
+        let message = stage
+            .sonde(&[
+                "probe",
+                "throughput",
+                "--mode",
+                "message",
+                "--size",
+                "64KiB",
+                "--network",
+                "ethernet-100",
+                "--attachment",
+                stage.case.attachment,
+                "--launches",
+                "1",
+                "--json",
+                "--out",
+                &out,
+            ])
+            .expect(0);
+        let document = json(&message.out);
+        let rate = rows(&document)
+            .iter()
+            .find(|row| row["quantity"] == "throughput_bps")
+            .map(p50)
+            .expect("a rate");
+        // 46 frames of 1538 B at 100 Mb/s take 5.6 ms, the answer and the switch some hundred microseconds more.
+        assert!((60e6..=94.2e6).contains(&rate), "{rate}");
+    });
 }

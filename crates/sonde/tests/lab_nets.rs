@@ -10,6 +10,7 @@ mod lab;
 
 use lab::{Case, Outcome, Stage, attachments, has, is_root, skip};
 use serde_json::Value;
+use sonde_sys::noise::measured;
 
 const BEGIN: &str = r#"
 set -eu
@@ -105,70 +106,72 @@ try strangers sonde probe latency --testbed hosts:h2,h3 --network ib=ib0 --launc
 
 #[test]
 fn both_networks_are_measured_in_one_run_and_differ() {
-    let script = BOTH
-        .replace("sqlite=DIR/runs\n", "")
-        .replace("eth=eth0", "eth=10.9.0.0/24");
-    let Some((stage, outcome)) = in_lab(FAST, &script) else {
-        return;
-    };
-    assert!(
-        outcome.out.contains("both ended with 0\n"),
-        "{outcome}{}",
-        errors(&stage)
-    );
-    let both = json(&stage, "both");
-    let rate = |network: &str| {
-        let mut all = medians(&both, network, "throughput_bps");
-        all.sort_by(f64::total_cmp);
-        assert_eq!(all.len(), 2, "{both:#}");
-        all[0]
-    };
-    // A tenth of the line rate; what a busy machine makes of the faster one is not told from here.
-    assert!(
-        rate("eth") > 1.3 * rate("fast"),
-        "{} and {}",
-        rate("eth"),
-        rate("fast")
-    );
-    assert!(rate("fast") < 100e6);
-    // Launches of both networks are interleaved, and say what carried them.
-    let shown = json(&stage, "shown")["run"].clone();
-    let launches = shown["launches"].as_array().unwrap();
-    for launch in launches {
-        let [src, dst] = ["src", "dst"].map(|side| &launch["evidence"][side]);
-        let cell = shown["cells"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .find(|cell| cell["id"] == launch["results"][0]["cell"]);
-        let network = cell.unwrap()["factors"]["network"].as_str().unwrap();
-        let (own, other) = if network == "eth" {
-            ("eth0", "eth1")
-        } else {
-            ("eth1", "eth0")
+    measured(|| {
+        let script = BOTH
+            .replace("sqlite=DIR/runs\n", "")
+            .replace("eth=eth0", "eth=10.9.0.0/24");
+        let Some((stage, outcome)) = in_lab(FAST, &script) else {
+            return;
         };
-        for side in [src, dst] {
-            assert_eq!(side["transfer"]["interface"], own);
-        }
-        let sent = |name: &str| src["interfaces"][name]["tx_bytes"].as_u64().unwrap_or(0);
         assert!(
-            sent(own) > 1_000_000 && sent(own) > 20 * sent(other),
-            "{network}: {src:#}"
+            outcome.out.contains("both ended with 0\n"),
+            "{outcome}{}",
+            errors(&stage)
         );
-    }
-    let said = std::fs::read_to_string(stage.path("strangers.err")).unwrap();
-    assert!(
-        outcome.out.contains("strangers ended with 2\n"),
-        "{outcome}"
-    );
-    for words in [
-        "h2 is not on ib: there is no interface ib0",
-        "h3 is not on ib",
-        "eth1 (10.9.1.2/24",
-        "h1/ib0,h2/ib1",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
+        let both = json(&stage, "both");
+        let rate = |network: &str| {
+            let mut all = medians(&both, network, "throughput_bps");
+            all.sort_by(f64::total_cmp);
+            assert_eq!(all.len(), 2, "{both:#}");
+            all[0]
+        };
+        // A tenth of the line rate; what a busy machine makes of the faster one is not told from here.
+        assert!(
+            rate("eth") > 1.3 * rate("fast"),
+            "{} and {}",
+            rate("eth"),
+            rate("fast")
+        );
+        assert!(rate("fast") < 100e6);
+        // Launches of both networks are interleaved, and say what carried them.
+        let shown = json(&stage, "shown")["run"].clone();
+        let launches = shown["launches"].as_array().unwrap();
+        for launch in launches {
+            let [src, dst] = ["src", "dst"].map(|side| &launch["evidence"][side]);
+            let cell = shown["cells"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|cell| cell["id"] == launch["results"][0]["cell"]);
+            let network = cell.unwrap()["factors"]["network"].as_str().unwrap();
+            let (own, other) = if network == "eth" {
+                ("eth0", "eth1")
+            } else {
+                ("eth1", "eth0")
+            };
+            for side in [src, dst] {
+                assert_eq!(side["transfer"]["interface"], own);
+            }
+            let sent = |name: &str| src["interfaces"][name]["tx_bytes"].as_u64().unwrap_or(0);
+            assert!(
+                sent(own) > 1_000_000 && sent(own) > 20 * sent(other),
+                "{network}: {src:#}"
+            );
+        }
+        let said = std::fs::read_to_string(stage.path("strangers.err")).unwrap();
+        assert!(
+            outcome.out.contains("strangers ended with 2\n"),
+            "{outcome}"
+        );
+        for words in [
+            "h2 is not on ib: there is no interface ib0",
+            "h3 is not on ib",
+            "eth1 (10.9.1.2/24",
+            "h1/ib0,h2/ib1",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    });
 }
 
 const TRAP: &str = r#"
@@ -244,28 +247,32 @@ done
 
 #[test]
 fn a_private_network_is_not_touched_by_load_on_the_public_one() {
-    let Some((stage, outcome)) = in_lab(["ethernet-100:rate=20Mbit"; 2], PRIVATE) else {
-        return;
-    };
-    // The best of three turns each: what else this machine does makes no latency less.
-    let best = |name: &str, network: &str| {
-        let turn = |turn: u32| {
-            let name = format!("{name}{turn}");
-            let ended = format!("{name} ended with 0\n");
-            assert!(outcome.out.contains(&ended), "{outcome}{}", errors(&stage));
-            medians(&json(&stage, &name), network, "latency_ns")[0]
+    measured(|| {
+        let Some((stage, outcome)) = in_lab(["ethernet-100:rate=20Mbit"; 2], PRIVATE) else {
+            return;
         };
-        (1..=3).map(turn).fold(f64::INFINITY, f64::min)
-    };
-    let grown = |network: &str| best("busy", network) / best("quiet", network);
-    let (public, private) = (grown("public"), grown("private"));
-    println!("half a round trip under load over idle: public {public:.2}, private {private:.2}");
-    // A frame of the load takes 615 us, a message 50 us.
-    assert!(public > 1.5, "{public}");
-    assert!(
-        private < 1.3 && private < public / 1.3,
-        "{private} beside {public}"
-    );
+        // The best of three turns each: what else this machine does makes no latency less.
+        let best = |name: &str, network: &str| {
+            let turn = |turn: u32| {
+                let name = format!("{name}{turn}");
+                let ended = format!("{name} ended with 0\n");
+                assert!(outcome.out.contains(&ended), "{outcome}{}", errors(&stage));
+                medians(&json(&stage, &name), network, "latency_ns")[0]
+            };
+            (1..=3).map(turn).fold(f64::INFINITY, f64::min)
+        };
+        let grown = |network: &str| best("busy", network) / best("quiet", network);
+        let (public, private) = (grown("public"), grown("private"));
+        println!(
+            "half a round trip under load over idle: public {public:.2}, private {private:.2}"
+        );
+        // A frame of the load takes 615 us, a message 50 us.
+        assert!(public > 1.5, "{public}");
+        assert!(
+            private < 1.3 && private < public / 1.3,
+            "{private} beside {public}"
+        );
+    });
 }
 
 const LOADS: &str = r#"
@@ -297,66 +304,69 @@ try text sonde report show
 
 #[test]
 fn loads_are_made_counted_and_ended() {
-    let Some((stage, outcome)) = in_lab(["ethernet-1g", "ethernet-100"], LOADS) else {
-        return;
-    };
-    let all = || format!("{outcome}{}", errors(&stage));
-    let flow = |name: &str, at: usize| json(&stage, name)["flows"][at].clone();
-    let share = |row: &Value, name: &str| row[name].as_f64().unwrap();
-    assert!(outcome.out.contains("made ended with 0\n"), "{}", all());
-    for at in [0, 1] {
-        let row = flow("made", at);
-        let (planned, came) = (share(&row, "planned_share"), share(&row, "received_share"));
+    measured(|| {
+        let Some((stage, outcome)) = in_lab(["ethernet-1g", "ethernet-100"], LOADS) else {
+            return;
+        };
+        let all = || format!("{outcome}{}", errors(&stage));
+        let flow = |name: &str, at: usize| json(&stage, name)["flows"][at].clone();
+        let share = |row: &Value, name: &str| row[name].as_f64().unwrap();
+        assert!(outcome.out.contains("made ended with 0\n"), "{}", all());
+        for at in [0, 1] {
+            let row = flow("made", at);
+            let (planned, came) = (share(&row, "planned_share"), share(&row, "received_share"));
+            assert!(
+                (0.17..0.23).contains(&planned) && came > 0.95 * planned && came <= planned,
+                "{row:#}"
+            );
+        }
+        // Two flows of 0.8 meet in the port of one host: what came is less, and said.
+        assert!(outcome.out.contains("much ended with 1\n"), "{}", all());
+        let came = [0, 1].map(|at| share(&flow("much", at), "received_share"));
+        assert!(came.iter().sum::<f64>() < 1.05, "{came:?}");
+        let said =
+            |name: &str| std::fs::read_to_string(stage.path(&format!("{name}.err"))).unwrap();
         assert!(
-            (0.17..0.23).contains(&planned) && came > 0.95 * planned && came <= planned,
-            "{row:#}"
+            outcome.out.contains("norate ended with 2\n") && said("norate").contains("--of 1Gbit"),
+            "{}",
+            all()
         );
-    }
-    // Two flows of 0.8 meet in the port of one host: what came is less, and said.
-    assert!(outcome.out.contains("much ended with 1\n"), "{}", all());
-    let came = [0, 1].map(|at| share(&flow("much", at), "received_share"));
-    assert!(came.iter().sum::<f64>() < 1.05, "{came:?}");
-    let said = |name: &str| std::fs::read_to_string(stage.path(&format!("{name}.err"))).unwrap();
-    assert!(
-        outcome.out.contains("norate ended with 2\n") && said("norate").contains("--of 1Gbit"),
-        "{}",
-        all()
-    );
-    assert!(
-        outcome.out.contains("noflow ended with 64\n") && said("noflow").contains("no host h9"),
-        "{}",
-        all()
-    );
-    assert!(
-        outcome.out.contains("cut ended with 0\n") && said("cut").contains("interrupted"),
-        "{}",
-        all()
-    );
-    assert!((1.0..30.0).contains(&share(&flow("cut", 0), "span_s")));
-    assert!(!outcome.out.contains("left on"), "{outcome}");
-    // Beside a measurement: what was reached is in each launch, and in the report.
-    assert!(outcome.out.contains("beside ended with 0\n"), "{}", all());
-    let shown = json(&stage, "shown")["run"].clone();
-    let level = "0.3:of=100Mbit:flow=h4>h3";
-    let cells = shown["cells"].as_array().unwrap();
-    let loaded = cells
-        .iter()
-        .find(|cell| cell["factors"]["load"] == level)
-        .expect("its factors name it");
-    let launches = shown["launches"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|launch| launch["results"][0]["cell"] == loaded["id"]);
-    for launch in launches {
-        let flow = &launch["evidence"]["load_flows"]["h4>h3"];
-        let of = |name: &str| flow[name].as_f64().unwrap();
-        assert!((of("wanted") - 0.3).abs() < 1e-9);
-        let (planned, came) = (of("planned"), of("achieved"));
-        assert!(came > 0.9 * planned, "{came} of {planned}");
-    }
-    let text = std::fs::read_to_string(stage.path("text.json")).unwrap();
-    assert!(text.contains(&format!("load {level} of eth")), "{text}");
+        assert!(
+            outcome.out.contains("noflow ended with 64\n") && said("noflow").contains("no host h9"),
+            "{}",
+            all()
+        );
+        assert!(
+            outcome.out.contains("cut ended with 0\n") && said("cut").contains("interrupted"),
+            "{}",
+            all()
+        );
+        assert!((1.0..30.0).contains(&share(&flow("cut", 0), "span_s")));
+        assert!(!outcome.out.contains("left on"), "{outcome}");
+        // Beside a measurement: what was reached is in each launch, and in the report.
+        assert!(outcome.out.contains("beside ended with 0\n"), "{}", all());
+        let shown = json(&stage, "shown")["run"].clone();
+        let level = "0.3:of=100Mbit:flow=h4>h3";
+        let cells = shown["cells"].as_array().unwrap();
+        let loaded = cells
+            .iter()
+            .find(|cell| cell["factors"]["load"] == level)
+            .expect("its factors name it");
+        let launches = shown["launches"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|launch| launch["results"][0]["cell"] == loaded["id"]);
+        for launch in launches {
+            let flow = &launch["evidence"]["load_flows"]["h4>h3"];
+            let of = |name: &str| flow[name].as_f64().unwrap();
+            assert!((of("wanted") - 0.3).abs() < 1e-9);
+            let (planned, came) = (of("planned"), of("achieved"));
+            assert!(came > 0.9 * planned, "{came} of {planned}");
+        }
+        let text = std::fs::read_to_string(stage.path("text.json")).unwrap();
+        assert!(text.contains(&format!("load {level} of eth")), "{text}");
+    });
 }
 
 const LOST: &str = r#"

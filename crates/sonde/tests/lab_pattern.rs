@@ -4,6 +4,7 @@ mod lab;
 
 use lab::{Case, Stage, attachments};
 use serde_json::Value;
+use sonde_sys::noise::measured;
 
 fn stage() -> Option<Stage> {
     attachments()
@@ -40,29 +41,31 @@ fn rate(rows: &[Value], flow: &str, senders: Option<&str>) -> f64 {
 
 #[test]
 fn flows_add_up_and_a_port_is_shared() {
-    let Some(stage) = stage() else { return };
-    let options = [
-        "--hosts",
-        "4",
-        "--network",
-        "ethernet-100:rate=10Mbit",
-        "--quick",
-    ];
-    let shift = rows(&stage, &[&["shift:1"][..], &options].concat());
-    let all = rate(&shift, "all", None);
-    let flows: f64 = ["h1>h2", "h2>h3", "h3>h4", "h4>h1"]
-        .iter()
-        .map(|flow| rate(&shift, flow, None))
-        .sum();
-    assert!((all / flows - 1.0).abs() < 0.2, "{all} of {flows}");
-    // Four lines carry four times what one port does.
-    let one = rows(
-        &stage,
-        &[&["all-to-one", "--senders", "1..3"][..], &options].concat(),
-    );
-    let three = rate(&one, "all", Some("3"));
-    assert!(three < 1.3 * rate(&one, "all", Some("1")), "{three}");
-    assert!(all > 2.5 * three, "{all} beside {three}");
+    measured(|| {
+        let Some(stage) = stage() else { return };
+        let options = [
+            "--hosts",
+            "4",
+            "--network",
+            "ethernet-100:rate=10Mbit",
+            "--quick",
+        ];
+        let shift = rows(&stage, &[&["shift:1"][..], &options].concat());
+        let all = rate(&shift, "all", None);
+        let flows: f64 = ["h1>h2", "h2>h3", "h3>h4", "h4>h1"]
+            .iter()
+            .map(|flow| rate(&shift, flow, None))
+            .sum();
+        assert!((all / flows - 1.0).abs() < 0.2, "{all} of {flows}");
+        // Four lines carry four times what one port does.
+        let one = rows(
+            &stage,
+            &[&["all-to-one", "--senders", "1..3"][..], &options].concat(),
+        );
+        let three = rate(&one, "all", Some("3"));
+        assert!(three < 1.3 * rate(&one, "all", Some("1")), "{three}");
+        assert!(all > 2.5 * three, "{all} beside {three}");
+    });
 }
 
 #[test]
@@ -75,7 +78,10 @@ fn what_cannot_be_is_refused() {
             &["all-to-one", "--senders", "9"],
             "1 to 3 senders among 4 hosts, not 9",
         ),
-        (&["shift:1", "--load", "0.5"], "takes no `--load`"),
+        (
+            &["shift:1", "--load", "0.5"],
+            "takes no `--load`: its flows are the load",
+        ),
         (&["shift:1", "--kind", "shout"], "there is no kind `shout`"),
         (&["all-pairs", "--kind", "stream"], "leave `--kind` out"),
         (&["incast", "--hosts", "2"], "needs three hosts"),

@@ -5,6 +5,7 @@ mod lab;
 use lab::{Call, Stage, attachments, cases, has, is_root};
 use serde_json::Value;
 use sonde_place::{Launcher, Matrix, Pattern, Placement};
+use sonde_sys::noise::measured;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -227,9 +228,9 @@ fn row<'a>(said: &'a Value, name: &str) -> &'a Value {
 
 fn beats_random(said: &Value, least: f64) {
     let random = row(said, "random");
-    let measured = &random["measured"];
-    assert_eq!(measured["apart"], true, "{said:#}");
-    assert!(measured["ratio_low"].as_f64().unwrap() > least, "{said:#}");
+    let trial = &random["measured"];
+    assert_eq!(trial["apart"], true, "{said:#}");
+    assert!(trial["ratio_low"].as_f64().unwrap() > least, "{said:#}");
     assert!(
         random["cost_ratio"].as_f64().unwrap() > least,
         "predicted too: {said:#}"
@@ -251,71 +252,77 @@ fn can_verify(as_user: bool) -> Option<Stage> {
 
 #[test]
 fn a_placed_stencil_beats_random_on_two_sites() {
-    let Some(stage) = can_verify(false) else {
-        return;
-    };
-    let program = build(&stage, "mpicc.openmpi", "stencil");
-    let arguments = ["2", "4", "65536", "10"];
-    record(&stage, "openmpi", &program, &arguments, 8);
-    let matrix = stage.path("openmpi.json");
-    let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
-    beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.1);
+    measured(|| {
+        let Some(stage) = can_verify(false) else {
+            return;
+        };
+        let program = build(&stage, "mpicc.openmpi", "stencil");
+        let arguments = ["2", "4", "65536", "10"];
+        record(&stage, "openmpi", &program, &arguments, 8);
+        let matrix = stage.path("openmpi.json");
+        let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
+        beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.1);
+    });
 }
 
 #[test]
 fn a_placed_transpose_beats_random_on_two_sites() {
-    let Some(stage) = can_verify(true) else {
-        return;
-    };
-    let program = build(&stage, "mpicc.openmpi", "transpose");
-    let arguments = ["4", "65536", "10"];
-    record(&stage, "openmpi", &program, &arguments, 8);
-    let matrix = stage.path("openmpi.json");
-    let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
-    beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.3);
+    measured(|| {
+        let Some(stage) = can_verify(true) else {
+            return;
+        };
+        let program = build(&stage, "mpicc.openmpi", "transpose");
+        let arguments = ["4", "65536", "10"];
+        record(&stage, "openmpi", &program, &arguments, 8);
+        let matrix = stage.path("openmpi.json");
+        let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
+        beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.3);
+    });
 }
 
 /// All to all over eight ATM hosts: 28 circuits, or the 8 of a ring, on which messages go 16/7 hops on average.
 #[test]
 fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
-    let Some(stage) = can_verify(false) else {
-        return;
-    };
-    let mut words = vec![
-        "place",
-        "--network",
-        "atm-oc3c",
-        "--hosts",
-        "8",
-        "--verify",
-        "--json",
-    ];
-    words.extend([
-        "--pattern",
-        "all-to-all",
-        "--messages",
-        "5",
-        "--topology",
-        "ring",
-    ]);
-    let said = tried(&stage, &words);
-    let [direct, forwarded] = [0, 1].map(|at| &said["circuits"][at]);
-    assert_eq!(
-        (&direct["circuits"], &forwarded["circuits"]),
-        (&28.into(), &8.into())
-    );
-    assert!(direct["measured"]["ratio"].is_null(), "{said:#}");
-    let measured = &forwarded["measured"];
-    println!("forwarded to direct: {measured}");
-    assert_eq!(measured["apart"], true, "{said:#}");
-    assert!(measured["ratio_low"].as_f64().unwrap() > 1.2, "{said:#}");
-    assert_eq!(measured["times_ns"].as_array().unwrap().len(), 6);
-    let left = std::fs::read_dir(&stage.folder).unwrap();
-    let left = left.filter_map(Result::ok).map(|entry| entry.file_name());
-    let left: Vec<_> = left
-        .filter(|name| name.to_string_lossy().starts_with(".sonde-place"))
-        .collect();
-    assert!(left.is_empty(), "the folder of the trial is gone: {left:?}");
+    measured(|| {
+        let Some(stage) = can_verify(false) else {
+            return;
+        };
+        let mut words = vec![
+            "place",
+            "--network",
+            "atm-oc3c",
+            "--hosts",
+            "8",
+            "--verify",
+            "--json",
+        ];
+        words.extend([
+            "--pattern",
+            "all-to-all",
+            "--messages",
+            "5",
+            "--topology",
+            "ring",
+        ]);
+        let said = tried(&stage, &words);
+        let [direct, forwarded] = [0, 1].map(|at| &said["circuits"][at]);
+        assert_eq!(
+            (&direct["circuits"], &forwarded["circuits"]),
+            (&28.into(), &8.into())
+        );
+        assert!(direct["measured"]["ratio"].is_null(), "{said:#}");
+        let measured = &forwarded["measured"];
+        println!("forwarded to direct: {measured}");
+        assert_eq!(measured["apart"], true, "{said:#}");
+        assert!(measured["ratio_low"].as_f64().unwrap() > 1.2, "{said:#}");
+        assert_eq!(measured["times_ns"].as_array().unwrap().len(), 6);
+        let left = std::fs::read_dir(&stage.folder).unwrap();
+        let left = left.filter_map(Result::ok).map(|entry| entry.file_name());
+        let left: Vec<_> = left
+            .filter(|name| name.to_string_lossy().starts_with(".sonde-place"))
+            .collect();
+        assert!(left.is_empty(), "the folder of the trial is gone: {left:?}");
+    });
 }
 
 /// Ranks say where they run; each launcher's file puts them where the placement says.

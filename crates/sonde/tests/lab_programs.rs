@@ -7,6 +7,7 @@ use lab::{
     report,
 };
 use sonde_link::Headers;
+use sonde_sys::noise::measured;
 use sonde_virtual::{Sender, tcp_expected};
 
 /// What iperf3 received, in bits a second, without its first second.
@@ -59,57 +60,55 @@ const EVERY_CASE: [&str; 2] = ["ethernet-100", "atm-oc3c"];
 
 #[test]
 fn iperf3_reaches_what_is_expected_and_no_more_than_the_ceiling() {
-    if !has("iperf3") {
-        return;
-    }
-    for (number, case) in crossed().into_iter().enumerate() {
-        for network in KINDS {
-            if number > 0 && !EVERY_CASE.contains(&network) {
-                continue;
-            }
-            let spec = sonde_link::named(network).expect("a network of the catalogue");
-            let ceiling = sonde_link::tcp_max(&spec, Headers::Timestamps);
-            let expected = tcp_expected(&spec, &Sender::modern()).ok();
-            let stage = Stage::new(case);
-            let within = |rate: u64| {
-                rate > 0
-                    && ceiling.is_none_or(|ceiling| rate * 1_000 <= ceiling * 1_002)
-                    && expected.is_none_or(|expected| rate * 10 >= expected * 9)
-            };
-            // A machine that is busy with something else gets a second chance.
-            let rate = iperf3(&stage, network, "modern");
-            let rate = if within(rate) {
-                rate
-            } else {
-                iperf3(&stage, network, "modern")
-            };
-            assert!(
-                within(rate),
-                "{network}: {rate} b/s of {expected:?}, at most {ceiling:?}"
-            );
-            assert_eq!(expected.is_some(), network != "wire", "{network}");
+    measured(|| {
+        if !has("iperf3") {
+            return;
         }
-    }
+        for (number, case) in crossed().into_iter().enumerate() {
+            for network in KINDS {
+                if number > 0 && !EVERY_CASE.contains(&network) {
+                    continue;
+                }
+                let spec = sonde_link::named(network).expect("a network of the catalogue");
+                let ceiling = sonde_link::tcp_max(&spec, Headers::Timestamps);
+                let expected = tcp_expected(&spec, &Sender::modern()).ok();
+                let stage = Stage::new(case);
+                let within = |rate: u64| {
+                    rate > 0
+                        && ceiling.is_none_or(|ceiling| rate * 1_000 <= ceiling * 1_002)
+                        && expected.is_none_or(|expected| rate * 10 >= expected * 9)
+                };
+                let rate = iperf3(&stage, network, "modern");
+                assert!(
+                    within(rate),
+                    "{network}: {rate} b/s of {expected:?}, at most {ceiling:?}"
+                );
+                assert_eq!(expected.is_some(), network != "wire", "{network}");
+            }
+        }
+    });
 }
 
 /// A window on a long way bounds the rate: 64 KiB in 20 ms are 26.2 Mb/s. Linux lets a smaller window follow the share of
 /// data in the receive buffer (tcp_measure_rcv_mss), whatever the route says: 17.8 kB were seen for 16,384.
 #[test]
 fn a_window_bounds_the_rate_on_a_long_way() {
-    if !has("iperf3") {
-        return;
-    }
-    for case in attachments() {
-        let stage = Stage::new(case);
-        for (profile, window) in [("era", 65_535), ("era:window=16384", 16_384 * 5 / 4)] {
-            let rate = iperf3(&stage, "wan-100m-20ms", profile);
-            let most = window * 8 * 1_000 / 20;
-            assert!(
-                rate <= most && rate * 10 >= most * 7,
-                "{profile}: {rate} of {most} b/s"
-            );
+    measured(|| {
+        if !has("iperf3") {
+            return;
         }
-    }
+        for case in attachments() {
+            let stage = Stage::new(case);
+            for (profile, window) in [("era", 65_535), ("era:window=16384", 16_384 * 5 / 4)] {
+                let rate = iperf3(&stage, "wan-100m-20ms", profile);
+                let most = window * 8 * 1_000 / 20;
+                assert!(
+                    rate <= most && rate * 10 >= most * 7,
+                    "{profile}: {rate} of {most} b/s"
+                );
+            }
+        }
+    });
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod lab;
 
 use lab::{Case, Stage, attachments, skip};
 use serde_json::Value;
+use sonde_sys::noise::measured;
 
 /// The most that a figure may lie above the bound: the lab's clock, read at two ends of a second.
 const ABOVE: f64 = 1.003;
@@ -79,40 +80,44 @@ fn bound_bps(stage: &Stage, network: &str) -> f64 {
 
 #[test]
 fn no_library_seems_faster_than_its_line() {
-    let Some(&case) = attachments().first() else {
-        return;
-    };
-    let Some(stage) = stage(case) else { return };
-    let all = ["openmpi:tcp", "mpich:tcp", "native:tcp", "pvm:direct"];
-    let paths = paths(&stage, &all);
-    let bound = bound_bps(&stage, "sci-sbus");
-    let rows = streams(&stage, "sci-sbus", &paths, "6");
-    assert_eq!(rows.len(), paths.len());
-    for row in rows {
-        let share = row["max"].as_f64().unwrap() / bound;
-        println!("{}: {share:.4} of the bound", row["path"]);
-        assert!(share <= ABOVE, "{share}: {row}");
-        // And it is a rate of that line: nothing that crossed is left out.
-        let share = row["p50"].as_f64().unwrap() / bound;
-        assert!(share > 0.5, "{share}: {row}");
-    }
+    measured(|| {
+        let Some(&case) = attachments().first() else {
+            return;
+        };
+        let Some(stage) = stage(case) else { return };
+        let all = ["openmpi:tcp", "mpich:tcp", "native:tcp", "pvm:direct"];
+        let paths = paths(&stage, &all);
+        let bound = bound_bps(&stage, "sci-sbus");
+        let rows = streams(&stage, "sci-sbus", &paths, "6");
+        assert_eq!(rows.len(), paths.len());
+        for row in rows {
+            let share = row["max"].as_f64().unwrap() / bound;
+            println!("{}: {share:.4} of the bound", row["path"]);
+            assert!(share <= ABOVE, "{share}: {row}");
+            // And it is a rate of that line: nothing that crossed is left out.
+            let share = row["p50"].as_f64().unwrap() / bound;
+            assert!(share > 0.5, "{share}: {row}");
+        }
+    });
 }
 
 #[test]
 fn a_stream_over_the_slowest_lines_ends_with_a_figure() {
-    let Some(&case) = attachments().first() else {
-        return;
-    };
-    let Some(stage) = stage(case) else { return };
-    let paths = paths(&stage, &["openmpi:tcp", "mpich:tcp", "native:tcp"]);
-    for network in ["atm-ds1", "satellite"] {
-        let bound = bound_bps(&stage, network);
-        let rows = streams(&stage, network, &paths, "1");
-        assert_eq!(rows.len(), paths.len(), "{network}");
-        for row in rows {
-            let share = row["max"].as_f64().unwrap() / bound;
-            println!("{network}, {}: {share:.4} of the bound", row["path"]);
-            assert!(share > 0.2 && share <= ABOVE, "{network}: {share}: {row}");
+    measured(|| {
+        let Some(&case) = attachments().first() else {
+            return;
+        };
+        let Some(stage) = stage(case) else { return };
+        let paths = paths(&stage, &["openmpi:tcp", "mpich:tcp", "native:tcp"]);
+        for network in ["atm-ds1", "satellite"] {
+            let bound = bound_bps(&stage, network);
+            let rows = streams(&stage, network, &paths, "1");
+            assert_eq!(rows.len(), paths.len(), "{network}");
+            for row in rows {
+                let share = row["max"].as_f64().unwrap() / bound;
+                println!("{network}, {}: {share:.4} of the bound", row["path"]);
+                assert!(share > 0.2 && share <= ABOVE, "{network}: {share}: {row}");
+            }
         }
-    }
+    });
 }

@@ -8,6 +8,7 @@ mod lab;
 
 use lab::{Case, Outcome, Stage, attachments};
 use serde_json::Value;
+use sonde_sys::noise::measured;
 
 fn tune(stage: &Stage, words: &[&str]) -> Value {
     let outcome = call(stage, &["tune"], words);
@@ -68,191 +69,204 @@ fn window_was_lifted(document: &Value, rules: &[&str]) {
 
 #[test]
 fn the_window_of_era_is_found_and_lifted() {
-    let Some(case) = case() else { return };
-    let stage = Stage::new(case);
-    let document = tune(
-        &stage,
-        &[
-            "--network",
-            "wan-100m-20ms",
-            "--profile",
-            "era",
-            "--quick",
-            "--apply",
-        ],
-    );
-    // Both buffers are of 64 KiB: the kernel charges the wait now to the one, now to the other.
-    window_was_lifted(&document, &["receive-window", "send-buffer"]);
-    let steps = document["tune"]["recommendations"][0]["steps"]
-        .as_array()
-        .unwrap();
-    for wanted in [
-        "net.ipv4.tcp_window_scaling=\"1\"",
-        "net.ipv4.tcp_rmem",
-        "ip route replace 10.9.0.2",
-    ] {
-        let has = |step: &Value| step["line"].as_str().unwrap().contains(wanted);
-        assert!(steps.iter().any(has), "{wanted}: {steps:#?}");
-    }
-    assert!(!document["tune"]["undo"].as_array().unwrap().is_empty());
-}
-
-#[test]
-fn a_small_receive_buffer_is_found_and_lifted() {
-    let Some(case) = case() else { return };
-    let stage = Stage::new(case);
-    // The host's own limit, and a program that asks for so much.
-    for knob in ["rmem=64KiB", "rcvbuf=64KiB"] {
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
         let document = tune(
             &stage,
             &[
                 "--network",
                 "wan-100m-20ms",
-                "--with",
-                knob,
+                "--profile",
+                "era",
                 "--quick",
                 "--apply",
             ],
         );
-        window_was_lifted(&document, &["receive-window"]);
-    }
+        // Both buffers are of 64 KiB: the kernel charges the wait now to the one, now to the other.
+        window_was_lifted(&document, &["receive-window", "send-buffer"]);
+        let steps = document["tune"]["recommendations"][0]["steps"]
+            .as_array()
+            .unwrap();
+        for wanted in [
+            "net.ipv4.tcp_window_scaling=\"1\"",
+            "net.ipv4.tcp_rmem",
+            "ip route replace 10.9.0.2",
+        ] {
+            let has = |step: &Value| step["line"].as_str().unwrap().contains(wanted);
+            assert!(steps.iter().any(has), "{wanted}: {steps:#?}");
+        }
+        assert!(!document["tune"]["undo"].as_array().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_small_receive_buffer_is_found_and_lifted() {
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        // The host's own limit, and a program that asks for so much.
+        for knob in ["rmem=64KiB", "rcvbuf=64KiB"] {
+            let document = tune(
+                &stage,
+                &[
+                    "--network",
+                    "wan-100m-20ms",
+                    "--with",
+                    knob,
+                    "--quick",
+                    "--apply",
+                ],
+            );
+            window_was_lifted(&document, &["receive-window"]);
+        }
+    });
 }
 
 #[test]
 fn healthy_networks_are_left_alone() {
-    let Some(case) = case() else { return };
-    let stage = Stage::new(case);
-    for network in ["ethernet-100", "ethernet-1g", "wan-100m-20ms"] {
-        let document = tune(&stage, &["--network", network, "--quick", "--apply"]);
-        let changes = document["tune"]["recommendations"].as_array().unwrap();
-        let advised: Vec<_> = changes
-            .iter()
-            .filter(|one| !one["cause"]["change"].is_null())
-            .collect();
-        assert!(advised.is_empty(), "{network}: {advised:#?}");
-        assert_eq!(document["tune"]["trials"], serde_json::json!([]));
-    }
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        for network in ["ethernet-100", "ethernet-1g", "wan-100m-20ms"] {
+            let document = tune(&stage, &["--network", network, "--quick", "--apply"]);
+            let changes = document["tune"]["recommendations"].as_array().unwrap();
+            let advised: Vec<_> = changes
+                .iter()
+                .filter(|one| !one["cause"]["change"].is_null())
+                .collect();
+            assert!(advised.is_empty(), "{network}: {advised:#?}");
+            assert_eq!(document["tune"]["trials"], serde_json::json!([]));
+        }
+    });
 }
 
 #[test]
 fn windows_are_swept_set_read_back_and_put_back() {
-    let Some(case) = case() else { return };
-    let stage = Stage::new(case);
-    let outcome = call(
-        &stage,
-        &["probe", "sweep"],
-        &[
-            "--network",
-            "wan-100m-20ms",
-            "--with",
-            "window=32KiB,1MiB",
-            "--size",
-            "64KiB",
-            "--launches",
-            "2",
-        ],
-    );
-    let document = parsed(&outcome);
-    let rate = |window: &str| {
-        let rows = document["results"].as_array().unwrap();
-        let is =
-            |row: &&Value| row["quantity"] == "throughput_bps" && row["knobs"]["window"] == window;
-        number(&rows.iter().find(is).expect("a row")["p50"])
-    };
-    // 32 KiB in 20 ms are 13.1 Mb/s: the receiver holds the window, which the kernel alone lets grow by a sixth and more.
-    let bound = 32_768.0 * 8.0 / 0.020;
-    assert!(rate("32KiB") <= 1.02 * bound, "{}", rate("32KiB"));
-    assert!(rate("32KiB") >= 0.7 * bound, "{}", rate("32KiB"));
-    assert!(rate("1MiB") > 2.0 * bound, "{}", rate("1MiB"));
-    let out = stage.path("runs");
-    let id = document["run"].as_str().unwrap();
-    let exported = stage
-        .sonde(&["report", "export", "--json", id, "--out", &out])
-        .expect(0)
-        .out;
-    assert!(exported.contains("copy_bps"));
-    let exported: serde_json::Value = serde_json::from_str(&exported).unwrap();
-    let launches = exported["run"]["launches"].as_array().unwrap();
-    let change = serde_json::json!({"before": "none", "asked": "32768", "after": "32768"});
-    let is_set = |launch: &&serde_json::Value| {
-        let evidence = &launch["evidence"];
-        evidence["src"]["host"]["route.window"]["change"] == change
-            && evidence["dst"]["socket"]["window"]["granted_bytes"] == 32_768
-    };
-    assert!(
-        launches.iter().any(|launch| is_set(&launch)),
-        "{exported:#}"
-    );
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        let outcome = call(
+            &stage,
+            &["probe", "sweep"],
+            &[
+                "--network",
+                "wan-100m-20ms",
+                "--with",
+                "window=32KiB,1MiB",
+                "--size",
+                "64KiB",
+                "--launches",
+                "2",
+            ],
+        );
+        let document = parsed(&outcome);
+        let rate = |window: &str| {
+            let rows = document["results"].as_array().unwrap();
+            let is = |row: &&Value| {
+                row["quantity"] == "throughput_bps" && row["knobs"]["window"] == window
+            };
+            number(&rows.iter().find(is).expect("a row")["p50"])
+        };
+        // 32 KiB in 20 ms are 13.1 Mb/s: the receiver holds the window, which the kernel alone lets grow by a sixth and more.
+        let bound = 32_768.0 * 8.0 / 0.020;
+        assert!(rate("32KiB") <= 1.02 * bound, "{}", rate("32KiB"));
+        assert!(rate("32KiB") >= 0.7 * bound, "{}", rate("32KiB"));
+        assert!(rate("1MiB") > 2.0 * bound, "{}", rate("1MiB"));
+        let out = stage.path("runs");
+        let id = document["run"].as_str().unwrap();
+        let exported = stage
+            .sonde(&["report", "export", "--json", id, "--out", &out])
+            .expect(0)
+            .out;
+        assert!(exported.contains("copy_bps"));
+        let exported: serde_json::Value = serde_json::from_str(&exported).unwrap();
+        let launches = exported["run"]["launches"].as_array().unwrap();
+        let change = serde_json::json!({"before": "none", "asked": "32768", "after": "32768"});
+        let is_set = |launch: &&serde_json::Value| {
+            let evidence = &launch["evidence"];
+            evidence["src"]["host"]["route.window"]["change"] == change
+                && evidence["dst"]["socket"]["window"]["granted_bytes"] == 32_768
+        };
+        assert!(
+            launches.iter().any(|launch| is_set(&launch)),
+            "{exported:#}"
+        );
+    });
 }
 
 #[test]
 fn start_and_stop_is_seen_where_one_segment_fills_the_window() {
-    let Some(case) = case() else { return };
-    let stage = Stage::new(case);
-    // Segments of up to 65 228 bytes.
-    let words = ["--network", "hippi-800", "--with", "window=2KiB,1MiB"];
-    let sizes = ["--size", "256KiB", "--launches", "2"];
-    let document = parsed(&call(
-        &stage,
-        &["probe", "sweep"],
-        &[&words[..], &sizes].concat(),
-    ));
-    let out = stage.path("runs");
-    let id = document["run"].as_str().unwrap();
-    let shown = stage
-        .sonde(&["report", "show", id, "--out", &out])
-        .expect(0);
-    let text = shown.out.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        // Segments of up to 65 228 bytes.
+        let words = ["--network", "hippi-800", "--with", "window=2KiB,1MiB"];
+        let sizes = ["--size", "256KiB", "--launches", "2"];
+        let document = parsed(&call(
+            &stage,
+            &["probe", "sweep"],
+            &[&words[..], &sizes].concat(),
+        ));
+        let out = stage.path("runs");
+        let id = document["run"].as_str().unwrap();
+        let shown = stage
+            .sonde(&["report", "show", id, "--out", &out])
+            .expect(0);
+        let text = shown.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
         text.contains("Start and stop by tcp on hippi-800 with window=2KiB: the window of 2 KiB holds less than two segments"),
         "{text}"
     );
-    assert!(
-        !text.contains("Start and stop by tcp on hippi-800 with window=1MiB"),
-        "{text}"
-    );
+        assert!(
+            !text.contains("Start and stop by tcp on hippi-800 with window=1MiB"),
+            "{text}"
+        );
+    });
 }
 
 #[test]
 fn the_rate_that_udp_carries_is_found_by_bisection() {
-    let Some(case) = case() else { return };
-    let stage = Stage::new(case);
-    let words = ["--network", "ethernet-10", "--udp-limit", "--launches", "3"];
-    let document = parsed(&call(&stage, &["probe", "sweep"], &words));
-    let rows = document["results"].as_array().unwrap();
-    let of = |quantity: &str| -> Vec<(f64, f64, u64)> {
-        let is = |row: &&Value| row["quantity"] == quantity && row["path"] == "udp";
-        let one = |row: &Value| {
-            let rate = row["knobs"]["rate"]
-                .as_str()
-                .unwrap()
-                .trim_end_matches("bit");
-            let launches = row["launches"].as_u64().unwrap();
-            (rate.parse().unwrap(), number(&row["p50"]), launches)
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        let words = ["--network", "ethernet-10", "--udp-limit", "--launches", "3"];
+        let document = parsed(&call(&stage, &["probe", "sweep"], &words));
+        let rows = document["results"].as_array().unwrap();
+        let of = |quantity: &str| -> Vec<(f64, f64, u64)> {
+            let is = |row: &&Value| row["quantity"] == quantity && row["path"] == "udp";
+            let one = |row: &Value| {
+                let rate = row["knobs"]["rate"]
+                    .as_str()
+                    .unwrap()
+                    .trim_end_matches("bit");
+                let launches = row["launches"].as_u64().unwrap();
+                (rate.parse().unwrap(), number(&row["p50"]), launches)
+            };
+            rows.iter().filter(is).map(one).collect()
         };
-        rows.iter().filter(is).map(one).collect()
-    };
-    let lost = of("lost_share");
-    assert!(
-        (5..=17).contains(&lost.len()),
-        "every step is a row: {lost:?}"
-    );
-    assert_eq!(of("throughput_bps").len(), lost.len());
-    // Where senders are held back nothing is lost, and they fall behind.
-    let kept = |(rate, bps, _): &(f64, f64, u64)| *bps >= 0.985 * rate;
-    let came = of("throughput_bps");
-    let confirmed = came.iter().filter(|one| one.2 >= 3 && kept(one));
-    let limit = confirmed.map(|(rate, ..)| *rate).fold(0.0, f64::max);
-    // 1472 of a frame's 1538 bytes are the user's, and a step is a hundredth; a machine that does other things makes it less.
-    assert!(limit > 2e6 && limit <= 9.8e6, "{limit}: {lost:?}");
-    assert!(
-        lost.iter().any(|(rate, ..)| (rate - 1e7).abs() < 1.0),
-        "the line's rate was tried: {lost:?}"
-    );
-    assert!(
-        lost.iter().any(|(.., launches)| *launches == 1),
-        "a step is one launch: {lost:?}"
-    );
+        let lost = of("lost_share");
+        assert!(
+            (5..=17).contains(&lost.len()),
+            "every step is a row: {lost:?}"
+        );
+        assert_eq!(of("throughput_bps").len(), lost.len());
+        // Where senders are held back nothing is lost, and they fall behind.
+        let kept = |(rate, bps, _): &(f64, f64, u64)| *bps >= 0.985 * rate;
+        let came = of("throughput_bps");
+        let confirmed = came.iter().filter(|one| one.2 >= 3 && kept(one));
+        let limit = confirmed.map(|(rate, ..)| *rate).fold(0.0, f64::max);
+        // 1472 of a frame's 1538 bytes are the user's, and a step is a hundredth; a machine that does other things makes it less.
+        assert!(limit > 2e6 && limit <= 9.8e6, "{limit}: {lost:?}");
+        assert!(
+            lost.iter().any(|(rate, ..)| (rate - 1e7).abs() < 1.0),
+            "the line's rate was tried: {lost:?}"
+        );
+        assert!(
+            lost.iter().any(|(.., launches)| *launches == 1),
+            "a step is one launch: {lost:?}"
+        );
+    });
 }
 
 #[test]

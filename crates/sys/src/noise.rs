@@ -11,7 +11,11 @@
 //! Checked: `gaps_are_between_readings`, `shares_are_of_all_cpus`, `what_disturbs_is_named`, `a_machine_has_a_figure`,
 //!          `one_cpu_will_do`, `busy_threads_are_seen`.
 
+mod trial;
+
 use std::thread;
+
+pub use trial::measured;
 
 use crate::Result;
 use crate::clock::{monotonic_ns, sleep_until_ns, timer_slack_min};
@@ -109,6 +113,16 @@ impl Cause {
             Self::Others { .. } => "others",
             Self::Gap { .. } => "gap",
             Self::Late { .. } => "late",
+        }
+    }
+
+    /// What it is and how much, in a few words: `gap 12 ms`.
+    fn figure(&self) -> String {
+        match self {
+            Self::Stolen { share } => format!("stolen {:.1} % of the CPU time", share * 100.0),
+            Self::Others { share } => format!("others {:.0} % of the CPU time", share * 100.0),
+            Self::Gap { gap_ns, .. } => format!("gap {:.0} ms", *gap_ns as f64 * 1e-6),
+            Self::Late { late_ns } => format!("sleep {:.0} ms late", *late_ns as f64 * 1e-6),
         }
     }
 }
