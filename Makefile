@@ -1,11 +1,13 @@
 # The outer commands. `make` alone prints them; the work is in scripts/, which also run on their own.
 .DEFAULT_GOAL := help
-.PHONY: help setup build check test test-long assess bench fuzz clean
+.PHONY: help setup build check quick test test-long assess bench fuzz clean
 
 help:
-	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name)'
+	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name); more by groups:'
+	@echo '              WITH=mpi,pvm,fabric,ssh,slurm,peers,browser, or WITH=all'
 	@echo 'make build    the static program: target/release/sonde'
 	@echo 'make check    format, types of the program and of the page, tidy: under a minute once built'
+	@echo 'make quick    the tests of the crates that changed and of their direct dependents, and one lab    e.g. make quick BASE=HEAD~3'
 	@echo 'make test     format, lints, tidy, licences, build, every test; last line: N passed, N failed, N skipped'
 	@echo 'make test-long  the same with every case of attachment and user, and what takes minutes; then make fuzz'
 	@echo 'make assess   set up, build, then: sonde assess $$(ARGS)     e.g. make assess ARGS="--testbed lab --quick"'
@@ -21,6 +23,9 @@ build: setup
 
 check:
 	@scripts/check.sh
+
+quick:
+	@scripts/quick.sh
 
 test:
 	@scripts/test.sh
