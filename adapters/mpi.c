@@ -40,7 +40,7 @@
 struct sonde_rank {
     struct sonde_error *error;
     const volatile int32_t *lost;
-    uint64_t patience_ns;
+    uint64_t timeout_ns;
     uint64_t spins; /* tests before each of them yields; UINT64_MAX: never */
     uint32_t tag_max;
     uint32_t level; /* of threads, as in the header */
@@ -104,7 +104,7 @@ static int32_t finished(struct sonde_rank *r, MPI_Request *request, MPI_Status *
         }
         uint64_t now = now_ns();
         if (!until)
-            until = now + r->patience_ns + bytes * SONDE_NS_A_BYTE;
+            until = now + r->timeout_ns + bytes * SONDE_NS_A_BYTE;
         else if (now > until) {
             r->error->rank = peer;
             return fail(r->error, SONDE_SILENT, what, "");
@@ -525,7 +525,7 @@ static int32_t mpi_open(const struct sonde_start *start, struct sonde_rank **ran
         return fail(start->error, SONDE_REFUSED, "open", "no memory");
     r->error = start->error;
     r->lost = start->lost;
-    r->patience_ns = start->patience_ns;
+    r->timeout_ns = start->timeout_ns;
     for (int i = 0; i < 2 && !r->local; i++)
         r->local = getenv(names[i]) ? atoi(getenv(names[i])) : 0;
     int32_t code = options(r, start->options);

@@ -47,7 +47,7 @@ struct posted {
 struct sonde_rank {
     struct sonde_error *error;
     const volatile int32_t *lost;
-    uint64_t patience_ns, spins;
+    uint64_t timeout_ns, spins;
     int rank, ranks;
     int32_t (*exchange)(void *, const void *, uint64_t, void *);
     void *exchange_to;
@@ -138,7 +138,7 @@ static int32_t again(struct sonde_rank *r, uint64_t turns, uint64_t *until, uint
     }
     uint64_t now = now_ns();
     if (!*until)
-        *until = now + r->patience_ns + bytes * SONDE_NS_A_BYTE;
+        *until = now + r->timeout_ns + bytes * SONDE_NS_A_BYTE;
     else if (now > *until) {
         r->error->rank = peer;
         return fail(r->error, SONDE_SILENT, what, "");
@@ -513,7 +513,7 @@ static int32_t ofi_open(const struct sonde_start *start, struct sonde_rank **ran
         return fail(start->error, SONDE_ARGUMENT, "the start", "ranks of libfabric must be told rank, ranks and a way to exchange addresses");
     r->error = start->error;
     r->lost = start->lost;
-    r->patience_ns = start->patience_ns;
+    r->timeout_ns = start->timeout_ns;
     r->rank = start->rank;
     r->ranks = start->ranks;
     r->exchange = start->exchange;

@@ -42,7 +42,7 @@ struct posted {
 struct sonde_rank {
     struct sonde_error *error;
     const volatile int32_t *lost;
-    uint64_t patience_ns;
+    uint64_t timeout_ns;
     int encoding, direct, rank, ranks, context;
     int *tids;
     struct posted *posted; /* not done yet, in the order in which they were posted */
@@ -196,7 +196,7 @@ static int32_t finished(struct sonde_rank *r, struct posted *own, const char *wh
         uint64_t now = now_ns();
         if (!begin)
             begin = now;
-        else if (now - begin > r->patience_ns + own->room * SONDE_NS_A_BYTE) {
+        else if (now - begin > r->timeout_ns + own->room * SONDE_NS_A_BYTE) {
             r->error->rank = own->from;
             return fail(r->error, SONDE_SILENT, what, "");
         }
@@ -434,7 +434,7 @@ static int32_t let_go(struct sonde_rank *r)
     while ((rc = pvm_trecv(r->tids[0], TAG_LEAVE, &slice)) == 0) {
         if (pvm_nrecv(-1, TAG_GONE) > 0 && pvm_upkint(&tid, 1, 1) == 0 && tid == r->tids[0])
             return SONDE_OK;
-        if (now_ns() - begin > r->patience_ns) {
+        if (now_ns() - begin > r->timeout_ns) {
             r->error->rank = 0;
             return fail(r->error, SONDE_SILENT, "leaving", "");
         }
@@ -534,8 +534,8 @@ static int32_t meet(struct sonde_rank *r)
 /* The others: what rank 0 tells. */
 static int32_t learn(struct sonde_rank *r, int parent)
 {
-    struct timeval patience = {(time_t)(r->patience_ns / 1000000000u), (suseconds_t)(r->patience_ns % 1000000000u / 1000)};
-    int own = pvm_mytid(), buffer = pvm_trecv(parent, TAG_TABLE, &patience);
+    struct timeval timeout = {(time_t)(r->timeout_ns / 1000000000u), (suseconds_t)(r->timeout_ns % 1000000000u / 1000)};
+    int own = pvm_mytid(), buffer = pvm_trecv(parent, TAG_TABLE, &timeout);
     if (buffer < 0)
         return refused(r->error, buffer, "pvm_trecv");
     if (buffer == 0) {
@@ -559,7 +559,7 @@ static int32_t pvm_adapter_open(const struct sonde_start *start, struct sonde_ra
         return fail(start->error, SONDE_ARGUMENT, "the start", "it is of another version");
     r->error = start->error;
     r->lost = start->lost;
-    r->patience_ns = start->patience_ns;
+    r->timeout_ns = start->timeout_ns;
     int32_t code = choose(r, start->options, &hosts);
     if (code != SONDE_OK)
         return code;

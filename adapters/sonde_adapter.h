@@ -8,7 +8,7 @@
  *         higher thread level was asked for and given; the adapter writes nothing to stdout. A call returns SONDE_OK,
  *         SONDE_NOT, or a negative number with the details in `error`. After SONDE_LOST, SONDE_SILENT and SONDE_REFUSED no
  *         call but `facts` and `abort` is made, so buffers of transfers under way are not touched any more.
- * Waits:  a call waits at most `patience_ns` and SONDE_NS_A_BYTE for each byte that it moves. An adapter without
+ * Waits:  a call waits at most `timeout_ns` and SONDE_NS_A_BYTE for each byte that it moves. An adapter without
  *         SONDE_BOUNDED may not come back from its library in time: sonde's own watch then ends the process with an error.
  *         `lost` is looked at in every wait.
  * Units:  bytes; ranks count from zero; tags 0 to `tag_max`.
@@ -37,7 +37,7 @@
 #define SONDE_ASYNCHRONOUS 4u /* messages move while the program is in no call */
 #define SONDE_SPLIT 8u        /* has groups of its own: `comm` is what `split` gave, ranks are within it. Else `comm` is any
                                  number that keeps messages apart, and ranks are those of the world. */
-#define SONDE_BOUNDED 16u     /* send, recv, exchange, wait keep the patience by themselves */
+#define SONDE_BOUNDED 16u     /* send, recv, exchange, wait keep the timeout by themselves */
 
 /* Any source, any tag. */
 #define SONDE_ANY (-1)
@@ -51,7 +51,7 @@
 #define SONDE_SERIALIZED 2u
 #define SONDE_MULTIPLE 3u
 
-/* What is waited for beside the patience: as long as a byte takes at 1 Mbit/s. */
+/* What is waited for beside the timeout: as long as a byte takes at 1 Mbit/s. */
 #define SONDE_NS_A_BYTE 8000u
 
 /* Collectives, elements and operations have the numbers of sonde's `Kind`, `Element` and `Operation`. */
@@ -108,7 +108,7 @@ struct sonde_start {
     uint32_t thread_level;
     int32_t rank;  /* in the world, or -1 where the library knows */
     int32_t ranks; /* of the world, or -1 likewise; where the library spawns them: how many */
-    uint64_t patience_ns;
+    uint64_t timeout_ns;
     const char *const *options; /* name, value, name, value, ..., NULL; an unknown one is refused */
     const char *const *command; /* program and arguments by which a library starts a further rank, ..., NULL; or NULL */
     /* Gives each rank's `len` bytes to all, in order of rank; `len` is the same on all ranks. NULL where there is no way
@@ -152,7 +152,7 @@ struct sonde_adapter {
     int32_t (*exchange)(struct sonde_rank *, uint32_t comm, struct sonde_op *ops, uint64_t count);
     int32_t (*isend)(struct sonde_rank *, uint32_t comm, int32_t to, int32_t tag, const void *data, uint64_t bytes, uint64_t *request);
     int32_t (*irecv)(struct sonde_rank *, uint32_t comm, int32_t from, int32_t tag, void *data, uint64_t room, uint64_t *request);
-    /* The status counts for receives only; what comes in with `bytes` of `wait` is the transfer's length, for its patience. */
+    /* The status counts for receives only; what comes in with `bytes` of `wait` is the transfer's length, for its timeout. */
     int32_t (*test)(struct sonde_rank *, uint64_t *request, struct sonde_status *);
     int32_t (*wait)(struct sonde_rank *, uint64_t *request, struct sonde_status *);
     int32_t (*iprobe)(struct sonde_rank *, uint32_t comm, int32_t from, int32_t tag, struct sonde_status *);

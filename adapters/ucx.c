@@ -40,7 +40,7 @@ struct posted {
 struct sonde_rank {
     struct sonde_error *error;
     const volatile int32_t *lost;
-    uint64_t patience_ns, spins;
+    uint64_t timeout_ns, spins;
     int rank, ranks;
     int32_t (*exchange)(void *, const void *, uint64_t, void *);
     void *exchange_to;
@@ -119,7 +119,7 @@ static int32_t finished(struct sonde_rank *r, struct posted *p, uint64_t bytes, 
         }
         uint64_t now = now_ns();
         if (!until)
-            until = now + r->patience_ns + bytes * SONDE_NS_A_BYTE;
+            until = now + r->timeout_ns + bytes * SONDE_NS_A_BYTE;
         else if (now > until) {
             r->error->rank = p->peer;
             return fail(r->error, SONDE_SILENT, what, "");
@@ -473,7 +473,7 @@ static int32_t ucx_open(const struct sonde_start *start, struct sonde_rank **ran
         return fail(start->error, SONDE_ARGUMENT, "the start", "ranks of UCX must be told rank, ranks and a way to exchange addresses");
     r->error = start->error;
     r->lost = start->lost;
-    r->patience_ns = start->patience_ns;
+    r->timeout_ns = start->timeout_ns;
     r->rank = start->rank;
     r->ranks = start->ranks;
     r->exchange = start->exchange;

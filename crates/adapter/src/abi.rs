@@ -28,7 +28,7 @@ pub const BOUNDED: u64 = 16;
 pub const ANY: i32 = -1;
 /// The memory of buffers: the host's.
 pub const HOST: u32 = 0;
-/// What a call may take for a byte, beside the patience: 1 Mbit/s.
+/// What a call may take for a byte, beside the timeout: 1 Mbit/s.
 pub const NS_A_BYTE: u64 = 8_000;
 
 const WHAT_BYTES: usize = 64;
@@ -136,7 +136,7 @@ pub struct Start {
     pub thread_level: u32,
     pub rank: i32,
     pub ranks: i32,
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
     pub options: *const *const c_char,
     pub command: *const *const c_char,
     pub exchange: Option<Exchange>,
@@ -243,7 +243,7 @@ mod tests {
 int main(void) {
     S(sonde_error); S(sonde_status); S(sonde_op); S(sonde_collective); S(sonde_start); S(sonde_about); S(sonde_adapter);
     O(sonde_error, why); O(sonde_status, bytes); O(sonde_op, status); O(sonde_collective, received_each);
-    O(sonde_start, patience_ns); O(sonde_start, exchange); O(sonde_start, error); O(sonde_about, tag_max);
+    O(sonde_start, timeout_ns); O(sonde_start, exchange); O(sonde_start, error); O(sonde_about, tag_max);
     O(sonde_adapter, name); O(sonde_adapter, open); O(sonde_adapter, exchange); O(sonde_adapter, iprobe); O(sonde_adapter, finish);
     printf("%u %d %u %u %d %d", SONDE_ADAPTER_ABI, SONDE_SILENT, SONDE_BOUNDED, SONDE_NS_A_BYTE, SONDE_SCAN, SONDE_OR);
     return 0;
@@ -284,7 +284,7 @@ int main(void) {
             offset_of!(Envelope, bytes),
             offset_of!(Transfer, envelope),
             offset_of!(Collective, received_each),
-            offset_of!(Start, patience_ns),
+            offset_of!(Start, timeout_ns),
             offset_of!(Start, exchange),
             offset_of!(Start, error),
             offset_of!(About, tag_max),

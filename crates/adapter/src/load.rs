@@ -55,7 +55,7 @@ pub struct Bootstrap {
 /// How a rank begins.
 pub struct Options {
     /// How long a call waits for others, beside the time of its bytes at 1 Mbit/s.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// What the library must allow.
     pub thread_level: ThreadLevel,
     /// Options of the library, by name.
@@ -71,7 +71,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
             thread_level: ThreadLevel::default(),
             settings: Vec::new(),
             ranks: None,
@@ -123,13 +123,13 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
     if let Some(wanted) = options.ranks {
         ranks = number(wanted);
     }
-    let watch = Watch::new(&library, options.patience);
+    let watch = Watch::new(&library, options.timeout);
     let start = Start {
         size: size_of::<Start>() as u32,
         thread_level: options.thread_level as u32,
         rank,
         ranks,
-        patience_ns: u64::try_from(options.patience.as_nanos()).unwrap_or(u64::MAX / 4),
+        timeout_ns: u64::try_from(options.timeout.as_nanos()).unwrap_or(u64::MAX / 4),
         options: settings.pointers.as_ptr(),
         command: if options.command.is_empty() {
             std::ptr::null()
@@ -155,7 +155,7 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
         library: library.clone(),
         why: meeting
             .and_then(|meeting| meeting.failed.take())
-            .unwrap_or_else(|| error_of(code, details, &library, "beginning", options.patience)),
+            .unwrap_or_else(|| error_of(code, details, &library, "beginning", options.timeout)),
     };
     if code != abi::OK || handle.is_null() {
         return Err(failed(code, &details, meeting.as_deref_mut()));
@@ -171,7 +171,7 @@ fn begin(file: &Path, library: String, calls: Calls, options: Options) -> Result
         watch,
         lost,
         meeting,
-        options.patience,
+        options.timeout,
     ))
 }
 

@@ -34,7 +34,7 @@ pub struct Loaded {
     library: String,
     file: PathBuf,
     about: About,
-    patience: Duration,
+    timeout: Duration,
     state: State,
     groups: Vec<Group>,
     /// The least number of a group that this rank has not used.
@@ -72,7 +72,7 @@ impl Loaded {
         watch: Watch,
         lost: Option<Arc<AtomicI32>>,
         meeting: Option<Box<Meeting>>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         let world = Group {
             comm: 0,
@@ -86,7 +86,7 @@ impl Loaded {
             library,
             file: file.into(),
             about,
-            patience,
+            timeout,
             state: State::Ready,
             groups: vec![world],
             next_number: 1,
@@ -216,7 +216,7 @@ impl Loaded {
             .as_mut()
             .and_then(|meeting| meeting.failed.take());
         let error = told.unwrap_or_else(|| {
-            let mut error = error_of(code, &self.details, &self.library, during, self.patience);
+            let mut error = error_of(code, &self.details, &self.library, during, self.timeout);
             if let Error::Silent { rank, .. } = &mut error {
                 *rank = rank.filter(|rank| *rank < self.groups[0].ranks);
             }
@@ -264,11 +264,11 @@ impl Loaded {
                 Error::Silent {
                     rank: None,
                     during,
-                    patience,
+                    timeout,
                 } => Error::Silent {
                     rank: pending.peer,
                     during,
-                    patience,
+                    timeout,
                 },
                 error => error,
             });
@@ -353,7 +353,7 @@ pub fn error_of(
     details: &Details,
     library: &str,
     during: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Error {
     let (what, why) = (abi::text(&details.what), abi::text(&details.why));
     let during = if what.is_empty() {
@@ -368,7 +368,7 @@ pub fn error_of(
         abi::SILENT => Error::Silent {
             rank: known,
             during,
-            patience,
+            timeout,
         },
         abi::TRUNCATED => Error::Truncated {
             from: rank,

@@ -153,7 +153,7 @@ mod tests {
                 own: None,
                 token: "of this test".into(),
                 wait: Wait::Block,
-                patience: Duration::from_secs(60),
+                timeout: Duration::from_secs(60),
             };
             if rank == 2 {
                 // A rank without this thread, which ends without a word.

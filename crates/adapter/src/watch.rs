@@ -1,7 +1,7 @@
 //! A watch over calls that a library may not come back from: it ends the process when their time is up.
 //!
 //! Model:   a call is marked by one number when it begins (odd) and when it ends (even): two stores. A thread looks every
-//!          quarter of a second whether the number is the same odd one for longer than the patience and the call's bytes at
+//!          quarter of a second whether the number is the same odd one for longer than the timeout and the call's bytes at
 //!          1 Mbit/s. Then it says so on stderr and the process ends with code 2, which the library's own start (mpirun,
 //!          pvmd) or the bootstrap takes for the loss of this rank. No library offers another way out of a call that
 //!          blocks.
@@ -59,13 +59,13 @@ pub struct Watch {
 
 impl Watch {
     /// Begins to watch the calls of `library`.
-    pub fn new(library: &str, patience: Duration) -> Self {
+    pub fn new(library: &str, timeout: Duration) -> Self {
         let mark = Arc::new(Mark::default());
         let seen = Arc::downgrade(&mark);
         let library = library.to_owned();
         let thread = std::thread::Builder::new().name("sonde-watch".into());
         // Without a thread the calls are as bounded as the library makes them.
-        drop(thread.spawn(move || look(&seen, &library, patience)));
+        drop(thread.spawn(move || look(&seen, &library, timeout)));
         Self { mark }
     }
 
@@ -88,7 +88,7 @@ impl Drop for Watch {
     }
 }
 
-fn look(seen: &Weak<Mark>, library: &str, patience: Duration) {
+fn look(seen: &Weak<Mark>, library: &str, timeout: Duration) {
     let mut last = (0, Instant::now());
     loop {
         std::thread::sleep(LOOK);
@@ -102,7 +102,7 @@ fn look(seen: &Weak<Mark>, library: &str, patience: Duration) {
             continue;
         }
         let bytes = mark.bytes.load(Ordering::Relaxed);
-        let bound = patience + Duration::from_nanos(bytes.saturating_mul(NS_A_BYTE));
+        let bound = timeout + Duration::from_nanos(bytes.saturating_mul(NS_A_BYTE));
         // Those who bound themselves come back first.
         if last.1.elapsed() > bound + bound / 4 {
             let doing = NAMES[mark.doing.load(Ordering::Relaxed) % NAMES.len()];

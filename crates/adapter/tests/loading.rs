@@ -344,7 +344,7 @@ fn a_rank_that_hangs() {
         return;
     };
     let options = Options {
-        patience: Duration::from_millis(500),
+        timeout: Duration::from_millis(500),
         ..Options::default()
     };
     let mut messenger = open(Path::new(&file), options).unwrap();

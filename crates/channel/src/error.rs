@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// A conversation that cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nothing moved for the channel's patience.
+    /// Nothing moved within the channel's timeout.
     #[error("{peer}: waited {:.3} s for {awaited}, which did not come", waited.as_secs_f64())]
     Timeout {
         /// The other end.
@@ -108,7 +108,7 @@ impl Error {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Timeout { .. } => {
-                "check that the peer still runs and that the network carries this size; raise the patience on slow networks"
+                "check that the peer still runs and that the network carries this size; raise the timeout on slow networks"
             }
             Self::Closed { .. } => "look at what the peer reports: it ended first",
             Self::Call { errno, .. } if *errno == Errno::CONNREFUSED => {

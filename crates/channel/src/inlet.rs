@@ -58,7 +58,7 @@ impl Inlet {
     /// The next bytes, waiting until there are some; none at the end of the stream.
     ///
     /// # Errors
-    /// The connection is broken, or nothing came for the patience.
+    /// The connection is broken, or nothing came within the timeout.
     #[inline]
     pub fn recv_some(&mut self, channel: &mut impl ByteStream) -> Result<&[u8]> {
         match &mut self.by {
@@ -68,7 +68,7 @@ impl Inlet {
             }
             By::Ring(inflow) => {
                 let tcp = channel.as_tcp().expect("a ring is of TCP alone");
-                let came = inflow.recv(&tcp.fd, tcp.options.patience)?;
+                let came = inflow.recv(&tcp.fd, tcp.options.timeout)?;
                 tcp.hold_window();
                 came.ok_or_else(|| tcp.silence(format!("{} bytes", self.chunk_bytes)))
             }

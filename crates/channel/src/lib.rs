@@ -2,7 +2,7 @@
 //! one host also `unix` and `shm`.
 //!
 //! Model:   a message has an exact size that both sides know. A wait ends with the message, with the peer's end, or after
-//!          the channel's patience without progress: none is unbounded. Settings are made, then read back.
+//!          the channel's timeout without progress: none is unbounded. Settings are made, then read back.
 //! Units:   bytes; nanoseconds on CLOCK_MONOTONIC.
 //! Checked: the tests of each module.
 //!
@@ -52,13 +52,13 @@ pub trait Channel {
     /// Sends the whole message.
     ///
     /// # Errors
-    /// The peer is gone, or took nothing for the channel's patience.
+    /// The peer is gone, or took nothing within the channel's timeout.
     fn send(&mut self, message: &[u8]) -> Result<()>;
 
     /// Receives a message of exactly `message.len()` bytes.
     ///
     /// # Errors
-    /// The peer is gone, sent another size, or nothing for the channel's patience.
+    /// The peer is gone, sent another size, or nothing within the channel's timeout.
     fn recv(&mut self, message: &mut [u8]) -> Result<()>;
 
     /// Sends `ping` and receives its answer into `pong`, which begins like it. Returns how often `ping` was sent again.

@@ -116,7 +116,7 @@ pub(crate) enum Waited {
     Ended,
     /// It will not come: the other process is gone.
     Gone,
-    /// It did not come for the patience.
+    /// It did not come within the timeout.
     Silence,
 }
 
@@ -124,7 +124,7 @@ pub(crate) enum Waited {
 #[derive(Debug, Clone)]
 pub(crate) struct Lookout {
     pub(crate) wait: Wait,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// The other process holds its other end.
     pub(crate) control: Arc<OwnedFd>,
 }
@@ -173,7 +173,7 @@ impl Lookout {
                 // What was done before the end counts.
                 return Ok(if ready() { Waited::Ready } else { end });
             }
-            if waited >= self.patience {
+            if waited >= self.timeout {
                 return Ok(Waited::Silence);
             }
         }
@@ -198,7 +198,7 @@ impl Lookout {
                 let waited = since.elapsed();
                 if waited >= NAP && self.is_gone()? {
                     found = Some(Waited::Gone);
-                } else if waited >= self.patience {
+                } else if waited >= self.timeout {
                     found = Some(Waited::Silence);
                 }
             }
@@ -207,7 +207,7 @@ impl Lookout {
                 return Ok(if ready() { Waited::Ready } else { found });
             }
             since.get_or_insert_with(Instant::now);
-            shared::sleep(bell.word(), ASLEEP, NAP.min(self.patience))?;
+            shared::sleep(bell.word(), ASLEEP, NAP.min(self.timeout))?;
         }
     }
 
@@ -241,12 +241,12 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::Ordering::{Acquire, Release};
 
-    fn lookout(wait: Wait, patience: Duration) -> (Lookout, UnixStream) {
+    fn lookout(wait: Wait, timeout: Duration) -> (Lookout, UnixStream) {
         let (one, other) = UnixStream::pair().unwrap();
         let control = Arc::new(OwnedFd::from(one));
         let lookout = Lookout {
             wait,
-            patience,
+            timeout,
             control,
         };
         (lookout, other)
@@ -265,11 +265,11 @@ mod tests {
             let memory = Arc::new(memory);
             let mapped = Arc::new(Shared::open(&fd, 4_096).unwrap());
             let (look_one, look_other) = {
-                let patience = Duration::from_secs(60);
+                let timeout = Duration::from_secs(60);
                 let (one, other) = UnixStream::pair().unwrap();
                 let lookout = |wait, socket: UnixStream| Lookout {
                     wait,
-                    patience,
+                    timeout,
                     control: Arc::new(socket.into()),
                 };
                 (lookout(wait_one, one), lookout(wait_other, other))

@@ -62,7 +62,7 @@ impl Mesh {
         let life = Arc::new(lives.remove(rank));
         let lookout = Lookout {
             wait,
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
             control: life.clone(),
         };
         let place = |of: usize, from: usize| (inboxes[of].clone(), RINGS + from * ring_bytes(), 0);

@@ -63,7 +63,7 @@ impl Outlet {
     /// Sends some bytes of the stream from `position`, waiting until the kernel takes some; how many.
     ///
     /// # Errors
-    /// The peer is gone, or took nothing for the patience.
+    /// The peer is gone, or took nothing within the timeout.
     #[inline]
     pub fn send_some(&mut self, channel: &mut impl ByteStream, position: u64) -> Result<usize> {
         let size = self.size_bytes as u64;
@@ -91,7 +91,7 @@ impl Outlet {
     /// After the last byte: waits until the kernel needs this end's memory no more. The peer must read meanwhile.
     ///
     /// # Errors
-    /// The connection is broken, or the kernel is not done within the patience.
+    /// The connection is broken, or the kernel is not done within the timeout.
     pub fn close(&mut self, channel: &mut impl ByteStream) -> Result<()> {
         let tcp = channel.as_tcp();
         match &mut self.by {
@@ -173,7 +173,7 @@ impl Splice {
             }
             return channel.send_with(&self.header[part.start..self.header_bytes], flags);
         }
-        let mut spin = Spin::new(channel.options.patience);
+        let mut spin = Spin::new(channel.options.timeout);
         loop {
             let mut offset = part.start as u64;
             match rustix::fs::sendfile(&channel.fd, &self.file, Some(&mut offset), part.len()) {
@@ -209,9 +209,9 @@ mod tests {
     use sonde_measure::{Knobs, Path};
     use std::time::Duration;
 
-    fn pair(method: Method, wait: Wait, knobs: Knobs, patience_ms: u64) -> (Tcp, Tcp) {
+    fn pair(method: Method, wait: Wait, knobs: Knobs, timeout_ms: u64) -> (Tcp, Tcp) {
         let options = Options {
-            patience: Duration::from_millis(patience_ms),
+            timeout: Duration::from_millis(timeout_ms),
             method,
             knobs,
             ..Options::new(wait)

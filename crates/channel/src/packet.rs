@@ -228,7 +228,7 @@ impl Packet {
                 options.knobs.send_buffer_bytes,
                 options.knobs.recv_buffer_bytes,
             )?;
-            bound_send(&socket, options.patience).map_err(failed("bound sends"))?;
+            bound_send(&socket, options.timeout).map_err(failed("bound sends"))?;
             match options.method {
                 Method::Ring => Device::Ring(Box::new(Ring::new(socket, frame_bytes)?)),
                 _ => Device::Plain(socket),
@@ -257,12 +257,12 @@ impl Packet {
         Ok(packet)
     }
 
-    /// How long one receive waits, and after which a ping is sent again; at most the patience.
+    /// How long one receive waits, and after which a ping is sent again; at most the timeout.
     ///
     /// # Errors
     /// The kernel refuses the time-out.
     pub fn set_within(&mut self, wait: Duration) -> Result<()> {
-        self.within = wait.clamp(Duration::from_millis(1), self.options.patience);
+        self.within = wait.clamp(Duration::from_millis(1), self.options.timeout);
         let Device::Plain(socket) = &self.device else {
             return Ok(());
         };
@@ -364,7 +364,7 @@ impl Packet {
     /// Sends a message as transmission `sequence`: an answer has that of its question.
     ///
     /// # Errors
-    /// It fits in no frame; no room for the patience.
+    /// It fits in no frame; no room within the timeout.
     #[inline]
     pub fn send_as(&mut self, sequence: u64, message: &[u8]) -> Result<()> {
         if message.len() > self.place.message_bytes_max() {
@@ -379,7 +379,7 @@ impl Packet {
         }
         .write(&mut head);
         self.head[ETHERNET_BYTES..].copy_from_slice(&head);
-        let mut spin = Spin::new(self.options.patience);
+        let mut spin = Spin::new(self.options.timeout);
         loop {
             let errno = match &mut self.device {
                 Device::Plain(socket) => {
@@ -411,7 +411,7 @@ impl Packet {
                 Errno::AGAIN | Errno::NOBUFS if spin.again() => {}
                 Errno::AGAIN | Errno::NOBUFS => {
                     let awaited = format!("room to send {} bytes", message.len());
-                    return Err(self.silence(awaited, self.options.patience));
+                    return Err(self.silence(awaited, self.options.timeout));
                 }
                 Errno::MSGSIZE => return Err(self.too_large(message.len())),
                 errno => return Err(self.failed("send", errno)),
@@ -537,7 +537,7 @@ impl Channel for Packet {
             if let Came::Message { .. } = self.recv_fresh(message)? {
                 return Ok(());
             }
-            if begin.elapsed() >= self.options.patience {
+            if begin.elapsed() >= self.options.timeout {
                 let awaited = format!("a message of {} bytes", message.len());
                 return Err(self.silence(awaited, begin.elapsed()));
             }
@@ -563,7 +563,7 @@ impl Channel for Packet {
             }
             let since = *begin.get_or_insert_with(Instant::now);
             let waited = since.elapsed() + self.within;
-            if waited > self.options.patience {
+            if waited > self.options.timeout {
                 return Err(self.silence(
                     format!("the answer to {} bytes, sent {resends} times", ping.len()),
                     waited,

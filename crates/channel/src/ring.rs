@@ -557,7 +557,7 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let lookout = |wait, socket: UnixStream| Lookout {
             wait,
-            patience: Duration::from_secs(60),
+            timeout: Duration::from_secs(60),
             control: Arc::new(OwnedFd::from(socket)),
         };
         (

@@ -242,7 +242,7 @@ mod tests {
             let (socket, _other) = UnixStream::pair().unwrap();
             let lookout = Lookout {
                 wait: Wait::Poll,
-                patience: Duration::from_secs(60),
+                timeout: Duration::from_secs(60),
                 control: Arc::new(OwnedFd::from(socket)),
             };
             memory.long(way + LENGTH).store(length, Ordering::Relaxed);

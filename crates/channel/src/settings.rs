@@ -18,7 +18,7 @@ pub struct Options {
     /// How to wait.
     pub wait: Wait,
     /// The longest wait without progress.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// How bytes are handed over.
     pub method: Method,
     /// What else is set.
@@ -34,7 +34,7 @@ impl Options {
     pub fn new(wait: Wait) -> Self {
         Self {
             wait,
-            patience: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
             method: Method::Plain,
             knobs: Knobs::default(),
             message_bytes: 64 << 10,

@@ -91,7 +91,7 @@ impl Shm {
         let (memory, align) = (Arc::new(memory), align(options));
         let lookout = Lookout {
             wait: options.wait,
-            patience: options.patience,
+            timeout: options.timeout,
             control: Arc::new(control),
         };
         // The first way leads to who serves.
@@ -126,7 +126,7 @@ impl Shm {
             Waited::Silence => Error::Timeout {
                 peer: self.peer,
                 awaited,
-                waited: self.options.patience,
+                waited: self.options.timeout,
             },
             _ => Error::Call {
                 peer: self.peer,
@@ -221,7 +221,7 @@ impl ByteStream for Shm {
                 Errno::AGAIN => Error::Timeout {
                     peer,
                     awaited: "shared memory to be handed over".into(),
-                    waited: options.patience,
+                    waited: options.timeout,
                 },
                 errno => Error::Call {
                     peer,
@@ -231,7 +231,7 @@ impl ByteStream for Shm {
             }
         };
         let control = unix::dial(peer, &options)?;
-        bound_recv(&control, options.patience).map_err(failed("bound receives"))?;
+        bound_recv(&control, options.timeout).map_err(failed("bound receives"))?;
         let mut greeting = [0; GREETING_BYTES_MAX];
         let taken = shared::take_over(&control, &mut greeting);
         let (count, memory) = taken.map_err(failed("take shared memory over"))?;
@@ -329,9 +329,9 @@ impl Listener for ShmPort {
         self.port.local()
     }
 
-    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, patience: Duration) -> Result<Option<Shm>> {
+    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, timeout: Duration) -> Result<Option<Shm>> {
         loop {
-            let Some(control) = self.port.accept_socket(stop, patience)? else {
+            let Some(control) = self.port.accept_socket(stop, timeout)? else {
                 return Ok(None);
             };
             let options = self.port.options();
@@ -360,7 +360,7 @@ mod tests {
                 align,
                 ..Knobs::default()
             },
-            patience: Duration::from_secs(20),
+            timeout: Duration::from_secs(20),
             ..Options::new(wait)
         }
     }
@@ -474,7 +474,7 @@ mod tests {
     fn an_end_and_a_silence_are_apart() {
         for method in [Method::Plain, Method::Segment] {
             let short = Options {
-                patience: Duration::from_millis(30),
+                timeout: Duration::from_millis(30),
                 ..options(method, Wait::Block, None)
             };
             let (mut client, mut server) = pair(short.clone(), short);

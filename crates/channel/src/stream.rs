@@ -17,7 +17,7 @@ pub trait ByteStream: Channel + Sized {
     /// Connects to `peer`; of what stays within one machine, its port names it.
     ///
     /// # Errors
-    /// The peer refuses or does not answer within the patience; an option does not take.
+    /// The peer refuses or does not answer within the timeout; an option does not take.
     fn connect(peer: SocketAddr, options: Options) -> Result<Self>;
 
     /// The other end.
@@ -26,13 +26,13 @@ pub trait ByteStream: Channel + Sized {
     /// Sends some of `bytes`, waiting until that is possible; returns how many.
     ///
     /// # Errors
-    /// The peer is gone, or took nothing for the patience.
+    /// The peer is gone, or took nothing within the timeout.
     fn send_some(&mut self, bytes: &[u8]) -> Result<usize>;
 
     /// Receives what there is, waiting until there is some; zero at the end of the stream.
     ///
     /// # Errors
-    /// The peer is gone, or nothing came for the patience.
+    /// The peer is gone, or nothing came within the timeout.
     fn recv_some(&mut self, buffer: &mut [u8]) -> Result<usize>;
 
     /// Receives what there is without waiting; `None` when there is nothing yet, zero at the end of the stream.
@@ -50,7 +50,7 @@ pub trait ByteStream: Channel + Sized {
     /// Ends both directions after the peer ended its own, so that nothing is under way any more.
     ///
     /// # Errors
-    /// The peer still sends, or does not end within the patience.
+    /// The peer still sends, or does not end within the timeout.
     fn end_in_silence(&mut self) -> Result<()>;
 
     /// The kernel's account of the connection, where it keeps one.
@@ -87,11 +87,11 @@ pub trait Listener: AsFd {
     /// Waits for the next connection; `Ok(None)` when `stop` can be read before one comes.
     ///
     /// # Errors
-    /// No connection within `patience`.
+    /// No connection within `timeout`.
     fn accept(
         &mut self,
         stop: Option<BorrowedFd<'_>>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Self::Stream>>;
 }
 
@@ -146,17 +146,17 @@ impl ByteStream for Tcp {
 /// Waits for a listening socket's next guest; `None` when `stop` can be read before one comes.
 ///
 /// # Errors
-/// Nobody came within the patience; the kernel refuses to wait or to accept.
+/// Nobody came within the timeout; the kernel refuses to wait or to accept.
 pub(crate) fn await_guest<T>(
     listener: BorrowedFd<'_>,
     local: SocketAddr,
     stop: Option<BorrowedFd<'_>>,
-    patience: Duration,
+    timeout: Duration,
     mut accept: impl FnMut() -> std::io::Result<T>,
 ) -> Result<Option<T>> {
     let mut descriptors = vec![listener];
     descriptors.extend(stop);
-    let end = Instant::now() + patience;
+    let end = Instant::now() + timeout;
     loop {
         let left = end.saturating_duration_since(Instant::now());
         match readable(&descriptors, left)
@@ -168,7 +168,7 @@ pub(crate) fn await_guest<T>(
                 return Err(Error::Timeout {
                     peer: local,
                     awaited: "a connection".into(),
-                    waited: patience,
+                    waited: timeout,
                 });
             }
         }
@@ -192,7 +192,7 @@ impl Listener for Acceptor {
         self.local()
     }
 
-    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, patience: Duration) -> Result<Option<Tcp>> {
-        self.accept(stop, patience)
+    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, timeout: Duration) -> Result<Option<Tcp>> {
+        self.accept(stop, timeout)
     }
 }

@@ -35,7 +35,7 @@ impl Tcp {
     /// A socket connected to `peer`.
     ///
     /// # Errors
-    /// The peer refuses or does not answer within the patience; an option does not take.
+    /// The peer refuses or does not answer within the timeout; an option does not take.
     pub fn connect(peer: SocketAddr, options: Options) -> Result<Self> {
         let failed = |attempt| {
             move |errno| Error::Call {
@@ -93,8 +93,8 @@ impl Tcp {
                 errno,
             }
         };
-        bound_recv(&fd, options.patience).map_err(failed("bound receives"))?;
-        bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
+        bound_recv(&fd, options.timeout).map_err(failed("bound receives"))?;
+        bound_send(&fd, options.timeout).map_err(failed("bound sends"))?;
         Ok(Self {
             fd,
             peer,
@@ -124,7 +124,7 @@ impl Tcp {
     /// Sends what the kernel takes at once of `bytes`, waiting until it takes some; returns how many.
     ///
     /// # Errors
-    /// The peer is gone, or took nothing for the patience.
+    /// The peer is gone, or took nothing within the timeout.
     #[inline]
     pub fn send_some(&mut self, bytes: &[u8]) -> Result<usize> {
         self.send_with(bytes, SendFlags::NOSIGNAL)
@@ -135,7 +135,7 @@ impl Tcp {
         if self.options.wait == Wait::Poll {
             flags |= SendFlags::DONTWAIT;
         }
-        let mut spin = Spin::new(self.options.patience);
+        let mut spin = Spin::new(self.options.timeout);
         loop {
             match rustix::net::send(&self.fd, bytes, flags) {
                 Ok(sent) => return Ok(sent),
@@ -167,14 +167,14 @@ impl Tcp {
     /// Receives what there is, waiting until there is some; zero at the end of the stream.
     ///
     /// # Errors
-    /// The connection is broken, or nothing came for the patience.
+    /// The connection is broken, or nothing came within the timeout.
     #[inline]
     pub fn recv_some(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let flags = match self.options.wait {
             Wait::Poll => RecvFlags::DONTWAIT,
             Wait::Block => RecvFlags::empty(),
         };
-        let mut spin = Spin::new(self.options.patience);
+        let mut spin = Spin::new(self.options.timeout);
         loop {
             match rustix::net::recv(&self.fd, &mut *buffer, flags) {
                 Ok((received, _)) => {
@@ -236,7 +236,7 @@ impl Tcp {
         Error::Timeout {
             peer: self.peer,
             awaited,
-            waited: self.options.patience,
+            waited: self.options.timeout,
         }
     }
 
@@ -244,7 +244,7 @@ impl Tcp {
     /// host has nothing more to send for this connection.
     ///
     /// # Errors
-    /// The peer still sends, or does not acknowledge within the patience.
+    /// The peer still sends, or does not acknowledge within the timeout.
     pub fn end_in_silence(&mut self) -> Result<()> {
         if self.recv_some(&mut [0])? != 0 {
             return Err(Error::Size {
@@ -256,7 +256,7 @@ impl Tcp {
         self.end()?;
         let begin = Instant::now();
         while !self.info()?.is_closed() {
-            if begin.elapsed() >= self.options.patience {
+            if begin.elapsed() >= self.options.timeout {
                 return Err(self.silence("the acknowledgement of the end".into()));
             }
             std::thread::sleep(Duration::from_micros(100));
@@ -381,14 +381,14 @@ impl Acceptor {
     /// Waits for the next connection; `Ok(None)` when `stop` can be read before one comes.
     ///
     /// # Errors
-    /// No connection within `patience`.
+    /// No connection within `timeout`.
     pub fn accept(
         &mut self,
         stop: Option<BorrowedFd<'_>>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<Tcp>> {
         let listener = &self.listener;
-        let accepted = await_guest(listener.as_fd(), self.local, stop, patience, || {
+        let accepted = await_guest(listener.as_fd(), self.local, stop, timeout, || {
             listener.accept()
         })?;
         // Linux does not pass O_NONBLOCK from a listener on; accept4 is called without it.
@@ -409,17 +409,17 @@ mod tests {
     use crate::payload;
     use sonde_measure::Knobs;
 
-    fn options(wait: Wait, patience_ms: u64) -> Options {
+    fn options(wait: Wait, timeout_ms: u64) -> Options {
         Options {
-            patience: Duration::from_millis(patience_ms),
+            timeout: Duration::from_millis(timeout_ms),
             ..Options::new(wait)
         }
     }
 
-    fn pair(wait: Wait, patience_ms: u64) -> (Tcp, Tcp) {
+    fn pair(wait: Wait, timeout_ms: u64) -> (Tcp, Tcp) {
         let mut acceptor =
-            Acceptor::bind("127.0.0.1:0".parse().unwrap(), options(wait, patience_ms)).unwrap();
-        let client = Tcp::connect(acceptor.local(), options(wait, patience_ms)).unwrap();
+            Acceptor::bind("127.0.0.1:0".parse().unwrap(), options(wait, timeout_ms)).unwrap();
+        let client = Tcp::connect(acceptor.local(), options(wait, timeout_ms)).unwrap();
         let server = acceptor
             .accept(None, Duration::from_secs(5))
             .unwrap()

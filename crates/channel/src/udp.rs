@@ -101,7 +101,7 @@ impl Udp {
                 .connect(peer)
                 .map_err(|error| failed("connect")(errno(&error)))?;
         }
-        bound_send(&socket, options.patience).map_err(failed("bound sends"))?;
+        bound_send(&socket, options.timeout).map_err(failed("bound sends"))?;
         let mut channel = Self {
             socket,
             peer,
@@ -113,12 +113,12 @@ impl Udp {
         Ok(channel)
     }
 
-    /// How long to wait before a ping is sent again, at most the patience.
+    /// How long to wait before a ping is sent again, at most the timeout.
     ///
     /// # Errors
     /// The kernel refuses the time-out.
     pub fn set_resend_after(&mut self, wait: Duration) -> Result<()> {
-        self.resend_after = wait.clamp(Duration::from_millis(1), self.options.patience);
+        self.resend_after = wait.clamp(Duration::from_millis(1), self.options.timeout);
         bound_recv(&self.socket, self.resend_after)
             .map_err(|errno| self.failed("bound receives", errno))
     }
@@ -307,7 +307,7 @@ impl Channel for Udp {
         if self.options.wait == Wait::Poll {
             flags |= SendFlags::DONTWAIT;
         }
-        let mut spin = Spin::new(self.options.patience);
+        let mut spin = Spin::new(self.options.timeout);
         loop {
             match self.send_call(message, flags) {
                 Ok(_) => return Ok(()),
@@ -319,7 +319,7 @@ impl Channel for Udp {
                 Err(Errno::NOBUFS) if spin.again() => {}
                 Err(Errno::AGAIN | Errno::NOBUFS) => {
                     let awaited = format!("room to send {} bytes", message.len());
-                    return Err(self.silence(awaited, self.options.patience));
+                    return Err(self.silence(awaited, self.options.timeout));
                 }
                 Err(errno) => return Err(self.failed("send", errno)),
             }
@@ -333,7 +333,7 @@ impl Channel for Udp {
             if let Received::Message = self.recv_message(message)? {
                 return Ok(());
             }
-            if begin.elapsed() >= self.options.patience {
+            if begin.elapsed() >= self.options.timeout {
                 return Err(self.silence(
                     format!("a message of {} bytes", message.len()),
                     begin.elapsed(),
@@ -361,7 +361,7 @@ impl Channel for Udp {
             // Reached only when something went wrong, so that the clock is not read on the ordinary way.
             let since = *begin.get_or_insert_with(Instant::now);
             let waited = since.elapsed() + self.resend_after;
-            if waited > self.options.patience {
+            if waited > self.options.timeout {
                 return Err(self.silence(
                     format!("the answer to {} bytes, sent {resends} times", ping.len()),
                     waited,
@@ -396,7 +396,7 @@ impl UdpPort {
         let socket = bind_for_good(local).map_err(refused("receive datagrams"))?;
         options.apply(&socket, Path::Udp)?;
         let local = socket.local_addr().map_err(refused("read the address"))?;
-        bound_send(&socket, options.patience).map_err(|errno| Error::Local {
+        bound_send(&socket, options.timeout).map_err(|errno| Error::Local {
             attempt: "bound sends",
             local,
             errno,
@@ -416,12 +416,12 @@ impl UdpPort {
     /// Waits for a datagram: its size and sender. `Ok(None)` when `stop` can be read first.
     ///
     /// # Errors
-    /// None within `patience`.
+    /// None within `timeout`.
     pub fn recv_from(
         &mut self,
         buffer: &mut [u8],
         stop: Option<BorrowedFd<'_>>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<(usize, SocketAddr)>> {
         let local = self.local;
         let refused = |attempt| {
@@ -431,7 +431,7 @@ impl UdpPort {
                 errno,
             }
         };
-        let mut spin = Spin::new(patience);
+        let mut spin = Spin::new(timeout);
         loop {
             match rustix::net::recvfrom(
                 &self.socket,
@@ -455,7 +455,7 @@ impl UdpPort {
             } else {
                 let mut descriptors = vec![self.socket.as_fd()];
                 descriptors.extend(stop);
-                match readable(&descriptors, patience)
+                match readable(&descriptors, timeout)
                     .map_err(|error| refused("wait for a datagram")(errno(&error)))?
                 {
                     Woken::Readable(0) => continue,
@@ -466,7 +466,7 @@ impl UdpPort {
             return Err(Error::Timeout {
                 peer: local,
                 awaited: "a datagram".into(),
-                waited: patience,
+                waited: timeout,
             });
         }
     }
@@ -474,7 +474,7 @@ impl UdpPort {
     /// Sends a datagram.
     ///
     /// # Errors
-    /// There is no route, or no room for the patience.
+    /// There is no route, or no room within the timeout.
     pub fn send_to(&mut self, datagram: &[u8], to: SocketAddr) -> Result<()> {
         match self.socket.send_to(datagram, to) {
             Ok(_) => Ok(()),
@@ -544,21 +544,21 @@ mod tests {
     use crate::payload;
     use sonde_measure::Knobs;
 
-    fn options(wait: Wait, patience_ms: u64) -> Options {
+    fn options(wait: Wait, timeout_ms: u64) -> Options {
         Options {
-            patience: Duration::from_millis(patience_ms),
+            timeout: Duration::from_millis(timeout_ms),
             ..Options::new(wait)
         }
     }
 
-    fn pair(wait: Wait, patience_ms: u64) -> (Udp, UdpPort) {
+    fn pair(wait: Wait, timeout_ms: u64) -> (Udp, UdpPort) {
         let port = UdpPort::bind(
             "127.0.0.1:0".parse().unwrap(),
-            options(Wait::Block, patience_ms),
+            options(Wait::Block, timeout_ms),
         )
         .unwrap();
         (
-            Udp::connect(port.local(), options(wait, patience_ms)).unwrap(),
+            Udp::connect(port.local(), options(wait, timeout_ms)).unwrap(),
             port,
         )
     }

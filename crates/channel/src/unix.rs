@@ -53,7 +53,7 @@ pub(crate) fn dial(peer: SocketAddr, options: &Options) -> Result<OwnedFd> {
     .map_err(failed("open a socket"))?;
     options.apply(&fd, Path::Unix)?;
     // It bounds a connect to a full queue too.
-    bound_send(&fd, options.patience).map_err(failed("bound sends"))?;
+    bound_send(&fd, options.timeout).map_err(failed("bound sends"))?;
     let whom = SocketAddrUnix::new_abstract_name(name(peer.port()).as_bytes());
     let whom = whom.map_err(failed("name the socket"))?;
     match rustix::net::connect(&fd, &whom) {
@@ -61,7 +61,7 @@ pub(crate) fn dial(peer: SocketAddr, options: &Options) -> Result<OwnedFd> {
         Err(Errno::AGAIN) => Err(Error::Timeout {
             peer,
             awaited: "the connection".into(),
-            waited: options.patience,
+            waited: options.timeout,
         }),
         Err(errno) => Err(failed("connect")(errno)),
     }
@@ -202,10 +202,10 @@ impl UnixPort {
     pub(crate) fn accept_socket(
         &mut self,
         stop: Option<BorrowedFd<'_>>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Option<OwnedFd>> {
         let listener = &self.listener;
-        let accepted = await_guest(listener.as_fd(), self.local, stop, patience, || {
+        let accepted = await_guest(listener.as_fd(), self.local, stop, timeout, || {
             listener.accept()
         })?;
         let Some((stream, _)) = accepted else {
@@ -230,8 +230,8 @@ impl Listener for UnixPort {
         self.local
     }
 
-    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, patience: Duration) -> Result<Option<Unix>> {
-        let accepted = self.accept_socket(stop, patience)?;
+    fn accept(&mut self, stop: Option<BorrowedFd<'_>>, timeout: Duration) -> Result<Option<Unix>> {
+        let accepted = self.accept_socket(stop, timeout)?;
         let stream = accepted.map(|fd| Unix::over(fd, self.local, &self.options));
         stream.transpose()
     }

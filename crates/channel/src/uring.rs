@@ -82,10 +82,10 @@ impl Chain {
             vec![Call::Send(&self.messages[part.clone()])]
         };
         let wanted = vec![part.len(); calls.len()];
-        let patience = channel.options.patience;
-        let results =
-            self.ring
-                .chain(rustix::fd::AsFd::as_fd(&channel.fd), &mut calls, patience)?;
+        let timeout = channel.options.timeout;
+        let results = self
+            .ring
+            .chain(rustix::fd::AsFd::as_fd(&channel.fd), &mut calls, timeout)?;
         sent(channel, results, &wanted)
     }
 
@@ -100,12 +100,12 @@ impl Chain {
 impl Tcp {
     /// Does calls of whole messages in one chain; each is whole, or an error says why not.
     pub(crate) fn by_ring(&mut self, calls: &mut [Call<'_>]) -> Result<()> {
-        let patience = self.options.patience;
+        let timeout = self.options.timeout;
         let Some(mut ring) = self.ring.take() else {
             unreachable!("only where a ring was set up");
         };
         let results = ring
-            .chain(rustix::fd::AsFd::as_fd(&self.fd), calls, patience)
+            .chain(rustix::fd::AsFd::as_fd(&self.fd), calls, timeout)
             .map(<[i32]>::to_vec);
         self.ring = Some(ring);
         for (result, call) in results?.into_iter().zip(calls) {
@@ -156,7 +156,7 @@ mod tests {
     fn round_trips_in_a_ring() {
         for wait in [Wait::Block, Wait::Poll] {
             let options = Options {
-                patience: Duration::from_millis(400),
+                timeout: Duration::from_millis(400),
                 method: Method::Uring,
                 ..Options::new(wait)
             };

@@ -101,7 +101,7 @@ impl Volley {
     /// Sends datagrams numbered from `sequence`, waiting until the kernel takes some; how many went.
     ///
     /// # Errors
-    /// No room for the patience; with `gso` a datagram that does not fit the interface's MTU.
+    /// No room within the timeout; with `gso` a datagram that does not fit the interface's MTU.
     #[inline]
     pub fn send_some(&mut self, channel: &mut Udp, sequence: u64) -> Result<usize> {
         let first = sequence as u32;
@@ -154,7 +154,7 @@ fn room<T>(
 ) -> Result<T> {
     let is_poll = channel.options.wait == Wait::Poll;
     let flags = if is_poll { MSG_DONTWAIT } else { 0 };
-    let mut spin = Spin::new(channel.options.patience);
+    let mut spin = Spin::new(channel.options.timeout);
     loop {
         match call(channel, flags) {
             Ok(done) => return Ok(done),
@@ -166,7 +166,7 @@ fn room<T>(
                 return Err(Error::Timeout {
                     peer: channel.peer,
                     awaited: format!("room to send {bytes} bytes"),
-                    waited: channel.options.patience,
+                    waited: channel.options.timeout,
                 });
             }
             Err(Errno::INVAL) => {
@@ -337,7 +337,7 @@ mod tests {
 
     fn pair(method: Method, wait: Wait, knobs: Knobs) -> (Udp, Udp) {
         let options = Options {
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             method,
             knobs,
             ..Options::new(wait)

@@ -16,29 +16,29 @@ use rustix::net::sockopt::{self, Timeout};
 const ATTEMPTS_PER_LOOK: u32 = 256;
 
 /// Bounds the blocking receives of a socket.
-pub(crate) fn bound_recv(fd: impl AsFd, patience: Duration) -> rustix::io::Result<()> {
-    sockopt::set_socket_timeout(fd, Timeout::Recv, Some(patience))
+pub(crate) fn bound_recv(fd: impl AsFd, timeout: Duration) -> rustix::io::Result<()> {
+    sockopt::set_socket_timeout(fd, Timeout::Recv, Some(timeout))
 }
 
 /// Bounds the blocking sends of a socket, and its connect.
-pub(crate) fn bound_send(fd: impl AsFd, patience: Duration) -> rustix::io::Result<()> {
-    sockopt::set_socket_timeout(fd, Timeout::Send, Some(patience))
+pub(crate) fn bound_send(fd: impl AsFd, timeout: Duration) -> rustix::io::Result<()> {
+    sockopt::set_socket_timeout(fd, Timeout::Send, Some(timeout))
 }
 
 /// A spin that ends: counts attempts, and time once in a while.
 #[derive(Debug)]
 pub(crate) struct Spin {
     attempts: u32,
-    patience: Duration,
+    timeout: Duration,
     since: Option<Instant>,
 }
 
 impl Spin {
     #[inline]
-    pub(crate) fn new(patience: Duration) -> Self {
+    pub(crate) fn new(timeout: Duration) -> Self {
         Self {
             attempts: 0,
-            patience,
+            timeout,
             since: None,
         }
     }
@@ -52,7 +52,7 @@ impl Spin {
             return true;
         }
         self.attempts = 0;
-        self.since.get_or_insert_with(Instant::now).elapsed() < self.patience
+        self.since.get_or_insert_with(Instant::now).elapsed() < self.timeout
     }
 }
 
@@ -60,15 +60,15 @@ impl Spin {
 ///
 /// # Errors
 /// poll(2) fails, for example for lack of memory.
-pub fn ready(fd: impl AsFd, room: bool, patience: Duration) -> std::io::Result<()> {
+pub fn ready(fd: impl AsFd, room: bool, timeout: Duration) -> std::io::Result<()> {
     let wanted = if room {
         PollFlags::IN | PollFlags::OUT
     } else {
         PollFlags::IN
     };
     let left = Timespec {
-        tv_sec: patience.as_secs() as _,
-        tv_nsec: patience.subsec_nanos() as _,
+        tv_sec: timeout.as_secs() as _,
+        tv_nsec: timeout.subsec_nanos() as _,
     };
     match poll(&mut [PollFd::new(&fd, wanted)], Some(&left)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -81,16 +81,16 @@ pub fn ready(fd: impl AsFd, room: bool, patience: Duration) -> std::io::Result<(
 pub enum Woken {
     /// The descriptor of this index has bytes, a connection, or its end.
     Readable(usize),
-    /// Nothing happened for the patience.
+    /// Nothing happened within the timeout.
     Silence,
 }
 
-/// Waits until one of the descriptors can be read, or the patience ends. The earliest in the list wins.
+/// Waits until one of the descriptors can be read, or the timeout ends. The earliest in the list wins.
 ///
 /// # Errors
 /// poll(2) fails, for example for lack of memory.
-pub fn readable(descriptors: &[BorrowedFd<'_>], patience: Duration) -> std::io::Result<Woken> {
-    let end = Instant::now() + patience;
+pub fn readable(descriptors: &[BorrowedFd<'_>], timeout: Duration) -> std::io::Result<Woken> {
+    let end = Instant::now() + timeout;
     let mut list: Vec<PollFd<'_>> = descriptors
         .iter()
         .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))

@@ -161,14 +161,14 @@ impl Zerocopy {
         }
         self.waits += 1;
         let begin = Instant::now();
-        let mut spin = Spin::new(channel.options.patience);
+        let mut spin = Spin::new(channel.options.timeout);
         loop {
             let before = self.outstanding.sends.len();
             self.look(channel)?;
             if enough(&self.outstanding) {
                 return Ok(());
             }
-            let is_late = begin.elapsed() >= channel.options.patience;
+            let is_late = begin.elapsed() >= channel.options.timeout;
             if is_late && self.outstanding.sends.len() == before {
                 return Err(channel.silence("the kernel to be done with what was sent".into()));
             }

@@ -1,6 +1,6 @@
 //! A running agent: the link to it, the process behind it, and what it writes to standard error.
 //!
-//! Model:   an agent ends when its input ends. One that does not within a short patience is killed: of a process the
+//! Model:   an agent ends when its input ends. One that does not within a short timeout is killed: of a process the
 //!          local end, in a lab the program itself.
 //! Checked: `the_end_of_a_text_is_kept`; `tests/`.
 
@@ -18,13 +18,13 @@ use sonde_probe::AgentLink;
 use crate::connect::Line;
 
 /// An agent that has not ended by itself after this is killed.
-const END_PATIENCE: Duration = Duration::from_secs(3);
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 const OVERDUE: &str = "did not end within 3 s of its input, and was killed";
 const FAR_OVERDUE: &str = "did not end within 3 s of its input";
 /// How much of what was written to standard error is kept: the end of it.
 const SAID_BYTES_MAX: usize = 8 << 10;
 /// How long to wait for what a process wrote just before its end.
-const SAID_PATIENCE: Duration = Duration::from_millis(300);
+const SAID_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The last that was written to a standard error, collected by a thread until its end.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Said {
 
     /// The lines so far, joined; waits a little for the stream's end, since the last words are the telling ones.
     pub(crate) fn text(&self) -> String {
-        let end = Instant::now() + SAID_PATIENCE;
+        let end = Instant::now() + SAID_TIMEOUT;
         loop {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.ended || Instant::now() >= end {
@@ -168,7 +168,7 @@ impl Agent {
             Body::Session(_, socket) => drop(socket.shutdown(Shutdown::Both)),
             Body::Joined(line) => line.hang_up(),
         }
-        self.end_by = Some(Instant::now() + END_PATIENCE);
+        self.end_by = Some(Instant::now() + END_TIMEOUT);
     }
 
     /// Ends it; what it met, if it did not end by itself and well.

@@ -44,7 +44,7 @@ impl Connected {
         let assembly = Assembly::open(place, &token, ready.expected())?;
         let mut starter = ready.start(assembly.address(), &token)?;
         let over = || starter.as_mut().and_then(Starter::over);
-        let gathered = assembly.gather(options.patience, over);
+        let gathered = assembly.gather(options.timeout, over);
         let (members, notes) = gathered.map_err(|mut error| {
             if let Some(starter) = &mut starter {
                 if starter.over().is_some() {

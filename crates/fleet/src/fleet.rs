@@ -36,7 +36,7 @@ use crate::target::Target;
 use crate::virtual_machine::VirtualMachine;
 
 /// A host describes itself within this, or it is not well.
-const FACTS_PATIENCE: Duration = Duration::from_secs(20);
+const FACTS_TIMEOUT: Duration = Duration::from_secs(20);
 /// Exchanges for one reading of a clock; the shortest counts.
 const CLOCK_EXCHANGES: u32 = 20;
 /// What two clocks may drift apart in the time between two readings: 100 parts in a million.
@@ -409,7 +409,7 @@ impl Fleet {
             let link = agent.link();
             let answer = link
                 .send(&Request::Copy { bytes })
-                .and_then(|()| link.answer("its copies", FACTS_PATIENCE));
+                .and_then(|()| link.answer("its copies", FACTS_TIMEOUT));
             match answer {
                 Ok(Answer::Copy { bps }) => {
                     let settings = &mut self.hosts[host].facts.settings;
@@ -629,7 +629,7 @@ impl Fleet {
         };
         let link = agent.link();
         link.send(&Request::Facts { peer: Some(peer) })?;
-        match link.answer("its description", FACTS_PATIENCE)? {
+        match link.answer("its description", FACTS_TIMEOUT)? {
             Answer::Facts { facts, restored } => Ok((*facts, restored)),
             other => Err(sonde_probe::Error::OutOfTurn {
                 agent: link.name().into(),

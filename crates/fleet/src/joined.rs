@@ -23,7 +23,7 @@ use crate::placement::Placement;
 use crate::traffic::{Stream, StreamReport, Traffic, TrafficReport};
 
 /// A host lists its interfaces within this.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Counters are looked at again after these.
 const AGAIN_MS: [u64; 3] = [50, 300, 1_000];
 /// Queues have found their length under a new load after this.
@@ -122,7 +122,7 @@ impl Fleet {
         placement: Placement,
         request: &Request,
         awaited: &'static str,
-        patience: Duration,
+        timeout: Duration,
     ) -> sonde_probe::Result<Answer> {
         let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
             return Err(sonde_probe::Error::AgentGone {
@@ -131,7 +131,7 @@ impl Fleet {
             });
         };
         agent.link().send(request)?;
-        agent.link().answer(awaited, patience)
+        agent.link().answer(awaited, timeout)
     }
 
     /// A host's interfaces, now.
@@ -141,7 +141,7 @@ impl Fleet {
         let failed = |problem: &dyn std::fmt::Display, remedy: String| {
             FleetError::at(&name, "read its interfaces", problem, remedy)
         };
-        match self.ask(host, placement, &request, "its interfaces", PATIENCE) {
+        match self.ask(host, placement, &request, "its interfaces", TIMEOUT) {
             Ok(Answer::Interfaces(state)) => Ok(state),
             Ok(other) => Err(failed(&format!("it answered {other:?}"), String::new())),
             Err(error) => Err(failed(&error, error.remedy())),

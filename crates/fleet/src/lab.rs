@@ -35,7 +35,7 @@ const INTERFACE: &str = "eth0";
 /// Beyond a round trip: what kernels take to answer the last frame.
 const QUIET_MARGIN: Duration = Duration::from_millis(5);
 /// A network that does not become quiet within this is measured as it is.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(2);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A port's buffer has run empty after this: 13,312 cells of OC-3c take 38 ms.
 const DRAINED: Duration = Duration::from_millis(60);
 /// Queues have found their length under a new load after this.
@@ -85,7 +85,7 @@ impl Emulated {
     /// conversation would set the circuit up again as soon as it is released.
     fn settle(&self, one_way: Duration) -> std::result::Result<(), LabError> {
         let quiet = 2 * one_way + QUIET_MARGIN;
-        let end = Instant::now() + SETTLE_PATIENCE;
+        let end = Instant::now() + SETTLE_TIMEOUT;
         let mut taken = self.lab.report()?.taken;
         loop {
             std::thread::sleep(quiet);

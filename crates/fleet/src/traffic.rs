@@ -22,7 +22,7 @@ use crate::networks::{self, Carried};
 use crate::placement::Placement;
 
 /// An agent answers within this, a flow that waits for its last batch included.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// What was sent last has come after this.
 const DRAIN: Duration = Duration::from_millis(150);
 /// The part of what was planned below which a load is not what was wanted.
@@ -325,7 +325,7 @@ impl Fleet {
             Placement::Load,
             request,
             "what the load does",
-            PATIENCE,
+            TIMEOUT,
         );
         asked.map_err(|error| {
             let name = &self.hosts()[host].name;

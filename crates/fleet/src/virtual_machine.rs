@@ -259,11 +259,11 @@ impl VirtualMachine {
     /// Runs a program on the first host.
     fn run(&mut self, program: Program) -> Result<Ran> {
         let attempt = format!("run `{}` for PVM", program.argv[0]);
-        let patience = Duration::from_nanos(program.limit_ns) + MARGIN;
+        let timeout = Duration::from_nanos(program.limit_ns) + MARGIN;
         let link = self.console.link();
         let answer = link
             .send(&Request::Run(program))
-            .and_then(|()| link.answer("the end of a program", patience));
+            .and_then(|()| link.answer("the end of a program", timeout));
         let host = &self.names[self.hosts[0]];
         match answer {
             Ok(Answer::Ran(ran)) => Ok(ran),

@@ -12,7 +12,7 @@ use sonde_probe::{Probe, Terms};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sonde-fleet-part");
 /// What must happen happens within this; it is no measure of speed.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A port that was free just now.
 fn free_port() -> SocketAddr {
@@ -51,7 +51,7 @@ fn options(at: SocketAddr, hosts: usize, token: &Token) -> ConnectOptions {
     let mut options = ConnectOptions::new(Launcher::User { hosts });
     options.listen = at.to_string().parse().unwrap();
     options.token = Some(token.clone());
-    options.patience = PATIENCE;
+    options.timeout = TIMEOUT;
     options
 }
 
@@ -74,7 +74,7 @@ fn ask(src: usize, dst: usize) -> Ask {
 
 /// Waits until it is so.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(10));
@@ -264,7 +264,7 @@ fn who_does_not_come_is_told() {
     let (at, token) = (free_port(), Token::random().unwrap());
     let _agents = Agents(vec![agent(at, "n1", &token)]);
     let mut options = options(at, 2, &token);
-    options.patience = Duration::from_secs(2);
+    options.timeout = Duration::from_secs(2);
     let error = Fleet::connected(std::path::Path::new(PROGRAM), &options)
         .err()
         .unwrap();

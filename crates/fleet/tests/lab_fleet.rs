@@ -15,7 +15,7 @@ use stage::{config, part};
 
 fn ask(probe: Probe, src: usize, dst: usize) -> Ask {
     let mut terms = Terms::new(probe, Path::Tcp, Wait::Block);
-    terms.patience_ns = 3_000_000_000;
+    terms.timeout_ns = 3_000_000_000;
     Ask {
         terms,
         src,

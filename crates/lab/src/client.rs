@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// A nest that has not ended by itself after this is killed.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a lab could not be had, or did not do what it was asked.
 #[derive(Debug, Error)]
@@ -275,8 +275,8 @@ impl Lab {
         if let Ok(control) = self.control.try_clone() {
             drop(UnixStream::from(control).shutdown(Shutdown::Both));
         }
-        let patience = Instant::now() + END_PATIENCE;
-        while Instant::now() < patience && matches!(self.cradle.try_wait(), Ok(None)) {
+        let timeout = Instant::now() + END_TIMEOUT;
+        while Instant::now() < timeout && matches!(self.cradle.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(1));
         }
         drop(self.cradle.kill());

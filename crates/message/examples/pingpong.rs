@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         } else {
             Wait::Block
         },
-        patience: Duration::from_secs(20),
+        timeout: Duration::from_secs(20),
     };
     let mut messenger = boot.join()?;
     let mut line = Vec::new();

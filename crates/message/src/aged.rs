@@ -10,7 +10,7 @@
 //!          several of them stand on one CPU of today. Nothing moves in this rank's engine meanwhile, as nothing does
 //!          while it computes. Calls themselves are not stretched: what an old host needs for frames is the network's
 //!          `[host]`. A program that waits outside of calls (a disk, a sleep) is not for this: its waits are taken for time
-//!          that others had. The patience of the other ranks has to be longer than the longest span. Where the program reads its own
+//!          that others had. The timeout of the other ranks has to be longer than the longest span. Where the program reads its own
 //!          clock it says so ([`Messenger::due`]): what is owed is held for before, and what was held too long is forgotten, so that
 //!          what is timed has an account of its own.
 //! Source:  a factor is the time of a sequential run on the old host over that of the same run here ([`factor`]).

@@ -209,7 +209,7 @@ impl<M: Messenger> Carrier for Ways<M> {
         self.moved
     }
 
-    fn leave(&mut self, patience: Duration) -> Result<()> {
+    fn leave(&mut self, timeout: Duration) -> Result<()> {
         let (parent, children) = match self.rank {
             0 => (None, (1..self.costs.len()).collect()),
             _ => (Some(0), Vec::new()),
@@ -225,11 +225,11 @@ impl<M: Messenger> Carrier for Ways<M> {
             if leaving.poll(&mut self.postboxes, |rank| ways[rank], is_sent)? {
                 break;
             }
-            if begin.elapsed() > patience {
+            if begin.elapsed() > timeout {
                 return Err(Error::Silent {
                     rank: leaving.awaited(),
                     during: "ending together".into(),
-                    patience,
+                    timeout,
                 });
             }
             std::thread::yield_now();

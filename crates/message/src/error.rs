@@ -20,7 +20,7 @@ pub enum Error {
     },
     /// Nothing moved for too long.
     #[error(
-        "nothing moved for {patience:?} while {during}: {}, and reachable? on a network so slow send less at once: smaller messages",
+        "nothing moved for {timeout:?} while {during}: {}, and reachable? on a network so slow send less at once: smaller messages",
         suspects(*rank)
     )]
     Silent {
@@ -29,7 +29,7 @@ pub enum Error {
         /// What was under way.
         during: String,
         /// For how long.
-        patience: Duration,
+        timeout: Duration,
     },
     /// A message is longer than the room for it.
     #[error("a message of {bytes} bytes with tag {tag} from rank {from} has room for {room} only")]
@@ -88,11 +88,11 @@ mod tests {
     #[test]
     fn who_is_silent_is_named_where_it_is_known() {
         let said = |rank| {
-            let (during, patience) = ("sending".to_string(), Duration::from_secs(3));
+            let (during, timeout) = ("sending".to_string(), Duration::from_secs(3));
             let error = Error::Silent {
                 rank,
                 during,
-                patience,
+                timeout,
             };
             error.to_string()
         };

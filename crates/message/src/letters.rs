@@ -1,7 +1,7 @@
 //! A messenger made of letters: whole messages with a head, brought by whatever brings them.
 //!
 //! Model:   a [`Carrier`] takes letters and gives those that came, between two ranks in the order in which they were sent;
-//!          [`Letters`] adds to it what a messenger is: groups, matching, requests, patience. A send is done when the
+//!          [`Letters`] adds to it what a messenger is: groups, matching, requests, timeout. A send is done when the
 //!          carrier has the letter. Nothing moves but in calls: a rank that computes carries nothing on. Letters that are
 //!          sent and not yet received are kept without bound.
 //! Units:   bytes; ranks of the world in heads.
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long nothing may move, unless told otherwise.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The tag of letters in the messengers that carry them.
 pub(crate) const LETTER_TAG: Tag = 32_001;
@@ -147,7 +147,7 @@ pub trait Carrier {
     ///
     /// # Errors
     /// Those of the trait.
-    fn leave(&mut self, patience: Duration) -> Result<()>;
+    fn leave(&mut self, timeout: Duration) -> Result<()>;
 
     /// What is to be known of it.
     fn facts(&self) -> Result<sonde_measure::Library>;
@@ -186,7 +186,7 @@ pub struct Letters<C> {
     free: Vec<u32>,
     requests: HashMap<u64, Pending>,
     next_request: u64,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<C: Carrier> Letters<C> {
@@ -199,14 +199,14 @@ impl<C: Carrier> Letters<C> {
             free: Vec::new(),
             requests: HashMap::new(),
             next_request: 0,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         }
     }
 
-    /// With this patience: how long a wait goes on while nothing moves; 20 s unless told.
+    /// With this timeout: how long a wait goes on while nothing moves; 20 s unless told.
     #[must_use]
-    pub const fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -302,7 +302,7 @@ impl<C: Carrier> Letters<C> {
             let moved = self.carrier.moved();
             match since {
                 Some((begin, then)) if then == moved => {
-                    if begin.elapsed() > self.patience {
+                    if begin.elapsed() > self.timeout {
                         let group = self.groups.of(comm)?;
                         return Err(Error::Silent {
                             rank: match from {
@@ -310,7 +310,7 @@ impl<C: Carrier> Letters<C> {
                                 Source::Any => None,
                             },
                             during: "receiving a carried message".into(),
-                            patience: self.patience,
+                            timeout: self.timeout,
                         });
                     }
                 }
@@ -542,7 +542,7 @@ impl<C: Carrier> Messenger for Letters<C> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        self.carrier.leave(self.patience)
+        self.carrier.leave(self.timeout)
     }
 }
 
@@ -555,11 +555,11 @@ mod tests {
 
     const WORLD: Comm = Comm::WORLD;
 
-    fn two(patience: Duration, rank: impl Fn(&mut Routed<&mut Memory>) + Sync) {
+    fn two(timeout: Duration, rank: impl Fn(&mut Routed<&mut Memory>) + Sync) {
         Memory::run(2, |messenger| {
             let ring = Topology::parse("ring", 2).unwrap();
             let routed = Routed::new(messenger, ring, Mode::Forwarding).unwrap();
-            let mut routed = routed.with_patience(patience);
+            let mut routed = routed.with_timeout(timeout);
             rank(&mut routed);
         });
     }
@@ -587,7 +587,7 @@ mod tests {
 
     #[test]
     fn requests_probes_and_wildcards() {
-        two(PATIENCE, |messenger| {
+        two(TIMEOUT, |messenger| {
             let other = 1 - messenger.rank(WORLD);
             let first = messenger.irecv(WORLD, Source::Any, Tagged::With(2), vec![0; 4]);
             let second = messenger.irecv(WORLD, Source::Any, Tagged::Any, vec![0; 4]);

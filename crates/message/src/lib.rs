@@ -2,7 +2,7 @@
 //!
 //! Model:   a [`Messenger`] is one rank's way to all others. Whatever it is made of, the same holds: messages are matched
 //!          by group, sender and tag; between two ranks of a group none overtakes another of the same tag; every wait
-//!          ends within the messenger's patience.
+//!          ends within the messenger's timeout.
 //! Units:   bytes; ranks count from zero.
 #![forbid(unsafe_code)]
 

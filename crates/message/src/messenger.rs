@@ -107,7 +107,7 @@ pub struct Capabilities {
 
 /// One rank's way to all others.
 ///
-/// Errors of every call: a rank is gone (named), nothing moved for the messenger's patience, an argument is out of range,
+/// Errors of every call: a rank is gone (named), nothing moved within the messenger's timeout, an argument is out of range,
 /// the library refused.
 pub trait Messenger {
     /// What it can do of itself.

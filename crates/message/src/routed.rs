@@ -184,7 +184,7 @@ impl<M: Messenger> Carrier for Routes<M> {
         self.moved
     }
 
-    fn leave(&mut self, patience: Duration) -> Result<()> {
+    fn leave(&mut self, timeout: Duration) -> Result<()> {
         let mut leaving = self.leaving();
         let begin = Instant::now();
         loop {
@@ -194,11 +194,11 @@ impl<M: Messenger> Carrier for Routes<M> {
             if leaving.poll(only, |_| 0, is_sent)? {
                 return self.postbox.inner.finish();
             }
-            if begin.elapsed() > patience {
+            if begin.elapsed() > timeout {
                 return Err(Error::Silent {
                     rank: leaving.awaited(),
                     during: "ending together over a topology".into(),
-                    patience,
+                    timeout,
                 });
             }
             std::thread::yield_now();

@@ -14,16 +14,16 @@ const WORLD: Comm = Comm::WORLD;
 const RANKS: usize = 4;
 /// A lost rank ends the others within this.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One rank, if its environment says so: `rank size transport wait meeting token patience-in-ms what`.
+/// One rank, if its environment says so: `rank size transport wait meeting token timeout-in-ms what`.
 #[test]
 fn a_rank() {
     let Ok(text) = std::env::var("SONDE_TEST_RANK") else {
         return;
     };
     let parts: Vec<&str> = text.split(' ').collect();
-    let [rank, size, transport, wait, meeting, token, patience, what] = parts[..] else {
+    let [rank, size, transport, wait, meeting, token, timeout, what] = parts[..] else {
         panic!("a rank is told `{text}`");
     };
     let transport = Transport::ALL
@@ -44,7 +44,7 @@ fn a_rank() {
         } else {
             Wait::Block
         },
-        patience: Duration::from_millis(patience.parse().unwrap()),
+        timeout: Duration::from_millis(timeout.parse().unwrap()),
     };
     let said = match boot.join() {
         Err(error) => error.to_string(),
@@ -136,7 +136,7 @@ impl Job {
     fn start(
         (transport, wait): (Transport, &str),
         ranks: impl IntoIterator<Item = (usize, &'static str)>,
-        patience: Duration,
+        timeout: Duration,
         what: &str,
     ) -> Self {
         let meeting = match transport {
@@ -146,11 +146,11 @@ impl Job {
             }
             _ => format!("{}.{what}.{wait}.{}", std::process::id(), transport.name()),
         };
-        let patience = patience.as_millis();
+        let timeout = timeout.as_millis();
         let start = |(rank, token)| {
             let transport = transport.name();
             let told =
-                format!("{rank} {RANKS} {transport} {wait} {meeting} {token} {patience} {what}");
+                format!("{rank} {RANKS} {transport} {wait} {meeting} {token} {timeout} {what}");
             let mut command = Command::new(std::env::current_exe().unwrap());
             command
                 .args(["--exact", "a_rank", "--nocapture"])
@@ -214,7 +214,7 @@ fn all(token: &'static str) -> impl Iterator<Item = (usize, &'static str)> {
 #[test]
 fn processes_are_ranks() {
     for transport in Transport::ALL {
-        let job = Job::start((transport, "block"), all("t"), PATIENCE, "converse");
+        let job = Job::start((transport, "block"), all("t"), TIMEOUT, "converse");
         for said in job.said() {
             assert!(said.contains("3040508 bytes"), "{transport:?}: {said}");
             if transport == Transport::Shm {
@@ -248,7 +248,7 @@ fn left_over(meeting: &str) -> Vec<String> {
 
 fn a_lost_rank_ends_the_others(transport: Transport) {
     for (wait, what) in [("block", "recv"), ("poll", "recv"), ("block", "large")] {
-        let mut job = Job::start((transport, wait), all("t"), PATIENCE, what);
+        let mut job = Job::start((transport, wait), all("t"), TIMEOUT, what);
         for at in 0..RANKS {
             job.await_word(at, "joined");
         }
@@ -294,9 +294,9 @@ fn a_lost_rank_ends_the_others_over_shm() {
 #[test]
 fn a_rank_that_never_comes_is_named() {
     for transport in Transport::ALL {
-        let patience = Duration::from_millis(1_500);
+        let timeout = Duration::from_millis(1_500);
         let some = all("t").filter(|(rank, _)| *rank != 2);
-        let job = Job::start((transport, "block"), some, patience, "absent");
+        let job = Job::start((transport, "block"), some, timeout, "absent");
         for said in job.said() {
             assert!(said.contains("is rank 2 running"), "{transport:?}: {said}");
             assert!(
@@ -305,7 +305,7 @@ fn a_rank_that_never_comes_is_named() {
             );
         }
         // Without rank 0 there is no meeting.
-        let job = Job::start((transport, "block"), all("t").skip(3), patience, "alone");
+        let job = Job::start((transport, "block"), all("t").skip(3), timeout, "alone");
         let said = job.said().remove(0);
         assert!(said.contains("is rank 0 running"), "{transport:?}: {said}");
         assert!(
@@ -318,9 +318,9 @@ fn a_rank_that_never_comes_is_named() {
 #[test]
 fn who_has_another_token_is_sent_away() {
     for transport in Transport::ALL {
-        let patience = Duration::from_millis(1_500);
+        let timeout = Duration::from_millis(1_500);
         let ranks = (0..RANKS).map(|rank| (rank, if rank == 1 { "stolen" } else { "t" }));
-        let job = Job::start((transport, "block"), ranks, patience, "token");
+        let job = Job::start((transport, "block"), ranks, timeout, "token");
         let said = job.said();
         assert!(
             said[1].contains("have all ranks the same token"),

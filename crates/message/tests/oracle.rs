@@ -45,7 +45,7 @@ fn over(
                         own: None,
                         token: "of this run".into(),
                         wait: Wait::Block,
-                        patience: Duration::from_secs(60),
+                        timeout: Duration::from_secs(60),
                     };
                     boot.join().unwrap()
                 };

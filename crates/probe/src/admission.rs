@@ -276,17 +276,17 @@ pub(crate) fn hello_udp(channel: &mut Udp, measure: &Measure, visit: Visit) -> R
     ask(
         channel,
         &hello(measure, visit),
-        terms.patience(),
+        terms.timeout(),
         nothing_follows,
     )
 }
 
 /// Says by UDP that all is sent, again and again until it was heard.
 pub(crate) fn end_udp(channel: &mut Udp, messages: u64, terms: &Terms) -> Result<()> {
-    ask(channel, &Say::End { messages }, terms.patience(), true)
+    ask(channel, &Say::End { messages }, terms.timeout(), true)
 }
 
-fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<()> {
+fn ask(channel: &mut Udp, say: &Say, timeout: Duration, last: bool) -> Result<()> {
     let question = datagram(say)?;
     let peer: SocketAddr = channel.peer();
     let begin = Instant::now();
@@ -317,7 +317,7 @@ fn ask(channel: &mut Udp, say: &Say, patience: Duration, last: bool) -> Result<(
                 Err(error) => return Err(error.into()),
             }
         }
-        if begin.elapsed() >= patience {
+        if begin.elapsed() >= timeout {
             let awaited = "a control message to be answered".into();
             return Err(sonde_channel::Error::Timeout {
                 peer,

@@ -321,7 +321,7 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
         _ => {
             let (same, port) = here(control, 0)?;
             let peer = SocketAddr::new(peer, port);
-            let mut stream = TcpStream::connect_timeout(&peer, terms.patience())
+            let mut stream = TcpStream::connect_timeout(&peer, terms.timeout())
                 .map_err(socket("join by TCP"))?;
             stream
                 .set_nodelay(true)
@@ -476,11 +476,11 @@ impl Trips<'_> {
                 }
                 continue; // A late one.
             }
-            let patience = match self.line {
-                Line::Tcp(_) => self.terms.patience(),
-                _ => LOST_AFTER.min(self.terms.patience()),
+            let timeout = match self.line {
+                Line::Tcp(_) => self.terms.timeout(),
+                _ => LOST_AFTER.min(self.terms.timeout()),
             };
-            if began.elapsed() >= patience {
+            if began.elapsed() >= timeout {
                 return match self.line {
                     Line::Tcp(_) => {
                         Err(Error::Integrity("a message by TCP was not answered".into()))
@@ -590,7 +590,7 @@ fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> 
 fn admitted(listener: &TcpListener, serve: &Serve) -> Result<Line> {
     let began = Instant::now();
     loop {
-        let left = serve.terms.patience().saturating_sub(began.elapsed());
+        let left = serve.terms.timeout().saturating_sub(began.elapsed());
         let woken = readable(&[listener.as_fd()], left).map_err(socket("wait for the peer"))?;
         if woken == Woken::Silence {
             return Err(Error::Abandoned);
@@ -653,7 +653,7 @@ impl Ear<'_> {
                     if woken == Woken::Readable(0) && self.ended()? {
                         return Ok(());
                     }
-                    if heard.elapsed() >= self.serve.terms.patience() {
+                    if heard.elapsed() >= self.serve.terms.timeout() {
                         return Err(Error::Abandoned);
                     }
                 }

@@ -79,7 +79,7 @@ pub(crate) fn answer(datagram: &mut [u8], from: IpAddr, serve: &Serve) -> bool {
         return false;
     }
     let ns = match &serve.flush_neighbour {
-        Some(interface) => resolve(interface, from, serve.terms.patience()).unwrap_or(UNKNOWN),
+        Some(interface) => resolve(interface, from, serve.terms.timeout()).unwrap_or(UNKNOWN),
         // Whoever is known need not be asked for.
         None => 0,
     };
@@ -87,7 +87,7 @@ pub(crate) fn answer(datagram: &mut [u8], from: IpAddr, serve: &Serve) -> bool {
     true
 }
 
-fn resolve(interface: &str, from: IpAddr, patience: Duration) -> Result<u64> {
+fn resolve(interface: &str, from: IpAddr, timeout: Duration) -> Result<u64> {
     let mut netlink = Netlink::open()?;
     let index = netlink.index(interface)?;
     let way = netlink.way_to(from)?;
@@ -97,7 +97,7 @@ fn resolve(interface: &str, from: IpAddr, patience: Duration) -> Result<u64> {
         (None, IpAddr::V4(from)) => from,
         (None, IpAddr::V6(_)) => return Ok(UNKNOWN),
     };
-    Ok(match netlink.resolve_neighbour(index, whom, patience)? {
+    Ok(match netlink.resolve_neighbour(index, whom, timeout)? {
         Resolved::After { ns } => ns,
         Resolved::Needless => 0,
         Resolved::Failed | Resolved::Silence => UNKNOWN,

@@ -15,7 +15,7 @@ use sonde_sys::clock::monotonic_ns;
 use crate::{AgentLink, Answer, Error, Request, Result};
 
 /// An agent tells the time within this, or it is not well.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The agent's clock minus ours, from the shortest of `exchanges` (at least one is made).
 ///
@@ -40,7 +40,7 @@ pub fn drift(begin: &ClockRecord, end: &ClockRecord, span_ns: u64) -> i64 {
 fn exchange(link: &mut AgentLink) -> Result<ClockRecord> {
     let sent_ns = monotonic_ns();
     link.send(&Request::Clock {})?;
-    let answer = link.answer("its clock", PATIENCE)?;
+    let answer = link.answer("its clock", TIMEOUT)?;
     let came_ns = monotonic_ns();
     match answer {
         Answer::Clock { monotonic_ns } => Ok(reading(sent_ns, monotonic_ns, came_ns)),

@@ -187,21 +187,21 @@ impl Conversation {
         server: &mut AgentLink,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        let patience = terms.patience() + GRACE;
+        let timeout = terms.timeout() + GRACE;
         server.send(&Request::Serve(Serve {
             terms: terms.clone(),
             bind: self.server,
             token: self.token.clone(),
             flush_neighbour: self.flush_server.clone(),
         }))?;
-        let port = match server.answer("its data port", patience)? {
+        let port = match server.answer("its data port", timeout)? {
             Answer::Serving { port } => port,
             other => return Err(out_of_turn(server, "its data port", &other)),
         };
         let measured = self
             .measure(terms, client, port)
             .map_err(|error| abandon(terms, server, error))?;
-        let served = match server.answer("its report", patience)? {
+        let served = match server.answer("its report", timeout)? {
             Answer::Served(served) => served,
             other => return Err(out_of_turn(server, "its report", &other)),
         };
@@ -226,7 +226,7 @@ impl Conversation {
 /// Ends the serving side's part after the measuring side failed, and joins the two stories.
 fn abandon(terms: &Terms, server: &mut AgentLink, error: Error) -> Error {
     let stopped = server.send(&Request::Stop {});
-    let story = stopped.and_then(|()| server.answer("its report", 2 * terms.patience() + GRACE));
+    let story = stopped.and_then(|()| server.answer("its report", 2 * terms.timeout() + GRACE));
     match story {
         Ok(_) => error,
         Err(Error::Agent { what, .. }) if what == Error::Abandoned.to_string() => error,

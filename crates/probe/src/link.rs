@@ -49,12 +49,12 @@ impl AgentLink {
     /// `from` is read without a buffer of its own: a pipe or a socket, not a `BufReader`.
     ///
     /// # Errors
-    /// The marker does not come within `patience`, or only noise does.
+    /// The marker does not come within `timeout`, or only noise does.
     pub fn open(
         name: impl Into<String>,
         from: impl Read + AsFd + Send + 'static,
         to: impl Write + Send + 'static,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self> {
         let mut link = Self {
             name: name.into(),
@@ -64,7 +64,7 @@ impl AgentLink {
         };
         let mut bounded = Bounded {
             from: &mut *link.from,
-            end: Instant::now() + patience,
+            end: Instant::now() + timeout,
         };
         let mut seen = Vec::new();
         let mut byte = [0];
@@ -85,7 +85,7 @@ impl AgentLink {
                         found,
                     });
                 }
-                Err(error) => return Err(link.lost(error.into(), "its greeting", patience)),
+                Err(error) => return Err(link.lost(error.into(), "its greeting", timeout)),
             }
         }
         Ok(link)
@@ -127,11 +127,11 @@ impl AgentLink {
     /// Waits for the next answer. `Failed` is an error here.
     ///
     /// # Errors
-    /// The agent failed, is gone, or says nothing for `patience`.
-    pub fn answer(&mut self, awaited: &'static str, patience: Duration) -> Result<Answer> {
+    /// The agent failed, is gone, or says nothing for `timeout`.
+    pub fn answer(&mut self, awaited: &'static str, timeout: Duration) -> Result<Answer> {
         let mut bounded = Bounded {
             from: &mut *self.from,
-            end: Instant::now() + patience,
+            end: Instant::now() + timeout,
         };
         let read = frame::read(&mut bounded)
             .and_then(|body| body.map(|body| frame::parse(&body)).transpose());
@@ -151,7 +151,7 @@ impl AgentLink {
             }
             Err(error) => {
                 self.out_of_step = true;
-                Err(self.lost(error, awaited, patience))
+                Err(self.lost(error, awaited, timeout))
             }
         }
     }

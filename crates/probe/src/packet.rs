@@ -279,7 +279,7 @@ impl Visited<'_> {
         let said = readable(&control, Duration::ZERO);
         if said.is_ok_and(|woken| woken == Woken::Silence) {
             let waited = self.silent_since.elapsed();
-            if waited < self.serve.terms.patience() {
+            if waited < self.serve.terms.timeout() {
                 return Ok(None);
             }
             return Err(sonde_channel::Error::Timeout {

@@ -54,7 +54,7 @@ trait Pipe {
     /// Tells `answered` the numbers of answers that are here; `false` when there were none.
     fn recv_now(&mut self, answered: impl FnMut(u32)) -> Result<bool>;
     /// Waits until there is something to receive, or room to send where `room` is asked for, or for this long.
-    fn wait(&self, room: bool, patience: Duration) -> Result<()>;
+    fn wait(&self, room: bool, timeout: Duration) -> Result<()>;
 }
 
 /// A message that is under way.
@@ -226,7 +226,7 @@ impl<'a> Open<'a> {
                 // What was begun by TCP is ended first.
                 if self.begun_ns.is_none() {
                     self.give_up(now_ns);
-                } else if now_ns >= stop_ns + self.terms.patience_ns {
+                } else if now_ns >= stop_ns + self.terms.timeout_ns {
                     return Err(Error::Integrity(
                         "a message by TCP was never taken whole".into(),
                     ));
@@ -312,7 +312,7 @@ impl<'a> Open<'a> {
         }
         let silent_ns = now_ns.saturating_sub(heard_ns.max(self.sight.last_sent_ns));
         if self.terms.path == Path::Tcp {
-            if silent_ns < self.terms.patience_ns {
+            if silent_ns < self.terms.timeout_ns {
                 return Ok(false);
             }
             return Err(Error::Integrity(format!(
@@ -322,7 +322,7 @@ impl<'a> Open<'a> {
             )));
         }
         let drain_ns = (10 * self.sight.slowest_ns).max(DRAIN_NS_MIN);
-        Ok(silent_ns >= drain_ns.min(self.terms.patience_ns))
+        Ok(silent_ns >= drain_ns.min(self.terms.timeout_ns))
     }
 }
 
@@ -353,7 +353,7 @@ fn opened(terms: &Terms, size_bytes: u64) -> Result<Open<'_>> {
             remedy: "give one: `--rate 1000`",
         });
     };
-    let seconds = terms.patience_ns.div_ceil(1_000_000_000);
+    let seconds = terms.timeout_ns.div_ceil(1_000_000_000);
     let flights = (pace.rate_per_s * seconds).clamp(1_024, FLIGHTS_MAX);
     Ok(Open::new(
         terms,
@@ -494,8 +494,8 @@ impl Pipe for Stream {
         Ok(true)
     }
 
-    fn wait(&self, room: bool, patience: Duration) -> Result<()> {
-        waited(ready(&self.channel, room, patience))
+    fn wait(&self, room: bool, timeout: Duration) -> Result<()> {
+        waited(ready(&self.channel, room, timeout))
     }
 }
 
@@ -540,8 +540,8 @@ impl Pipe for Datagrams {
         Ok(true)
     }
 
-    fn wait(&self, room: bool, patience: Duration) -> Result<()> {
-        waited(ready(&self.channel, room, patience))
+    fn wait(&self, room: bool, timeout: Duration) -> Result<()> {
+        waited(ready(&self.channel, room, timeout))
     }
 }
 
@@ -628,8 +628,8 @@ mod tests {
         fn recv_now(&mut self, _: impl FnMut(u32)) -> Result<bool> {
             Ok(false)
         }
-        fn wait(&self, _: bool, patience: Duration) -> Result<()> {
-            std::thread::sleep(patience);
+        fn wait(&self, _: bool, timeout: Duration) -> Result<()> {
+            std::thread::sleep(timeout);
             Ok(())
         }
     }

@@ -27,7 +27,7 @@ use crate::{anatomy, circuit, packet, startup, streams};
 
 /// How often a sender by UDP is told again that its stream has been rated.
 const RATED_AGAIN_NS: u64 = 20_000_000;
-/// A hello has this part of the patience.
+/// A hello has this part of the timeout.
 const HELLO_PART: u32 = 8;
 /// A datagram that steers a conversation is at most so long.
 const STEERING_BYTES: usize = 4 << 10;
@@ -143,7 +143,7 @@ impl<'a> Door<'a> {
     pub(crate) fn left(&self) -> Duration {
         self.serve
             .terms
-            .patience()
+            .timeout()
             .saturating_sub(self.since.elapsed())
     }
 
@@ -171,7 +171,7 @@ impl<'a> Door<'a> {
         channel: &mut impl ByteStream,
     ) -> Result<Option<(Visit, usize)>> {
         // Who does not finish his hello keeps others waiting for so long only.
-        let limit = self.serve.terms.patience() / HELLO_PART;
+        let limit = self.serve.terms.timeout() / HELLO_PART;
         let said = admission::recv_frame_within::<Say>(channel, Some(limit));
         let Ok(Say::Hello {
             token,
@@ -311,10 +311,10 @@ fn answer_datagrams(
     acceptor: &impl Listener,
     serve: &Serve,
     stop: BorrowedFd<'_>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<()> {
     let mut buffer = [0; circuit::BYTES];
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let woken = readable(&[stop, acceptor.as_fd(), port.as_fd()], left);
@@ -549,7 +549,7 @@ fn visited(
     size: usize,
     transfer: &mut Transfer,
 ) -> Result<SizeServed> {
-    channel.set_resend_after(serve.terms.patience())?;
+    channel.set_resend_after(serve.terms.timeout())?;
     match serve.terms.probe {
         Probe::Stream => count(channel, serve, size, transfer),
         _ => echo_datagrams(channel, serve, size),
@@ -588,7 +588,7 @@ fn steered(
     let peer = channel.peer();
     let Datagram::Of(size) = came else {
         let awaited = format!("a message of {wanted_bytes} bytes, or the end");
-        let waited = serve.terms.patience();
+        let waited = serve.terms.timeout();
         return Err(sonde_channel::Error::Timeout {
             peer,
             awaited,

@@ -246,8 +246,8 @@ impl Cold<'_> {
                 return Ok(Err("only IPv4 neighbours are resolved alone".into()));
             }
         };
-        let patience = self.terms().patience();
-        let found = match netlink.resolve_neighbour(way.ifindex, whom, patience) {
+        let timeout = self.terms().timeout();
+        let found = match netlink.resolve_neighbour(way.ifindex, whom, timeout) {
             Ok(Resolved::After { ns }) => Ok(ns),
             Ok(Resolved::Needless) => Err(format!(
                 "{whom} needs no resolution: it is known already, or its interface has no ARP"
@@ -255,7 +255,7 @@ impl Cold<'_> {
             Ok(Resolved::Failed) => Err(format!("{whom} does not answer ARP")),
             Ok(Resolved::Silence) => Err(format!(
                 "{whom} was not resolved within {:.3} s",
-                patience.as_secs_f64()
+                timeout.as_secs_f64()
             )),
             Err(error) => Err(format!("{error}; resolving alone takes CAP_NET_ADMIN")),
         };

@@ -88,7 +88,7 @@ pub struct Terms {
     /// For each size the time after which no further sample is begun; of a stream the time that is rated.
     pub budget_ns: u64,
     /// The longest wait without progress.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
     /// Start-up in parts: the pause before the message of the step `idle`.
     pub idle_ns: u64,
     /// Start-up: in steps, each alone; otherwise the whole, undivided.
@@ -134,7 +134,7 @@ impl Terms {
             precision_per_mille: precision,
             warmup,
             budget_ns,
-            patience_ns: 10 * second,
+            timeout_ns: 10 * second,
             idle_ns: 200_000_000,
             parts: false,
             circuits: false,
@@ -387,37 +387,36 @@ impl Terms {
                 "ask for at least 1 s",
             );
         }
-        if self.patience_ns < 1_000_000 || self.patience_ns > TIME_NS_MAX {
+        if self.timeout_ns < 1_000_000 || self.timeout_ns > TIME_NS_MAX {
             return refuse(
-                format!("a patience of {} ns is out of range", self.patience_ns),
+                format!("a timeout of {} ns is out of range", self.timeout_ns),
                 "ask for 1 ms to an hour",
             );
         }
-        if self.probe == Probe::Startup && self.parts && self.idle_ns >= self.patience_ns {
+        if self.probe == Probe::Startup && self.parts && self.idle_ns >= self.timeout_ns {
             return refuse(
                 format!(
-                    "a pause of {} ns outlasts the patience of {} ns",
-                    self.idle_ns, self.patience_ns
+                    "a pause of {} ns outlasts the timeout of {} ns",
+                    self.idle_ns, self.timeout_ns
                 ),
-                "ask for a shorter pause or a longer patience",
+                "ask for a shorter pause or a longer timeout",
             );
         }
         Ok(())
     }
 
     /// The longest wait without progress.
-    pub fn patience(&self) -> Duration {
-        Duration::from_nanos(self.patience_ns)
+    pub fn timeout(&self) -> Duration {
+        Duration::from_nanos(self.timeout_ns)
     }
 
     /// The longest that the measuring side takes, with every wait within it at its worst.
     pub fn duration_max(&self) -> Duration {
         let each_ns =
-            self.budget_ns + self.budget_ns / 4 + LEAD_IN_NS + self.idle_ns + self.patience_ns;
+            self.budget_ns + self.budget_ns / 4 + LEAD_IN_NS + self.idle_ns + self.timeout_ns;
         let bytes: u64 = self.sizes_bytes.iter().sum();
         let sizes = self.sizes_bytes.len() as u64;
-        Duration::from_nanos(sizes * each_ns + 6 * bytes * SLOWEST_NS_PER_BYTE)
-            + 8 * self.patience()
+        Duration::from_nanos(sizes * each_ns + 6 * bytes * SLOWEST_NS_PER_BYTE) + 8 * self.timeout()
     }
 
     /// The same for one size only.
@@ -431,7 +430,7 @@ impl Terms {
     pub(crate) fn options(&self) -> Options {
         Options {
             wait: self.wait,
-            patience: self.patience(),
+            timeout: self.timeout(),
             method: self.method,
             knobs: self.knobs.clone(),
             message_bytes: self.sizes_bytes.iter().copied().max().unwrap_or(1) as usize,
@@ -521,8 +520,8 @@ mod tests {
         bad.pace = usual(Probe::Rate, Path::Udp).pace;
         refused(bad, "latency has no rate");
         let mut bad = latency();
-        bad.patience_ns = 0;
-        refused(bad, "patience of 0 ns");
+        bad.timeout_ns = 0;
+        refused(bad, "timeout of 0 ns");
         let mut bad = latency();
         bad.knobs.congestion = Some("reno".into());
         refused(bad, "no congestion control");
@@ -638,7 +637,7 @@ mod tests {
         bad.knobs.rate_bps = Some(1_000_000);
         refused(bad, "at a constant rate");
         let mut bad = usual(Probe::Startup, Path::Tcp);
-        (bad.parts, bad.patience_ns) = (true, bad.idle_ns);
-        refused(bad, "outlasts the patience");
+        (bad.parts, bad.timeout_ns) = (true, bad.idle_ns);
+        refused(bad, "outlasts the timeout");
     }
 }

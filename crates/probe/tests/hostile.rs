@@ -25,7 +25,7 @@ fn terms(path: Path) -> Terms {
     Terms {
         sizes_bytes: vec![64, 1_000],
         verify: true,
-        patience_ns: 8_000_000_000,
+        timeout_ns: 8_000_000_000,
         ..samples(path, SAMPLES)
     }
 }
@@ -296,7 +296,7 @@ fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
     let (mut client, mut server) = agents::agents();
     let terms = Terms {
         sizes_bytes: vec![8],
-        patience_ns: 4_000_000_000,
+        timeout_ns: 4_000_000_000,
         ..Terms::new(Probe::Startup, Path::Udp, sonde_measure::Wait::Block)
     };
     let peer = serve(&mut server.link, &terms, "right");

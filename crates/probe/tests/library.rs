@@ -124,13 +124,13 @@ fn a_stream_over_a_slow_line_keeps_little_under_way() {
 
 #[test]
 fn waits_follow_what_is_under_way() {
-    let patience = |task, size| job(task, Probe::Latency, &[size]).patience();
+    let timeout = |task, size| job(task, Probe::Latency, &[size]).timeout();
     let plain = Duration::from_secs(10);
-    assert_eq!(patience(Task::Trips {}, 1 << 20), plain);
+    assert_eq!(timeout(Task::Trips {}, 1 << 20), plain);
     // Half a megabyte at 100 kbit/s, and two messages where these are more.
     let more = |bytes: u64| plain + Duration::from_nanos(bytes * 80_000);
-    assert_eq!(patience(Task::Stream {}, 64 << 10), more(512 << 10));
-    assert_eq!(patience(Task::Stream {}, 16 << 20), more(32 << 20));
+    assert_eq!(timeout(Task::Stream {}, 64 << 10), more(512 << 10));
+    assert_eq!(timeout(Task::Stream {}, 16 << 20), more(32 << 20));
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn a_changed_byte_is_seen() {
             2,
             Manner {
                 wait: Wait::Block,
-                patience: Duration::from_millis(500),
+                timeout: Duration::from_millis(500),
             },
         );
         std::thread::scope(|scope| {

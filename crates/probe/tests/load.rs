@@ -14,7 +14,7 @@ use sonde_probe::{AgentLink, Answer, Request};
 use sonde_sys::noise::measured;
 
 const TOKEN: &str = "00112233445566778899aabbccddeeff";
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn promise(link: &mut AgentLink, sinks: Vec<Promised>) -> u16 {
     let load = Load {
@@ -24,7 +24,7 @@ fn promise(link: &mut AgentLink, sinks: Vec<Promised>) -> u16 {
         lease_ns: 5_000_000_000,
     };
     link.send(&Request::Load(load)).unwrap();
-    match link.answer("its sink", PATIENCE).unwrap() {
+    match link.answer("its sink", TIMEOUT).unwrap() {
         Answer::Serving { port } => port,
         other => panic!("{other:?}"),
     }
@@ -32,7 +32,7 @@ fn promise(link: &mut AgentLink, sinks: Vec<Promised>) -> u16 {
 
 fn steer(link: &mut AgentLink, steer: Steer) -> LoadCounts {
     link.send(&Request::Steer(steer)).unwrap();
-    match link.answer("its counts", PATIENCE).unwrap() {
+    match link.answer("its counts", TIMEOUT).unwrap() {
         Answer::Loading(counts) | Answer::Loaded(counts) => counts,
         other => panic!("{other:?}"),
     }
@@ -94,7 +94,7 @@ fn what_is_planned_is_sent_and_received() {
             // Both agents can be used again.
             from.link.send(&Request::Clock {}).unwrap();
             assert!(matches!(
-                from.link.answer("its clock", PATIENCE),
+                from.link.answer("its clock", TIMEOUT),
                 Ok(Answer::Clock { .. })
             ));
         }
@@ -139,9 +139,9 @@ fn a_load_that_nobody_steers_ends() {
         lease_ns: 100_000_000,
     };
     from.link.send(&Request::Load(load)).unwrap();
-    from.link.answer("its sink", PATIENCE).unwrap();
+    from.link.answer("its sink", TIMEOUT).unwrap();
     let began = Instant::now();
-    let end = from.link.answer("its end", PATIENCE).unwrap_err();
+    let end = from.link.answer("its end", TIMEOUT).unwrap_err();
     assert!(end.to_string().contains("given up"), "{end}");
-    assert!(began.elapsed() < PATIENCE / 2);
+    assert!(began.elapsed() < TIMEOUT / 2);
 }

@@ -25,7 +25,7 @@ fn join(agent: &mut Agent) -> SocketAddr {
         bind: HERE.into(),
         token: TOKEN.into(),
         knobs: Knobs::default(),
-        patience_ns: 5_000 * MS,
+        timeout_ns: 5_000 * MS,
     };
     agent.link.send(&Request::Join(request)).unwrap();
     match agent.link.answer("its data port", SOON).unwrap() {

@@ -357,7 +357,7 @@ fn a_wait_for_a_peer_can_be_given_up() {
     for path in [Path::Tcp, Path::Udp] {
         let mut server = Agent::start("h2");
         let terms = Terms {
-            patience_ns: 600_000_000_000,
+            timeout_ns: 600_000_000_000,
             ..Terms::new(Probe::Latency, path, Wait::Poll)
         };
         serve(&mut server.link, &terms, "t");
@@ -399,7 +399,7 @@ fn the_end_of_the_input_ends_the_agent() {
         .unwrap();
     let request = Serve {
         terms: Terms {
-            patience_ns: 600_000_000_000,
+            timeout_ns: 600_000_000_000,
             ..Terms::new(Probe::Latency, Path::Tcp, Wait::Block)
         },
         bind: HERE.into(),

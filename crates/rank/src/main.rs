@@ -156,7 +156,7 @@ fn adapter(
 ) -> Result<Box<dyn Messenger>, String> {
     let file = adapters::find(path.library.name()).map_err(|absent| absent.to_string())?;
     let mut options = Options {
-        patience: job.patience(),
+        timeout: job.timeout(),
         settings: settings.to_vec(),
         ranks,
         ..Options::default()

@@ -47,7 +47,7 @@ pub fn bootstrap(native: &Native, job: &Job) -> Result<Bootstrap, String> {
         own: native.own,
         token: native.token.clone(),
         wait: job.terms.wait,
-        patience: Duration::from_nanos(native.patience_ns).max(job.patience()),
+        timeout: Duration::from_nanos(native.timeout_ns).max(job.timeout()),
     })
 }
 

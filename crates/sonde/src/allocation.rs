@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// What the input of a task that has nothing to do may take to end; a terminal's does not.
-const INPUT_PATIENCE: Duration = Duration::from_secs(2);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// And then.
 const LINGER: Duration = Duration::from_millis(500);
 
@@ -60,7 +60,7 @@ pub fn bystander(kind: Kind) -> Option<i32> {
 /// Slurm 22.05 kills a whole step ("error reading header: Connection reset by peer") when a task is gone before what srun
 /// hands on to it has arrived: such a task waits for the end of its input, and a little.
 fn await_input_end() {
-    let end = Instant::now() + INPUT_PATIENCE;
+    let end = Instant::now() + INPUT_TIMEOUT;
     let mut input = std::io::stdin().lock();
     let left = || end.saturating_duration_since(Instant::now());
     while matches!(

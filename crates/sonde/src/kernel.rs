@@ -28,8 +28,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const LIMIT_NS: u64 = 600 * SECOND_NS;
 const LIMIT_FACTOR: u64 = 20;
 /// Ranks may wait so long at least for one that computes.
-const PATIENCE_NS: u64 = 60 * SECOND_NS;
-const PATIENCE_FACTOR: u64 = 4;
+const TIMEOUT_NS: u64 = 60 * SECOND_NS;
+const TIMEOUT_FACTOR: u64 = 4;
 const HOUR_NS: u64 = 3_600 * SECOND_NS;
 /// Setup, the untimed pass and verification: a part of the timed one, and something of its own.
 const BESIDE_NS: u64 = 30_000_000;
@@ -187,8 +187,8 @@ impl Asked {
         let all_ns = guess_ns.saturating_mul(runs);
         let usual_ns = all_ns.saturating_mul(LIMIT_FACTOR).max(LIMIT_NS);
         job.terms.budget_ns = limit.map_or(usual_ns, Span::as_nanos).min(HOUR_NS);
-        let patience_ns = guess_ns.saturating_mul(PATIENCE_FACTOR).max(PATIENCE_NS);
-        job.terms.patience_ns = patience_ns.min(HOUR_NS);
+        let timeout_ns = guess_ns.saturating_mul(TIMEOUT_FACTOR).max(TIMEOUT_NS);
+        job.terms.timeout_ns = timeout_ns.min(HOUR_NS);
         job
     }
 }
@@ -350,7 +350,7 @@ mod tests {
         assert!(of("A", 4) < of("A", 2) && of("A", 8) == of("A", 4));
         let job = asked("lu", "C", 1).job(100, Wait::Block, None);
         assert_eq!(job.terms.budget_ns, HOUR_NS);
-        assert!(job.terms.patience_ns >= PATIENCE_NS);
+        assert!(job.terms.timeout_ns >= TIMEOUT_NS);
         job.check().unwrap();
         let short = asked("is", "S", 2).job(1, Wait::Poll, Some(Span::secs(5)));
         assert_eq!(short.terms.budget_ns, 5 * SECOND_NS);
@@ -388,7 +388,7 @@ mod tests {
             error.contains("cg A") && error.contains("upc, S"),
             "{error}"
         );
-        // A part of what one rank alone would take, and the patience of those who wait for it.
+        // A part of what one rank alone would take, and the timeout of those who wait for it.
         let plain = asked("cg", "upc", 4).estimate_ns(2);
         let guess = cg("upc").unwrap().estimate_ns(2);
         assert!(
@@ -396,7 +396,7 @@ mod tests {
             "{guess}"
         );
         let job = cg("upc").unwrap().job(10, Wait::Block, None);
-        assert!(job.terms.patience_ns >= guess && job.terms.budget_ns >= 10 * guess);
+        assert!(job.terms.timeout_ns >= guess && job.terms.budget_ns >= 10 * guess);
         job.check().unwrap();
         let words = asked("lu", "A", 4)
             .aged("100000")

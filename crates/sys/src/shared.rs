@@ -183,13 +183,13 @@ impl Drop for Shared {
 ///
 /// # Errors
 /// The kernel has no futex.
-pub fn sleep(word: &AtomicU32, value: u32, patience: Duration) -> Result<()> {
-    let patience = rustix::time::Timespec {
-        tv_sec: patience.as_secs() as _,
-        tv_nsec: patience.subsec_nanos() as _,
+pub fn sleep(word: &AtomicU32, value: u32, timeout: Duration) -> Result<()> {
+    let timeout = rustix::time::Timespec {
+        tv_sec: timeout.as_secs() as _,
+        tv_nsec: timeout.subsec_nanos() as _,
     };
     // Not FUTEX_PRIVATE: the other side is another process.
-    match futex::wait(word, futex::Flags::empty(), value, Some(&patience)) {
+    match futex::wait(word, futex::Flags::empty(), value, Some(&timeout)) {
         Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => Ok(()),
         Err(errno) => Err(errno).attempt(|| "sleep on a shared word (futex)".into()),
     }

@@ -89,8 +89,8 @@ impl Queue {
         Some(done)
     }
 
-    /// Waits for a completion; `None` after the patience.
-    fn next(&mut self, patience: Duration) -> Result<Option<cqueue::Entry>> {
+    /// Waits for a completion; `None` after the timeout.
+    fn next(&mut self, timeout: Duration) -> Result<Option<cqueue::Entry>> {
         let mut begin = None;
         loop {
             if let Some(done) = self.pop() {
@@ -104,7 +104,7 @@ impl Queue {
                     self.ring.submit()
                 }
             } else {
-                let most = Timespec::from(patience);
+                let most = Timespec::from(timeout);
                 let arguments = SubmitArgs::new().timespec(&most);
                 self.ring.submitter().submit_with_args(1, &arguments)
             };
@@ -113,7 +113,7 @@ impl Queue {
                 Err(Errno::TIME) => return Ok(self.pop()),
                 Err(error) => return Err(error).attempt(|| "wait for io_uring".into()),
             }
-            if self.poll && begin.get_or_insert_with(Instant::now).elapsed() >= patience {
+            if self.poll && begin.get_or_insert_with(Instant::now).elapsed() >= timeout {
                 return Ok(None);
             }
         }
@@ -177,7 +177,7 @@ impl Ring {
     }
 
     /// Does the calls in their order, each when the one before is whole; what each returned, ECANCELED for those behind one
-    /// that was not. After `patience` without any completion what is outstanding is cancelled.
+    /// that was not. After `timeout` without any completion what is outstanding is cancelled.
     ///
     /// # Errors
     /// The ring itself fails.
@@ -188,7 +188,7 @@ impl Ring {
         &mut self,
         socket: BorrowedFd<'_>,
         calls: &mut [Call<'_>],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<&[i32]> {
         let count = calls.len();
         assert!(count > 0 && count <= CHAIN_MAX, "a chain of {count} calls");
@@ -216,7 +216,7 @@ impl Ring {
         let mut waited = Ok(());
         let mut left = count;
         while left > 0 {
-            match self.queue.next(patience) {
+            match self.queue.next(timeout) {
                 Ok(Some(done)) => {
                     self.results[done.user_data() as usize] = done.result();
                     left -= 1;
@@ -377,14 +377,14 @@ impl Inflow {
         })
     }
 
-    /// The next bytes: empty at the stream's end, `None` when nothing came for the patience. They stay until the next call.
+    /// The next bytes: empty at the stream's end, `None` when nothing came within the timeout. They stay until the next call.
     ///
     /// # Errors
     /// The socket is broken, or the ring.
     ///
     /// # Panics
     /// In another thread than made it.
-    pub fn recv(&mut self, socket: impl AsFd, patience: Duration) -> Result<Option<&[u8]>> {
+    pub fn recv(&mut self, socket: impl AsFd, timeout: Duration) -> Result<Option<&[u8]>> {
         assert!(self.queue.is_owned(), "a ring is used by one thread");
         if let Some(buffer) = self.held.take() {
             self.provided.give(buffer);
@@ -397,7 +397,7 @@ impl Inflow {
                 unsafe { self.queue.push(&entry) };
                 self.is_armed = true;
             }
-            let Some(done) = self.queue.next(patience)? else {
+            let Some(done) = self.queue.next(timeout)? else {
                 return Ok(None);
             };
             self.is_armed = cqueue::more(done.flags());

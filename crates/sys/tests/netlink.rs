@@ -526,12 +526,12 @@ fn a_neighbour_is_resolved_alone() {
         netlink.set_link(index, &up).unwrap();
         netlink.add_address(index, ADDRESS, 24).unwrap();
         let peer = Ipv4Addr::new(10, 9, 0, 2);
-        let patience = std::time::Duration::from_secs(5);
+        let timeout = std::time::Duration::from_secs(5);
         for _ in 0..2 {
             netlink.flush_neighbours(index).unwrap();
             std::thread::scope(|scope| {
                 let answering = scope.spawn(|| answer_arp(&tap, DELAY_NS));
-                let resolved = netlink.resolve_neighbour(index, peer, patience).unwrap();
+                let resolved = netlink.resolve_neighbour(index, peer, timeout).unwrap();
                 let request = answering.join().unwrap();
                 assert_eq!(request[38..42], peer.octets());
                 // Never before the answer was sent.
@@ -549,7 +549,7 @@ fn a_neighbour_is_resolved_alone() {
         netlink
             .set_neighbour(index, peer, [2, 0, 0, 0, 0, 9])
             .unwrap();
-        let known = netlink.resolve_neighbour(index, peer, patience).unwrap();
+        let known = netlink.resolve_neighbour(index, peer, timeout).unwrap();
         assert_eq!(known, Resolved::Needless);
     });
 }

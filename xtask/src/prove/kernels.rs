@@ -24,7 +24,7 @@ const TWO: usize = 6;
 const MEAN_LEAST: f64 = 1.2;
 const EACH_LEAST: f64 = 1.0;
 /// After so many seconds a program of the benchmark is ended.
-const PATIENCE: &str = "600";
+const TIMEOUT: &str = "600";
 const HEADS: [&str; 10] = [
     "kernel",
     "ranks",
@@ -194,7 +194,7 @@ fn run(ground: &Ground, kernel: &str, way: Way) -> Result<f64> {
         By::Benchmark => {
             let dir = ground.reference.as_deref().context("no --reference")?;
             let mut command = Command::new("timeout");
-            command.args([PATIENCE, "mpirun.openmpi", "--allow-run-as-root"]);
+            command.args([TIMEOUT, "mpirun.openmpi", "--allow-run-as-root"]);
             command.args(["--oversubscribe", "--bind-to", "none", "-np", &ranks]);
             command.arg(program(dir, kernel)).current_dir(dir);
             command

@@ -79,7 +79,7 @@ fn a_rank_that_never_sends_is_a_bounded_wait() {
     });
 }
 
-/// From before the kill, which is 300 ms later, to the end of the last rank, the one that a daemon started too. The patience is
+/// From before the kill, which is 300 ms later, to the end of the last rank, the one that a daemon started too. The timeout is
 /// far beyond: it is not by that that the others end.
 #[test]
 fn a_lost_rank_ends_the_others() {

@@ -12,7 +12,7 @@ use sonde_message::{
     oracle,
 };
 
-use crate::start::PATIENCE;
+use crate::start::TIMEOUT;
 
 /// What to do.
 pub const JOB: &str = "SONDE_TEST_JOB";
@@ -68,7 +68,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Opens the adapter as a rank of the job.
-fn opened(patience: Duration) -> Loaded {
+fn opened(timeout: Duration) -> Loaded {
     let ranks: usize = variable(RANKS).unwrap().parse().unwrap();
     let settings = variable(SETTINGS).unwrap_or_default();
     let settings = settings.split(',').filter_map(|setting| {
@@ -89,12 +89,12 @@ fn opened(patience: Duration) -> Loaded {
             own: None,
             token: "of this test".into(),
             wait: Wait::Block,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         };
         meet(boot).unwrap()
     });
     let options = Options {
-        patience,
+        timeout,
         settings: settings.collect(),
         ranks: Some(ranks),
         command: command.collect(),
@@ -117,12 +117,12 @@ pub fn run(job: &str) {
         eprintln!("{panic}");
         std::process::exit(3);
     }));
-    let patience = if job == "silent" {
+    let timeout = if job == "silent" {
         Duration::from_secs(1)
     } else {
-        PATIENCE
+        TIMEOUT
     };
-    let mut messenger = opened(patience);
+    let mut messenger = opened(timeout);
     match job {
         "messages" => messages(&mut messenger),
         "requests" => requests(&mut messenger),
@@ -264,7 +264,7 @@ fn looked_at_before(messenger: &mut Loaded) {
             {
                 break seen;
             }
-            assert!(begin.elapsed() < PATIENCE, "nothing to be seen");
+            assert!(begin.elapsed() < TIMEOUT, "nothing to be seen");
         };
         assert_eq!((seen.from, seen.tag, seen.bytes), (0, 77, 3));
         assert_eq!(
@@ -330,7 +330,7 @@ fn requests(messenger: &mut Loaded) {
             }
         }
         open = still;
-        assert!(begin.elapsed() < PATIENCE, "{} are not done", open.len());
+        assert!(begin.elapsed() < TIMEOUT, "{} are not done", open.len());
     }
     messenger.progress().unwrap();
 }
@@ -510,7 +510,7 @@ fn facts(messenger: &mut Loaded) {
     }
 }
 
-/// Rank 1 never sends; who waits is told so when the patience is over.
+/// Rank 1 never sends; who waits is told so when the timeout is over.
 fn silent(messenger: &mut Loaded) {
     if messenger.rank(WORLD) == 1 {
         std::thread::sleep(Duration::from_secs(8));

@@ -16,7 +16,7 @@ use crate::machine::Machine;
 use crate::rank;
 
 /// What ranks wait for each other.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// All ranks have ended by then, or are ended.
 const LIMIT: Duration = Duration::from_secs(150);
 

@@ -43,9 +43,9 @@ proptest! {
     }
 }
 
-fn options(method: Method, wait: Wait, patience_ms: u64) -> Options {
+fn options(method: Method, wait: Wait, timeout_ms: u64) -> Options {
     Options {
-        patience: Duration::from_millis(patience_ms),
+        timeout: Duration::from_millis(timeout_ms),
         method,
         ..Options::new(wait)
     }

@@ -149,8 +149,8 @@ impl Door {
     }
 
     /// The next guest, awaited for so long.
-    pub(super) fn await_guest(&self, patience: Duration) -> Option<Guest> {
-        self.guests.recv_timeout(patience).ok()
+    pub(super) fn await_guest(&self, timeout: Duration) -> Option<Guest> {
+        self.guests.recv_timeout(timeout).ok()
     }
 
     /// How many came without the token, and what was wrong with the last.
@@ -175,12 +175,12 @@ fn attend(listener: &TcpListener, shared: &Arc<Shared>, guests: &Sender<Guest>) 
     while open {
         let may = shared.heard.load(Ordering::Acquire) < HEARD_MAX;
         let both = [shared.closed.as_fd(), listener.as_fd()];
-        let (list, patience) = if may {
+        let (list, timeout) = if may {
             (&both[..], LONG)
         } else {
             (&both[..1], PAUSE)
         };
-        match readable(list, patience) {
+        match readable(list, timeout) {
             Ok(Woken::Readable(0)) => open = false,
             Ok(Woken::Readable(_)) => match listener.accept() {
                 Ok((stream, from)) => hear(stream, from, shared, guests),

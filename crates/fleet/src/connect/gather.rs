@@ -22,7 +22,7 @@ use crate::error::{FleetError, Result};
 /// Between two looks at the launcher.
 const LOOK: Duration = Duration::from_millis(100);
 /// A relay opens its port within this.
-const RELAY_PATIENCE: Duration = Duration::from_secs(5);
+const RELAY_TIMEOUT: Duration = Duration::from_secs(5);
 /// An agent that was welcomed greets within this.
 const GREETING: Duration = Duration::from_secs(20);
 
@@ -99,10 +99,10 @@ impl Assembly {
     /// Some did not come, or said nothing afterwards.
     pub(crate) fn gather(
         mut self,
-        patience: Duration,
+        timeout: Duration,
         mut over: impl FnMut() -> Option<String>,
     ) -> Result<(Vec<Member>, Vec<String>)> {
-        let end = Instant::now() + patience;
+        let end = Instant::now() + timeout;
         while !self.is_complete() {
             if let Some(guest) = self.door.await_guest(LOOK) {
                 self.admit(guest);
@@ -111,7 +111,7 @@ impl Assembly {
             let why = match over() {
                 Some(why) => why,
                 None if Instant::now() < end => continue,
-                None => format!("waited {} s", patience.as_secs()),
+                None => format!("waited {} s", timeout.as_secs()),
             };
             return Err(self.incomplete(&why));
         }
@@ -262,7 +262,7 @@ impl Assembly {
     fn make_relay(&mut self, guest: Guest) -> std::io::Result<Seat> {
         let Guest { stream, hello } = guest;
         handshake::say(&stream, &Welcome::Relay {})?;
-        let told: RelayPort = handshake::hear(&stream, Instant::now() + RELAY_PATIENCE)?;
+        let told: RelayPort = handshake::hear(&stream, Instant::now() + RELAY_TIMEOUT)?;
         let (trunk, lane) = Trunk::new(stream)?;
         let trunk = Arc::new(trunk);
         self.relays.push(Relay {

@@ -1,6 +1,6 @@
 //! `sonde agent --connect`: an agent that comes to its orchestrator, wherever something else started it.
 //!
-//! Model:   it connects, again and again until its patience ends, since it may be started first; shows the token and has it
+//! Model:   it connects, again and again until its timeout ends, since it may be started first; shows the token and has it
 //!          shown; says who it is; and does what it is told: be the host's agent, be that and hand on for others, go to
 //!          one that does, or end. Whatever it is, it ends with its connection.
 //! Checked: `hosts_and_ports_are_told_apart`; `tests/connect.rs`.
@@ -19,7 +19,7 @@ use super::token::Token;
 use crate::error::{FleetError, Result};
 
 /// What the orchestrator may take to decide.
-const WELCOME_PATIENCE: Duration = Duration::from_secs(60);
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 const ATTEMPT: &str = "join the run";
@@ -44,7 +44,7 @@ pub struct Joining {
     /// What this host is called; else as Slurm, else as it names itself.
     pub name: Option<String>,
     /// How long a connection is tried.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Joins the run and obeys until it ends. To be called from the main thread; see [`sonde_probe::agent::run`].
@@ -162,7 +162,7 @@ pub(crate) fn addresses_of(name: &str) -> Vec<IpAddr> {
 
 /// A connection that has shown the token and was shown it, and this end's address.
 fn connect(places: &[SocketAddr], joining: &Joining) -> Result<(TcpStream, IpAddr)> {
-    let end = Instant::now() + joining.patience;
+    let end = Instant::now() + joining.timeout;
     let mut last = String::new();
     loop {
         for place in places {
@@ -188,7 +188,7 @@ fn connect(places: &[SocketAddr], joining: &Joining) -> Result<(TcpStream, IpAdd
         if Instant::now() + PAUSE >= end {
             let remedy = "let this host reach that port (firewall, routing), or have the orchestrator listen where it does: \
                           `sonde assess --listen ADDRESS:PORT`";
-            let happened = format!("{last}, tried for {} s", joining.patience.as_secs());
+            let happened = format!("{last}, tried for {} s", joining.timeout.as_secs());
             return Err(FleetError::of_all(ATTEMPT, happened, remedy));
         }
         std::thread::sleep(PAUSE);
@@ -198,7 +198,7 @@ fn connect(places: &[SocketAddr], joining: &Joining) -> Result<(TcpStream, IpAdd
 /// Says who this is, and hears what it is to do.
 fn present(stream: &TcpStream, hello: &Hello) -> Result<Welcome> {
     let heard = handshake::say(stream, hello)
-        .and_then(|()| handshake::hear(stream, Instant::now() + WELCOME_PATIENCE));
+        .and_then(|()| handshake::hear(stream, Instant::now() + WELCOME_TIMEOUT));
     heard.map_err(|error| {
         let remedy = "see what the orchestrator said; its run may have ended meanwhile";
         FleetError::of_all(ATTEMPT, error, remedy)

@@ -28,7 +28,7 @@ pub(crate) enum Line {
 
 impl Line {
     /// Reads the agent's marker.
-    pub(super) fn open(&self, name: &str, patience: Duration) -> sonde_probe::Result<AgentLink> {
+    pub(super) fn open(&self, name: &str, timeout: Duration) -> sonde_probe::Result<AgentLink> {
         let failed = |source| sonde_probe::Error::Link {
             agent: name.into(),
             what: "reach",
@@ -38,7 +38,7 @@ impl Line {
             Self::Stream(stream) => {
                 let from = stream.try_clone().map_err(failed)?;
                 let to = stream.try_clone().map_err(failed)?;
-                AgentLink::open(name, from, to, patience)
+                AgentLink::open(name, from, to, timeout)
             }
             Self::Lane {
                 trunk,
@@ -47,7 +47,7 @@ impl Line {
             } => {
                 let (trunk, ticket) = (Arc::clone(trunk), *ticket);
                 let from = LaneReader(Arc::clone(lane));
-                AgentLink::open(name, from, LaneWriter { trunk, ticket }, patience)
+                AgentLink::open(name, from, LaneWriter { trunk, ticket }, timeout)
             }
         }
     }

@@ -110,8 +110,8 @@ impl Lane {
     }
 
     /// Waits until the agent's end has come, and drops what it said until then.
-    pub(super) fn await_end(&self, patience: Duration) -> bool {
-        let end = std::time::Instant::now() + patience;
+    pub(super) fn await_end(&self, timeout: Duration) -> bool {
+        let end = std::time::Instant::now() + timeout;
         loop {
             {
                 let mut queue = locked(&self.queue);

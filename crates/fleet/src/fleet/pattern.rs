@@ -38,7 +38,7 @@ pub struct PatternAsk {
     /// What is set of the sockets.
     pub knobs: Knobs,
     /// The longest that a connection may take.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Flows that go at once.
@@ -243,7 +243,7 @@ impl Fleet {
                 bind: self.address_of(host),
                 token: token.clone(),
                 knobs: ask.knobs.clone(),
-                patience_ns: nanos(ask.patience),
+                timeout_ns: nanos(ask.timeout),
             });
             let sent = clock.and_then(|clock| agent.link().send(&request).map(|()| clock));
             match sent {
@@ -252,7 +252,7 @@ impl Fleet {
             }
         }
         for (host, (mut agent, (offset_ns, bound_ns))) in waiting {
-            match agent.link().answer("its data port", ask.patience + GRACE) {
+            match agent.link().answer("its data port", ask.timeout + GRACE) {
                 Ok(Answer::Serving { port }) => {
                     session.bound_ns = session.bound_ns.max(bound_ns);
                     session.members.insert(
@@ -361,14 +361,14 @@ impl Session {
                 Err(error) => self.part(host, &error.to_string()),
             }
         }
-        let patience =
-            Duration::from_nanos(settle_ns) + round.lead + 3 * round.window + ask.patience + GRACE;
+        let timeout =
+            Duration::from_nanos(settle_ns) + round.lead + 3 * round.window + ask.timeout + GRACE;
         let mut heard = BTreeMap::new();
         for host in asked {
             let Some(member) = self.members.get_mut(&host) else {
                 continue;
             };
-            match member.agent.link().answer("its flows", patience) {
+            match member.agent.link().answer("its flows", timeout) {
                 Ok(Answer::Went(went)) => drop(heard.insert(host, went)),
                 Ok(_) => self.part(host, "it answered something else than its flows"),
                 Err(error) => self.part(host, &error.to_string()),

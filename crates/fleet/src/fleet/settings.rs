@@ -7,7 +7,7 @@
 use sonde_probe::host::{Change, Setting, Settings};
 use sonde_probe::{Answer, Request};
 
-use super::{FACTS_PATIENCE, Fleet};
+use super::{FACTS_TIMEOUT, Fleet};
 use crate::agent::Agent;
 use crate::error::{FleetError, Result};
 use crate::placement::Placement;
@@ -110,7 +110,7 @@ impl Fleet {
         let link = agent.link();
         let answer = link
             .send(request)
-            .and_then(|()| link.answer(attempt, FACTS_PATIENCE));
+            .and_then(|()| link.answer(attempt, FACTS_TIMEOUT));
         match answer {
             Ok(Answer::Settings { changes }) => Ok(changes),
             Ok(other) => Err(FleetError::at(

@@ -26,9 +26,9 @@ pub use slurm::Allocation;
 /// The variable that holds the token.
 pub const TOKEN_VARIABLE: &str = "SONDE_TOKEN";
 /// A launcher whose agents have ended ends within this.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// One that was told to end.
-const TERM_PATIENCE: Duration = Duration::from_secs(5);
+const TERM_TIMEOUT: Duration = Duration::from_secs(5);
 const SIGTERM: i32 = 15;
 
 /// Who starts the agents.
@@ -59,7 +59,7 @@ pub struct ConnectOptions {
     /// Where this process listens; what is left open is chosen.
     pub listen: Listen,
     /// How long all may take to come.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// The run's; a fresh one where none is given.
     pub token: Option<Token>,
 }
@@ -75,7 +75,7 @@ impl ConnectOptions {
         Self {
             launcher,
             listen: Listen::default(),
-            patience: Duration::from_secs(minutes * 60),
+            timeout: Duration::from_secs(minutes * 60),
             token: None,
         }
     }
@@ -309,19 +309,19 @@ impl Starter {
 
     /// Ends it, which has nothing left to do.
     fn end(&mut self) {
-        if self.ends_within(END_PATIENCE) {
+        if self.ends_within(END_TIMEOUT) {
             return;
         }
         // Both fail only for one that has ended.
         drop(process::kill_group(self.child.id(), SIGTERM));
-        if !self.ends_within(TERM_PATIENCE) {
+        if !self.ends_within(TERM_TIMEOUT) {
             drop(self.child.kill());
             drop(self.child.wait());
         }
     }
 
-    fn ends_within(&mut self, patience: Duration) -> bool {
-        let end = Instant::now() + patience;
+    fn ends_within(&mut self, timeout: Duration) -> bool {
+        let end = Instant::now() + timeout;
         loop {
             match self.child.try_wait() {
                 Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),

@@ -173,13 +173,13 @@ impl Fleet {
     fn end_program(
         &mut self,
         key: (usize, Placement),
-        patience: Duration,
+        timeout: Duration,
         attempt: &str,
     ) -> Result<Ran> {
         let name = self.name(key.0).to_owned();
         let gone = || FleetError::at(&name, attempt, "its agent is gone", "run it again");
         let agent = self.agents.0.get_mut(&key).ok_or_else(gone)?;
-        match agent.link().answer("the end of a program", patience) {
+        match agent.link().answer("the end of a program", timeout) {
             Ok(Answer::Ran(ran)) => Ok(ran),
             Ok(other) => Err(FleetError::at(
                 &name,

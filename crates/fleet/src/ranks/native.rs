@@ -71,8 +71,8 @@ impl Fleet {
         let went = first.as_ref().is_ok_and(went_well);
         ends.insert(0, first);
         for (seat, ranks) in &started[1..] {
-            let patience = if went { left(until).max(GRACE) } else { GRACE };
-            let mut end = self.end_program(*seat, patience, &attempt);
+            let timeout = if went { left(until).max(GRACE) } else { GRACE };
+            let mut end = self.end_program(*seat, timeout, &attempt);
             if end.is_err() && self.agents.0.contains_key(seat) {
                 end = self.stop_program(*seat, &attempt);
             }
@@ -106,7 +106,7 @@ impl Fleet {
             meeting,
             own: None,
             token,
-            patience_ns: ask.job.terms.patience_ns,
+            timeout_ns: ask.job.terms.timeout_ns,
         })
     }
 

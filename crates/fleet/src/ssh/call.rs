@@ -28,11 +28,11 @@ const GREETING: &str = "sonde-host/1 ";
 /// The most of that.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 /// What log-in and shell may take beside the connection.
-const LOGIN_PATIENCE: Duration = Duration::from_secs(20);
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest that a copy may stand still.
-const COPY_PATIENCE: Duration = Duration::from_secs(15);
+const COPY_TIMEOUT: Duration = Duration::from_secs(15);
 /// From its start to the agent's marker.
-const START_PATIENCE: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// A pipe that polls as writable takes this much without blocking: PIPE_BUF.
 const PIECE_BYTES: usize = 4_096;
 const ATTEMPT: &str = "start an agent by ssh";
@@ -167,8 +167,8 @@ impl Calling {
         options: &SshOptions,
         program: &Program,
     ) -> Result<(Agent, Option<IpAddr>)> {
-        let patience = options.connect_patience + LOGIN_PATIENCE;
-        let greeting = self.hear_greeting(patience)?;
+        let timeout = options.connect_timeout + LOGIN_TIMEOUT;
+        let greeting = self.hear_greeting(timeout)?;
         self.check(&greeting, program)?;
         if greeting.has_program == Some(false) {
             self.copy(program)?;
@@ -190,7 +190,7 @@ impl Calling {
             &*name,
             std::fs::File::from(from),
             std::fs::File::from(to),
-            START_PATIENCE,
+            START_TIMEOUT,
         );
         let link = link.map_err(|error| {
             let said = self.said.text();
@@ -205,13 +205,13 @@ impl Calling {
         ))
     }
 
-    fn hear_greeting(&mut self, patience: Duration) -> Result<Greeting> {
-        let end = Instant::now() + patience;
+    fn hear_greeting(&mut self, timeout: Duration) -> Result<Greeting> {
+        let end = Instant::now() + timeout;
         let (mut line, mut noise) = (Vec::new(), 0);
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if !matches!(readable(&[self.from.as_fd()], left), Ok(Woken::Readable(_))) {
-                let happened = format!("no shell answered within {} s", patience.as_secs());
+                let happened = format!("no shell answered within {} s", timeout.as_secs());
                 return Err(self.failed(happened, "see what its log-in waits for"));
             }
             let mut byte = [0];
@@ -250,7 +250,7 @@ impl Calling {
         let status = self
             .child
             .as_mut()
-            .and_then(|child| end_process(child, Instant::now() + START_PATIENCE));
+            .and_then(|child| end_process(child, Instant::now() + START_TIMEOUT));
         let status = status.unwrap_or_else(|| "ended before it ran the command".into());
         let happened = if said.is_empty() {
             format!("ssh {status}")
@@ -291,20 +291,20 @@ impl Calling {
     /// Writes the program, never more at a time than the pipe takes without blocking.
     fn copy(&mut self, program: &Program) -> Result<()> {
         let total = program.bytes.len();
-        let patience = Timespec {
-            tv_sec: COPY_PATIENCE.as_secs() as _,
+        let timeout = Timespec {
+            tv_sec: COPY_TIMEOUT.as_secs() as _,
             tv_nsec: 0,
         };
         for (index, piece) in program.bytes.chunks(PIECE_BYTES).enumerate() {
             let ready = loop {
                 let mut list = [PollFd::new(&self.to, PollFlags::OUT)];
-                match poll(&mut list, Some(&patience)) {
+                match poll(&mut list, Some(&timeout)) {
                     Err(rustix::io::Errno::INTR) => {}
                     ready => break ready,
                 }
             };
             let written = match ready {
-                Ok(0) => Err(format!("it took nothing for {} s", COPY_PATIENCE.as_secs())),
+                Ok(0) => Err(format!("it took nothing for {} s", COPY_TIMEOUT.as_secs())),
                 Ok(_) => self.to.write_all(piece).map_err(|error| error.to_string()),
                 Err(errno) => Err(errno.to_string()),
             };

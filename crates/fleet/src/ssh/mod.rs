@@ -47,7 +47,7 @@ pub struct SshOptions {
     /// Options before all others, as in `-F FILE`.
     pub arguments: Vec<String>,
     /// For the connection alone; whole seconds.
-    pub connect_patience: Duration,
+    pub connect_timeout: Duration,
     /// A host that says nothing for so long is lost.
     pub silence_max: Duration,
     /// Fail where any host cannot be used, not only where fewer than two can.
@@ -59,7 +59,7 @@ impl Default for SshOptions {
         Self {
             program: "ssh".into(),
             arguments: Vec::new(),
-            connect_patience: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
             silence_max: Duration::from_secs(15),
             all: false,
         }
@@ -91,7 +91,7 @@ impl SshOptions {
             "ForwardAgent=no",
             "ForwardX11=no",
             "TCPKeepAlive=yes",
-            &format!("ConnectTimeout={}", seconds(self.connect_patience)),
+            &format!("ConnectTimeout={}", seconds(self.connect_timeout)),
             &format!("ServerAliveInterval={}", interval.max(1)),
             &format!("ServerAliveCountMax={SILENCES}"),
         ];

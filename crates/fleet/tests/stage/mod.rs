@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use sonde_lab::{Attachment, Config, CpuPlan, Exec, Lab, Profile, Session, User};
 
 /// Nothing here takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What is left of a program is gone after this.
 const GONE: Duration = Duration::from_secs(10);
 const SSHD_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sshd.sh");
@@ -164,7 +164,7 @@ impl Stage {
             .unwrap();
         let streams = [theirs.as_fd(), theirs.as_fd(), log.as_fd()];
         let (session, _) = self.lab.exec(host, &self.exec(words), streams).unwrap();
-        mine.set_read_timeout(Some(PATIENCE)).unwrap();
+        mine.set_read_timeout(Some(TIMEOUT)).unwrap();
         (session, mine)
     }
 

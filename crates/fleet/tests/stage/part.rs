@@ -38,7 +38,7 @@ fn main() -> ExitCode {
                 to: to.into(),
                 token: Token::parse(&std::env::var(TOKEN_VARIABLE).unwrap()).unwrap(),
                 name: Some(name.into()),
-                patience: Duration::from_secs(60),
+                timeout: Duration::from_secs(60),
             };
             match join(&joining) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -180,7 +180,7 @@ fn measure(fleet: &mut Fleet, probe: &str, src: usize, dst: usize) {
         other => panic!("there is no probe {other}"),
     };
     let mut terms = Terms::new(probe, Path::Tcp, Wait::Block);
-    terms.patience_ns = 4_000_000_000;
+    terms.timeout_ns = 4_000_000_000;
     if probe == Probe::Stream {
         terms.budget_ns = 5_000_000_000;
     }

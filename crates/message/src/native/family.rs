@@ -26,13 +26,13 @@ pub(super) trait Family {
     ) -> Result<(Self::Listener, String)>;
 
     /// Connects.
-    fn dial(&self, address: &str, patience: Duration) -> Result<Self::Stream>;
+    fn dial(&self, address: &str, timeout: Duration) -> Result<Self::Stream>;
 
     /// The next one that has connected.
     fn accept(listener: &Self::Listener) -> Result<Self::Stream>;
 
     /// Bounds reads and writes.
-    fn bound(stream: &Self::Stream, patience: Duration) -> Result<()>;
+    fn bound(stream: &Self::Stream, timeout: Duration) -> Result<()>;
 
     /// Makes it carry messages: nothing blocks, nothing is held back.
     fn prepare(stream: &Self::Stream) -> Result<()>;
@@ -68,9 +68,9 @@ impl Family for TcpFamily {
         Ok((listener, place))
     }
 
-    fn dial(&self, place: &str, patience: Duration) -> Result<TcpStream> {
-        let patience = patience.max(Duration::from_millis(1));
-        let stream = TcpStream::connect_timeout(&address(place)?, patience)?;
+    fn dial(&self, place: &str, timeout: Duration) -> Result<TcpStream> {
+        let timeout = timeout.max(Duration::from_millis(1));
+        let stream = TcpStream::connect_timeout(&address(place)?, timeout)?;
         // Within one host a socket can connect to itself where nobody listens yet.
         if stream.local_addr()? == stream.peer_addr()? {
             return Err(std::io::ErrorKind::ConnectionRefused.into());
@@ -84,9 +84,9 @@ impl Family for TcpFamily {
         Ok(stream)
     }
 
-    fn bound(stream: &TcpStream, patience: Duration) -> Result<()> {
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))
+    fn bound(stream: &TcpStream, timeout: Duration) -> Result<()> {
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))
     }
 
     fn prepare(stream: &TcpStream) -> Result<()> {
@@ -132,9 +132,9 @@ impl Family for UnixFamily {
         Ok(stream)
     }
 
-    fn bound(stream: &UnixStream, patience: Duration) -> Result<()> {
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))
+    fn bound(stream: &UnixStream, timeout: Duration) -> Result<()> {
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))
     }
 
     fn prepare(stream: &UnixStream) -> Result<()> {

@@ -3,7 +3,7 @@
 //! Model:   each other rank comes to the meeting with the run's token, its number, and how it can be reached. When all are
 //!          there rank 0 tells each of all; then ranks connect to those of lower numbers (`tcp`, `unix`) or map the memory of
 //!          the others (`shm`), say that they are ready, and go when rank 0 says so. Who comes without the token is sent
-//!          away. Every wait ends with the patience: then the ranks that never came are named, to those that did too.
+//!          away. Every wait ends with the timeout: then the ranks that never came are named, to those that did too.
 //! Source:  unix(7) for abstract names, which are in no folder and go with their processes, and for SCM_RIGHTS.
 //! Units:   ranks from zero.
 //! Checked: `tests/join.rs`, with processes.
@@ -76,7 +76,7 @@ pub struct Bootstrap {
     /// How it waits.
     pub wait: Wait,
     /// How long nothing may move, and how long others may take to come.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Transport {
@@ -110,16 +110,16 @@ impl Bootstrap {
     /// Becomes a rank: returns when all have.
     ///
     /// # Errors
-    /// An argument cannot be; the meeting cannot be held; a rank has not come within the patience, or went away meanwhile.
+    /// An argument cannot be; the meeting cannot be held; a rank has not come within the timeout, or went away meanwhile.
     pub fn join(&self) -> Result<Box<dyn Messenger>> {
         self.check()?;
         let joining = Joining {
             boot: self,
-            end: Instant::now() + self.patience,
+            end: Instant::now() + self.timeout,
         };
         let manner = Manner {
             wait: self.wait,
-            patience: self.patience,
+            timeout: self.timeout,
         };
         let who = (self.rank, self.size);
         match (self.transport, &self.meeting) {
@@ -229,7 +229,7 @@ impl Joining<'_> {
         Error::Silent {
             rank: Some(rank),
             during: format!("joining: {what}"),
-            patience: self.boot.patience,
+            timeout: self.boot.timeout,
         }
     }
 
@@ -305,7 +305,7 @@ impl Joining<'_> {
         }
     }
 
-    /// Reaches a rank that listens, or will: until the patience ends.
+    /// Reaches a rank that listens, or will: until the timeout ends.
     fn reach<F: Family>(&self, family: &F, rank: usize, address: &str) -> Result<F::Stream> {
         loop {
             let left = self.left();
@@ -579,7 +579,7 @@ mod tests {
             own: None,
             token: "secret".into(),
             wait: Wait::Block,
-            patience: Duration::from_millis(50),
+            timeout: Duration::from_millis(50),
         }
     }
 

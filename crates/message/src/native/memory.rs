@@ -26,7 +26,7 @@ const LIMITS: Limits = Limits {
 const DESK_BYTES: usize = 4 << 20;
 /// Bodies are put in pieces of this size, so that both copy at the same time.
 const PIECE_BYTES: usize = 256 << 10;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What has come to a rank: who sent it, and bytes.
 type Piece = (u32, Vec<u8>);
@@ -191,7 +191,7 @@ impl Memory {
     pub fn all(ranks: usize) -> Vec<Self> {
         let manner = Manner {
             wait: Wait::Block,
-            patience: PATIENCE,
+            timeout: TIMEOUT,
         };
         Self::with(ranks, manner)
     }

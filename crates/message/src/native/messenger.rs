@@ -61,7 +61,7 @@ pub struct Native<W: Wires> {
     pub(super) own: Vec<Vec<u8>>,
     groups: Groups,
     pub(super) wait: Wait,
-    pub(super) patience: Duration,
+    pub(super) timeout: Duration,
     /// Whose message is waited for.
     pub(super) awaited: Option<u32>,
     pub(super) ready: Vec<u32>,
@@ -78,11 +78,11 @@ pub struct Manner {
     /// How.
     pub wait: Wait,
     /// How long nothing may move.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Ended {
-    pub(super) fn error(&self, patience: Duration) -> Error {
+    pub(super) fn error(&self, timeout: Duration) -> Error {
         match self {
             Self::Finished => Error::Refused {
                 library: "native".into(),
@@ -97,7 +97,7 @@ impl Ended {
             Self::Silent { rank, during } => Error::Silent {
                 rank: rank.map(|rank| rank as usize),
                 during: during.clone(),
-                patience,
+                timeout,
             },
         }
     }
@@ -129,7 +129,7 @@ impl<W: Wires> Native<W> {
             own: Vec::new(),
             groups: Groups::new(rank, size),
             wait: manner.wait,
-            patience: manner.patience,
+            timeout: manner.timeout,
             awaited: None,
             ready: Vec::new(),
             begun: None,
@@ -143,7 +143,7 @@ impl<W: Wires> Native<W> {
     fn check(&self) -> Result<()> {
         match &self.ended {
             None => Ok(()),
-            Some(ended) => Err(ended.error(self.patience)),
+            Some(ended) => Err(ended.error(self.timeout)),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Model:   a round sends what can go, takes in what has come, and does what the engine asks for. A wait is rounds until its
 //!          goal is reached; after rounds in vain it looks at the clock now and then, sees whether somebody is lost, and
-//!          ends when nothing moved for the patience. Who waits by `block` sleeps between rounds. One thread does all of it,
+//!          ends when nothing moved within the timeout. Who waits by `block` sleeps between rounds. One thread does all of it,
 //!          in calls: nothing moves between them.
 //! Checked: the tests of the messenger, over each transport.
 
@@ -325,11 +325,11 @@ impl<W: Wires> Native<W> {
             }
             self.check_awaited(goal).map_err(Stop::Lost)?;
         }
-        if waited >= self.patience {
+        if waited >= self.timeout {
             return Err(Stop::Silence);
         }
         if is_block {
-            let nap = NAP.min(self.patience - waited);
+            let nap = NAP.min(self.timeout - waited);
             let busy = &self.engine.busy;
             self.wires.sleep(nap, busy).map_err(Stop::Lost)?;
         } else if waited >= GENEROUS_AFTER {
@@ -367,14 +367,14 @@ impl<W: Wires> Native<W> {
         let (rank, why) = match &ended {
             Ended::Lost { rank, why, .. } => (*rank, why.clone()),
             Ended::Silent { rank, during } => {
-                let patience = self.patience;
-                let why = format!("nothing moved for {patience:?} while {during}");
+                let timeout = self.timeout;
+                let why = format!("nothing moved for {timeout:?} while {during}");
                 (rank.unwrap_or(self.rank), why)
             }
             Ended::Finished => unreachable!("nobody gives up in order"),
         };
         self.tell_loss(rank, &why);
-        let error = ended.error(self.patience);
+        let error = ended.error(self.timeout);
         self.ended = Some(ended);
         error
     }

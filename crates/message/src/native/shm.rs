@@ -149,7 +149,7 @@ mod tests {
         let pairs: Vec<_> = (0..RANKS).map(|_| UnixStream::pair().unwrap()).collect();
         let manner = Manner {
             wait: Wait::Block,
-            patience: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
         };
         let one = |rank: usize| {
             let opened = inboxes

@@ -348,7 +348,7 @@ fn a_rank_that_goes_ends_the_others() {
 fn a_silence_ends() {
     let manner = super::Manner {
         wait: Wait::Poll,
-        patience: Duration::from_millis(30),
+        timeout: Duration::from_millis(30),
     };
     let mut ranks = Memory::with(2, manner);
     let error = ranks[0]
@@ -438,7 +438,7 @@ fn over<T: Send>(
                         own: None,
                         token: "of this run".into(),
                         wait,
-                        patience: Duration::from_secs(30),
+                        timeout: Duration::from_secs(30),
                     };
                     rank(&mut *boot.join().unwrap())
                 })

@@ -30,12 +30,12 @@ static uint64_t now_ns(void) {
 }
 
 static void options(int fd, int tcp) {
-    struct timeval patience = {10, 0};
+    struct timeval timeout = {10, 0};
     int on = 1;
     if (tcp && setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
         fail("TCP_NODELAY");
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience))
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout))
         fail("time-outs");
 }
 

@@ -24,7 +24,7 @@ use sonde_stats::median_rank_interval;
 
 const PROMISED_NS: i64 = 60;
 const AGENT: &str = "--agent";
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Of one run: the median round trip, and the whole loop for each round trip.
 #[derive(Clone, Copy)]
@@ -222,7 +222,7 @@ fn start(name: &str) -> (Child, AgentLink) {
         child.stdin.take().expect("a pipe"),
         child.stdout.take().expect("a pipe"),
     );
-    let link = AgentLink::open(name, from, to, PATIENCE).expect("an agent greets");
+    let link = AgentLink::open(name, from, to, TIMEOUT).expect("an agent greets");
     (child, link)
 }
 

@@ -54,7 +54,7 @@ pub(super) fn all(
         let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
         collectives(&mut world, &drawn(seed, cases as usize), &mut tally)?;
     }
-    let mut ring = Ring::new(messenger, Comm::WORLD, terms.patience());
+    let mut ring = Ring::new(messenger, Comm::WORLD, terms.timeout());
     let sizes = oracle::cases(seed ^ 0x5152, 1 + cases as usize / 8);
     let sizes = sizes.map(|case| case.elements * case.element.bytes());
     for size in sizes.chain([LARGE]) {
@@ -74,7 +74,7 @@ pub(super) fn all(
         let made = ring.looked_for(tally_of);
         made.map_err(|error| during("looking for messages", error))?;
     }
-    let made = parted(messenger, terms.patience(), seed, tally_of);
+    let made = parted(messenger, terms.timeout(), seed, tally_of);
     made.map_err(|error| during("groups", error))?;
     measured.evidence.check = Check {
         collectives: Some(tally.collectives),
@@ -147,18 +147,18 @@ struct Ring<'m> {
     comm: Comm,
     rank: usize,
     ranks: usize,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<'m> Ring<'m> {
-    fn new(messenger: &'m mut dyn Messenger, comm: Comm, patience: Duration) -> Self {
+    fn new(messenger: &'m mut dyn Messenger, comm: Comm, timeout: Duration) -> Self {
         let (rank, ranks) = (messenger.rank(comm), messenger.size(comm));
         Self {
             messenger,
             comm,
             rank,
             ranks,
-            patience,
+            timeout,
         }
     }
 
@@ -258,7 +258,7 @@ impl<'m> Ring<'m> {
                 Ok(done) => return Ok(done),
                 Err(back) => request = back,
             }
-            if begin.elapsed() > self.patience {
+            if begin.elapsed() > self.timeout {
                 return Err(self.wrong("a posted receive is never done for who asks"));
             }
             std::thread::yield_now();
@@ -377,7 +377,7 @@ impl<'m> Ring<'m> {
             if let Some(seen) = self.messenger.iprobe(comm, Source::Rank(from), wanted)? {
                 break seen;
             }
-            if begin.elapsed() > self.patience {
+            if begin.elapsed() > self.timeout {
                 return Err(self.wrong("what was sent is never seen by who looks for it"));
             }
             std::thread::yield_now();
@@ -409,7 +409,7 @@ fn payload(size: usize, from: usize, mark: usize) -> Vec<u8> {
 /// The ranks parted by parity, in turned order: who is who, messages and collectives within, beside those of the world.
 fn parted(
     messenger: &mut dyn Messenger,
-    patience: Duration,
+    timeout: Duration,
     seed: u64,
     tally: &mut Tally,
 ) -> Result<()> {
@@ -431,12 +431,12 @@ fn parted(
     // The same tag in the world and in the half; the latter is not taken for the former.
     let (next, previous) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
     let world = messenger.isend(Comm::WORLD, next, 3, payload(500, rank, 40))?;
-    Ring::new(messenger, half, patience).round(500, tally)?;
+    Ring::new(messenger, half, timeout).round(500, tally)?;
     let mut room = [0; 500];
     let from = Source::Rank(previous);
     messenger.recv(Comm::WORLD, from, Tagged::With(3), &mut room)?;
     messenger.wait(world)?;
-    Ring::new(messenger, Comm::WORLD, patience).compare(
+    Ring::new(messenger, Comm::WORLD, timeout).compare(
         "beside a group",
         &room,
         500,

@@ -50,7 +50,7 @@ pub const YIELDS: &str = "SONDE_YIELDS";
 pub const VOLLEY: u64 = 64;
 /// What a launch of a kernel may take, and how long a rank of it may compute while others wait, unless the terms say otherwise.
 const KERNEL_NS: u64 = 600 * 1_000_000_000;
-const KERNEL_PATIENCE_NS: u64 = 60 * 1_000_000_000;
+const KERNEL_TIMEOUT_NS: u64 = 60 * 1_000_000_000;
 /// The most ranks of a job.
 pub const RANKS_MAX: usize = 1_024;
 /// The most collectives of a check.
@@ -77,7 +77,7 @@ pub struct Native {
     /// The run's secret.
     pub token: String,
     /// How long nothing may move.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
 }
 
 /// What all ranks do.
@@ -171,7 +171,7 @@ impl Job {
         if let Task::Npb { .. } | Task::Messages { .. } = task {
             // Its messages have sizes of their own.
             terms.sizes_bytes = vec![1];
-            (terms.budget_ns, terms.patience_ns) = (KERNEL_NS, KERNEL_PATIENCE_NS);
+            (terms.budget_ns, terms.timeout_ns) = (KERNEL_NS, KERNEL_TIMEOUT_NS);
         }
         Self { task, terms }
     }
@@ -258,13 +258,13 @@ impl Job {
 
     /// The longest wait without progress: that of the terms, and of a stream also as long as what is under way on any network
     /// takes on the slowest one that is reckoned with, since its sender waits for one word about all of it.
-    pub fn patience(&self) -> Duration {
+    pub fn timeout(&self) -> Duration {
         let largest = self.terms.sizes_bytes.iter().copied().max();
         let under_way_bytes = match (&self.task, largest) {
             (Task::Stream {}, Some(size_bytes)) => stream::under_way_bytes_min(size_bytes),
             _ => 0,
         };
-        self.terms.patience() + Duration::from_nanos(under_way_bytes * SLOWEST_NS_PER_BYTE)
+        self.terms.timeout() + Duration::from_nanos(under_way_bytes * SLOWEST_NS_PER_BYTE)
     }
 
     /// Does it; the report, at rank 0.

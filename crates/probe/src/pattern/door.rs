@@ -105,7 +105,7 @@ impl Door {
     ) -> Result<()> {
         let mut expected: BTreeMap<u64, Due> =
             go.coming.iter().map(|due| (due.flow, *due)).collect();
-        let patience = join.options().patience;
+        let timeout = join.options().timeout;
         let begin = Instant::now();
         let newest = go.coming.iter().map(|due| due.flow).max();
         for guest in std::mem::take(&mut self.early) {
@@ -118,7 +118,7 @@ impl Door {
         }
         while !expected.is_empty() {
             let left_ns = go.start_ns.saturating_sub(monotonic_ns());
-            let left = Duration::from_nanos(left_ns).min(patience.saturating_sub(begin.elapsed()));
+            let left = Duration::from_nanos(left_ns).min(timeout.saturating_sub(begin.elapsed()));
             if left.is_zero() {
                 return Ok(());
             }
@@ -241,9 +241,9 @@ pub(super) fn enter(join: &Join, go: &Go, way: &Way) -> Result<Line> {
     line.stream.write_all(&hello).map_err(&failed)?;
     let mut answer = [0; 3];
     let left_ns = go.start_ns.saturating_sub(monotonic_ns());
-    let patience = Duration::from_nanos(left_ns).max(Duration::from_millis(100));
+    let timeout = Duration::from_nanos(left_ns).max(Duration::from_millis(100));
     line.stream
-        .set_read_timeout(Some(patience))
+        .set_read_timeout(Some(timeout))
         .map_err(&failed)?;
     line.stream
         .read_exact(&mut answer)

@@ -63,7 +63,7 @@ pub struct Join {
     /// What is set of the sockets.
     pub knobs: Knobs,
     /// The longest that a connection may take.
-    pub patience_ns: u64,
+    pub timeout_ns: u64,
 }
 
 /// One round.
@@ -208,7 +208,7 @@ impl Join {
     /// Refuses what cannot be.
     ///
     /// # Errors
-    /// The token or the patience is out of range.
+    /// The token or the timeout is out of range.
     pub fn check(&self) -> Result<()> {
         if self.token.len() != door::TOKEN_BYTES || !self.token.is_ascii() {
             return Err(Error::Terms {
@@ -216,12 +216,12 @@ impl Join {
                 remedy: "give 32 characters",
             });
         }
-        within("a patience", self.patience_ns, 1_000_000, TIME_NS_MAX)
+        within("a timeout", self.timeout_ns, 1_000_000, TIME_NS_MAX)
     }
 
     pub(crate) fn options(&self) -> Options {
         Options {
-            patience: std::time::Duration::from_nanos(self.patience_ns),
+            timeout: std::time::Duration::from_nanos(self.timeout_ns),
             knobs: self.knobs.clone(),
             source: Some(self.bind),
             ..Options::new(Wait::Block)

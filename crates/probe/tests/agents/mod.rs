@@ -84,7 +84,7 @@ pub fn conversation(terms: Terms) -> Conversation {
 /// Short waits, so that what goes wrong is over soon.
 pub fn impatient(probe: Probe, path: Path) -> Terms {
     Terms {
-        patience_ns: 400_000_000,
+        timeout_ns: 400_000_000,
         ..Terms::new(probe, path, Wait::Block)
     }
 }

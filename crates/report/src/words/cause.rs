@@ -23,7 +23,7 @@ pub(crate) fn terms(rule: &str) -> (&'static str, &'static str) {
             "tcp(7), tcpi_sndbuf_limited",
         ),
         "mtu" => (
-            "every stream stands still for its patience while 1 B is answered",
+            "every stream stands still for its timeout while 1 B is answered",
             "RFC 2923 §2.1; RFC 4821",
         ),
         "loss" | "congestion" => (

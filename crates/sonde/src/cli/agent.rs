@@ -24,7 +24,7 @@ pub struct AgentOptions {
     name: Option<String>,
     /// For how many seconds to try the connection.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400), requires = "connect")]
-    patience: u64,
+    timeout: u64,
 }
 
 impl AgentOptions {
@@ -38,7 +38,7 @@ impl AgentOptions {
             to,
             token: token(self.token_file)?,
             name: self.name,
-            patience: Duration::from_secs(self.patience),
+            timeout: Duration::from_secs(self.timeout),
         };
         let joined = sonde_fleet::join(&joining);
         joined.map(|()| 0).map_err(Failure::cannot)

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The name of the check that decides.
 pub const NAME: &str = "folder of the store";
 /// A file server that does not answer by then is taken for dead.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// A thorough run takes some tens of MiB.
 const ROOM_MIB: u64 = 200;
 /// Other machines write there too, and locks go through a server.
@@ -54,7 +54,7 @@ pub fn checks(machine: &Machine, out: &Path) -> Vec<Check> {
     };
     let mounts = machine.text("proc/self/mountinfo").unwrap_or_default();
     let asked = full.clone();
-    match within(PATIENCE, move || look(&asked)) {
+    match within(TIMEOUT, move || look(&asked)) {
         Some(seen) => {
             let kind = mounted(&mounts, &seen.folder);
             vec![

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The name of this check.
 pub const NAME: &str = "start of a lab";
 /// A lab takes some 0.1 s to start and to end; the end alone may wait 10 s before it is forced.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// A network whose gate is a tbf, as all but a bare wire have.
 const NETWORK: &str = "ethernet-1g";
 /// Where the command itself is found in each host.
@@ -39,7 +39,7 @@ pub struct Trial(Result<Worked, String>);
 impl Trial {
     /// Starts a lab whose parts `program` plays, runs that program on both hosts, and ends the lab.
     pub fn run(program: &Path) -> Self {
-        Self::run_within(program, PATIENCE)
+        Self::run_within(program, TIMEOUT)
     }
 
     fn run_within(program: &Path, limit: Duration) -> Self {

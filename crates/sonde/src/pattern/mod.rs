@@ -384,7 +384,7 @@ impl Session {
         let launched = ground.fleet.pattern(&PatternAsk {
             rounds: asked.iter().map(|one| one.round.clone()).collect(),
             knobs: task.knobs.clone(),
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
         });
         let launched = launched.map_err(Failure::cannot)?;
         let hosts = ground.fleet.hosts();

@@ -91,8 +91,8 @@ fn receive(count: Option<usize>, over: Option<&str>) {
     set_recv_buffer(&socket, BUFFER).unwrap();
     println!("listening");
     let wait = |millis| {
-        let patience = Some(Duration::from_millis(millis));
-        socket.set_read_timeout(patience).unwrap();
+        let timeout = Some(Duration::from_millis(millis));
+        socket.set_read_timeout(timeout).unwrap();
     };
     wait(15_000);
     let mut buffer = vec![0; 65_536];

@@ -49,7 +49,7 @@ pub enum Resolved {
     Needless,
     /// It does not answer.
     Failed,
-    /// No word within the patience.
+    /// No word within the timeout.
     Silence,
 }
 
@@ -91,7 +91,7 @@ impl Netlink {
         &mut self,
         ifindex: u32,
         address: Ipv4Addr,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Resolved> {
         let what = format!("resolve neighbour {address} of interface {ifindex}");
         let mut known = self.neighbours(ifindex)?.into_iter();
@@ -110,7 +110,7 @@ impl Netlink {
         let destination = NeighbourAttribute::Destination(NeighbourAddress::Inet(address));
         message.attributes.push(destination);
         let begin_ns = monotonic_ns();
-        let end_ns = begin_ns + patience.as_nanos() as u64;
+        let end_ns = begin_ns + timeout.as_nanos() as u64;
         let request = RouteNetlinkMessage::NewNeighbour(message);
         self.change(&what, request, NLM_F_CREATE | NLM_F_REPLACE)?;
         let mut notice = vec![0; 16 << 10];

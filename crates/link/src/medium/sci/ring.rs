@@ -26,7 +26,7 @@ pub(crate) struct Rings {
     pub(super) low: Bytes,
     pub(super) times: Times,
     /// How long a node waits before it withholds its go bits.
-    pub(super) patience: Span,
+    pub(super) timeout: Span,
     pub(super) store_time: Span,
     pub(super) block_time: Span,
     /// The least time and size of a move here.
@@ -99,7 +99,7 @@ impl Rings {
             table: table.clone(),
             mtu: Bytes(spec.mtu),
             low: Bytes(spec.station.queue.0 / 4),
-            patience: times.of(table.block_size()) * u64::from(per_ring) * rounds,
+            timeout: times.of(table.block_size()) * u64::from(per_ring) * rounds,
             times,
             store_time: table.move_time(Size::Store),
             block_time: table.move_time(table.block_size()),
@@ -428,7 +428,7 @@ impl Rings {
 
     /// Gives the output link of a node, if it is free, to what may have it.
     pub(super) fn transmit(&mut self, now: Instant, node: u16) {
-        let patience = self.patience;
+        let timeout = self.timeout;
         let here = self.node(node);
         if here.free > now {
             return;
@@ -441,7 +441,7 @@ impl Rings {
         if !(is_late && here.has_own()) {
             here.late_from = now;
         }
-        let is_lagging = now.since(here.late_from) > patience;
+        let is_lagging = now.since(here.late_from) > timeout;
         if here.is_lagging != is_lagging {
             here.is_lagging = is_lagging;
             self.withhold(now, node, is_lagging);

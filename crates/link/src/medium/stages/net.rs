@@ -11,7 +11,7 @@ use crate::{Fault, Frame, NetworkSpec, Port, SpecError};
 use sonde_units::{Bytes, Instant, Span};
 
 /// How often a frame is passed over before it keeps its wires from others.
-const PATIENCE: u32 = 16;
+const TIMEOUT: u32 = 16;
 
 /// What is due at a time.
 enum Step {
@@ -220,7 +220,7 @@ impl Net {
                 continue;
             }
             self.sources[source].passed += 1;
-            if self.claim.is_none() && self.sources[source].passed >= PATIENCE {
+            if self.claim.is_none() && self.sources[source].passed >= TIMEOUT {
                 self.claim = Some(source);
             }
             index += 1;
