@@ -147,9 +147,10 @@ fn kill_one(stage: &Stage, host: u16, like: &str, number: u32) -> String {
     stage.run(host, &["sh", "-c", &script])
 }
 
-/// A machine of PVM's own, of this user or of an ordinary one, where everybody has theirs; the process that is it.
+/// A machine of PVM's own over this host alone, of this user or of an ordinary one, where everybody has theirs; the process that is
+/// it. By the lab's file of hosts it would start daemons on the others, later.
 fn stranger(stage: &Stage, user: Option<&str>) -> (sonde_lab::Session, UnixStream) {
-    let daemon = "exec env -u PVM_VMID -u PVM_TMP HOME=/tmp PVM_ALLOW_ROOT=1 PVM_ROOT=/usr/lib/pvm3 PVM_ARCH=LINUX64 \
+    let daemon = "exec env -u PVM_VMID -u PVM_TMP -u PVMHOSTFILE HOME=/tmp PVM_ALLOW_ROOT=1 PVM_ROOT=/usr/lib/pvm3 PVM_ARCH=LINUX64 \
                   PVM_DPATH=/usr/lib/pvm3/lib/pvmd /usr/lib/pvm3/lib/pvmd -nh1";
     let mut words = vec!["sh", "-c", daemon];
     if let Some(user) = user {
@@ -237,6 +238,31 @@ fn kill_9_of_anything_at_any_moment_leaves_nothing() {
     let daemons = stage.programs(1);
     let still = daemons.iter().filter(|line| line.contains("pvmd -nh1"));
     assert_eq!(still.count(), strangers.len(), "{daemons:#?}");
+}
+
+/// A shell that is about to start a daemon has the machine's id in its words alone.
+#[test]
+fn kill_9_while_a_daemon_is_on_its_way_leaves_nothing() {
+    if !has_pvm() || !has_openssh() {
+        return;
+    }
+    let mut stage = Stage::new(3);
+    stage.end_server(3);
+    let slow = r#"ForceCommand=case "$SSH_ORIGINAL_COMMAND" in *pvmd*) sleep 2 ;; esac; sh -c "$SSH_ORIGINAL_COMMAND""#;
+    stage.serve(3, &["-o", slow]);
+    let before: Vec<_> = (1..=3).map(|host| stage.left(host)).collect();
+    let mut steer = stage.steer(&stage.keys(), "h2,h3");
+    assert!(steer.answer().starts_with("ok started"));
+    steer.tell("machine 0 1");
+    let end = Instant::now() + SOON;
+    while !stage.programs(3).iter().any(|one| one.contains("sleep 2")) {
+        assert!(Instant::now() < end, "{:#?}", stage.programs(3));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    steer.kill();
+    // The daemon would be there by then.
+    std::thread::sleep(Duration::from_secs(4));
+    assert_left_nothing(&stage, &before, "on its way");
 }
 
 #[test]

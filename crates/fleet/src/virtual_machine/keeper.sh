@@ -2,8 +2,9 @@
 #
 # Model: daemon and guard are in sessions of their own and bear no mark of who started them. The guard waits for the end of
 #        a pipe that this shell alone holds; then it has the daemon end, which tells the others, and sweeps every host where
-#        one was started: what has this machine's id in its environment is killed, and its folder taken away. A daemon
-#        whose first one was killed would stay for minutes. It sweeps twice, for a start that was on its way the first time.
+#        one was started: what has this machine's id in its environment, or is the shell that is about to start a daemon with
+#        it, is killed, and its folder taken away. A daemon whose first one was killed would stay for minutes. It sweeps twice,
+#        for a start that was on its way to its host the first time.
 #        Processes without the id, as those of any other machine, are never touched.
 # In the environment, beside PVM's own variables: NAME, what other hosts call this one; ROUTES, for each host a line of its
 # name and of what starts a command there.
@@ -29,8 +30,9 @@ exec \$route "umask 077; mkdir -p '$PVM_TMP'; export PVM_TMP='$PVM_TMP' PVM_VMID
 END
 chmod 700 rsh
 export PVM_RSH="$PVM_TMP/rsh"
-# What sweeps has not the id in its own environment.
-sweep="for p in \$(grep -lzxF PVM_VMID=$PVM_VMID /proc/[0-9]*/environ 2>/dev/null); do p=\${p#/proc/}; kill -9 \${p%/environ}; done"
+# What sweeps has not the id in its own environment, and [P] is no P in its own words. The shell of `rsh` has the id in quotes, and
+# in its words alone until it starts the daemon.
+sweep="for p in \$(grep -lzE \"^PVM_VMID=$PVM_VMID\$|[P]VM_VMID='$PVM_VMID'\" /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null); do p=\${p#/proc/}; kill -9 \${p%/*}; done"
 mkfifo alive
 FOLDER=$PVM_TMP SWEEP=$sweep setsid env -u PVM_VMID -u PVM_TMP sh -c '
     trap "" HUP INT TERM
