@@ -173,6 +173,29 @@ fn a_killed_host_is_named_and_the_rest_goes_on() {
 }
 
 #[test]
+fn a_host_that_is_gone_as_soon_as_it_greeted_is_lost_and_the_rest_goes_on() {
+    if !has_openssh() {
+        return;
+    }
+    let mut stage = Stage::new(4);
+    stage.end_server(4);
+    let greets_only = r#"ForceCommand=sh -c "$SSH_ORIGINAL_COMMAND" | sed -u '/^sonde-agent.1$/q'"#;
+    stage.serve(4, &["-o", greets_only]);
+    fs::write(format!("{}/some", stage.keys()), "").unwrap();
+    let mut steer = stage.steer(&stage.keys(), "h2,h3,h4");
+    let told = steer.answer();
+    assert!(told.starts_with("ok started"), "{told}");
+    assert_eq!(steer.expect("alive 2"), "false");
+    assert!(
+        steer
+            .expect("measure latency 0 1")
+            .starts_with("LatencyNs ")
+    );
+    assert_eq!(steer.stop(), "ok stopped");
+    stage.assert_nothing_left();
+}
+
+#[test]
 fn a_host_that_vanishes_is_lost_in_time() {
     if !has_openssh() {
         return;

@@ -78,8 +78,8 @@ fn main() -> ExitCode {
 fn steer(folder: &str, hosts: &str) {
     let mut options = SshOptions {
         arguments: vec!["-F".into(), format!("{folder}/ssh_config")],
-        // Its tests are about hosts that do not come up.
-        all: true,
+        // Most of its tests are about hosts that do not come up.
+        all: !std::fs::exists(format!("{folder}/some")).unwrap(),
         ..Default::default()
     };
     if let Ok(seconds) = std::fs::read_to_string(format!("{folder}/silence")) {
