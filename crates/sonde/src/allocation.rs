@@ -17,17 +17,9 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// And then.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What is measured when nothing is said.
-pub fn usual_kind() -> Kind {
-    match Allocation::here() {
-        Ok(Some(_)) => Kind::Slurm,
-        _ => Kind::Lab,
-    }
-}
-
-/// The same as it is written.
+/// [`Kind::usual`] as it is written.
 pub fn usual_testbed() -> &'static str {
-    match usual_kind() {
+    match Kind::usual() {
         Kind::Slurm => "slurm",
         _ => "lab",
     }

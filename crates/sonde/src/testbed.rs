@@ -1,7 +1,7 @@
 //! The options that describe a lab, lowered to its configuration.
 
 use crate::failure::Failure;
-use crate::plan::Kind;
+use crate::plan::{DEFAULT_NETWORK, Kind};
 use clap::Args;
 use sonde_fleet::{Choice, Fleet, Load, SshOptions};
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User};
@@ -57,8 +57,6 @@ pub struct LabOptions {
     pub pcap: Option<(u16, PathBuf)>,
 }
 
-/// The network of a lab for which none was chosen.
-pub const DEFAULT_NETWORK: &str = "ethernet-1g";
 const NETWORKS_MAX: usize = 8;
 const DEFAULT_CPUS: &str = "split";
 

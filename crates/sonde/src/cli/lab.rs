@@ -87,7 +87,7 @@ pub enum LabTask {
     #[command(after_help = "Example:\n  sonde lab check --network atm-oc3c --attachment veth")]
     Check {
         /// The network: a name of `sonde lab list` or a file of your own, with knobs.
-        #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = testbed::DEFAULT_NETWORK)]
+        #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = crate::plan::DEFAULT_NETWORK)]
         network: String,
         #[command(flatten)]
         hosts: testbed::HostOptions,

@@ -6,8 +6,7 @@
 //! Units:   bytes and times as in [`super`].
 //! Checked: `what_a_plan_leaves_out_is_filled_in`, `the_usual_plans_are_read_back`.
 
-use super::{Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan};
-use crate::testbed::DEFAULT_NETWORK;
+use super::{DEFAULT_NETWORK, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::way::Way;
 use sonde_measure::Path;
 use sonde_units::Span;

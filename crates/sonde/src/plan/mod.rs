@@ -11,13 +11,16 @@ use crate::failure::Failure;
 use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
-use sonde_fleet::{Choice, Load, Target};
+use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
 use sonde_measure::{Knobs, Method, Path as Route, Wait};
 use sonde_probe::{Pace, Terms};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// The network of a lab for which none was chosen.
+pub const DEFAULT_NETWORK: &str = "ethernet-1g";
 
 /// The networks that are assessed when none is named.
 pub const NETWORKS: [&str; 5] = [
@@ -75,6 +78,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What is measured when nothing is said: the nodes of a Slurm allocation of several, else a lab.
+    pub fn usual() -> Self {
+        match Allocation::here() {
+            Ok(Some(_)) => Self::Slurm,
+            _ => Self::Lab,
+        }
+    }
+
     /// Whether these are machines as they are.
     pub const fn is_real(self) -> bool {
         matches!(
@@ -124,7 +135,7 @@ impl TestbedPlan {
 impl Default for TestbedPlan {
     fn default() -> Self {
         Self {
-            kind: crate::allocation::usual_kind(),
+            kind: Kind::usual(),
             hosts: four(),
             names: None,
             attachment: auto(),
