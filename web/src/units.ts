@@ -116,6 +116,7 @@ const NAMES: Record<Quantity, string> = {
     replay_ns: 'messages of a program, longest rank',
     message_bytes: 'bytes of all messages',
     network_lost_share: 'lost in the network',
+    checks: 'calls and messages checked',
 }
 
 /** A quantity's name in words. */

@@ -40,6 +40,7 @@ export type Quantity =
     | 'replay_ns'
     | 'message_bytes'
     | 'network_lost_share'
+    | 'checks'
     | 'rate_per_s'
     | 'late_share'
 

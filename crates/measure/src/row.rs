@@ -164,6 +164,8 @@ pub enum Quantity {
     MessageBytesMedian,
     /// A kernel or a replay in a lab: frames of programs that the network lost, of all that it took.
     NetworkLostShare,
+    /// A check of a library: collective calls and messages that were held against what they must give.
+    Checks,
 }
 
 impl Quantity {
@@ -192,7 +194,8 @@ impl Quantity {
             | Self::Messages
             | Self::MessageBytesMedian
             | Self::ReplayNs
-            | Self::MessageBytes => 1,
+            | Self::MessageBytes
+            | Self::Checks => 1,
             Self::MopPerS
             | Self::MessageBytesMean
             | Self::RatePerS

@@ -34,6 +34,7 @@ impl Factors {
             "collective" => (Quantity::CollectiveNs, Phase::Warm),
             "npb" => (Quantity::KernelNs, Phase::Warm),
             "messages" => (Quantity::ReplayNs, Phase::Warm),
+            "check" => (Quantity::Checks, Phase::Warm),
             "pattern" => match self.mode.as_deref() {
                 Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
                 Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),

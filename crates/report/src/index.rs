@@ -68,6 +68,18 @@ pub(crate) const KERNEL: &str = "npb";
 /// The probe of messages without what a program computes.
 pub(crate) const MESSAGES: &str = "messages";
 
+/// The probe that checks libraries.
+pub(crate) const CHECK: &str = "check";
+
+/// Probes with tables of their own: theirs are no lines of a transport.
+const OWN_TABLES: [&str; 3] = [KERNEL, MESSAGES, CHECK];
+
+/// Whether all cells of a run stand in tables of their own.
+pub fn has_own_tables(run: &Run) -> bool {
+    let mut probes = run.cells.iter().map(|cell| cell.factors.probe.as_str());
+    !run.cells.is_empty() && probes.all(|probe| OWN_TABLES.contains(&probe))
+}
+
 /// A run, looked up.
 pub(crate) struct Index<'a> {
     pub run: &'a Run,
@@ -87,9 +99,8 @@ impl<'a> Index<'a> {
             .map(|cell| (cell.id.as_str(), (cell, cell.factors.line())))
             .collect();
         let mut lines: Vec<Line> = Vec::new();
-        // Kernels and messages of programs have tables of their own: theirs is no line of a transport.
-        let is_of_programs = |row: &ResultRow| [KERNEL, MESSAGES].contains(&row.probe.as_str());
-        for row in rows.iter().filter(|row| !is_of_programs(row)) {
+        let is_of_line = |row: &&ResultRow| !OWN_TABLES.contains(&row.probe.as_str());
+        for row in rows.iter().filter(is_of_line) {
             let (_, line) = &cells[row.cell.as_str()];
             if !lines.contains(line) {
                 lines.push(line.clone());

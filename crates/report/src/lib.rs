@@ -34,6 +34,7 @@ pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare,
 pub use finding::{Finding, Severity, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
+pub use index::has_own_tables;
 pub use kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,
     sequential_time,
@@ -44,7 +45,7 @@ pub use queueing::QueueingRow;
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    anatomy_table, findings_text, kernel_table, library_table, messages_table, queueing_table,
-    rows_table, summary_table, sweep_table,
+    anatomy_table, checks_table, findings_text, kernel_table, library_table, messages_table,
+    queueing_table, rows_table, summary_table, sweep_table,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -6,6 +6,7 @@
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
+mod checks;
 mod kernels;
 mod library;
 mod messages;
@@ -26,6 +27,7 @@ use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
 
+pub use checks::checks_table;
 pub use kernels::kernel_table;
 pub use library::library_table;
 pub use messages::messages_table;
@@ -333,6 +335,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::ReplayNs => ("messages ms", 1e6),
         Quantity::MessageBytes => ("bytes", 1.0),
         Quantity::NetworkLostShare => ("lost in the network %", 0.01),
+        Quantity::Checks => ("checks", 1.0),
     }
 }
 

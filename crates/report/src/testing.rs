@@ -368,6 +368,30 @@ impl Runs {
         runs
     }
 
+    /// A check of a library: among how many ranks, and how much of it was checked.
+    pub fn check(
+        mut self,
+        network: &str,
+        path: &str,
+        ranks: &str,
+        [calls, messages]: [u64; 2],
+    ) -> Self {
+        let before = self.knobs.clone();
+        self.knobs.insert("ranks".into(), ranks.into());
+        let of = Of {
+            probe: "check",
+            quantity: Quantity::Checks,
+            ..Of::latency(network, path, 0)
+        };
+        let mut runs = self.spread(0.0).measured(&of, &[calls + messages]);
+        let made = runs.run.launches.last_mut().expect("a launch was measured");
+        let check = &mut made.evidence.check;
+        (check.collectives, check.messages) = (Some(calls), Some(messages));
+        check.by_library = Some(0);
+        runs.knobs = before;
+        runs
+    }
+
     /// Messages that were cut: their one-way times.
     pub fn anatomy(self, network: &str, path: &str, size: u64, one_way_ns: &[u64]) -> Self {
         let of = Of {

@@ -18,6 +18,7 @@ use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat};
+use crate::sound;
 use crate::way::Way;
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
@@ -469,7 +470,10 @@ impl<'a> Campaign<'a> {
                 let told = &mut launched.outcome.evidence.application;
                 self.trace = told.trace.take().map(|trace| trace.0);
                 // What it saw is kept: it says what is wrong.
-                let wrong = told.kernel.as_ref().and_then(Kernel::unverified);
+                let wrong = match block.kind {
+                    ProbeKind::Check => sound::wrong(&launched.outcome.evidence),
+                    _ => told.kernel.as_ref().and_then(Kernel::unverified),
+                };
                 (Some(launched), wrong)
             }
         };

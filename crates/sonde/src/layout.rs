@@ -134,6 +134,7 @@ impl Block {
             ProbeKind::Collective => Quantity::CollectiveNs,
             ProbeKind::Npb => Quantity::KernelNs,
             ProbeKind::Messages => Quantity::ReplayNs,
+            ProbeKind::Check => Quantity::Checks,
         }
     }
 
@@ -206,12 +207,16 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         })?;
                     }
                     let trip_ns = round_trip_ns(site, &terms, 1)?;
-                    let beside = library::beside_ns(*path, &terms.sizes_bytes, trip_ns);
+                    let sized = terms.sizes_bytes.iter().filter(|_| probe.kind.is_sized());
+                    let sized: Vec<u64> = sized.copied().collect();
+                    let beside = library::beside_ns(*path, &sized, trip_ns);
                     let runs_ns = ranks.as_ref().and_then(|ranks| {
                         let line = site.spec.as_ref().and_then(|spec| spec.line.usable());
                         let left = line.map(|rate| left_bps(rate.bps(), load.as_ref()));
                         let kernel_ns = ranks.kernel_ns(site.testbed);
-                        kernel_ns.or_else(|| ranks.replays_ns(trip_ns, left))
+                        let replays_ns = || ranks.replays_ns(trip_ns, left);
+                        let checks_ns = || ranks.checks_ns(trip_ns);
+                        kernel_ns.or_else(replays_ns).or_else(checks_ns)
                     });
                     let estimate_ns = beside
                         + match runs_ns {
@@ -338,7 +343,9 @@ fn terms(
         (ProbeKind::Anatomy, _) => Probe::Anatomy,
         (ProbeKind::Rate, _) => Probe::Rate,
         // Of libraries only; round trips are the nearest.
-        (ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages, _) => Probe::Latency,
+        (ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Check, _) => {
+            Probe::Latency
+        }
     };
     let mut terms = Terms::new(kind, path, wait);
     terms.sizes_bytes = sizes;
@@ -422,10 +429,10 @@ pub fn cells(
             ),
             attachment: site.attachment.clone(),
             load: block.load.as_ref().map(ToString::to_string),
-            size_bytes: match block.kind.is_of_programs() {
+            size_bytes: match block.kind.is_sized() {
+                true => *size_bytes,
                 // Its messages have sizes of their own.
-                true => 0,
-                false => *size_bytes,
+                false => 0,
             },
         };
         Ok(CellRecord {

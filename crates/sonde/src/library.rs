@@ -3,7 +3,7 @@
 //! Model:   start-up, latency, throughput and message rates are jobs of two ranks, each on a host of its own; a collective
 //!          call is one of `ranks` ranks, which go round the hosts. Knobs of a library: `volley` (messages posted at once) of
 //!          a rate; `call`, `ranks` and `algorithm` of a collective; `encoding` of PVM; those of a kernel are in [`kernel`], those of
-//!          messages in [`messages`].
+//!          messages in [`messages`], those of a check in [`sound`].
 //! Units:   guesses in nanoseconds.
 //! Checked: `jobs_follow_the_probe`.
 
@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::kernel::{self, Asked};
 use crate::messages;
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
+use crate::sound;
 use crate::way::Way;
 use sonde_measure::Wait;
 use sonde_measure::{Ceiling, Testbed};
@@ -68,6 +69,14 @@ impl Ranks {
         Some(replay_ns.saturating_mul(runs))
     }
 
+    /// A guess at what the cases of a check take over a line with this round trip, where it is one.
+    pub fn checks_ns(&self, trip_ns: u64) -> Option<u64> {
+        match self.job.task {
+            Task::Check { cases, .. } => Some(sound::estimate_ns(cases, self.count, trip_ns)),
+            _ => None,
+        }
+    }
+
     /// Has each rank write down what it did when in the last run, as far as a trace has room.
     pub fn trace(&mut self) {
         if let Task::Npb { trace, .. } = &mut self.job.task {
@@ -80,8 +89,11 @@ impl Ranks {
         self.spread.unwrap_or(self.count).min(self.count) == 1
     }
 
-    /// What they run or replay, in words.
+    /// What they run, replay or check, in words.
     pub fn program(&self) -> Option<String> {
+        if let Task::Check { cases, .. } = self.job.task {
+            return Some(format!("{cases} cases on {}", self.count));
+        }
         let kernel = self.kernel.as_ref().map(Asked::name);
         kernel.or_else(|| self.messages.as_ref().map(messages::Asked::name))
     }
@@ -159,36 +171,31 @@ pub fn job(
             })?,
             algorithm: left.remove("algorithm"),
         },
+        ProbeKind::Check => Task::Check {
+            seed: number(&mut left, "seed")?.unwrap_or(seed),
+            cases: number(&mut left, "cases")?.unwrap_or(sound::CASES),
+        },
         ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages => {
             return Err(Failure::usage(format!(
                 "the messages of {path} cannot be cut by the kernel's time stamps: measure the anatomy of the transport beneath"
             )));
         }
     };
-    let is_collective = probe.kind == ProbeKind::Collective;
-    let count = match is_collective {
-        true => number(&mut left, "ranks")?.unwrap_or(2),
-        false => 2,
+    let (least, asked) = match probe.kind {
+        ProbeKind::Check => (1, number(&mut left, "ranks")?),
+        ProbeKind::Collective => (2, number(&mut left, "ranks")?),
+        _ => (2, None),
     };
-    if !(2..=RANKS_MAX as u64).contains(&count) {
+    let count = asked.unwrap_or(2);
+    if !(least..=RANKS_MAX as u64).contains(&count) {
         return Err(Failure::usage(format!(
-            "{count} ranks cannot be started: write 2 to {RANKS_MAX}"
+            "{count} ranks cannot be started: write {least} to {RANKS_MAX}"
         )));
     }
     let settings = settings(path, &mut left)?;
     none_left(path, probe.kind, &left)?;
     let mut job = Job::new(task, terms.probe, terms.wait);
-    match probe.kind {
-        ProbeKind::Rate | ProbeKind::Collective => {
-            job.terms.sizes_bytes = terms.sizes_bytes;
-            job.terms.budget_ns = terms.budget_ns;
-            if let Some(samples) = probe.samples {
-                job.terms.samples_max = samples;
-                job.terms.samples_min = job.terms.samples_min.min(samples);
-            }
-        }
-        _ => job.terms = terms,
-    }
+    lower(probe, terms, &mut job);
     if !job.terms.sizes_bytes.is_empty() {
         job.check()
             .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
@@ -201,6 +208,26 @@ pub fn job(
         kernel: None,
         messages: None,
     })
+}
+
+/// Puts what the plan says of sizes, samples and times into the terms of a job that is no program's.
+fn lower(probe: &ProbePlan, terms: Terms, job: &mut Job) {
+    match probe.kind {
+        ProbeKind::Rate | ProbeKind::Collective => {
+            job.terms.sizes_bytes = terms.sizes_bytes;
+            job.terms.budget_ns = terms.budget_ns;
+            if let Some(samples) = probe.samples {
+                job.terms.samples_max = samples;
+                job.terms.samples_min = job.terms.samples_min.min(samples);
+            }
+        }
+        // Its messages have sizes of their own.
+        ProbeKind::Check => {
+            let usual_ns = job.terms.budget_ns;
+            job.terms.budget_ns = probe.budget.map_or(usual_ns, Span::as_nanos);
+        }
+        _ => job.terms = terms,
+    }
 }
 
 /// A kernel of a probe of kind npb.
@@ -276,7 +303,7 @@ fn none_left(path: Path, kind: ProbeKind, left: &BTreeMap<String, String>) -> Re
     Err(Failure::usage(format!(
         "{path} has no knob `{name}` in a probe of kind {}: knobs of libraries are volley (rate), call, ranks and algorithm \
          (collective), kernel, class, size, ranks, runs, hosts and age (npb), of, count, mean, median, graph, ranks, runs and hosts \
-         (messages), and of PVM encoding",
+         (messages), ranks, cases and seed (check), and of PVM encoding",
         kind.name()
     )))
 }
@@ -452,6 +479,9 @@ mod tests {
                 "no knob `encoding`",
             ),
             (ProbeKind::Anatomy, &[], "anatomy"),
+            (ProbeKind::Check, &[("ranks", "0")], "1 to"),
+            (ProbeKind::Check, &[("cases", "0")], "1 to 100000"),
+            (ProbeKind::Check, &[("runs", "2")], "ranks, cases and seed"),
             (ProbeKind::Npb, &[("class", "S")], "needs `kernel`"),
             (
                 ProbeKind::Npb,

@@ -2,7 +2,7 @@
 //!
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
-use sonde_measure::{CellRecord, Run};
+use sonde_measure::Run;
 use sonde_report::{Severity, View};
 
 /// Prints every row, or the assessment, with the tables of what was measured.
@@ -19,6 +19,7 @@ fn print_rows(run: &Run, width: usize) {
         sonde_report::library_table(run, width),
         sonde_report::kernel_table(run, width),
         sonde_report::messages_table(run, width),
+        sonde_report::checks_table(run, width),
     ];
     for table in tables.into_iter().flatten() {
         println!("\n{table}");
@@ -38,11 +39,9 @@ fn print_assessment(run: &Run, width: usize) {
     print_findings(run, width);
 }
 
-/// The tables of what was measured; the summary where anything but programs was.
+/// The tables of what was measured; the summary where anything was that has no table of its own.
 pub fn print_tables(run: &Run, width: usize) {
-    let of_programs = ["npb", "messages"];
-    let is_of_programs = |cell: &CellRecord| of_programs.contains(&cell.factors.probe.as_str());
-    if run.cells.is_empty() || !run.cells.iter().all(is_of_programs) {
+    if !sonde_report::has_own_tables(run) {
         println!("{}", sonde_report::summary_table(run, width));
     }
     let tables = [
@@ -50,6 +49,7 @@ pub fn print_tables(run: &Run, width: usize) {
         sonde_report::library_table(run, width),
         sonde_report::kernel_table(run, width),
         sonde_report::messages_table(run, width),
+        sonde_report::checks_table(run, width),
         sonde_report::sweep_table(run, width),
     ];
     for table in tables.into_iter().flatten() {

@@ -1,45 +1,42 @@
 //! `sonde probe check`: whether message-passing libraries do on these hosts what they should.
 //!
-//! Model:   for each path and each number of ranks one launch of a check ([`sonde_probe::library::Task::Check`]), by the library's
-//!          own start, with all that is drawn from the seed. A launch that fails is told with what its ranks said, and the
-//!          next goes on. Nothing of it is measured, and nothing is kept.
+//! Model:   a plan of probes of kind check ([`sonde_probe::library::Task::Check`]), measured and kept by the campaign: one cell for
+//!          each path and number of ranks, with all that is drawn from the seed. A launch that finds something wrong fails with
+//!          what its ranks said, and the next goes on. What is printed is made from the run.
+//! Units:   guesses in nanoseconds.
 //! Checked: `tests/lab_check.rs`, over every library that is installed.
 
+use crate::campaign::{Observer, Silent};
+use crate::events::{self, Event};
 use crate::failure::{self, Failure};
+use crate::measure::{self, Measured, is_untrue};
 use crate::plan::Kind;
-use crate::testbed::{self, HostOptions};
+use crate::way::Way;
 use serde::Serialize;
-use sonde_fleet::{Ask, Fleet, RanksAsk};
-use sonde_measure::{Evidence, Wait};
+use sonde_measure::{CellRecord, Evidence, Repetition, Run};
 use sonde_message::Path;
-use sonde_probe::Probe;
-use sonde_probe::library::{Job, Task as JobTask};
+use std::ops::ControlFlow;
+
+/// Collectives that are drawn where nothing else is said.
+pub const CASES: u64 = 50;
+/// Trips of a case, about: a collective's of each rank, and what messages come with it.
+const TRIPS: u64 = 4;
+/// Those of what is checked of any library.
+const TRIPS_BESIDE: u64 = 60;
 
 /// What to check.
 pub struct Task {
-    /// The hosts.
-    pub testbed: (Kind, Option<String>),
-    /// The lab's, where it is one.
-    pub hosts: HostOptions,
-    /// The network: of the lab, or `NAME=INTERFACE` of real hosts.
-    pub network: Option<String>,
-    /// By which libraries; empty: all that can be had.
-    pub paths: Vec<Path>,
-    /// Among how many, each.
-    pub ranks: Vec<usize>,
-    /// Collectives that are drawn.
-    pub cases: u64,
-    /// What they follow from.
-    pub seed: u64,
-    /// Print JSON.
-    pub json: bool,
+    /// The plan, of probes of kind check alone.
+    pub measurement: measure::Task,
 }
 
 /// One launch.
 #[derive(Debug, Serialize)]
 struct Check {
+    network: String,
+    load: Option<String>,
     path: String,
-    ranks: usize,
+    ranks: u64,
     /// Nothing was wrong.
     sound: bool,
     collectives: u64,
@@ -55,7 +52,7 @@ struct Check {
 }
 
 /// A path that these hosts do not have.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 struct Lacking {
     path: String,
     why: String,
@@ -66,134 +63,161 @@ struct Lacking {
 struct Document {
     schema: &'static str,
     command: &'static str,
+    /// The run in the store.
+    run: String,
     seed: u64,
     cases: u64,
     checks: Vec<Check>,
     lacking: Vec<Lacking>,
 }
 
+/// The paths of all libraries, as far as ranks of such hosts could be joined by them.
+pub fn paths(testbed: Kind) -> Vec<Way> {
+    let is_one_machine = testbed == Kind::Local;
+    Path::all()
+        .filter(|path| is_one_machine || !path.is_within_machine())
+        .map(Way::Library)
+        .collect()
+}
+
+/// A guess at so many cases among ranks over a line with this round trip.
+pub fn estimate_ns(cases: u64, ranks: usize, trip_ns: u64) -> u64 {
+    (TRIPS_BESIDE + TRIPS * cases) * ranks as u64 * trip_ns
+}
+
+/// What was wrong in a launch of which rank 0 gave a report: a rank that did not end well was wrong in that, and what tells no
+/// counts has checked nothing that is known.
+pub fn wrong(evidence: &Evidence) -> Option<String> {
+    let check = &evidence.check;
+    let ended = evidence.ranks.end.as_ref().map(ToString::to_string);
+    let counts = [check.collectives, check.by_library, check.messages];
+    let uncounted = || {
+        counts.contains(&None).then(|| {
+            "rank 0 does not tell what it checked: give all hosts the same version of sonde".into()
+        })
+    };
+    ended.or_else(uncounted)
+}
+
 impl Task {
     /// Does it; the exit code: 0 where all was right.
-    pub fn run(self) -> Result<i32, Failure> {
-        let (mut fleet, _) =
-            testbed::fleet(&self.testbed, self.hosts.clone(), self.network.as_deref())?;
-        for note in fleet.notes() {
-            eprintln!("sonde: {note}");
+    ///
+    /// # Errors
+    /// What cannot be checked, or kept.
+    pub fn run(mut self) -> Result<i32, Failure> {
+        if self.measurement.is_only_printed() {
+            return self.measurement.print();
         }
-        let mut document = Document {
-            schema: "sonde/1",
-            command: "check",
-            seed: self.seed,
-            cases: self.cases,
-            checks: Vec::new(),
-            lacking: Vec::new(),
+        let observer: Box<dyn Observer> = match self.measurement.json_stream {
+            true => Box::new(events::Stream),
+            false => Box::new(Silent),
         };
-        let hosts: Vec<usize> = (0..fleet.hosts().len())
-            .filter(|host| fleet.alive(*host))
-            .collect();
-        for path in self.asked() {
-            match fleet.lacks(path, &hosts).map_err(Failure::cannot)? {
-                Some(why) => {
-                    eprintln!("sonde: {path} is left out: {why}");
-                    let path = path.to_string();
-                    document.lacking.push(Lacking { path, why });
-                }
-                None => {
-                    let checks = self
-                        .ranks
-                        .iter()
-                        .map(|ranks| self.check(&mut fleet, &hosts, path, *ranks));
-                    document.checks.extend(checks);
-                }
-            }
+        match self.measurement.measured(observer)? {
+            ControlFlow::Break(code) => Ok(code),
+            ControlFlow::Continue(measured) => self.finish(&measured),
         }
-        drop(fleet.stop());
-        self.print(&document)?;
-        let wanted_lack = !self.paths.is_empty() && !document.lacking.is_empty();
-        if document.checks.is_empty() || wanted_lack {
+    }
+
+    fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
+        let run = &measured.run;
+        let document = Document::of(run);
+        for one in &document.lacking {
+            eprintln!("sonde: {} is left out: {}", one.path, one.why);
+        }
+        if self.measurement.json {
+            let text = serde_json::to_string_pretty(&document);
+            println!("{}", text.map_err(Failure::cannot)?);
+        } else if !self.measurement.json_stream {
+            document.print();
+        }
+        if let Some(trouble) = &measured.trouble {
+            return Err(Failure::cannot(format!(
+                "{trouble}; what was checked until then is printed above and may be missing in the store"
+            )));
+        }
+        let store = self.measurement.out.join("sonde.db");
+        eprintln!("sonde: run {} is in {}", run.head.id, store.display());
+        let missing = run.missing().len();
+        let code = self.code(&document, missing, run)?;
+        if self.measurement.json_stream {
+            let run = run.head.id.as_str();
+            Event::End { run, missing, code }.say()?;
+        }
+        Ok(code)
+    }
+
+    /// What the command ends with.
+    fn code(&self, document: &Document, missing: usize, run: &Run) -> Result<i32, Failure> {
+        if self.is_lacking(document) {
             let lacking = document.lacking.iter().map(|one| one.path.as_str());
             return Err(Failure::cannot(format!(
                 "not checked: {}; `sonde doctor` tells what is there and how to get the rest",
                 lacking.collect::<Vec<_>>().join(", ")
             )));
         }
-        let sound = document.checks.iter().all(|check| check.sound);
-        Ok(if sound { 0 } else { failure::UNMET })
+        if document.checks.is_empty() {
+            return Err(Failure::cannot("nothing was checked"));
+        }
+        let is_untrue = self.measurement.strict && is_untrue(&run.rows());
+        let is_sound = document.checks.iter().all(|check| check.sound);
+        Ok(match is_sound && missing == 0 && !is_untrue {
+            true => 0,
+            false => failure::UNMET,
+        })
     }
 
-    fn asked(&self) -> Vec<Path> {
-        if !self.paths.is_empty() {
-            return self.paths.clone();
+    /// Whether a path that was named is not there. Where none is named, all are meant that are there.
+    fn is_lacking(&self, document: &Document) -> bool {
+        let plan = &self.measurement.plan;
+        let asked = plan.probes.iter().flat_map(|probe| &probe.path);
+        let is_named = !asked.eq(&paths(plan.testbed.kind));
+        !document.lacking.is_empty() && (is_named || document.checks.is_empty())
+    }
+}
+
+/// A knob that is a number.
+fn number(cell: &CellRecord, name: &str) -> Option<u64> {
+    cell.factors.knobs.get(name)?.parse().ok()
+}
+
+impl Document {
+    /// In the order in which they were asked for; launches are shuffled.
+    fn of(run: &Run) -> Self {
+        let of = |name: &str, usual: u64| {
+            let mut cells = run.cells.iter();
+            cells.find_map(|cell| number(cell, name)).unwrap_or(usual)
+        };
+        let mut lacking: Vec<Lacking> = Vec::new();
+        for cell in &run.cells {
+            let one = cell.skipped.as_ref().map(|why| Lacking {
+                path: cell.factors.path.clone(),
+                why: why.clone(),
+            });
+            lacking.extend(one.filter(|one| !lacking.contains(one)));
         }
-        let within = self.testbed.0 == Kind::Local;
-        Path::all()
-            .filter(|path| within || !path.is_within_machine())
-            .collect()
+        let cells = run.cells.iter();
+        let checks = cells.flat_map(|cell| {
+            let made = run.repetitions_of(&cell.id);
+            made.map(move |one| Check::of(cell, one))
+        });
+        Self {
+            schema: "sonde/1",
+            command: "check",
+            run: run.head.id.clone(),
+            seed: of("seed", run.head.seed),
+            cases: of("cases", CASES),
+            checks: checks.collect(),
+            lacking,
+        }
     }
 
-    fn check(&self, fleet: &mut Fleet, hosts: &[usize], path: Path, ranks: usize) -> Check {
-        let task = JobTask::Check {
-            seed: self.seed,
-            cases: self.cases,
-        };
-        let job = Job::new(task, Probe::Message, Wait::Block);
-        let ask = RanksAsk {
-            pair: Ask {
-                terms: job.terms.clone(),
-                src: hosts[0],
-                dst: hosts[1],
-                one_way_ns: None,
-                load: None,
-            },
-            path,
-            job,
-            count: ranks,
-            settings: Vec::new(),
-            spread: None,
-        };
-        let begin = std::time::Instant::now();
-        let launched = fleet.ranks(&ask);
-        let took_s = begin.elapsed().as_secs_f64();
-        let (mut evidence, error) = match launched {
-            Ok(launched) => (launched.outcome.evidence, None),
-            Err(error) => (Evidence::default(), Some(error.to_string())),
-        };
-        let told = std::mem::take(&mut evidence.check);
-        let counts = [told.collectives, told.by_library, told.messages];
-        // A rank that did not end well was wrong in that; and what tells no counts has checked nothing that is known.
-        let uncounted =
-            "rank 0 does not tell what it checked: give all hosts the same version of sonde";
-        let error = error
-            .or_else(|| evidence.ranks.end.as_ref().map(ToString::to_string))
-            .or_else(|| counts.contains(&None).then(|| uncounted.into()));
-        let [collectives, by_library, messages] = counts.map(|count| count.unwrap_or(0));
-        let check = Check {
-            path: path.to_string(),
-            ranks,
-            sound: error.is_none(),
-            collectives,
-            by_library,
-            messages,
-            left_out: told.left_out.map_or_else(Vec::new, |names| {
-                names.0.iter().map(ToString::to_string).collect()
-            }),
-            evidence,
-            took_s,
-            error,
-        };
-        if let Some(error) = &check.error {
-            eprintln!("sonde: {path} with {ranks} ranks: {error}");
-        }
-        check
-    }
-
-    fn print(&self, document: &Document) -> Result<(), Failure> {
-        if self.json {
-            let text = serde_json::to_string_pretty(document);
-            println!("{}", text.map_err(Failure::cannot)?);
-            return Ok(());
-        }
-        let heads = [
+    fn print(&self) {
+        let first = self.checks.first();
+        let is_one = self.checks.iter().all(|check| {
+            first
+                .is_some_and(|first| (&check.network, &check.load) == (&first.network, &first.load))
+        });
+        let mut heads = vec![
             "path",
             "ranks",
             "collectives",
@@ -203,20 +227,83 @@ impl Task {
             "seconds",
             "",
         ];
-        let lines = document.checks.iter().map(|check| {
-            let verdict = if check.sound { "right" } else { "WRONG" };
-            vec![
-                check.path.clone(),
-                check.ranks.to_string(),
-                check.collectives.to_string(),
-                check.by_library.to_string(),
-                check.messages.to_string(),
-                check.left_out.join(", "),
-                format!("{:.1}", check.took_s),
-                verdict.into(),
-            ]
+        if !is_one {
+            heads.splice(2..2, ["network", "load"]);
+        }
+        let lines = self.checks.iter().map(|check| {
+            let mut line = check.line();
+            if !is_one {
+                let load = check.load.clone().unwrap_or_else(|| "-".into());
+                line.splice(2..2, [check.network.clone(), load]);
+            }
+            line
         });
         println!("{}", crate::networks::table(&heads, lines));
-        Ok(())
+    }
+}
+
+impl Check {
+    fn of(cell: &CellRecord, one: Repetition<'_>) -> Self {
+        let mut evidence = one.launch.evidence.clone();
+        let found = std::mem::take(&mut evidence.check);
+        let left_out = found.left_out.map_or_else(Vec::new, |names| {
+            names.0.iter().map(ToString::to_string).collect()
+        });
+        Self {
+            network: cell.factors.network.clone(),
+            load: cell.factors.load.clone(),
+            path: cell.factors.path.clone(),
+            ranks: number(cell, "ranks").unwrap_or(2),
+            sound: one.result.failure.is_none(),
+            collectives: found.collectives.unwrap_or(0),
+            by_library: found.by_library.unwrap_or(0),
+            messages: found.messages.unwrap_or(0),
+            left_out,
+            evidence,
+            took_s: one.launch.took_ns as f64 * 1e-9,
+            error: one.result.failure.clone(),
+        }
+    }
+
+    /// Its line of the table.
+    fn line(&self) -> Vec<String> {
+        vec![
+            self.path.clone(),
+            self.ranks.to_string(),
+            self.collectives.to_string(),
+            self.by_library.to_string(),
+            self.messages.to_string(),
+            self.left_out.join(", "),
+            format!("{:.1}", self.took_s),
+            match self.sound {
+                true => "right",
+                false => "WRONG",
+            }
+            .into(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_counted_is_wrong() {
+        let mut evidence = Evidence::default();
+        let said = wrong(&evidence).unwrap();
+        assert!(said.contains("the same version"), "{said}");
+        let check = &mut evidence.check;
+        (check.collectives, check.by_library, check.messages) = (Some(9), Some(0), Some(4));
+        assert_eq!(wrong(&evidence), None);
+        evidence.ranks.end = Some("was ended by signal 9".into());
+        assert_eq!(wrong(&evidence).as_deref(), Some("was ended by signal 9"));
+    }
+
+    #[test]
+    fn each_path_that_joins_the_hosts_is_checked() {
+        let apart = paths(Kind::Hosts);
+        assert!(apart.len() < paths(Kind::Local).len());
+        assert!(apart.iter().all(|path| !path.is_within_machine()));
     }
 }

@@ -2,7 +2,7 @@
 //! ranks of this machine.
 //!
 //! Model:   fewer cases the more ranks there are, since ranks outnumber the CPUs; each number of ranks has a seed of its own, so
-//!          that other cases are drawn. What is not installed says `skipped:`.
+//!          that other cases are drawn. What is not installed says `skipped:`. A run that is killed goes on where it was.
 
 mod lab;
 
@@ -105,6 +105,74 @@ fn pvm_is_right_on_1_to_17_ranks() {
 #[test]
 fn ucx_and_libfabric_are_right_on_1_to_17_ranks() {
     on_all_ranks(&["ucx:tcp", "ucx:posix", "ofi:tcp", "ofi:shm"]);
+}
+
+#[test]
+fn a_check_is_kept_and_goes_on() {
+    if !lab::sonde().with_file_name("sonde-rank").is_file() {
+        skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
+        return;
+    }
+    let stage = Stage::new(Case::own("veth"));
+    let out = stage.path("kept");
+    let words: Vec<&str> = "probe check --testbed local --path native:shm,native:tcp --ranks 1..3 --cases 30 --launches 4 --out"
+        .split(' ')
+        .chain([&*out])
+        .collect();
+    let with = |more: &[&str]| stage.sonde(&[&words[..], more].concat()).limit(120);
+    let document = |text: &str| -> Value {
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    let dry = with(&["--dry-run"]).expect(0);
+    assert!(dry.out.contains("6 cells, 24 launches"), "{dry}");
+    let planned = document(&with(&["--dry-run", "--json"]).expect(0).out);
+    assert_eq!(
+        planned["blocks"][0]["program"], "30 cases on 1",
+        "{planned:#}"
+    );
+    let file = stage.path("plan.toml");
+    std::fs::write(&file, with(&["--print-plan"]).expect(0).out).unwrap();
+    let same = stage.sonde(&["assess", &file, "--dry-run"]).expect(0);
+    assert_eq!(same.out, dry.out);
+    assert!(
+        !std::path::Path::new(&out).exists(),
+        "nothing was checked: {dry}"
+    );
+
+    let mut running = with(&["--json-stream"]).start();
+    running.wait_for("\"event\":\"row\"");
+    // By kill -9.
+    drop(running);
+    let report = |words: &[&str]| {
+        let all = [&["report"], words, &["--out", &out]].concat();
+        stage.sonde(&all).output()
+    };
+    let launches = || {
+        let run = document(&report(&["export", "--json"]).out);
+        run["run"]["launches"].as_array().map_or(0, Vec::len)
+    };
+    let before = launches();
+    assert!((1..24).contains(&before), "{before}");
+    let resume = ["probe", "check", "--resume", "--json", "--out", &out];
+    let resumed = stage.sonde(&resume).limit(120).expect(0);
+    let resumed = document(&resumed.out);
+    let checks = resumed["checks"].as_array().unwrap();
+    assert_eq!((checks.len(), launches()), (24, 24), "each launch once");
+    assert!(
+        checks.iter().all(|check| check["sound"] == true),
+        "{resumed:#}"
+    );
+    let id = resumed["run"].as_str().unwrap();
+    let shown = report(&["show", id]);
+    for part in ["Libraries held against", "native:shm", "right"] {
+        assert!(shown.out.contains(part), "{part}: {shown}");
+    }
+    let csv = report(&["export", "--csv"]);
+    let is_counted =
+        |line: &str| line.starts_with("check,library,native:") && line.contains(",checks,");
+    let counted = csv.out.lines().filter(|line| is_counted(line)).count();
+    assert_eq!(counted, 6, "{csv}");
+    assert_eq!(report(&["compare", id, id]).code, 0);
 }
 
 /// The ranks of a stage: its copy of their program is nobody else's.
@@ -240,7 +308,11 @@ fn what_cannot_be_checked_is_refused() {
         (&["--ranks", "0"][..], 64, "1..17"),
         (&["--path", "tcp"], 64, "native:tcp"),
         (&["--cases", "0"], 64, "1..=100000"),
-        (&["--testbed", "slurm:srun"], 64, "cannot be used here"),
+        (
+            &["--testbed", "hosts:./nowhere", "--dry-run"],
+            64,
+            "nowhere",
+        ),
     ] {
         let outcome = stage
             .sonde(&[&["probe", "check"][..], words].concat())

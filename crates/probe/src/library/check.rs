@@ -5,10 +5,11 @@
 //!          next and receives from the one before, at sizes that are drawn too, with bytes that tell each from all others.
 //!          What the library says that it cannot do (wildcards, finding out what comes) is left out and told.
 //! Source:  MPI 4.0 §3.5: messages of one sender with one tag do not overtake.
+//!          All that were checked are the one sample of a launch.
 //! Units:   bytes.
 //! Checked: `few_cases_are_spread_over_all_kinds`; `crates/sonde/tests/lab_check.rs` over every library that is installed.
 
-use sonde_measure::{Check, Names};
+use sonde_measure::{Check, Names, Quantity};
 use std::time::{Duration, Instant};
 
 use sonde_message::collectives::{Choice, Communicator, Made, Maker};
@@ -17,7 +18,8 @@ use sonde_message::{
     Capabilities, Comm, Kind, Messenger, Op, Request, Source, Status, Tag, Tagged,
 };
 
-use crate::talk::Measured;
+use super::runs::{row, size};
+use crate::talk::{Measured, Served, SizeServed};
 use crate::{Error, Result, Terms};
 
 /// Messages of one size that are under way at once.
@@ -47,6 +49,7 @@ pub(super) fn all(
     terms: &Terms,
     (seed, cases): (u64, u64),
     measured: &mut Measured,
+    served: &mut Served,
 ) -> Result<()> {
     let mut tally = Tally::default();
     let capabilities = messenger.capabilities();
@@ -76,6 +79,15 @@ pub(super) fn all(
     }
     let made = parted(messenger, terms.timeout(), seed, tally_of);
     made.map_err(|error| during("groups", error))?;
+    let checks = row(&[&tally], Quantity::Checks, |tally| {
+        Some(tally.collectives + tally.messages)
+    });
+    // One check, in which all ranks took part.
+    measured.sizes.push(size(vec![checks], 1));
+    served.sizes.push(SizeServed {
+        messages: 1,
+        ..SizeServed::default()
+    });
     measured.evidence.check = Check {
         collectives: Some(tally.collectives),
         by_library: Some(tally.by_library),

@@ -290,7 +290,8 @@ impl Job {
                 collective::all(messenger, &self.terms, what, &mut measured, &mut served)?;
             }
             (Task::Check { seed, cases }, _) => {
-                check::all(messenger, &self.terms, (*seed, *cases), &mut measured)?;
+                let what = (*seed, *cases);
+                check::all(messenger, &self.terms, what, &mut measured, &mut served)?;
             }
             (Task::Npb { .. } | Task::Messages { .. }, _) => {
                 return Err(Error::Terms {

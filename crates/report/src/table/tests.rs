@@ -315,6 +315,32 @@ upc:cg       pvm:direct  4      0.9   900.0  900.0 – 909.0         -      -   
 }
 
 #[test]
+fn checks_are_right_or_wrong() {
+    let mut run = Runs::new()
+        .network(net("lan"))
+        .check("lan", "native:tcp", "2", [59, 40])
+        .check("lan", "native:tcp", "5", [59, 100])
+        .done();
+    let wrong = run.launches.last_mut().unwrap();
+    wrong.results[0].failure = Some("byte 3 of 8 is 0, not 7".into());
+    let text = checks_table(&run, 200).unwrap();
+    for line in text.lines().filter(|line| line.starts_with("native:tcp")) {
+        let (ranks, result) = match line.contains("WRONG") {
+            true => ("5", "159"),
+            false => ("2", "right"),
+        };
+        assert!(
+            line.contains(ranks) && !line.contains("idle"),
+            "{result}: {line}"
+        );
+    }
+    assert!(text.contains("right") && text.contains("WRONG"), "{text}");
+    assert!(text.contains("byte 3 of 8"), "{text}");
+    assert!(!summary_table(&run, 200).contains("native:tcp"));
+    assert!(checks_table(&kernels().done(), 200).is_none());
+}
+
+#[test]
 fn kernels_are_beside_their_reference_and_the_paper() {
     let run = kernels().done();
     let text = kernel_table(&run, 200).unwrap();

@@ -1,10 +1,11 @@
 //! `sonde probe check`: its options, lowered to a task.
 
-use super::options::testbed_named;
+use super::npb::each_once;
+use super::options::Common;
 use crate::failure::Failure;
-use crate::plan::Kind;
-use crate::sound::Task;
-use crate::testbed::HostOptions;
+use crate::plan::{Plan, ProbeKind, ProbePlan};
+use crate::sound::{self, CASES, Task};
+use crate::way::Way;
 use clap::Args;
 use sonde_message::Path;
 use sonde_probe::library::{CASES_MAX, RANKS_MAX};
@@ -18,31 +19,22 @@ pub const EXAMPLES: &str = "Examples:
 
 Collectives of drawn kinds, types, sizes and roots are held against what one rank alone works out; messages must come whole, once,
 in their order, by tag, to whoever waits for them; groups are split. What a library says that it cannot do is left out and named.
-The same seed checks the same. Exit 1 where something was wrong, 2 where nothing could be checked.";
+The same seed checks the same. Each launch is kept, and `sonde report` shows it again. Exit 1 where something was wrong, 2 where nothing could be checked.";
 
 /// What `sonde probe check` takes.
 #[derive(Debug, Args)]
 pub struct CheckOptions {
-    /// The hosts: local, lab, hosts:a,b[01-16] or hosts:./FILE.
-    #[arg(long, default_value = "lab", value_parser = testbed_named)]
-    testbed: (Kind, Option<String>),
     /// By which libraries, as openmpi:tcp,pvm; without any all that are on these hosts.
     #[arg(long = "path", value_delimiter = ',')]
     paths: Vec<Path>,
     /// Among how many, as 1..17 or 2,4,8; one after the other.
     #[arg(long, default_value = "2,5", value_delimiter = ',', value_parser = span)]
     ranks: Vec<(usize, usize)>,
-    /// How many collectives are drawn, beside one of each kind by the library.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=CASES_MAX))]
+    /// How many collectives are drawn from the seed, beside one of each kind by the library.
+    #[arg(long, default_value_t = CASES, value_parser = clap::value_parser!(u64).range(1..=CASES_MAX))]
     cases: u64,
-    /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
-    network: Option<String>,
     #[command(flatten)]
-    hosts: HostOptions,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    common: Common,
 }
 
 /// `4`, or `1..17` with both ends.
@@ -58,18 +50,32 @@ fn span(text: &str) -> Result<(usize, usize), String> {
 impl CheckOptions {
     /// Checks; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
+        let plan = self.plan();
+        let measurement = self.common.measurement(plan, true);
+        Task { measurement }.run()
+    }
+
+    fn plan(&self) -> Plan {
+        let paths = match self.paths.is_empty() {
+            true => sound::paths(self.common.testbed.0),
+            false => each_once(self.paths.iter().map(|path| Way::Library(*path))),
+        };
         let ranks = self.ranks.iter().flat_map(|(first, last)| *first..=*last);
-        Task {
-            testbed: self.testbed,
-            seed: self.hosts.seed,
-            hosts: self.hosts,
-            network: self.network,
-            paths: self.paths,
-            ranks: ranks.collect(),
-            cases: self.cases,
-            json: self.json,
+        let ranks = each_once(ranks.map(|ranks| ranks.to_string()));
+        let mut probe = ProbePlan::new(ProbeKind::Check, &paths, &[]);
+        probe.knobs = [
+            ("ranks", ranks),
+            ("cases", vec![self.cases.to_string()]),
+            ("seed", vec![self.common.hosts.seed.to_string()]),
+        ]
+        .map(|(name, values)| (name.into(), values))
+        .into();
+        let mut plan = self.common.plan(vec![probe]);
+        if !self.common.effort.is_chosen() {
+            // The same seed checks the same: once is enough, where nothing else is said.
+            (plan.repeat.launches, plan.repeat.max) = (1, 1);
         }
-        .run()
+        plan
     }
 }
 

@@ -207,7 +207,7 @@ impl NpbOptions {
 }
 
 /// In their order, without those that were there before.
-fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub(super) fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
     for one in all {
         if !once.contains(&one) {

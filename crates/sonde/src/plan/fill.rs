@@ -29,7 +29,7 @@ impl Plan {
 
 impl ProbePlan {
     fn filled(mut self) -> Vec<Self> {
-        let is_sampled = !(self.kind == ProbeKind::Startup || self.kind.is_of_programs());
+        let is_sampled = self.kind != ProbeKind::Startup && self.kind.is_sized();
         if self.kind == ProbeKind::Throughput {
             self.mode.get_or_insert(Mode::Stream);
         }
@@ -46,7 +46,7 @@ impl ProbePlan {
         let mut all: Vec<Self> = Vec::new();
         for path in std::mem::take(&mut self.path) {
             let mut one = self.clone();
-            if one.size.is_empty() && !one.kind.is_of_programs() {
+            if one.size.is_empty() && one.kind.is_sized() {
                 one.size.push(usual_size(one.kind, path).into());
             }
             if path.library().is_some() && one.kind == ProbeKind::Rate {
@@ -71,7 +71,7 @@ impl ProbePlan {
 /// By which path: what only ranks do goes by the native engine.
 fn usual_path(kind: ProbeKind) -> Way {
     match kind {
-        ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages => {
+        ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Check => {
             Way::Library(sonde_message::Path {
                 library: sonde_message::Library::Native,
                 transport: "tcp",

@@ -257,6 +257,8 @@ pub enum ProbeKind {
     /// The messages of a program without what it computes. Its knobs say which: `of`, or `count`, `mean`, `median`, `graph`; `ranks`,
     /// `runs` and `hosts` as of a kernel.
     Messages,
+    /// Whether a library does what it should. Its knobs say among how many `ranks`, by how many `cases`, drawn from which `seed`.
+    Check,
 }
 
 impl ProbeKind {
@@ -271,12 +273,18 @@ impl ProbeKind {
             Self::Collective => "collective",
             Self::Npb => "npb",
             Self::Messages => "messages",
+            Self::Check => "check",
         }
     }
 
     /// Whether ranks do what a program does, whose messages have sizes of their own.
     pub const fn is_of_programs(self) -> bool {
         matches!(self, Self::Npb | Self::Messages)
+    }
+
+    /// Whether the plan says of which sizes its messages are.
+    pub const fn is_sized(self) -> bool {
+        !(self.is_of_programs() || matches!(self, Self::Check))
     }
 }
 
@@ -325,7 +333,7 @@ pub struct ProbePlan {
     pub floor: bool,
     /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. Without any: 1 B, 1 MiB of
     /// throughput (of datagrams a full frame), 64 B at a rate, 8 B of a collective call. A kernel has none, nor have messages of a
-    /// program.
+    /// program or a check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size: Vec<String>,
     /// Launches of these cells, instead of the plan's.
@@ -498,7 +506,7 @@ impl ProbePlan {
     /// A text that is no size.
     pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
-        if self.kind.is_of_programs() {
+        if !self.kind.is_sized() {
             // Its messages have sizes of their own.
             sizes.insert(1);
         }
@@ -588,16 +596,15 @@ impl ProbePlan {
     fn check(&self) -> Result<(), Failure> {
         let refuse = |what: String| Err(Failure::usage(what));
         let name = self.kind.name();
-        let is_of_programs = self.kind.is_of_programs();
         if self.wait.is_empty() {
             return refuse(format!(
                 "a [[probe]] of kind {name} needs at least one wait: write block or poll"
             ));
         }
-        if is_of_programs && !self.size.is_empty() {
+        if !self.kind.is_sized() && !self.size.is_empty() {
             return refuse(format!(
-                "messages of programs have sizes of their own: remove `size` from the [[probe]] of kind {name}; a kernel's own \
-                 size, or the lengths of messages, are in [probe.with]"
+                "messages of programs and of checks have sizes of their own: remove `size` from the [[probe]] of kind {name}; a \
+                 kernel's own size, or the lengths of messages, are in [probe.with]"
             ));
         }
         if self.mode.is_some() && self.kind != ProbeKind::Throughput {
@@ -625,6 +632,7 @@ impl ProbePlan {
             ProbeKind::Collective => Some("collective calls"),
             ProbeKind::Npb => Some("ranks that a kernel could run on"),
             ProbeKind::Messages => Some("ranks that could send these messages"),
+            ProbeKind::Check => Some("library that could be checked"),
             _ => None,
         };
         if let (Some(what), Some(path)) = (of_ranks, channels.next()) {
