@@ -188,7 +188,13 @@ impl Task {
         } else {
             name.clone()
         };
-        store.load(&id).map(Some).map_err(Failure::cannot)
+        let run = store.load(&id).map_err(Failure::cannot)?;
+        if run.head.plan.is_empty() {
+            return Err(Failure::usage(format!(
+                "the run {id} cannot go on: patterns and trials of placements measure together, without a plan; begin a new run"
+            )));
+        }
+        Ok(Some(run))
     }
 
     /// Everything up, in the plan's order.

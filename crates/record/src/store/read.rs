@@ -41,12 +41,13 @@ impl Store {
         self.reading(|transaction| last(transaction, "true"))
     }
 
-    /// Of the runs that are not complete, the one that began last: what `--resume` goes on with.
+    /// Of the runs that are not complete and have a plan to go on with, the one that began last: what `--resume` takes.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn resumable(&self) -> Result<Option<RunHead>, StoreError> {
-        self.reading(|transaction| last(transaction, "state <> 'complete'"))
+        let can_be = "state <> 'complete' AND plan <> ''";
+        self.reading(|transaction| last(transaction, can_be))
     }
 
     /// A whole run.

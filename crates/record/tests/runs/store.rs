@@ -137,8 +137,12 @@ fn runs_are_listed_by_their_begin() {
         ("x", 30, RunState::Complete),
         ("y", 10, RunState::Open),
         ("z", 20, RunState::Partial),
+        ("without a plan", 25, RunState::Partial),
     ] {
         let mut run = planned(id, Vec::new());
+        if id == "without a plan" {
+            run.head.plan.clear();
+        }
         (run.head.began_unix_ns, run.head.state) = (began, state);
         store.begin(&run).unwrap();
     }
@@ -148,7 +152,7 @@ fn runs_are_listed_by_their_begin() {
         .into_iter()
         .map(|head| head.id)
         .collect();
-    assert_eq!(ids, ["y", "z", "x"]);
+    assert_eq!(ids, ["y", "z", "without a plan", "x"]);
     assert_eq!(store.latest().unwrap().unwrap().id, "x");
     assert_eq!(store.resumable().unwrap().unwrap().id, "z");
     store.end("z", RunState::Complete).unwrap();
