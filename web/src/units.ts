@@ -117,6 +117,7 @@ const NAMES: Record<Quantity, string> = {
     message_bytes: 'bytes of all messages',
     network_lost_share: 'lost in the network',
     checks: 'calls and messages checked',
+    program_ns: 'program, slowest rank',
 }
 
 /** A quantity's name in words. */

@@ -41,6 +41,7 @@ export type Quantity =
     | 'message_bytes'
     | 'network_lost_share'
     | 'checks'
+    | 'program_ns'
     | 'rate_per_s'
     | 'late_share'
 

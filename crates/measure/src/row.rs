@@ -166,6 +166,8 @@ pub enum Quantity {
     NetworkLostShare,
     /// A check of a library: collective calls and messages that were held against what they must give.
     Checks,
+    /// A program under a placement: its own time on the slowest rank.
+    ProgramNs,
 }
 
 impl Quantity {
@@ -195,7 +197,8 @@ impl Quantity {
             | Self::MessageBytesMedian
             | Self::ReplayNs
             | Self::MessageBytes
-            | Self::Checks => 1,
+            | Self::Checks
+            | Self::ProgramNs => 1,
             Self::MopPerS
             | Self::MessageBytesMean
             | Self::RatePerS

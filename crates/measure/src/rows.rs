@@ -35,6 +35,7 @@ impl Factors {
             "npb" => (Quantity::KernelNs, Phase::Warm),
             "messages" => (Quantity::ReplayNs, Phase::Warm),
             "check" => (Quantity::Checks, Phase::Warm),
+            "place" => (Quantity::ProgramNs, Phase::Warm),
             "pattern" => match self.mode.as_deref() {
                 Some("stream" | "duplex") => (Quantity::ThroughputBps, Phase::Warm),
                 Some("exchange") => (Quantity::ExchangeNs, Phase::Warm),

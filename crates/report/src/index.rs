@@ -71,8 +71,11 @@ pub(crate) const MESSAGES: &str = "messages";
 /// The probe that checks libraries.
 pub(crate) const CHECK: &str = "check";
 
+/// The probe of programs under placements.
+pub(crate) const PLACE: &str = "place";
+
 /// Probes with tables of their own: theirs are no lines of a transport.
-const OWN_TABLES: [&str; 3] = [KERNEL, MESSAGES, CHECK];
+const OWN_TABLES: [&str; 4] = [KERNEL, MESSAGES, CHECK, PLACE];
 
 /// Whether all cells of a run stand in tables of their own.
 pub fn has_own_tables(run: &Run) -> bool {
@@ -416,6 +419,7 @@ pub(crate) fn is_main(row: &ResultRow) -> bool {
                 | Quantity::ThroughputBps
                 | Quantity::KernelNs
                 | Quantity::ReplayNs
+                | Quantity::ProgramNs
         )
 }
 

@@ -46,6 +46,6 @@ pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
     anatomy_table, checks_table, findings_text, kernel_table, library_table, messages_table,
-    queueing_table, rows_table, summary_table, sweep_table,
+    placements_table, queueing_table, rows_table, summary_table, sweep_table,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -10,6 +10,7 @@ mod checks;
 mod kernels;
 mod library;
 mod messages;
+mod placements;
 mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,7 @@ pub use checks::checks_table;
 pub use kernels::kernel_table;
 pub use library::library_table;
 pub use messages::messages_table;
+pub use placements::placements_table;
 
 const DASH: &str = "-";
 
@@ -336,6 +338,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::MessageBytes => ("bytes", 1.0),
         Quantity::NetworkLostShare => ("lost in the network %", 0.01),
         Quantity::Checks => ("checks", 1.0),
+        Quantity::ProgramNs => ("program ms", 1e6),
     }
 }
 

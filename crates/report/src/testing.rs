@@ -392,6 +392,22 @@ impl Runs {
         runs
     }
 
+    /// A program under a placement: its time among four ranks.
+    pub fn placed(mut self, network: &str, placement: &str, ns: u64) -> Self {
+        let before = self.knobs.clone();
+        let named = [("placement", placement), ("ranks", "4")];
+        self.knobs
+            .extend(named.map(|(name, value)| (name.into(), value.into())));
+        let of = Of {
+            probe: "place",
+            quantity: Quantity::ProgramNs,
+            ..Of::latency(network, "openmpi:tcp", 0)
+        };
+        let mut runs = self.measured(&of, &[ns]);
+        runs.knobs = before;
+        runs
+    }
+
     /// Messages that were cut: their one-way times.
     pub fn anatomy(self, network: &str, path: &str, size: u64, one_way_ns: &[u64]) -> Self {
         let of = Of {

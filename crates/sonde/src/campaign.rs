@@ -12,6 +12,7 @@ mod observer;
 mod seen;
 
 pub use observer::{Observer, Silent};
+pub use seen::lost;
 
 use crate::failure::Failure;
 use crate::layout::{self, Block, Site};

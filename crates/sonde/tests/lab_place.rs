@@ -2,7 +2,7 @@
 
 mod lab;
 
-use lab::{Call, Stage, attachments, cases, has, is_root};
+use lab::{Call, Stage, attachments, cases, eventually, has, is_root};
 use serde_json::Value;
 use sonde_place::{Launcher, Matrix, Pattern, Placement};
 use sonde_sys::noise::measured;
@@ -323,6 +323,81 @@ fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
             .collect();
         assert!(left.is_empty(), "the folder of the trial is gone: {left:?}");
     });
+}
+
+/// A trial is a run like any other: shown, exported and compared; when it is killed what it measured is there.
+#[test]
+fn a_trial_is_kept() {
+    let Some(stage) = can_verify(false) else {
+        return;
+    };
+    let out = stage.path("kept");
+    let words = |launches| {
+        let words = "place --network ethernet-100 --hosts 2 --slots 2 --pattern ring --size 1KiB --messages 2 --verify --json --launches";
+        let words = words.split(' ').chain([launches, "--out", &*out]);
+        words.collect::<Vec<_>>()
+    };
+    let said = tried(&stage, &words("2"));
+    let report = |words: &[&str]| {
+        let all = [&["report"], words, &["--out", &out]].concat();
+        stage.sonde(&all).output()
+    };
+    let exported = |id: &str| -> Value {
+        let text = report(&["export", "--json", id]).out;
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    let id = said["run"].as_str().unwrap();
+    let run = &exported(id)["run"];
+    let count = |name: &str| run[name].as_array().unwrap().len();
+    assert_eq!((count("cells"), count("launches")), (4, 8), "{run:#}");
+    for launch in run["launches"].as_array().unwrap() {
+        let hosts = launch["evidence"]["ranks"]["hosts"].as_array().unwrap();
+        assert_eq!(hosts.len(), 4, "{launch:#}");
+        assert!(!launch["verdict"].is_null(), "{launch:#}");
+    }
+    let shown = report(&["show", id]);
+    for part in [
+        "A program under placements",
+        "mapped",
+        "round-robin",
+        "1.00x",
+    ] {
+        assert!(shown.out.contains(part), "{part}: {shown}");
+    }
+    let csv = report(&["export", "--csv", id]);
+    let is_time = |line: &&str| {
+        line.starts_with("place,application,openmpi:tcp") && line.contains(",program_ns,")
+    };
+    assert_eq!(csv.out.lines().filter(is_time).count(), 4, "{csv}");
+    assert_eq!(report(&["compare", id, id]).code, 0);
+
+    let mut call = stage.sonde(&words("1000")).limit(120);
+    call.command.args(["--attachment", stage.case.attachment]);
+    if let Some(tun) = stage.tun() {
+        call.command.arg("--tun").arg(tun);
+    }
+    let running = call.start();
+    let latest = || -> Option<Value> {
+        let text = report(&["export", "--json"]).out;
+        let run = serde_json::from_str::<Value>(&text).ok()?["run"].take();
+        (run["head"]["id"] != id && run["launches"].as_array().is_some_and(|all| all.len() > 1))
+            .then_some(run)
+    };
+    let begun = eventually(latest, Option::is_some);
+    // By kill -9.
+    drop(running);
+    let begun = begun.expect("launches are in the store while others are made");
+    let killed = begun["head"]["id"].as_str().unwrap();
+    let run = &exported(killed)["run"];
+    assert_eq!(run["head"]["state"], "open", "{run:#}");
+    let resumed = stage
+        .sonde(&["assess", "--resume", killed, "--out", &out])
+        .expect(64);
+    resumed.tells(&["cannot go on"]);
+    let none = stage
+        .sonde(&["assess", "--resume", "--out", &out])
+        .expect(64);
+    none.tells(&["is unfinished"]);
 }
 
 /// Ranks say where they run; each launcher's file puts them where the placement says.

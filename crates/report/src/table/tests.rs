@@ -341,6 +341,24 @@ fn checks_are_right_or_wrong() {
 }
 
 #[test]
+fn placements_stand_beside_the_first() {
+    let run = Runs::new()
+        .network(net("two-sites"))
+        .spread(0.01)
+        .placed("two-sites", "mapped", 2_000_000)
+        .placed("two-sites", "random", 5_000_000)
+        .done();
+    let text = placements_table(&run, 200).unwrap();
+    let figures = ["2.000", "1.00x", "5.000", "2.50x", "openmpi:tcp", "random"];
+    for part in figures {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("network"), "{text}");
+    assert!(!summary_table(&run, 200).contains("openmpi:tcp"));
+    assert!(placements_table(&kernels().done(), 200).is_none());
+}
+
+#[test]
 fn kernels_are_beside_their_reference_and_the_paper() {
     let run = kernels().done();
     let text = kernel_table(&run, 200).unwrap();

@@ -36,7 +36,7 @@ fn load(report: &Report, evidence: &mut Evidence) {
 }
 
 /// Frames of a program that the network lost while it ran: their share of all, and where.
-fn lost(report: &Report, record: &mut LaunchRecord) {
+pub fn lost(report: &Report, record: &mut LaunchRecord) {
     let lost: u64 = report.lost.values().sum();
     let quantity = Quantity::NetworkLostShare;
     let parts = u128::from(lost) * u128::from(quantity.per_unit());

@@ -83,7 +83,7 @@ struct MapOptions {
     /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id, or latest.
     #[arg(long, value_name = "RUN")]
     measured: Option<String>,
-    /// The folder of the store with that run.
+    /// The folder of the store: with that run, and for the launches of a trial.
     #[arg(long, value_name = "DIR", default_value = super::OUT)]
     out: PathBuf,
     /// How many ranks a host takes: a number for all, or some by name, as in 4,h1=2.
@@ -201,6 +201,7 @@ impl MapOptions {
                 lab,
                 launches: self.launches,
                 program: self.program.clone(),
+                out: self.out.clone(),
             }
         });
         let topology = self

@@ -5,6 +5,7 @@
 //!          median cost is shown.
 //! Checked: `crates/sonde/tests/place.rs`, `crates/sonde/tests/lab_place.rs`.
 
+mod kept;
 mod mpi;
 mod network;
 mod outcome;
@@ -20,10 +21,10 @@ use crate::measure::command_line;
 use crate::testbed::LabOptions;
 use outcome::{CircuitsRow, HostRow, Outcome, PlacementRow};
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
-use sonde_record::SchemaName;
+use sonde_record::{SchemaName, StoreError};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use trial::{Entrant, Trial};
+use trial::{Entrant, Trial, Tried};
 
 /// Launches of which an interval can be said.
 const LAUNCHES_MIN: u64 = 6;
@@ -60,6 +61,8 @@ pub struct Verify {
     pub launches: u64,
     /// With this program; empty: the matrix is replayed.
     pub program: Vec<OsString>,
+    /// The folder of the store in which the launches are kept.
+    pub out: PathBuf,
 }
 
 /// The names of the placements.
@@ -99,9 +102,10 @@ impl Task {
                 .map_err(|e| Failure::cannot(format!("cannot write {shown}: {e}")))?;
             eprintln!("sonde: wrote {shown}: {}", launcher.command(&shown, ranks));
         }
-        if let Some(verify) = &self.verify {
-            self.verify(verify, &placements, chosen, &mut outcome)?;
-        }
+        let trouble = match &self.verify {
+            Some(verify) => self.verify(verify, &placements, chosen, &mut outcome)?,
+            None => None,
+        };
         if self.json {
             println!(
                 "{}",
@@ -114,7 +118,12 @@ impl Task {
                 .iter()
                 .for_each(|warning| eprintln!("sonde: {warning}"));
         }
-        Ok(0)
+        match trouble {
+            Some(trouble) => Err(Failure::cannot(format!(
+                "{trouble}; what was measured until then is printed above and may be missing in the store"
+            ))),
+            None => Ok(0),
+        }
     }
 
     /// Of all draws the one whose cost is the median.
@@ -155,6 +164,7 @@ impl Task {
             hosts: hosts.collect(),
             placements: rows,
             circuits: Vec::new(),
+            run: None,
             warnings: self.notes.clone(),
         }
     }
@@ -165,7 +175,7 @@ impl Task {
         placements: &[Placement; 4],
         chosen: usize,
         outcome: &mut Outcome,
-    ) -> Result<(), Failure> {
+    ) -> Result<Option<StoreError>, Failure> {
         let ranks = self.matrix.ranks();
         let entrant = |at: usize, forwarded: Option<&Topology>| Entrant {
             name: if forwarded.is_some() {
@@ -195,8 +205,14 @@ impl Task {
             program: &verify.program,
             launches: verify.launches,
             seed: self.seed,
+            out: &verify.out,
         };
-        let times = trial.run(&entrants)?;
+        let Tried {
+            times,
+            run,
+            trouble,
+        } = trial.run(&entrants)?;
+        outcome.run = Some(run);
         let measured = trial::compared(&times[..NAMES.len()], self.seed);
         for (row, measured) in outcome.placements.iter_mut().zip(measured) {
             row.measured = Some(measured);
@@ -213,6 +229,6 @@ impl Task {
                 verify.launches
             ));
         }
-        Ok(())
+        Ok(trouble)
     }
 }

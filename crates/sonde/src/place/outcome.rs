@@ -27,6 +27,8 @@ pub struct Outcome {
     pub placements: Vec<PlacementRow>,
     /// What the virtual topology needs, `direct` and `forwarded`; empty where none was asked for.
     pub circuits: Vec<CircuitsRow>,
+    /// The run of the trial in the store; null without `--verify`.
+    pub run: Option<String>,
     /// Check these before trusting the figures.
     pub warnings: Vec<String>,
 }

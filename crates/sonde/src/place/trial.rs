@@ -3,13 +3,16 @@
 //! Model:   a lab of the network runs for the whole trial; each round launches the program once under each placement, in an
 //!          order drawn anew, by Open MPI on h1 with a host a rank (`--map-by seq`). `random` is a new draw each round. The
 //!          time is the program's own: of a program from the end of MPI_Init to the beginning of MPI_Finalize on the slowest
-//!          rank, as the counting library says; where no program is given the matrix is replayed and says it itself.
+//!          rank, as the counting library says; where no program is given the matrix is replayed and says it itself. Each launch is
+//!          in the store before the next; one that fails ends the trial.
 //! Source:  Open MPI finds in the lab what it finds in every one: nothing bound, yield when idle, TCP over eth0 alone
 //!          (`crates/lab/src/libraries.rs`).
 //! Checked: `a_plan_is_written`, `crates/sonde/tests/lab_place.rs`.
 
+use super::kept::{Kept, Launch};
 use super::outcome::Measured;
 use super::{mpi, record};
+use crate::campaign::unix_ns;
 use crate::failure::Failure;
 use crate::testbed::LabOptions;
 use rand_core::{Rng, SeedableRng};
@@ -17,13 +20,14 @@ use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Mpi;
 use sonde_lab::{Exec, Lab};
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
+use sonde_record::{Store, StoreError};
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A launch that takes longer has hung.
 const LAUNCH_MAX: Duration = Duration::from_secs(300);
@@ -56,6 +60,8 @@ pub struct Trial<'a> {
     pub launches: u64,
     /// Where the order begins.
     pub seed: u64,
+    /// The folder of the store.
+    pub out: &'a Path,
 }
 
 /// A folder that all hosts see, gone with its last user.
@@ -92,9 +98,85 @@ impl Drop for Folder {
     }
 }
 
+/// What a trial gave.
+pub struct Tried {
+    /// The times of each entrant, in nanoseconds.
+    pub times: Vec<Vec<u64>>,
+    /// The run in the store.
+    pub run: String,
+    /// Why some of it may be missing there.
+    pub trouble: Option<StoreError>,
+}
+
+/// How the program is started.
+struct Start {
+    launcher: &'static str,
+    folder: Folder,
+    /// Where the program's own time is told.
+    result: PathBuf,
+    /// Options of the launcher.
+    before: Vec<OsString>,
+    /// The program and its arguments.
+    words: Vec<OsString>,
+}
+
 impl Trial<'_> {
-    /// Launches everything; the times of each entrant, in nanoseconds.
-    pub fn run(&self, entrants: &[Entrant<'_>]) -> Result<Vec<Vec<u64>>, Failure> {
+    /// Launches everything.
+    ///
+    /// # Errors
+    /// What could not be started or launched.
+    pub fn run(&self, entrants: &[Entrant<'_>]) -> Result<Tried, Failure> {
+        let start = self.start()?;
+        let store = Store::open(self.out).map_err(Failure::cannot)?;
+        let (lab, config) = self.lab.start()?;
+        let names: Vec<&str> = entrants.iter().map(|entrant| entrant.name).collect();
+        let mut kept = Kept::begin(store, self, &names, &lab, &config)?;
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed);
+        let mut times = vec![Vec::new(); entrants.len()];
+        for round in 0..self.launches {
+            for at in order(entrants.len(), &mut random) {
+                let entrant = &entrants[at];
+                let placement = (entrant.placement)(round);
+                let exec = Exec {
+                    cpus: config.cpus.hosts.clone(),
+                    ..Exec::here(&self.argv(&start, &placement, entrant)?, false)
+                };
+                drop(std::fs::remove_file(&start.result));
+                lab.mark()?;
+                let (began_unix_ns, began) = (unix_ns(), Instant::now());
+                let time_ns = launch(&lab, &exec, &start.folder, entrant.name)
+                    .and_then(|()| time_of(&start.result, &start.folder, entrant.name));
+                let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let launched = Launch {
+                    at,
+                    index: round,
+                    placement: &placement,
+                    began_unix_ns,
+                    took_ns,
+                    time_ns: time_ns.as_ref().copied().map_err(ToString::to_string),
+                    report: lab.report().ok(),
+                };
+                kept.launched(self.cluster, launched);
+                match time_ns {
+                    Ok(time_ns) => times[at].push(time_ns),
+                    Err(failure) => {
+                        // That it failed is said first.
+                        drop(kept.end(self.out));
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        lab.stop()?;
+        let (run, trouble) = kept.end(self.out);
+        Ok(Tried {
+            times,
+            run,
+            trouble,
+        })
+    }
+
+    fn start(&self) -> Result<Start, Failure> {
         let launcher = ["mpirun.openmpi", "mpirun"].into_iter().find(|name| {
             mpi::on_path(name).is_some() && matches!(sonde_fleet::mpi_of(name), Ok(Mpi::Open(_)))
         });
@@ -114,37 +196,35 @@ impl Trial<'_> {
             let library = mpi::counting(Mpi::Open(4), &folder.0)?;
             before = record::options(Mpi::Open(4), &library, &result);
         }
-        let (lab, config) = self.lab.start()?;
-        let mut random = Pcg64Mcg::seed_from_u64(self.seed);
-        let mut times = vec![Vec::new(); entrants.len()];
-        for round in 0..self.launches {
-            for at in order(entrants.len(), &mut random) {
-                let placement = (entrants[at].placement)(round);
-                if self.program.is_empty() {
-                    let route = self.routes(&placement, entrants[at].forwarded.as_ref())?;
-                    folder.write("plan", &plan(self.matrix, route))?;
-                }
-                let hosts = folder.write(
-                    "hosts",
-                    &Launcher::OpenMpiSeq.file(&placement, self.cluster),
-                )?;
-                let mut argv: Vec<OsString> = vec![launcher.into()];
-                argv.extend(["-np".into(), self.matrix.ranks().to_string().into()]);
-                argv.extend(["--map-by", "seq", "--hostfile"].map(OsString::from));
-                argv.push(hosts.into());
-                argv.extend(before.iter().cloned());
-                argv.extend(words.iter().cloned());
-                let exec = Exec {
-                    cpus: config.cpus.hosts.clone(),
-                    ..Exec::here(&argv, false)
-                };
-                drop(std::fs::remove_file(&result));
-                launch(&lab, &exec, &folder, entrants[at].name)?;
-                times[at].push(time_of(&result, &folder, entrants[at].name)?);
-            }
+        Ok(Start {
+            launcher,
+            folder,
+            result,
+            before,
+            words,
+        })
+    }
+
+    /// The command of a launch, whose files are written.
+    fn argv(
+        &self,
+        start: &Start,
+        placement: &Placement,
+        entrant: &Entrant<'_>,
+    ) -> Result<Vec<OsString>, Failure> {
+        if self.program.is_empty() {
+            let route = self.routes(placement, entrant.forwarded.as_ref())?;
+            start.folder.write("plan", &plan(self.matrix, route))?;
         }
-        lab.stop()?;
-        Ok(times)
+        let hosts = Launcher::OpenMpiSeq.file(placement, self.cluster);
+        let hosts = start.folder.write("hosts", &hosts)?;
+        let mut argv: Vec<OsString> = vec![start.launcher.into()];
+        argv.extend(["-np".into(), self.matrix.ranks().to_string().into()]);
+        argv.extend(["--map-by", "seq", "--hostfile"].map(OsString::from));
+        argv.push(hosts.into());
+        argv.extend(start.before.iter().cloned());
+        argv.extend(start.words.iter().cloned());
+        Ok(argv)
     }
 }
 
