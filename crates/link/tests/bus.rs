@@ -458,6 +458,25 @@ fn a_faster_segment() {
     assert!(fast > 9.8 * slow && fast < 10.0 * slow, "{fast} to {slow}");
 }
 
+/// S18: what congests the slow segment leaves the fast one alone, and ten times as much congests that as well.
+#[test]
+fn a_faster_segment_congests_again() {
+    let fast = resolved("ethernet-10:turnaround=0s:rate=100Mbit:length_m=100");
+    let length = Span::secs(4);
+    let mean = |delays: &[f64]| delays.iter().sum::<f64>() / delays.len() as f64;
+    let (slow_delays, slow_lost) = poisson(&standard(), 9, LARGE, 0.9, length);
+    let (delays, lost) = poisson(&fast, 9, LARGE, 0.09, length);
+    assert!(slow_lost > 0.0 && lost == 0.0, "{slow_lost}, {lost}");
+    let idle = mean(&delays);
+    assert!(idle * 10.0 < mean(&slow_delays), "{idle}");
+    let (delays, lost) = poisson(&fast, 9, LARGE, 0.9, length);
+    assert!(
+        lost > 0.0 && mean(&delays) > 5.0 * idle,
+        "{lost}, {} to {idle}",
+        mean(&delays)
+    );
+}
+
 /// S50: all send to their neighbours at once. A switch takes as long for any number; a segment longer for each.
 #[test]
 fn a_neighbour_exchange() {

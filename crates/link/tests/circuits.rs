@@ -22,9 +22,13 @@ struct Atm {
 
 impl Atm {
     fn new(selector: &str) -> Self {
+        Self::of(selector, 4)
+    }
+
+    fn of(selector: &str, ports: u16) -> Self {
         let spec = resolve(selector, &|_| unreachable!()).expect(selector);
         Self {
-            network: Fabric::new(&spec, 4, 1).expect("it can be built"),
+            network: Fabric::new(&spec, ports, 1).expect("it can be built"),
             now: Instant::START,
             offered: 0,
         }
@@ -127,6 +131,23 @@ fn frames_wait_in_their_order() {
             (small, SETUP + FULL + cell)
         ]
     );
+}
+
+/// Sixteen hosts: each is asked for, gets a circuit, and a datagram of 192 cells by it; of fifteen circuits the table keeps eight.
+#[test]
+fn a_host_of_sixteen_keeps_the_circuits_of_its_table() {
+    let mut atm = Atm::of("atm-oc3c:vc=svc:table=8", 16);
+    for to in 1..16 {
+        let question = atm.offer(0, To::All, 29, Kind::Resolve(Port(to)));
+        assert_eq!(atm.arrivals()[0].0, question);
+        let first = atm.offer(0, To::One(Port(to)), 9_180, Kind::Ip);
+        assert_eq!(atm.arrivals(), [(first, SETUP + FULL)]);
+    }
+    assert_eq!(atm.network.counters().circuit_setups, 15);
+    for (to, cost) in [(15, Span::ZERO), (8, Span::ZERO), (1, SETUP)] {
+        let again = atm.offer(0, To::One(Port(to)), 9_180, Kind::Ip);
+        assert_eq!(atm.arrivals(), [(again, cost + FULL)], "{to}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Two switches and the trunks between them: NASA's testbed, one TAXI and two DS-3.
 
 use super::rig::{Rig, spec};
-use sonde_link::{Cause, Command, Fault, Network, NetworkSpec, Place};
+use sonde_link::{Cause, Command, Fault, Network, NetworkSpec, Place, Script};
 use sonde_units::{Bytes, Instant, Span};
 
 fn nasa(more: &str) -> NetworkSpec {
@@ -100,4 +100,49 @@ fn circuits_move_when_a_trunk_fails() {
     rig.settle();
     assert!(rig.arrival(back, 3).since(at) < Span::millis(1));
     assert!(rig.command(trunk(3, true)).is_err());
+}
+
+/// UPC's two switches with five OC-3c lines: drops of 3 m, a trunk of 50 m, which are 56 m or 0.28 us from host to host.
+#[test]
+fn the_switches_of_the_upc_study() {
+    let tables = "topology = \"two-switches\"\n[fabric]\nswitches = 2\nplacement = [0, 0, 1, 1]\n\
+                  [[trunk]]\nbetween = [0, 1]\nlength_m = 50\n";
+    let mut rig = Rig::of("atm-oc3c:length_m=3", tables, 4);
+    // Lines are duplex: what crosses the trunk the other way at the same time is in nobody's way.
+    let sent = [(0, 2), (2, 0), (1, 0), (2, 3)].map(|(from, to)| (to, rig.send(from, to, 29)));
+    rig.settle();
+    let cell = Span::picos(2_831_197);
+    let far = cell * 3 + Span::nanos(280) + Span::micros(10) * 2;
+    let near = cell * 2 + Span::nanos(30) + Span::micros(10);
+    let took = sent.map(|(to, id)| rig.arrival(id, to).since(Instant::START));
+    // The last station's second cell leaves behind its first.
+    assert_eq!(took, [far, far, near, near + cell]);
+}
+
+/// One line of a batch file sets the circuit of a pair at both switches; the file run again changes nothing.
+#[test]
+fn one_entry_sets_both_switches() {
+    let mut rig = Rig::new(&nasa(ASSIGNED), 6, 1);
+    let play = |rig: &mut Rig, text: &str| {
+        for (_, command) in Script::parse(text).expect("it is a script").commands {
+            rig.command(command).expect("there are circuits");
+        }
+        rig.pass(Span::secs(1));
+    };
+    play(&mut rig, "0s vc release h1 h4\n0s vc release h2 h5\n");
+    let lost = [(0, 3), (3, 0), (1, 4)].map(|(from, to)| (to, rig.send(from, to, 29)));
+    let other = rig.send(2, 5, 29);
+    rig.settle();
+    for (to, id) in lost {
+        assert_eq!(rig.loss(id, to), (Place::Station, Cause::NoCircuit));
+    }
+    rig.arrival(other, 5);
+    for _ in 0..2 {
+        play(&mut rig, "0s vc establish h1 h4\n0s vc establish h2 h5\n");
+        let there = [(0, 3), (3, 0), (1, 4)].map(|(from, to)| (to, rig.send(from, to, 29)));
+        rig.settle();
+        for (to, id) in there {
+            rig.arrival(id, to);
+        }
+    }
 }
