@@ -11,7 +11,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::finding::Finding;
-use crate::source::{code_of, item_span, words};
+use crate::source::{code_of, words};
+use crate::subcommands;
 use crate::tree::Tree;
 
 /// Where the ledger lies.
@@ -75,7 +76,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             )];
         }
     };
-    let commands = subcommands(tree);
+    let commands = subcommands::of(tree);
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
     for requirement in &ledger.requirement {
@@ -176,78 +177,6 @@ fn command_fault(tree: &Tree, commands: &BTreeSet<String>, command: &str) -> Opt
     }
     let absent = said.find(|word| word.ends_with(".toml") && !tree.exists(Path::new(word)))?;
     Some(format!("there is no file {absent}"))
-}
-
-/// The subcommands of sonde: the variants of its enums that derive clap's Subcommand, in clap's spelling.
-fn subcommands(tree: &Tree) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (_, text) in tree
-        .sources()
-        .filter(|(path, _)| path.starts_with("crates/sonde/src"))
-    {
-        let code = code_of(text);
-        for at in words(&code, "Subcommand") {
-            let derive = code[..at]
-                .rfind('#')
-                .is_some_and(|open| code[open..at].starts_with("#[derive("));
-            if !derive {
-                continue;
-            }
-            let Some(close) = code[at..].find(']') else {
-                continue;
-            };
-            let span = item_span(&code, at + close + 1);
-            if code[span.clone()].contains("enum ") {
-                found.extend(variants(&code[span.clone()], &text[span]));
-            }
-        }
-    }
-    found
-}
-
-/// The variants of one enum, as clap spells them: `#[command(name = "x")]` when given, else kebab case.
-fn variants(code: &str, text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut given = None;
-    let mut depth = 0_usize;
-    // Variants and their attributes begin lines at depth one (rustfmt is checked).
-    for (line, written) in code.lines().zip(text.lines()) {
-        let trimmed = line.trim();
-        if depth == 1 {
-            if trimmed.starts_with("#[") {
-                given = written
-                    .split_once("name = \"")
-                    .and_then(|(_, rest)| rest.split('"').next())
-                    .map(String::from)
-                    .or(given);
-            } else if trimmed.starts_with(|letter: char| letter.is_ascii_uppercase()) {
-                let name: String = trimmed
-                    .chars()
-                    .take_while(|letter| letter.is_alphanumeric())
-                    .collect();
-                found.push(given.take().unwrap_or_else(|| kebab(&name)));
-            }
-        }
-        for byte in line.bytes() {
-            match byte {
-                b'{' | b'(' | b'[' => depth += 1,
-                b'}' | b')' | b']' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-        }
-    }
-    found
-}
-
-fn kebab(name: &str) -> String {
-    let mut spelled = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !spelled.is_empty() {
-            spelled.push('-');
-        }
-        spelled.push(letter.to_ascii_lowercase());
-    }
-    spelled
 }
 
 /// The line that gives this id.

@@ -20,6 +20,7 @@ mod quick;
 mod sentences;
 mod shape;
 mod source;
+mod subcommands;
 mod texts;
 mod tree;
 
