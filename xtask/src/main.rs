@@ -17,6 +17,7 @@ mod metadata;
 mod outcomes;
 mod prove;
 mod quick;
+mod requirements;
 mod sentences;
 mod shape;
 mod source;
@@ -47,6 +48,7 @@ cargo xtask COMMAND
           commit before the last; --print shows the calls of cargo. `make quick` is it
   flakes  [N] [--filter NAME]: run the tests of the suite N times (5) and add those that failed or were skipped for noise to
           tests/flakes.md; with NAME those whose name contains it
+  coverage [ID...]: how many requirements of plans/papers are shown, by study; with ids the words of these, and what shows them
   tally   LOG: what scripts/test.sh counts of a log of `cargo test`: passed, failed, skipped; then who was skipped for noise
   help    this text
 
@@ -59,7 +61,7 @@ What tidy checks:
   shape      no .rs file over 800 lines, none named util, helper, common or the like; each crate has a README.md
   sentences  what findings say stands in crates/report/src/words: no sentence in a rule
   texts      facts have types: no map or list of texts, no JSON of any shape, but where xtask/src/texts.rs says why
-  coverage   plans/papers/coverage.toml: every claim has evidence that exists
+  coverage   plans/papers: every requirement has one entry in coverage.toml, and every claim evidence that exists
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
 ";
 
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         ["corpus", ..] => measured("corpus", |root| corpus::run(root, &arguments[1..])),
         ["quick", ..] => measured("quick", |root| quick::run(root, &arguments[1..])),
         ["flakes", ..] => measured("flakes", |root| flakes::run(root, &arguments[1..])),
+        ["coverage", ..] => measured("coverage", |root| coverage::run(root, &arguments[1..])),
         ["tally", ..] => measured("tally", |_| outcomes::tally(&arguments[1..])),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

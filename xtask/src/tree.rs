@@ -16,7 +16,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads every `.rs`, `.md` and `.toml` file under `root`, hidden and built directories apart.
+    /// Reads every `.rs`, `.md`, `.toml` and `.ts` file under `root`, hidden and built directories apart.
     ///
     /// # Errors
     /// A directory or file that cannot be read.
@@ -59,7 +59,7 @@ impl Tree {
                 if !name.starts_with('.') && !PASSED_OVER.contains(&name.as_str()) {
                     self.descend(&path)?;
                 }
-            } else if ["rs", "md", "toml"]
+            } else if ["rs", "md", "toml", "ts"]
                 .iter()
                 .any(|extension| relative.extension() == Some(extension.as_ref()))
             {
