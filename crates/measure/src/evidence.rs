@@ -245,6 +245,12 @@ facts! {
         "datagrams.lost" lost: u64,
     }
 
+    /// What an emulated network took.
+    Emulation {
+        /// CPU time of the switch, for all that it did meanwhile.
+        "emulation.switch_cpu_ns" switch_cpu_ns: u64,
+    }
+
     /// A load as a whole.
     Load {
         /// A lab's: the switch's part of a CPU, for the load and all else.
@@ -413,6 +419,9 @@ pub struct Evidence {
     /// Datagrams of all sizes.
     #[serde(skip_serializing_if = "is_empty")]
     pub datagrams: Datagrams,
+    /// An emulated network.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub emulation: Emulation,
     /// A load as a whole.
     #[serde(skip_serializing_if = "is_empty")]
     pub load: Load,
@@ -452,6 +461,7 @@ impl Evidence {
         all.ranks.take(&mut from, &own);
         all.start_up.take(&mut from, &own);
         all.datagrams.take(&mut from, &own);
+        all.emulation.take(&mut from, &own);
         all.load.take(&mut from, &own);
         all.application.take(&mut from, &own);
         all.check.take(&mut from, &own);
@@ -474,6 +484,7 @@ impl Evidence {
         self.ranks.merge(other.ranks);
         self.start_up.merge(other.start_up);
         self.datagrams.merge(other.datagrams);
+        self.emulation.merge(other.emulation);
         self.load.merge(other.load);
         merge_all(&mut self.load_flows, other.load_flows);
         merge_all(&mut self.network_losses, other.network_losses);

@@ -29,9 +29,9 @@ mod verdict;
 
 pub use cell::{CellError, cell_id};
 pub use evidence::{
-    Application, Check, Datagrams, Evidence, Flow, HostSetting, InterfaceCounters, Library, Load,
-    LoadFlow, NetworkLoss, Others, Place, Ranks, Side, SizeFacts, Socket, StartUp, Transfer,
-    UdpCounter,
+    Application, Check, Datagrams, Emulation, Evidence, Flow, HostSetting, InterfaceCounters,
+    Library, Load, LoadFlow, NetworkLoss, Others, Place, Ranks, Side, SizeFacts, Socket, StartUp,
+    Transfer, UdpCounter,
 };
 pub use facts::Unread;
 pub use fixed::{Fixed, RelativeError, Shares};

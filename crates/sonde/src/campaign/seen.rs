@@ -1,6 +1,7 @@
-//! What the lab saw of a launch, put into its record: the load that was reached, and what the network lost of a program.
+//! What the lab saw of a launch, put into its record: what its switch took, the load that was reached, and what the network lost of a
+//! program.
 //!
-//! Units:   shares; of frames in millionths, of all that the network took.
+//! Units:   nanoseconds; shares; of frames in millionths, of all that the network took.
 //! Checked: `lost_frames_are_a_share_of_all_and_have_their_place`.
 
 use super::{Block, LaunchRecord, Launched, Measurement, Phase, Quantity};
@@ -12,6 +13,7 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
     let Some(report) = launched.and_then(|one| one.report.as_ref()) else {
         return;
     };
+    record.evidence.emulation.switch_cpu_ns = Some(report.cpu_ns);
     load(report, &mut record.evidence);
     if block.kind.is_of_programs() {
         lost(report, record);
