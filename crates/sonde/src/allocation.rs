@@ -109,6 +109,7 @@ mod tests {
                 names: names.map(Into::into),
                 attachment: sonde_lab::Attachment::Auto,
                 floors: false,
+                between: None,
             })
         };
         assert_eq!(of(Kind::Slurm, None), Launcher::Slurm { program: None });

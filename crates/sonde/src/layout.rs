@@ -10,7 +10,7 @@ use crate::knobs::apart;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
-use crate::plan::{Mode, Plan, ProbeKind};
+use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
 use crate::way::Way;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
@@ -157,7 +157,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     let mut all = Vec::new();
     for (index, site) in sites.iter().enumerate() {
         for probe in &plan.probes {
-            if probe.floor && site.testbed != Testbed::Local {
+            if probe.floor && site.testbed != Testbed::Local || !is_on(plan, probe, sites, index) {
                 continue;
             }
             for path in &probe.path {
@@ -241,7 +241,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         cells: Vec::new(),
                         estimate_ns,
                         reference: false,
-                        way: None,
+                        way: plan.testbed.between(&site.hosts)?,
                     };
                     block.cells = cells(site, &block, &beyond)?;
                     if let Some(reason) = refused.or_else(|| machines_apart(site, &block)) {
@@ -260,6 +260,13 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     Ok(all)
 }
 
+/// Whether a probe is measured on a site. The plan's networks are the last of the sites, in its order.
+fn is_on(plan: &Plan, probe: &ProbePlan, sites: &[Site], index: usize) -> bool {
+    let others = sites.len().saturating_sub(plan.networks.len());
+    let network = index.checked_sub(others).map(|at| &plan.networks[at].name);
+    probe.networks.is_empty() || network.is_some_and(|name| probe.networks.contains(name))
+}
+
 /// What background traffic leaves of a line.
 fn left_bps(line_bps: u64, load: Option<&Load>) -> u64 {
     let (part, of) = load.map_or((0, 1), |load| load.rho.parts());
@@ -268,7 +275,7 @@ fn left_bps(line_bps: u64, load: Option<&Load>) -> u64 {
 }
 
 /// Launches of a probe at a site.
-fn launches(plan: &Plan, probe: &crate::plan::ProbePlan, site: &Site) -> u64 {
+fn launches(plan: &Plan, probe: &ProbePlan, site: &Site) -> u64 {
     let wanted = probe.launches.unwrap_or(plan.repeat.launches);
     let rated = match &site.spec {
         Some(spec) => spec.line.rate.is_some(),
@@ -319,7 +326,6 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
             terms,
             cells: Vec::new(),
             reference: true,
-            way: None,
             ..first.clone()
         };
         block.cells = cells(site, &block, &[])?;
@@ -328,13 +334,7 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     Ok(all)
 }
 
-fn terms(
-    plan: &Plan,
-    probe: &crate::plan::ProbePlan,
-    path: Path,
-    wait: Wait,
-    sizes: Vec<u64>,
-) -> Terms {
+fn terms(plan: &Plan, probe: &ProbePlan, path: Path, wait: Wait, sizes: Vec<u64>) -> Terms {
     let kind = match (probe.kind, probe.mode()) {
         (ProbeKind::Startup, _) => Probe::Startup,
         (ProbeKind::Latency, _) => Probe::Latency,
@@ -530,6 +530,7 @@ mod tests {
             names: None,
             attachment: sonde_lab::Attachment::Auto,
             floors: true,
+            between: None,
         };
         Plan::assess(testbed, effort)
     }

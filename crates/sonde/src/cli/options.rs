@@ -136,6 +136,7 @@ impl Common {
             names: self.testbed.1.clone(),
             attachment: self.hosts.attachment,
             floors: false,
+            between: None,
         }
     }
 

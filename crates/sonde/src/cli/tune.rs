@@ -9,7 +9,7 @@ use crate::plan::{Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::tune::Task;
 use crate::way::Way;
 use clap::Args;
-use sonde_measure::{Path, Wait};
+use sonde_measure::Path;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -78,17 +78,11 @@ impl TuneOptions {
             testbed.hosts = 2;
         }
         let one = |kind, path: Path, size: &[&str], budget, mode| ProbePlan {
-            floor: false,
-            kind,
             mode,
-            path: vec![Way::Channel(path)],
-            method: Vec::new(),
-            wait: vec![Wait::Block],
-            size: size.iter().map(|size| (*size).into()).collect(),
-            launches: None,
             samples: Some(1_000),
             budget: Some(Span::millis(budget)),
             knobs: knobs.clone(),
+            ..ProbePlan::new(kind, &[Way::Channel(path)], size)
         };
         let stream = Some(Mode::Stream);
         let mut probes = vec![

@@ -113,6 +113,9 @@ pub struct TestbedPlan {
     /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
     #[serde(default)]
     pub floors: bool,
+    /// The two hosts that all launches are between, from the first to the second, as `h1>h2`. Without it every pair in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<String>,
 }
 
 impl TestbedPlan {
@@ -140,6 +143,7 @@ impl Default for TestbedPlan {
             names: None,
             attachment: auto(),
             floors: false,
+            between: None,
         }
     }
 }
@@ -331,6 +335,9 @@ pub struct ProbePlan {
     /// Only within this machine, as a floor beside what is measured between hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
+    /// Only on these networks, each named as in its [[network]]. Without any: on all.
+    #[serde(default, rename = "network", skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<String>,
     /// User bytes in a message: `1`, `64KiB`, `1..64KiB` (powers of two, and around the MTU), `mtu`. Without any: 1 B, 1 MiB of
     /// throughput (of datagrams a full frame), 64 B at a rate, 8 B of a collective call. A kernel has none, nor have messages of a
     /// program or a check.
@@ -487,6 +494,7 @@ impl ProbePlan {
             method: Vec::new(),
             wait: block(),
             floor: false,
+            networks: Vec::new(),
             size: size.iter().map(|size| (*size).into()).collect(),
             launches: None,
             samples: None,
@@ -757,6 +765,7 @@ impl Plan {
         self.probes.iter().try_for_each(ProbePlan::check)?;
         self.check_kernels()?;
         self.check_loads()?;
+        self.check_places()?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {
             return refuse("[repeat] wants `unrated` of 1 at least".into());
@@ -788,6 +797,7 @@ impl Plan {
 }
 
 mod fill;
+mod places;
 mod size;
 mod usual;
 

@@ -10,6 +10,7 @@ fn testbed(kind: Kind) -> TestbedPlan {
         names: kind.is_real().then(|| "2".into()),
         attachment: Attachment::Auto,
         floors: false,
+        between: None,
     }
 }
 
