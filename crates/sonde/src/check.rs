@@ -1,38 +1,138 @@
 //! `sonde lab check`: the emulation itself measured: rate, delay, lateness, frames a second.
 //!
-//! Model:   delay: the round trip of 1 byte on the network against the same on a `wire` whose delay is the model's one-way
-//!          time, launches interleaved, all on one CPU; what hosts cost is in both and cancels. Rate: a blast of full
-//!          datagrams against the model's own, and a TCP stream against the model's kernel-like sender. Frames a second: a
-//!          blast of small datagrams over a `wire`, which is this machine's limit and not the network's.
+//! Model:   a plan of two networks, the one that is checked and a `wire` whose delay is the model's one-way time, measured and kept
+//!          as any other, between h1 and h2. Delay: the round trip of 1 byte on the one against the same on the other, all on one
+//!          CPU; what hosts cost is in both and cancels. Rate: a blast of full datagrams against the model's own, and a TCP stream
+//!          against the model's kernel-like sender. Frames a second: a blast of small datagrams over the wire, which is this
+//!          machine's limit and not the network's. All is worked out from the run; a figure is the median of its launches' medians.
+//! Units:   nanoseconds, bits a second, frames a second.
+//! Checked: `tests/lab_emulation.rs`; `bounds_are_kept_or_missed`, `the_plan_has_what_the_model_bounds`.
 
+use crate::campaign::{Observer, Silent};
+use crate::cli::Common;
+use crate::events::{self, Event};
 use crate::failure::{self, Failure};
+use crate::measure::{self, Measured, all_skipped, is_untrue};
 use crate::networks::{self, mbit, micros, table};
-use crate::testbed::{HostOptions, LabOptions, this_program};
-use sonde_fleet::{Ask, Fleet};
-use sonde_lab::{Config, Report};
-use sonde_measure::{Path, Wait};
-use sonde_measure::{Phase, Quantity};
-use sonde_probe::{Probe, Terms};
+use crate::plan::{NetworkPlan, Plan, ProbeKind, ProbePlan};
+use crate::testbed::{self, DEFAULT_NETWORK};
+use crate::way::Way;
+use serde::Serialize;
+use sonde_lab::Profile;
+use sonde_link::NetworkSpec;
+use sonde_measure::{CellRecord, NetworkRecord, Phase, Quantity, Run, Verdict};
 use sonde_units::{Bytes, Span};
+use std::ops::ControlFlow;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// User bytes of the small datagrams.
 const SMALL: u64 = 64;
+const SMALL_TEXT: &str = "64";
 const UDP_HEADERS: u64 = 28;
 /// Bounds of the product: 1.5 % of the rate; 10 us or 3 % of the round trip.
 const RATE_PER_MILLE: u64 = 15;
 const DELAY_FLOOR_NS: u64 = 10_000;
 const DELAY_PER_MILLE: u64 = 30;
+/// Round trips of a launch.
+const TRIPS: u64 = 1_000;
+/// Launches of each measurement, where nothing else is said.
+const LAUNCHES: u64 = 3;
+
+/// What to check.
+pub struct Task {
+    /// The plan of [`plan`].
+    pub measurement: measure::Task,
+}
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Figure {
+    /// The round trip of 1 byte, in nanoseconds.
+    RoundTripNs,
+    /// A stream of full datagrams, in bits a second of user data.
+    UdpBps,
+    /// A TCP stream, in bits a second of user data.
+    TcpBps,
+    /// Small datagrams over the wire, frames a second.
+    FramesPerS,
+}
+
+use Figure::{FramesPerS, RoundTripNs, TcpBps, UdpBps};
 
 /// One figure beside what it should be.
+#[derive(Debug, Serialize)]
 struct Line {
-    what: &'static str,
-    measured: String,
-    model: String,
-    error: String,
-    /// Whether it keeps its bound; none where there is none.
+    figure: Figure,
+    /// Null where no launch gave it.
+    measured: Option<u64>,
+    /// Of the round trip what was measured on the wire, else the model's; null where there is none.
+    model: Option<u64>,
+    /// Whether it keeps its bound; null where there is none.
     kept: Option<bool>,
-    report: Report,
+    /// CPU time of the switch, for each frame that it delivered.
+    switch_ns_per_frame: Option<u64>,
+    /// Of all launches together.
+    verdict: Option<Verdict>,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    command: &'static str,
+    /// The run in the store.
+    run: &'a str,
+    network: &'a str,
+    hosts: usize,
+    attachment: Option<&'a str>,
+    /// Launches of each measurement.
+    launches: u64,
+    lines: Vec<Line>,
+}
+
+/// What is measured to check a network, and to be resumed by the same command.
+///
+/// # Errors
+/// The network is none, or no frame passes it.
+pub fn plan(common: &Common) -> Result<Plan, Failure> {
+    let network = match common.networks.first() {
+        Some(network) => network.as_str(),
+        None => DEFAULT_NETWORK,
+    };
+    let spec = testbed::network(network)?;
+    let one_way = networks::one_way(&spec, networks::UDP_1B)?;
+    // A whole number of nanoseconds can be written as a knob.
+    let wire = format!("wire:delay={}", Span::nanos(one_way.as_nanos()));
+    let wire_spec = testbed::network(&wire)?;
+    let probe = |kind, path: Way, size: &str, on: &str| {
+        let mut probe = ProbePlan::new(kind, &[path], &[size]);
+        probe.networks = vec![on.to_owned()];
+        probe.budget = Some(Span::secs(1));
+        probe
+    };
+    // A wire of this very delay is its own measure.
+    let (networks, wire) = match wire_spec.name == spec.name {
+        true => (vec![network], network),
+        false => (vec![network, &wire], wire.as_str()),
+    };
+    let mut trips = probe(ProbeKind::Latency, Way::UDP, "1", network);
+    trips.networks = networks.iter().map(|name| (*name).to_owned()).collect();
+    (trips.samples, trips.budget) = (Some(TRIPS), Some(Span::millis(500)));
+    let mut probes = vec![trips];
+    if spec.line.rate.is_some() {
+        // What has no rate is bounded by nothing.
+        probes.push(probe(ProbeKind::Throughput, Way::UDP, "mtu", network));
+        probes.push(probe(ProbeKind::Throughput, Way::TCP, "1MiB", network));
+    }
+    probes.push(probe(ProbeKind::Throughput, Way::UDP, SMALL_TEXT, wire));
+    let mut plan = common.plan(probes);
+    plan.networks = networks.iter().map(|name| NetworkPlan::lab(name)).collect();
+    // The model's times are of these two.
+    plan.testbed.between = Some("h1>h2".into());
+    if !common.effort.is_chosen() {
+        (plan.repeat.launches, plan.repeat.max) = (LAUNCHES, LAUNCHES);
+    }
+    Ok(plan)
 }
 
 fn median(mut values: Vec<u64>) -> Option<u64> {
@@ -40,76 +140,299 @@ fn median(mut values: Vec<u64>) -> Option<u64> {
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
-fn terms(probe: Probe, path: Path, size_bytes: u64) -> Terms {
-    let mut terms = Terms::new(probe, path, Wait::Block);
-    terms.sizes_bytes = vec![size_bytes];
-    match probe {
-        Probe::Latency => {
-            (terms.samples_min, terms.samples_max) = (1_000, 1_000);
-            (terms.budget_ns, terms.warmup) = (SECOND_NS / 2, 20);
+impl Task {
+    /// Does it; the exit code: 1 where a bound is not kept or the emulation was not true to the model.
+    ///
+    /// # Errors
+    /// What could not be measured, or kept.
+    pub fn run(mut self) -> Result<i32, Failure> {
+        if self.measurement.is_only_printed() {
+            return self.measurement.print();
         }
-        _ => terms.budget_ns = SECOND_NS,
-    }
-    terms
-}
-
-/// A lab with agents in it.
-struct Bench {
-    fleet: Fleet,
-    config: Config,
-}
-
-impl Bench {
-    fn start(network: &str, hosts: &HostOptions) -> Result<Self, Failure> {
-        let options = LabOptions {
-            networks: vec![network.into()],
-            ..LabOptions::of_hosts(hosts.clone())
+        let observer: Box<dyn Observer> = match self.measurement.json_stream {
+            true => Box::new(events::Stream),
+            false => Box::new(Silent),
         };
-        let config = options.config()?;
-        let fleet = Fleet::lab(&this_program()?, &config).map_err(Failure::cannot)?;
-        Ok(Self { fleet, config })
+        match self.measurement.measured(observer)? {
+            ControlFlow::Break(code) => Ok(code),
+            ControlFlow::Continue(measured) => self.finish(&measured),
+        }
     }
 
-    /// One launch from h1 to h2: the median of its main quantity, and what the switch did.
-    fn launch(&mut self, terms: Terms, quantity: Quantity) -> Result<(u64, Report), Failure> {
-        let ask = Ask {
-            terms,
-            src: 0,
-            dst: 1,
-            one_way_ns: None,
-            load: None,
+    fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
+        let run = &measured.run;
+        if let Some(reason) = all_skipped(run) {
+            return Err(Failure::cannot(reason));
+        }
+        let profile = &self.measurement.plan.profile.name;
+        let document = Document::of(run, profile.parse().map_err(Failure::usage)?)?;
+        if self.measurement.json {
+            let text = serde_json::to_string_pretty(&document);
+            println!("{}", text.map_err(Failure::cannot)?);
+        } else if !self.measurement.json_stream {
+            document.print();
+        }
+        if let Some(trouble) = &measured.trouble {
+            return Err(Failure::cannot(format!(
+                "{trouble}; what was measured until then is printed above and may be missing in the store"
+            )));
+        }
+        let store = self.measurement.out.join("sonde.db");
+        eprintln!("sonde: run {} is in {}", run.head.id, store.display());
+        if document.lines.iter().all(|line| line.measured.is_none()) {
+            return Err(Failure::cannot("no launch gave a figure"));
+        }
+        let missing = run.missing().len();
+        let untrue = self.measurement.strict && is_untrue(&run.rows());
+        let code = match missing == 0 && !untrue && document.is_good() {
+            true => 0,
+            false => failure::UNMET,
         };
-        let launched = self.fleet.converse(&ask).map_err(Failure::cannot)?;
-        let mut measurements = launched
-            .outcome
-            .sizes
-            .iter()
-            .flat_map(|size| &size.measurements);
-        let main = measurements
-            .find(|one| one.quantity == quantity && one.phase == Phase::Warm && one.step.is_none());
-        let median = main
-            .and_then(|one| one.series.median())
-            .ok_or_else(|| Failure::cannot(format!("a launch gave no {quantity:?}")))?;
-        Ok((median, launched.report.unwrap_or_default()))
+        if self.measurement.json_stream {
+            let run = run.head.id.as_str();
+            Event::End { run, missing, code }.say()?;
+        }
+        Ok(code)
     }
 }
 
-/// Adds the counts of one launch to those of others; of quantiles the worst stays.
-fn merge(all: &mut Report, one: &Report) {
-    all.deliveries += one.deliveries;
-    all.late += one.late;
-    all.lateness_ns_p50 = all.lateness_ns_p50.max(one.lateness_ns_p50);
-    all.lateness_ns_p99 = all.lateness_ns_p99.max(one.lateness_ns_p99);
-    all.lateness_ns_max = all.lateness_ns_max.max(one.lateness_ns_max);
-    all.attachment.interface_tx += one.attachment.interface_tx;
-    all.attachment.interface_rx += one.attachment.interface_rx;
-    all.attachment.gate += one.attachment.gate;
-    all.attachment.socket += one.attachment.socket;
-    all.attachment.handover += one.attachment.handover;
-    all.cpu_ns += one.cpu_ns;
+impl<'a> Document<'a> {
+    fn of(run: &'a Run, profile: Profile) -> Result<Self, Failure> {
+        let (Some(network), Some(wire)) = (run.networks.first(), run.networks.last()) else {
+            return Err(no_check(run));
+        };
+        let spec = network.spec.as_deref().ok_or_else(|| no_check(run))?;
+        let spec: NetworkSpec = toml::from_str(spec).map_err(Failure::cannot)?;
+        let lines = [
+            Line::round_trip(run, network, wire),
+            Line::rate(run, UdpBps, network, udp_bps(&spec)),
+            Line::rate(run, TcpBps, network, tcp_bps(&spec, profile)),
+            Line::frames(run, wire),
+        ];
+        let lines: Vec<Line> = lines.into_iter().flatten().collect();
+        let first = run.cells.first().filter(|_| !lines.is_empty());
+        let first = first.ok_or_else(|| no_check(run))?;
+        Ok(Self {
+            schema: "sonde/1",
+            command: "lab check",
+            run: &run.head.id,
+            network: &network.row.name,
+            hosts: first.factors.hosts.len(),
+            attachment: network.attachment.as_deref(),
+            launches: first.launches,
+            lines,
+        })
+    }
+
+    /// Those whose verdict counts: the last line loads the switch as far as it goes, and its verdict is a limit of the machine, not of
+    /// the network.
+    fn judged(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.figure != FramesPerS)
+    }
+
+    fn is_good(&self) -> bool {
+        self.judged().all(Line::is_good)
+    }
+
+    fn print(&self) {
+        const HEADS: [&str; 10] = [
+            "",
+            "measured",
+            "model",
+            "error",
+            "bound",
+            "late p50 us",
+            "p99",
+            "most",
+            "switch us/frame",
+            "verdict",
+        ];
+        println!(
+            "{}: {} hosts attached by {}, {} launches",
+            self.network,
+            self.hosts,
+            self.attachment.unwrap_or_default(),
+            self.launches
+        );
+        println!("{}", table(&HEADS, self.lines.iter().map(Line::shown)));
+        for line in self.judged() {
+            let reasons = line.verdict.iter().flat_map(|verdict| &verdict.reasons);
+            reasons.for_each(|why| println!("- {}: {why}", line.figure.name()));
+        }
+    }
 }
 
-/// Signed difference in parts of a thousand, for people.
+fn no_check(run: &Run) -> Failure {
+    let id = &run.head.id;
+    Failure::cannot(format!(
+        "the run {id} is no check of a lab: `sonde report show {id}` shows it"
+    ))
+}
+
+/// The model's blast of full datagrams; none where nothing bounds it.
+fn udp_bps(spec: &NetworkSpec) -> Option<u64> {
+    spec.line.rate?;
+    sonde_virtual::udp_expected(spec, Bytes(spec.mtu - UDP_HEADERS)).ok()
+}
+
+/// The model's kernel-like sender; none where nothing bounds it.
+fn tcp_bps(spec: &NetworkSpec, profile: Profile) -> Option<u64> {
+    networks::tcp_expected(spec, profile).ok()
+}
+
+impl Figure {
+    const fn name(self) -> &'static str {
+        match self {
+            RoundTripNs => "round trip of 1 B, us",
+            UdpBps => "UDP Mb/s",
+            TcpBps => "TCP Mb/s",
+            FramesPerS => "64 B frames/s, wire",
+        }
+    }
+
+    /// The quantity of the launches that it is made of.
+    const fn quantity(self) -> Quantity {
+        match self {
+            RoundTripNs => Quantity::LatencyNs,
+            UdpBps | TcpBps | FramesPerS => Quantity::ThroughputBps,
+        }
+    }
+
+    /// Whether it is made of the launches of a cell.
+    fn is_of(self, cell: &CellRecord) -> bool {
+        let factors = &cell.factors;
+        let (probe, path, is_small) = match self {
+            RoundTripNs => ("latency", "udp", true),
+            UdpBps => ("throughput", "udp", false),
+            TcpBps => ("throughput", "tcp", false),
+            FramesPerS => ("throughput", "udp", true),
+        };
+        factors.probe == probe && factors.path == path && (factors.size_bytes <= SMALL) == is_small
+    }
+
+    /// Whether what was measured is as near to the model as it has to be.
+    fn keeps(self, measured: u64, model: u64) -> bool {
+        let error = measured.abs_diff(model);
+        match self {
+            RoundTripNs => error <= DELAY_FLOOR_NS.max(model * DELAY_PER_MILLE / 1_000),
+            _ => error * 1_000 <= model * RATE_PER_MILLE,
+        }
+    }
+}
+
+/// What the launches of a cell gave, and what the switch did meanwhile.
+struct Launches {
+    /// The median of the launches' medians.
+    median: Option<u64>,
+    switch_ns_per_frame: Option<u64>,
+    verdict: Option<Verdict>,
+}
+
+impl Launches {
+    /// None where the run has no such cell on the network.
+    fn of(run: &Run, figure: Figure, network: &NetworkRecord) -> Option<Self> {
+        let is_here =
+            |cell: &&CellRecord| cell.factors.network == network.row.name && figure.is_of(cell);
+        let cell = run.cells.iter().find(is_here)?;
+        let all = || {
+            let launches = run.repetitions_of(&cell.id);
+            launches.filter(|one| one.succeeded())
+        };
+        let samples = all().filter_map(|one| one.result.samples(figure.quantity(), Phase::Warm));
+        let verdict = Verdict::merged(all().filter_map(|one| one.launch.verdict.as_ref()));
+        let cpu_ns = all().map(|one| one.launch.evidence.emulation.switch_cpu_ns);
+        let cpu_ns: Option<u64> = cpu_ns.sum();
+        let deliveries = verdict.as_ref().map(|verdict| verdict.deliveries);
+        Some(Self {
+            median: median(samples.filter_map(|series| series.median()).collect()),
+            switch_ns_per_frame: cpu_ns
+                .zip(deliveries)
+                .and_then(|(cpu_ns, deliveries)| cpu_ns.checked_div(deliveries)),
+            verdict,
+        })
+    }
+
+    fn line(self, figure: Figure, measured: Option<u64>, model: Option<u64>) -> Line {
+        let kept = measured.zip(model);
+        Line {
+            figure,
+            measured,
+            model,
+            kept: kept.map(|(measured, model)| figure.keeps(measured, model)),
+            switch_ns_per_frame: self.switch_ns_per_frame,
+            verdict: self.verdict,
+        }
+    }
+}
+
+impl Line {
+    fn round_trip(run: &Run, network: &NetworkRecord, wire: &NetworkRecord) -> Option<Self> {
+        let trip = |launches: &Launches| launches.median.map(|half| 2 * half);
+        let here = Launches::of(run, RoundTripNs, network)?;
+        let there = Launches::of(run, RoundTripNs, wire);
+        let there = there.filter(|_| wire.row.name != network.row.name);
+        let measured = trip(&here);
+        Some(here.line(RoundTripNs, measured, there.as_ref().and_then(trip)))
+    }
+
+    /// None where the model has no rate.
+    fn rate(run: &Run, of: Figure, network: &NetworkRecord, model: Option<u64>) -> Option<Self> {
+        model?;
+        let launches = Launches::of(run, of, network)?;
+        let measured = launches.median;
+        Some(launches.line(of, measured, model))
+    }
+
+    fn frames(run: &Run, wire: &NetworkRecord) -> Option<Self> {
+        let launches = Launches::of(run, FramesPerS, wire)?;
+        let measured = launches.median.map(|bps| bps / (8 * SMALL));
+        Some(launches.line(FramesPerS, measured, None))
+    }
+
+    fn is_good(&self) -> bool {
+        let is_true = self.verdict.as_ref().is_some_and(Verdict::passed);
+        self.measured.is_some() && self.kept != Some(false) && is_true
+    }
+
+    fn shown(&self) -> Vec<String> {
+        let dash = || "-".to_owned();
+        let value = |value: Option<u64>| match self.figure {
+            RoundTripNs => micros(value),
+            UdpBps | TcpBps => mbit(value),
+            FramesPerS => value.map_or_else(dash, |value| value.to_string()),
+        };
+        let both = self.measured.zip(self.model);
+        let error = both.map_or_else(dash, |(measured, model)| match self.figure {
+            RoundTripNs => {
+                let sign = if measured < model { "-" } else { "+" };
+                format!("{sign}{}", micros(Some(measured.abs_diff(model))))
+            }
+            _ => percent(measured, model),
+        });
+        let model = match (self.figure, self.model) {
+            (RoundTripNs, Some(_)) => format!("{} on a wire", value(self.model)),
+            _ => value(self.model),
+        };
+        let bound = self.kept.map(|kept| if kept { "kept" } else { "MISSED" });
+        let passed = self.verdict.as_ref().map(Verdict::passed);
+        let verdict = passed.map(|passed| if passed { "passed" } else { "FAILED" });
+        let late = |of: fn(&Verdict) -> Option<u64>| micros(self.verdict.as_ref().and_then(of));
+        vec![
+            self.figure.name().into(),
+            value(self.measured),
+            model,
+            error,
+            bound.unwrap_or("-").into(),
+            late(|verdict| verdict.lateness_p50_ns),
+            late(|verdict| verdict.lateness_p99_ns),
+            late(|verdict| verdict.lateness_max_ns),
+            micros(self.switch_ns_per_frame),
+            verdict.unwrap_or("-").into(),
+        ]
+    }
+}
+
+/// Signed difference in parts of a hundred, for people.
 fn percent(measured: u64, model: u64) -> String {
     let tenths = (i128::from(measured) - i128::from(model)) * 10_000 / i128::from(model.max(1));
     let sign = if tenths < 0 { "-" } else { "+" };
@@ -120,166 +443,52 @@ fn percent(measured: u64, model: u64) -> String {
     )
 }
 
-/// `sonde lab check`; 1 where a bound is not kept or the emulation was not true to the model.
-pub fn check(network: &str, hosts: &HostOptions, launches: u64) -> Result<i32, Failure> {
-    let mut bench = Bench::start(network, hosts)?;
-    let one_way = networks::one_way(&bench.config.network, networks::UDP_1B)?;
-    // A whole number of nanoseconds can be written as a knob.
-    let delay = Span::nanos(one_way.as_nanos());
-    let mut wire = Bench::start(&format!("wire:delay={delay}"), hosts)?;
-    let mut lines = vec![delay_line(&mut bench, &mut wire, launches)?];
-    lines.extend(rate_lines(&mut bench, launches)?);
-    lines.push(frames_line(&mut wire, launches)?);
-    let network = &bench.config.network.name;
-    println!(
-        "{network}: {} hosts attached by {}, {} launches",
-        hosts.hosts,
-        bench.fleet.attachment().unwrap_or_default(),
-        launches
-    );
-    let row = |line: &Line| {
-        let per_frame = line.report.cpu_ns.checked_div(line.report.deliveries);
-        vec![
-            line.what.into(),
-            line.measured.clone(),
-            line.model.clone(),
-            line.error.clone(),
-            line.kept
-                .map_or("-", |kept| if kept { "kept" } else { "MISSED" })
-                .into(),
-            micros(line.report.lateness_ns_p50),
-            micros(line.report.lateness_ns_p99),
-            micros(line.report.lateness_ns_max),
-            micros(per_frame),
-            if line.report.verdict().passed() {
-                "passed"
-            } else {
-                "FAILED"
-            }
-            .into(),
-        ]
-    };
-    println!(
-        "{}",
-        table(
-            &[
-                "",
-                "measured",
-                "model",
-                "error",
-                "bound",
-                "late p50 us",
-                "p99",
-                "most",
-                "switch us/frame",
-                "verdict"
-            ],
-            lines.iter().map(row)
-        )
-    );
-    // The last line loads the switch as far as it goes: its verdict is a limit of the machine, not of the network.
-    let judged = &lines[..lines.len() - 1];
-    for line in judged {
-        line.report
-            .verdict()
-            .reasons
-            .iter()
-            .for_each(|why| println!("- {}: {why}", line.what));
-    }
-    let good = judged
-        .iter()
-        .all(|line| line.kept != Some(false) && line.report.verdict().passed());
-    bench.fleet.stop().map_err(Failure::cannot)?;
-    wire.fleet.stop().map_err(Failure::cannot)?;
-    Ok(if good { 0 } else { failure::UNMET })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
 
-fn delay_line(bench: &mut Bench, wire: &mut Bench, launches: u64) -> Result<Line, Failure> {
-    let (mut here, mut there, mut report) = (Vec::new(), Vec::new(), Report::default());
-    for _ in 0..launches {
-        let ask = || terms(Probe::Latency, Path::Udp, 1);
-        let (median, launch) = bench.launch(ask(), Quantity::LatencyNs)?;
-        merge(&mut report, &launch);
-        here.push(2 * median);
-        there.push(2 * wire.launch(ask(), Quantity::LatencyNs)?.0);
+    #[derive(Debug, Parser)]
+    struct Words {
+        #[command(flatten)]
+        common: Common,
     }
-    let (Some(here), Some(there)) = (median(here), median(there)) else {
-        return Err(Failure::cannot("no launch gave a round trip"));
-    };
-    let bound = DELAY_FLOOR_NS.max(there * DELAY_PER_MILLE / 1_000);
-    let difference = here.abs_diff(there);
-    let sign = if here < there { "-" } else { "+" };
-    Ok(Line {
-        what: "round trip of 1 B, us",
-        measured: micros(Some(here)),
-        model: format!("{} on a wire", micros(Some(there))),
-        error: format!("{sign}{}", micros(Some(difference))),
-        kept: Some(difference <= bound),
-        report,
-    })
-}
 
-/// Median of a stream's rate over launches, and what the switch did.
-fn stream(
-    bench: &mut Bench,
-    path: Path,
-    size: u64,
-    launches: u64,
-) -> Result<(u64, Report), Failure> {
-    let (mut rates, mut report) = (Vec::new(), Report::default());
-    for _ in 0..launches {
-        let (rate, launch) =
-            bench.launch(terms(Probe::Stream, path, size), Quantity::ThroughputBps)?;
-        merge(&mut report, &launch);
-        rates.push(rate);
+    fn planned(words: &[&str]) -> Plan {
+        let words = [&["check", "--testbed", "lab"], words].concat();
+        plan(&Words::parse_from(words).common).unwrap()
     }
-    median(rates)
-        .map(|rate| (rate, report))
-        .ok_or_else(|| Failure::cannot("no launch gave a rate"))
-}
 
-fn rate_lines(bench: &mut Bench, launches: u64) -> Result<Vec<Line>, Failure> {
-    let spec = &bench.config.network.clone();
-    let full = Bytes(spec.mtu - UDP_HEADERS);
-    let mut lines = Vec::new();
-    for (what, path, size, model) in [
-        (
-            "UDP Mb/s",
-            Path::Udp,
-            full.0,
-            sonde_virtual::udp_expected(spec, full)
-                .ok()
-                .filter(|_| spec.line.rate.is_some()),
-        ),
-        (
-            "TCP Mb/s",
-            Path::Tcp,
-            1 << 20,
-            networks::tcp_expected(spec, bench.config.profile).ok(),
-        ),
-    ] {
-        let Some(model) = model else { continue };
-        let (rate, report) = stream(bench, path, size, launches)?;
-        lines.push(Line {
-            what,
-            measured: mbit(Some(rate)),
-            model: mbit(Some(model)),
-            error: percent(rate, model),
-            kept: Some(rate.abs_diff(model) * 1_000 <= model * RATE_PER_MILLE),
-            report,
-        });
+    #[test]
+    fn the_plan_has_what_the_model_bounds() {
+        let plan = planned(&["--network", "ethernet-100"]);
+        plan.check().unwrap();
+        let names: Vec<&str> = plan.networks.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names.len(), 2);
+        assert!(names[1].starts_with("wire:delay="), "{names:?}");
+        assert_eq!((plan.probes.len(), plan.repeat.launches), (4, 3));
+        assert_eq!(plan.probes[0].networks, names);
+        assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+        // A wire has no rate, and one of its own delay beside it would be the same network.
+        let wire = planned(&["--network", "wire:delay=10us", "--quick"]);
+        assert_eq!((wire.networks.len(), wire.probes.len()), (1, 2));
+        assert_eq!(wire.repeat.launches, 2);
     }
-    Ok(lines)
-}
 
-fn frames_line(wire: &mut Bench, launches: u64) -> Result<Line, Failure> {
-    let (rate, report) = stream(wire, Path::Udp, SMALL, launches)?;
-    Ok(Line {
-        what: "64 B frames/s, wire",
-        measured: (rate / (8 * SMALL)).to_string(),
-        model: "-".into(),
-        error: "-".into(),
-        kept: None,
-        report,
-    })
+    #[test]
+    fn bounds_are_kept_or_missed() {
+        for (figure, measured, model, kept) in [
+            (RoundTripNs, 90_000, 100_000, true),
+            (RoundTripNs, 110_001, 100_000, false),
+            (RoundTripNs, 10_300_000, 10_000_000, true),
+            (RoundTripNs, 10_300_001, 10_000_000, false),
+            (TcpBps, 985, 1_000, true),
+            (UdpBps, 984, 1_000, false),
+        ] {
+            assert_eq!(figure.keeps(measured, model), kept, "{figure:?} {measured}");
+        }
+        assert_eq!(percent(985, 1_000), "-1.50 %");
+        assert_eq!(median(vec![3, 1, 2, 9]), Some(2));
+        assert_eq!(median(Vec::new()), None);
+    }
 }

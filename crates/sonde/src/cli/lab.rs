@@ -1,7 +1,8 @@
 //! `sonde lab`: its subcommands, and which task each becomes.
 
+use super::lab_check::{self, LabCheckOptions};
 use crate::failure::Failure;
-use crate::{check, lab, networks, replay, testbed};
+use crate::{lab, networks, replay, testbed};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -84,17 +85,8 @@ pub enum LabTask {
         profile: sonde_lab::Profile,
     },
     /// Measure the emulation itself: rate and delay error, lateness, frames a second.
-    #[command(after_help = "Example:\n  sonde lab check --network atm-oc3c --attachment veth")]
-    Check {
-        /// The network: a name of `sonde lab list` or a file of your own, with knobs.
-        #[arg(long, value_name = "NAME[:KNOB=VALUE]...", default_value = crate::plan::DEFAULT_NETWORK)]
-        network: String,
-        #[command(flatten)]
-        hosts: testbed::HostOptions,
-        /// Launches of each measurement.
-        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
-        launches: u64,
-    },
+    #[command(after_help = lab_check::EXAMPLES)]
+    Check(LabCheckOptions),
     /// Repeat a ledger of `--ledger` under the virtual clock, and compare.
     #[command(
         after_help = "Example:\n  sonde lab run --ledger /tmp/l -- ping -c 3 h2; sonde lab replay /tmp/l"
@@ -141,11 +133,7 @@ impl LabTask {
                 networks,
                 profile,
             } => networks::list(&networks, profile, json),
-            Self::Check {
-                network,
-                hosts,
-                launches,
-            } => check::check(&network, &hosts, launches),
+            Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),
         }
     }

@@ -3,6 +3,7 @@
 mod agent;
 mod check;
 mod lab;
+mod lab_check;
 mod load;
 mod messages;
 mod npb;

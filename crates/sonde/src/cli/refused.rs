@@ -6,6 +6,7 @@
 
 use super::options::Common;
 use crate::failure::Failure;
+use crate::plan::Kind;
 
 /// A command that takes the common options and for which not all of them mean something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,9 +17,11 @@ pub enum Command {
     Search,
     /// `sonde tune`.
     Tune,
+    /// `sonde lab check`.
+    LabCheck,
 }
 
-use Command::{Pattern, Search, Tune};
+use Command::{LabCheck, Pattern, Search, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
@@ -26,6 +29,7 @@ impl Command {
             Pattern => "sonde probe pattern",
             Search => "sonde probe sweep --udp-limit",
             Tune => "sonde tune",
+            LabCheck => "sonde lab check",
         }
     }
 }
@@ -33,6 +37,8 @@ impl Command {
 /// Whether an option was given.
 type Given = fn(&Common) -> bool;
 
+const TESTBED: (&str, Given) = ("--testbed", |common| common.testbed.0 != Kind::Lab);
+const LISTEN: (&str, Given) = ("--listen", |common| common.listen.is_some());
 const LOAD: (&str, Given) = ("--load", |common| !common.loads.is_empty());
 const WAIT: (&str, Given) = ("--wait", |common| !common.waits.is_empty());
 const WAITS: (&str, Given) = ("several waits", |common| common.waits.len() > 1);
@@ -43,7 +49,7 @@ const JSON_STREAM: (&str, Given) = ("--json-stream", |common| common.json_stream
 const STRICT: (&str, Given) = ("--strict", |common| common.strict);
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 12] = [
+const REFUSED: [(Command, (&str, Given), &str); 17] = [
     (
         Pattern,
         LOAD,
@@ -92,6 +98,27 @@ const REFUSED: [(Command, (&str, Given), &str); 12] = [
         JSON_STREAM,
         "it measures again after each change: use `--json`",
     ),
+    (
+        LabCheck,
+        TESTBED,
+        "it checks an emulation, which only a lab is: leave it out",
+    ),
+    (
+        LabCheck,
+        LISTEN,
+        "a lab's agents need no address: leave it out",
+    ),
+    (LabCheck, NETWORKS, "check one after the other"),
+    (
+        LabCheck,
+        LOAD,
+        "its bounds are those of an idle network: measure it by `sonde probe latency --load`",
+    ),
+    (
+        LabCheck,
+        WAIT,
+        "what hosts cost cancels where both sleep: leave it out",
+    ),
 ];
 
 impl Common {
@@ -126,6 +153,8 @@ mod tests {
     #[test]
     fn each_is_refused_with_its_reason() {
         let words = |option: &str| match option {
+            "--testbed" => vec!["--testbed", "local"],
+            "--listen" => vec!["--listen", "10.0.0.1:4000"],
             "--load" => vec!["--load", "0.5"],
             "--wait" => vec!["--wait", "poll"],
             "several waits" => vec!["--wait", "block,poll"],
@@ -144,7 +173,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Search, Tune] {
+        for command in [Pattern, Search, Tune, LabCheck] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)

@@ -1,0 +1,36 @@
+//! `sonde lab check`: its options, lowered to a plan.
+
+use super::options::Common;
+use super::refused::Command;
+use crate::check::{self, Task};
+use crate::failure::Failure;
+use clap::Args;
+
+/// Examples behind `--help`.
+pub const EXAMPLES: &str = "Examples:
+  sonde lab check --network atm-oc3c --attachment veth
+  sonde lab check --network ./mine.toml --launches 10
+
+The round trip of 1 B is held against the same on a `wire` with the model's delay, rates against the model's own. Each launch is kept,
+and `sonde report` shows it again. Exit 1 where a bound is missed or a verdict failed, 2 where nothing could be measured.";
+
+/// What `sonde lab check` takes.
+#[derive(Debug, Args)]
+#[command(mut_arg("testbed", |testbed| testbed.default_value("lab")))]
+#[command(mut_arg("launches", |launches| launches.help("Launches of each measurement [default: 3]")))]
+pub struct LabCheckOptions {
+    #[command(flatten)]
+    common: Common,
+}
+
+impl LabCheckOptions {
+    /// Checks; the exit code.
+    pub fn run(self) -> Result<i32, Failure> {
+        self.common.check(Command::LabCheck)?;
+        let plan = check::plan(&self.common)?;
+        Task {
+            measurement: self.common.measurement(plan, true),
+        }
+        .run()
+    }
+}

@@ -1,0 +1,123 @@
+//! The emulation itself, measured by `sonde lab check`: kept as any run, killed and gone on with.
+//!
+//! Model:   round trips and rates of a slow network, which any machine carries; that bounds are kept is a measurement, and may be
+//!          skipped for noise. What is printed, kept and refused holds of any machine.
+
+mod lab;
+
+use lab::{Call, Case, Stage};
+use serde_json::Value;
+use sonde_sys::noise::measured;
+
+const USAGE: i32 = 64;
+/// Two round trips, three rates; twice.
+const LAUNCHES: usize = 10;
+
+fn check(stage: &Stage, words: &[&str]) -> Call {
+    let two = ["lab", "check", "--hosts", "2"];
+    stage.sonde(&[&two[..], words].concat()).limit(120)
+}
+
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The launches of the latest run.
+fn launches(stage: &Stage, out: &str) -> usize {
+    let export = stage.sonde(&["report", "export", "--json", "--out", out]);
+    let run = document(&export.output().out);
+    run["run"]["launches"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_killed_check_goes_on_and_is_kept() {
+    let stage = Stage::new(Case::own("veth"));
+    let out = stage.path("kept");
+    let words = ["--network", "ethernet-100", "--quick", "--out", &out];
+    let dry = check(&stage, &[&words[..], &["--dry-run"]].concat()).expect(0);
+    assert!(dry.out.contains("5 cells, 10 launches"), "{dry}");
+    let plan = check(&stage, &[&words[..], &["--print-plan"]].concat()).expect(0);
+    let file = stage.path("plan.toml");
+    std::fs::write(&file, &plan.out).unwrap();
+    let same = stage.sonde(&["assess", &file, "--dry-run"]).expect(0);
+    assert_eq!(same.out, dry.out);
+    assert!(!std::path::Path::new(&out).exists(), "nothing was measured");
+
+    let mut running = check(&stage, &[&words[..], &["--json-stream"]].concat()).start();
+    running.wait_for("\"row\"");
+    // By kill -9.
+    drop(running);
+    let before = launches(&stage, &out);
+    assert!((1..LAUNCHES).contains(&before), "{before}");
+    let resumed = check(&stage, &["--resume", "--out", &out]).output();
+    assert!([0, 1].contains(&resumed.code), "{resumed}");
+    for word in [
+        "ethernet-100: 2 hosts attached by",
+        "round trip of 1 B",
+        " on a wire",
+        "UDP Mb/s",
+        "TCP Mb/s",
+    ] {
+        assert!(resumed.out.contains(word), "{word}: {resumed}");
+    }
+    assert_eq!(launches(&stage, &out), LAUNCHES, "each launch once");
+    let shown = stage.sonde(&["report", "show", "--out", &out]).expect(0);
+    assert!(shown.out.contains("ethernet-100"), "{shown}");
+    let mut named = resumed.err.lines();
+    let id = named.find_map(|line| line.strip_prefix("sonde: run "));
+    let id = id.and_then(|line| line.split(' ').next()).unwrap();
+    let compared = stage.sonde(&["report", "compare", id, id, "--out", &out]);
+    compared.expect(0);
+}
+
+#[test]
+fn bounds_are_kept_and_told() {
+    measured(|| {
+        let stage = Stage::new(Case::own("veth"));
+        let out = stage.path("runs");
+        let words = ["--network", "ethernet-100", "--json", "--out", &out];
+        let outcome = check(&stage, &words).output();
+        let said = document(&outcome.out);
+        let lines = said["lines"].as_array().unwrap();
+        let figures: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line["figure"].as_str())
+            .collect();
+        assert_eq!(
+            figures,
+            ["round_trip_ns", "udp_bps", "tcp_bps", "frames_per_s"]
+        );
+        for line in lines {
+            let number = |name: &str| line[name].as_u64();
+            assert!(number("measured") > Some(0), "{line:#}");
+            assert!(number("switch_ns_per_frame") > Some(0), "{line:#}");
+            assert!(line["verdict"]["deliveries"].as_u64() > Some(0), "{line:#}");
+        }
+        for line in &lines[..3] {
+            assert_eq!(line["kept"], true, "{said:#}");
+            assert_eq!(line["verdict"]["status"], "passed", "{said:#}");
+        }
+        assert_eq!(outcome.code, 0, "{outcome}");
+    });
+}
+
+#[test]
+fn what_has_no_meaning_for_a_check_is_refused() {
+    let stage = Stage::new(Case::own("veth"));
+    for (words, said) in [
+        (&["--testbed", "local"][..], "only a lab is"),
+        (&["--load", "0.5"], "an idle network"),
+        (&["--wait", "poll"], "both sleep"),
+        (
+            &["--network", "fddi", "--network", "wire"],
+            "one after the other",
+        ),
+        (&["--network", "nowhere"], "nowhere"),
+    ] {
+        let outcome = check(&stage, words).expect(USAGE);
+        assert!(outcome.err.contains(said), "{words:?}: {outcome}");
+    }
+    // A wire of the very delay is its own measure, and nothing bounds its rate.
+    let dry = check(&stage, &["--network", "wire:delay=10us", "--dry-run"]).expect(0);
+    assert!(dry.out.contains("2 cells, 6 launches"), "{dry}");
+}
