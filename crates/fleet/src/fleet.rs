@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sonde_lab::{Attachment, Config, Info};
+use sonde_lab::{Attachment, Config, Info, Report};
 use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord, Setting, SettingValue};
 use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, Terms, clock};
@@ -238,6 +238,15 @@ impl Fleet {
         self.bed.lab_info()
     }
 
+    /// What the emulated network did since its last launch began, or since it is up; none of hosts that are real.
+    ///
+    /// # Errors
+    /// The lab is gone.
+    pub fn emulated(&mut self) -> Result<Option<Report>> {
+        let report = self.bed.report();
+        report.map_err(|error| self.bed_failed(error))
+    }
+
     /// Makes one launch.
     ///
     /// # Errors
@@ -287,11 +296,9 @@ impl Fleet {
             }
             None => outcome?,
         };
-        let report = self.bed.report();
-        let report = report.map_err(|error| self.bed_failed(error))?;
         Ok(Launched {
             outcome,
-            report,
+            report: self.emulated()?,
             took: began.elapsed(),
         })
     }

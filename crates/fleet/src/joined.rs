@@ -4,7 +4,7 @@
 //!          bring their counters up to date once a second: what is missing at first is looked for again before it is refused.
 //! Checked: `sonde/tests/lab_nets.rs`.
 
-use sonde_measure::{Datagrams, Evidence, Fixed, LoadFlow, Name};
+use sonde_measure::{Datagrams, Evidence, LoadFlow, Name};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::IpAddr;
@@ -280,16 +280,7 @@ impl Fleet {
         let flow = |one: &StreamReport| {
             let name = |host: usize| &self.hosts()[host].name;
             let key = format!("{}>{}", name(one.stream.src), name(one.stream.dst));
-            let (part, of) = one.stream.rho.parts();
-            let flow = LoadFlow {
-                wanted: Fixed::of(part as f64 / of as f64),
-                planned: Fixed::of(one.planned_share),
-                sent: Fixed::of(one.sent_share),
-                achieved: Fixed::of(one.received_share),
-                sender_cpu_share: Fixed::of(one.cpu_share),
-                limit: one.limit.clone(),
-            };
-            (key.into(), flow)
+            (key.into(), one.evidence())
         };
         report.streams.iter().map(flow).collect()
     }

@@ -6,7 +6,7 @@
 //! Units:   shares of the link of each flow, with all that Ethernet adds to a datagram counted.
 //! Checked: `shares_and_limits`; `sonde/tests/lab_nets.rs`.
 
-use sonde_measure::{Fixed, LoadLimit};
+use sonde_measure::{Fixed, LoadFlow as FlowEvidence, LoadLimit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -120,6 +120,19 @@ impl StreamReport {
             received_share: share(received),
             limit,
             cpu_share: from.send_cpu_ns as f64 / span_ns,
+        }
+    }
+
+    /// What a launch keeps of it.
+    pub fn evidence(&self) -> FlowEvidence {
+        let (part, of) = self.stream.rho.parts();
+        FlowEvidence {
+            wanted: Fixed::of(part as f64 / of as f64),
+            planned: Fixed::of(self.planned_share),
+            sent: Fixed::of(self.sent_share),
+            achieved: Fixed::of(self.received_share),
+            sender_cpu_share: Fixed::of(self.cpu_share),
+            limit: self.limit.clone(),
         }
     }
 

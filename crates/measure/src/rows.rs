@@ -27,7 +27,7 @@ impl Factors {
     pub fn main(&self) -> (Quantity, Phase) {
         match self.probe.as_str() {
             "startup" => (Quantity::StartupNs, Phase::Cold),
-            "throughput" => (Quantity::ThroughputBps, Phase::Warm),
+            "throughput" | "load" => (Quantity::ThroughputBps, Phase::Warm),
             "anatomy" => (Quantity::OneWayNs, Phase::Warm),
             "rate" if self.layer == crate::Layer::Library => (Quantity::RatePerS, Phase::Warm),
             "rate" => (Quantity::ResponseNs, Phase::Warm),

@@ -4,18 +4,24 @@
 //!          of a link's line rate, and counts what Ethernet, IP and UDP add to each datagram. What is reached is what came;
 //!          it is judged against what the law planned in that time, of which at least 95 % must have come. When this command
 //!          dies its agents end with it; should the connection to a host break, its load ends after twenty seconds.
+//!          Each flow is a cell of a run in the store.
 //! Units:   shares of the link; bits a second on the line, headers and gaps included.
 //! Checked: `tests/lab_nets.rs`; `tables_have_what_was_wanted_beside_what_came`.
 
-use crate::campaign;
+mod kept;
+
+use crate::campaign::{self, Bed};
 use crate::failure::{self, Failure};
+use crate::measure;
 use crate::plan::Kind;
-use crate::testbed::{self, HostOptions};
+use kept::Kept;
 use serde::Serialize;
-use sonde_fleet::{Fleet, Load, Stream, StreamReport, TrafficReport};
+use sonde_fleet::{Fleet, Load, Stream, StreamReport, Traffic, TrafficReport};
 use sonde_measure::Text;
+use sonde_record::Store;
 use sonde_units::BitRate;
 use std::io::IsTerminal;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,43 +34,68 @@ const PIECE: Duration = Duration::from_millis(50);
 
 /// What to load, and how long.
 pub struct Task {
-    /// The hosts.
-    pub testbed: (Kind, Option<String>),
-    /// The lab's, where it is one.
-    pub hosts: HostOptions,
-    /// The network: of the lab, or `NAME=INTERFACE` of real hosts.
-    pub network: Option<String>,
+    /// The hosts, the network and where the run goes; its plan has no probes.
+    pub measurement: measure::Task,
     /// The level, its law, its frames' layer-3 bytes, the link's rate, the flows.
     pub load: Load,
     /// How long.
     pub lasts: Duration,
-    /// Print JSON.
-    pub json: bool,
 }
 
 impl Task {
     /// Does it; the exit code: 0 where every flow was reached.
-    pub fn run(mut self) -> Result<i32, Failure> {
-        let mut fleet = self.fleet()?;
+    ///
+    /// # Errors
+    /// What could not be started, or kept.
+    pub fn run(self) -> Result<i32, Failure> {
+        self.check()?;
+        let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
+        let mut beds = self.measurement.beds()?;
+        let mut bed = beds.remove(0);
+        bed.complete(&[], 0, &mut Vec::new())?;
+        let Bed {
+            site,
+            fleet,
+            way,
+            network,
+            ..
+        } = bed;
+        let fleet = Rc::into_inner(fleet).expect("one bed has its agents alone");
+        let mut fleet = fleet.into_inner();
+        fleet.take_network(way);
         for note in fleet.notes() {
             eprintln!("sonde: {note}");
         }
-        let streams = self.streams(&fleet)?;
-        let interrupted = campaign::interruption()?;
-        let names: Vec<String> = fleet.hosts().iter().map(|host| host.name.clone()).collect();
+        // A TAP's own rate is an invention: it is the model's that counts.
+        let line = site.spec.as_ref().and_then(|spec| spec.line.rate);
+        let streams = self.streams(&fleet, line)?;
         for stream in &streams {
-            eprintln!("sonde: {}", announced(stream, &names));
+            eprintln!("sonde: {}", announced(stream, &site.hosts));
         }
-        let seed = self.hosts.seed;
+        let seed = self.measurement.plan.repeat.seed;
         // A little longer, so that it is this command that ends it.
         let traffic = fleet
             .begin_load(&streams, self.lasts, LEASE, seed)
             .map_err(Failure::cannot)?;
+        let at = (&site, network);
+        let kept = Kept::begin(store, seed, at, fleet.hosts(), &self.load, &streams)?;
+        self.follow(fleet, &traffic, kept, &site.hosts)
+    }
+
+    /// Waits for the end of a load, keeps and prints what came of it.
+    fn follow(
+        &self,
+        mut fleet: Fleet,
+        traffic: &Traffic,
+        mut kept: Kept,
+        names: &[String],
+    ) -> Result<i32, Failure> {
+        let interrupted = campaign::interruption()?;
         let mut lost = None;
         let began = Instant::now();
         while let Some(left) = self.left(began, &interrupted) {
             std::thread::sleep(left.min(TOLD));
-            match fleet.tell_load(&traffic) {
+            match fleet.tell_load(traffic) {
                 Ok(report) => progress(&report, began.elapsed(), self.lasts),
                 Err(error) => {
                     lost = Some(error);
@@ -75,19 +106,45 @@ impl Task {
         if std::io::stderr().is_terminal() {
             eprintln!();
         }
-        let ended = fleet.end_load(&traffic);
+        let ended = fleet.end_load(traffic);
+        let emulated = fleet.emulated();
         // The agents are ended in any case; what they met besides is of no use to anybody.
         drop(fleet.stop());
-        if let Some(error) = lost {
-            return Err(Failure::cannot(error));
-        }
-        let report = ended.map_err(Failure::cannot)?;
-        self.print(&report, &names)?;
+        let report = match lost.map_or(ended, Err) {
+            Ok(report) => report,
+            Err(error) => {
+                let told = kept.failed(&error.to_string(), began.elapsed());
+                told.map_err(Failure::cannot)?;
+                return Err(Failure::cannot(error));
+            }
+        };
+        // Of a lab that is gone its load has told already.
+        let emulated = emulated.ok().flatten();
+        let told = kept.reached(&report, emulated.as_ref());
+        self.print(&report, names, kept.id())?;
         if interrupted.load(Ordering::Relaxed) {
             eprintln!("sonde: interrupted: this is what was reached until then");
+            kept.interrupted().map_err(Failure::cannot)?;
         }
+        told.map_err(Failure::cannot)?;
+        let store = self.measurement.out.join("sonde.db");
+        eprintln!("sonde: run {} is in {}", kept.id(), store.display());
         let reached = report.streams.iter().all(StreamReport::is_reached);
         Ok(if reached { 0 } else { failure::UNMET })
+    }
+
+    /// A lab's hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.
+    fn check(&self) -> Result<(), Failure> {
+        let plan = &self.measurement.plan;
+        match plan.testbed.kind {
+            Kind::Slurm | Kind::Mpirun | Kind::Listen => Err(Failure::usage(
+                "agents that a launcher starts make no load: use `--testbed hosts:` or lab",
+            )),
+            Kind::Local if !plan.networks.is_empty() => Err(Failure::usage(
+                "this machine has its loopback alone: leave `--network` out",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// How long to wait before the next look; none when it is over.
@@ -105,21 +162,12 @@ impl Task {
         }
     }
 
-    /// A lab's hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.
-    fn fleet(&mut self) -> Result<Fleet, Failure> {
-        if matches!(self.testbed.0, Kind::Slurm | Kind::Mpirun | Kind::Listen) {
-            return Err(Failure::usage(
-                "agents that a launcher starts make no load: use `--testbed hosts:` or lab",
-            ));
-        }
-        let (fleet, rate) =
-            testbed::fleet(&self.testbed, self.hosts.clone(), self.network.as_deref())?;
-        // A TAP's own rate is an invention: it is the model's that counts.
-        self.load.of = self.load.of.or(rate);
-        Ok(fleet)
-    }
-
-    fn streams(&self, fleet: &Fleet) -> Result<Vec<Stream>, Failure> {
+    /// The flows; `line` is the rate of the network's lines, where a model says it.
+    fn streams(&self, fleet: &Fleet, line: Option<BitRate>) -> Result<Vec<Stream>, Failure> {
+        let load = Load {
+            of: self.load.of.or(line),
+            ..self.load.clone()
+        };
         let mut pairs = Vec::new();
         for (from, to) in &self.load.flows {
             let number = |name: &str| fleet.numbered(name).map_err(Failure::usage);
@@ -140,13 +188,13 @@ impl Task {
         }
         let streams = pairs
             .into_iter()
-            .map(|(src, dst)| fleet.stream(&self.load, src, dst).map_err(Failure::cannot));
+            .map(|(src, dst)| fleet.stream(&load, src, dst).map_err(Failure::cannot));
         streams.collect()
     }
 
-    fn print(&self, report: &TrafficReport, names: &[String]) -> Result<(), Failure> {
-        if self.json {
-            let text = serde_json::to_string_pretty(&document(report, names));
+    fn print(&self, report: &TrafficReport, names: &[String], run: &str) -> Result<(), Failure> {
+        if self.measurement.json {
+            let text = serde_json::to_string_pretty(&document(report, names, run));
             println!("{}", text.map_err(Failure::cannot)?);
         } else {
             println!("{}", table(report, names));
@@ -249,6 +297,8 @@ fn table(report: &TrafficReport, names: &[String]) -> String {
 struct Document {
     schema: &'static str,
     command: &'static str,
+    /// The run in the store.
+    run: String,
     flows: Vec<FlowRow>,
     refused: u64,
     remarks: Vec<String>,
@@ -275,7 +325,7 @@ struct FlowRow {
     limit: Option<String>,
 }
 
-fn document(report: &TrafficReport, names: &[String]) -> Document {
+fn document(report: &TrafficReport, names: &[String], run: &str) -> Document {
     let row = |one: &StreamReport| {
         let (part, of) = one.stream.rho.parts();
         FlowRow {
@@ -301,6 +351,7 @@ fn document(report: &TrafficReport, names: &[String]) -> Document {
     Document {
         schema: "sonde/1",
         command: "load",
+        run: run.into(),
         flows: report.streams.iter().map(row).collect(),
         refused: report.refused,
         remarks: report.remarks.clone(),
@@ -345,7 +396,7 @@ mod tests {
         for word in ["a>c", "0.6000", "0.5538", "553.8", "7530", "25 %", "missed"] {
             assert!(table.contains(word), "{word}: {table}");
         }
-        let json = serde_json::to_value(document(&report, &names)).unwrap();
+        let json = serde_json::to_value(document(&report, &names, "r")).unwrap();
         assert_eq!(
             (&json["flows"][0]["lost"], &json["flows"][0]["reached"]),
             (&7_530.into(), &false.into())

@@ -1,4 +1,4 @@
-//! The emulation itself, measured by `sonde lab check`: kept as any run, killed and gone on with.
+//! The emulation itself, measured by `sonde lab check` and loaded by `sonde load`: kept as any run; a check is killed and gone on with.
 //!
 //! Model:   round trips and rates of a slow network, which any machine carries; that bounds are kept is a measurement, and may be
 //!          skipped for noise. What is printed, kept and refused holds of any machine.
@@ -120,4 +120,65 @@ fn what_has_no_meaning_for_a_check_is_refused() {
     // A wire of the very delay is its own measure, and nothing bounds its rate.
     let dry = check(&stage, &["--network", "wire:delay=10us", "--dry-run"]).expect(0);
     assert!(dry.out.contains("2 cells, 6 launches"), "{dry}");
+}
+
+#[test]
+fn a_load_is_a_run_with_a_cell_for_each_flow() {
+    let stage = Stage::new(Case::own("veth"));
+    let out = stage.path("loads");
+    let load = [
+        "load",
+        "--testbed",
+        "lab",
+        "--hosts",
+        "3",
+        "--network",
+        "ethernet-10",
+        "--rho",
+        "0.2",
+        "--law",
+        "constant",
+        "--for",
+        "1s",
+        "--flow",
+        "h1>h2,h3>h2",
+        "--json",
+        "--out",
+        &out,
+    ];
+    let outcome = stage.sonde(&load).limit(60).output();
+    assert!([0, 1].contains(&outcome.code), "{outcome}");
+    let said = document(&outcome.out);
+    let export = stage.sonde(&["report", "export", "--json", "--out", &out]);
+    let run = &document(&export.expect(0).out)["run"];
+    assert_eq!(run["head"]["id"], said["run"]);
+    for (launch, flow) in run["launches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(["h1>h2", "h3>h2"])
+    {
+        let evidence = &launch["evidence"];
+        assert!(
+            evidence["load_flows"][flow]["achieved"].as_f64() > Some(0.1),
+            "{launch:#}"
+        );
+        assert!(
+            evidence["datagrams"]["sent"].as_u64() > Some(0),
+            "{launch:#}"
+        );
+        assert!(
+            launch["verdict"]["deliveries"].as_u64() > Some(0),
+            "{launch:#}"
+        );
+    }
+    let shown = stage
+        .sonde(&["report", "show", "--rows", "--out", &out])
+        .expect(0);
+    for word in ["probe load", "flow=h3>h2", "rate Mb/s", "lost %"] {
+        assert!(shown.out.contains(word), "{word}: {shown}");
+    }
+    let id = said["run"].as_str().unwrap();
+    let compared = stage.sonde(&["report", "compare", id, id, "--out", &out]);
+    compared.expect(0);
 }

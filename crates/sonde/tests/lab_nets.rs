@@ -276,21 +276,25 @@ fn a_private_network_is_not_touched_by_load_on_the_public_one() {
 }
 
 const LOADS: &str = r#"
-flows() { sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit "$@" --json; }
+flows() { sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --out DIR/loads "$@" --json; }
 bytes() { on h2 cat /proc/net/dev; on h3 cat /proc/net/dev; on h4 cat /proc/net/dev; }
 received() { bytes | awk '/eth1:/ { sub(/.*:/, ""); sum += $1 } END { printf "%d", sum }'; }
 # Until it has gone on for more than a second: how long agents take to start is not told.
 flowing() { from=$(received); until [ "$(received)" -gt $((from + 8000000)) ]; do sleep 0.1; done; }
 alone() { name=$1; shift; code=0; "$@" >DIR/$name.json 2>DIR/$name.err || code=$?; echo "$name ended with $code"; }
 alone made flows --flow 'h2>h3' --flow 'h3>h4' --rho 0.2 --for 3s
+id=$(sed -n 's/.*"run": "\(.*\)",.*/\1/p' DIR/made.json)
+alone kept sonde report export --json --out DIR/loads
+alone keptshown sonde report show --out DIR/loads
+alone keptcompared sonde report compare $id $id --out DIR/loads
 alone much flows --flow 'h2>h4' --flow 'h3>h4' --rho 0.8 --for 2s
-alone norate sonde load --testbed hosts:h2,h3 --rho 0.1
+alone norate sonde load --testbed hosts:h2,h3 --rho 0.1 --out DIR/loads
 alone noflow flows --flow 'h2>h9' --rho 0.1
-sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --rho 0.2 --for 60s --json >DIR/cut.json 2>DIR/cut.err &
+sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --rho 0.2 --for 60s --out DIR/loads --json >DIR/cut.json 2>DIR/cut.err &
 cut=$!
 flowing; kill -INT $cut; code=0; wait $cut || code=$?
 echo "cut ended with $code"
-sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --rho 0.2 --for 60s --json >DIR/dead.json 2>DIR/dead.err &
+sonde load --testbed hosts:h2,h3,h4 --network eth=eth1 --of 100Mbit --rho 0.2 --for 60s --out DIR/loads --json >DIR/dead.json 2>DIR/dead.err &
 dead=$!
 flowing; kill -9 $dead; wait $dead || true
 sleep 4
@@ -320,6 +324,7 @@ fn loads_are_made_counted_and_ended() {
                 "{row:#}"
             );
         }
+        kept_load(&stage, &outcome);
         // Two flows of 0.8 meet in the port of one host: what came is less, and said.
         assert!(outcome.out.contains("much ended with 1\n"), "{}", all());
         let came = [0, 1].map(|at| share(&flow("much", at), "received_share"));
@@ -367,6 +372,26 @@ fn loads_are_made_counted_and_ended() {
         let text = std::fs::read_to_string(stage.path("text.json")).unwrap();
         assert!(text.contains(&format!("load {level} of eth")), "{text}");
     });
+}
+
+/// The load that was made is a run: exported, shown, and the same as itself.
+fn kept_load(stage: &Stage, outcome: &Outcome) {
+    for name in ["kept", "keptshown", "keptcompared"] {
+        let ended = format!("{name} ended with 0\n");
+        assert!(outcome.out.contains(&ended), "{outcome}{}", errors(stage));
+    }
+    let kept = json(stage, "kept");
+    let launches = kept["run"]["launches"].as_array().unwrap();
+    let flows: Vec<&str> = launches
+        .iter()
+        .flat_map(|launch| launch["evidence"]["load_flows"].as_object().unwrap())
+        .map(|(flow, _)| flow.as_str())
+        .collect();
+    assert_eq!(flows, ["h2>h3", "h3>h4"]);
+    let state = &kept["run"]["head"]["state"];
+    assert_eq!(state, "complete", "{state}");
+    let shown = std::fs::read_to_string(stage.path("keptshown.json")).unwrap();
+    assert!(shown.contains("load 0.2:of=100Mbit of eth"), "{shown}");
 }
 
 const LOST: &str = r#"

@@ -1,14 +1,17 @@
 //! `sonde load`: its options, lowered to a task.
 
+use super::OUT;
 use super::options::testbed_named;
 use crate::failure::Failure;
 use crate::load::Task;
-use crate::plan::Kind;
+use crate::measure;
+use crate::plan::{Kind, NetworkPlan, Plan, Repeat, TestbedPlan};
 use crate::testbed::HostOptions;
 use clap::Args;
 use sonde_fleet::Load;
 use sonde_link::Law;
 use sonde_units::{BitRate, Bytes, Ratio, Span};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Examples behind `--help`.
@@ -51,6 +54,9 @@ pub struct LoadOptions {
     network: Option<String>,
     #[command(flatten)]
     hosts: HostOptions,
+    /// The folder of the store.
+    #[arg(long, value_name = "DIR", default_value = OUT)]
+    out: PathBuf,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -76,19 +82,50 @@ impl LoadOptions {
         }
         let size = self.size.map_or(Bytes::ZERO, |size| Bytes(size + HEADERS));
         Task {
-            testbed: self.testbed,
-            hosts: self.hosts,
-            network: self.network,
             load: Load {
                 law: self.law,
                 size,
                 of: self.of,
-                flows: self.flows,
+                flows: self.flows.clone(),
                 ..Load::poisson(self.rho)
             },
             lasts,
-            json: self.json,
+            measurement: self.measurement(),
         }
         .run()
+    }
+
+    fn measurement(self) -> measure::Task {
+        let (kind, names) = self.testbed;
+        let testbed = TestbedPlan {
+            kind,
+            hosts: self.hosts.hosts,
+            names,
+            attachment: self.hosts.attachment,
+            ..TestbedPlan::default()
+        };
+        let repeat = Repeat {
+            seed: self.hosts.seed,
+            ..Repeat::default()
+        };
+        let mut plan = Plan::new(testbed, Vec::new(), repeat);
+        let network = self.network.map(|text| NetworkPlan::of(kind, &text));
+        plan.networks.extend(network);
+        plan.profile.name = self.hosts.profile.to_string();
+        measure::Task {
+            plan: plan.filled(),
+            out: self.out,
+            resume: None,
+            json: self.json,
+            json_stream: false,
+            rows: true,
+            strict: false,
+            dry_run: false,
+            print_plan: false,
+            tun: self.hosts.tun,
+            listen: sonde_fleet::Listen::default(),
+            search: None,
+            traced: false,
+        }
     }
 }
