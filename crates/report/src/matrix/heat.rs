@@ -37,12 +37,24 @@ pub struct HeatView {
     pub marks: Vec<HeatMark>,
 }
 
+/// What a heat map is of, with its unit last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HeatFigure {
+    /// Half a round trip.
+    LatencyNs,
+    /// A stream.
+    RateBps,
+    /// A stream beside one the other way.
+    DuplexBps,
+}
+
 /// One figure of all pairs; cells row by row, null where nothing was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeatMap {
-    /// `latency_ns`, `rate_bps` or `duplex_bps`: a stream beside one the other way.
-    pub figure: String,
+    /// What the values are of.
+    pub figure: HeatFigure,
     /// The median over a cell's launches, and over its pairs where there are several.
     pub values: Vec<Option<Number>>,
     /// The lower end of the interval of each; empty where no pair has six launches, or pairs share a cell.
@@ -69,10 +81,10 @@ pub struct HeatMark {
     pub sentence: String,
 }
 
-const FIGURES: [(Kind, &str); 3] = [
-    (Kind::Latency, "latency_ns"),
-    (Kind::Stream, "rate_bps"),
-    (Kind::Duplex, "duplex_bps"),
+const FIGURES: [(Kind, HeatFigure); 3] = [
+    (Kind::Latency, HeatFigure::LatencyNs),
+    (Kind::Stream, HeatFigure::RateBps),
+    (Kind::Duplex, HeatFigure::DuplexBps),
 ];
 
 /// The heat maps of a run, if it is of all pairs.
@@ -102,7 +114,7 @@ fn view(matrix: &Matrix) -> HeatView {
     });
     let maps = FIGURES
         .iter()
-        .filter_map(|(kind, figure)| map(matrix, *kind, figure, share, side));
+        .filter_map(|(kind, figure)| map(matrix, *kind, *figure, share, side));
     HeatView {
         network: matrix.network.clone(),
         hosts: matrix.hosts.clone(),
@@ -113,7 +125,13 @@ fn view(matrix: &Matrix) -> HeatView {
     }
 }
 
-fn map(matrix: &Matrix, kind: Kind, figure: &str, share: usize, side: usize) -> Option<HeatMap> {
+fn map(
+    matrix: &Matrix,
+    kind: Kind,
+    figure: HeatFigure,
+    share: usize,
+    side: usize,
+) -> Option<HeatMap> {
     let mut cells: Vec<Vec<&Reading>> = vec![Vec::new(); side * side];
     for ((src, dst), reading) in matrix.grid(Stage::Together, kind) {
         cells[src / share * side + dst / share].push(reading);
@@ -146,7 +164,7 @@ fn map(matrix: &Matrix, kind: Kind, figure: &str, share: usize, side: usize) -> 
         (share > 1).then(|| all(cell).into_iter().max_by(worse))?
     };
     Some(HeatMap {
-        figure: figure.into(),
+        figure,
         values: of(&|cell| median(all(cell))),
         low: of(&end(false)),
         high: of(&end(true)),
@@ -178,8 +196,8 @@ mod tests {
         let mut grid = Grid::healthy(6, 1);
         grid.worsen(Kind::Stream, |pair| (pair == (4, 1)).then_some(3.0));
         let heat = view(&grid.matrix());
-        let figures: Vec<&str> = heat.maps.iter().map(|map| map.figure.as_str()).collect();
-        assert_eq!(figures, ["latency_ns", "rate_bps", "duplex_bps"]);
+        let figures: Vec<HeatFigure> = heat.maps.iter().map(|map| map.figure).collect();
+        assert_eq!(figures, FIGURES.map(|(_, figure)| figure));
         assert_eq!((heat.share, heat.side), (1, 6));
         let rate = &heat.maps[1];
         let at = |src: usize, dst: usize| rate.values[src * 6 + dst].map(|value| value.0);

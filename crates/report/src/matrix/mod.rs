@@ -32,7 +32,7 @@ use crate::finding::Finding;
 use crate::index::{Index, median};
 
 pub(crate) use heat::heat;
-pub use heat::{HeatMap, HeatMark, HeatView, SIDE_MAX};
+pub use heat::{HeatFigure, HeatMap, HeatMark, HeatView, SIDE_MAX};
 pub use sensitivity::{Retest, Sensitivity, sensitivity};
 pub use suspect::{Suspects, suspects};
 
