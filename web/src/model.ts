@@ -6,7 +6,7 @@
 // Checked: `a series keeps its colour`, `the verdict names who falls short`, `a load is a series of its own`,
 //          `method and knobs are series of their own`, `libraries are told in the headline`,
 //          `kernels are told in the headline`.
-import type { Ceiling, Fit, Heat, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
+import type { Ceiling, FitRow, HeatFigure, HeatView, NetworkRecord, Phase, Quantity, ResultRow, Step, Verdict, View } from './view'
 import { rate, share, time } from './units'
 
 /** Colours in page.css: seven, told apart by people with any colour vision; then they come again. */
@@ -246,7 +246,7 @@ export class Model {
         return row && this.byCell.get(row.cell)?.find((other) => other.quantity === quantity && other.step === row.step)
     }
 
-    fit(series: Series): Fit | undefined {
+    fit(series: Series): FitRow | undefined {
         return series.load !== null ? undefined : this.view.fits.find((fit) => seriesId(fit) === series.id)
     }
 
@@ -290,8 +290,8 @@ const variantOf = (row: ResultRow): string => JSON.stringify([row.network, said(
 export const NEAR = 0.9
 
 /** A matrix in one sentence: its medians, and how many are blamed. */
-function pairsOf(heat: Heat): string {
-    const middle = (figure: string, digits: (value: number) => string): string => {
+function pairsOf(heat: HeatView): string {
+    const middle = (figure: HeatFigure, digits: (value: number) => string): string => {
         const values = (heat.maps.find((map) => map.figure === figure)?.values ?? []).filter((value): value is number => value !== null).sort((a, b) => a - b)
         return values.length ? digits(values[Math.floor((values.length - 1) / 2)] ?? 0) : ''
     }
@@ -303,7 +303,7 @@ function pairsOf(heat: Heat): string {
 
 /** What libraries add to the smallest message, where no stream was measured that could be judged. */
 function librariesOf(model: Model): string | null {
-    const rows = (model.view.library ?? []).filter((row) => row.load === null)
+    const rows = model.view.library.filter((row) => row.load === null)
     if (!rows.length || model.rows({ quantity: 'throughput_bps', mode: 'stream' }).length) return null
     const said = distinct(rows.map((row) => row.path)).map((path) => {
         const costs = rows.filter((row) => row.path === path).map((row) => row.per_message_ns.value)
@@ -316,7 +316,7 @@ function librariesOf(model: Model): string | null {
 
 /** What part of the time kernels communicate; null where something else was measured too, or no kernel. */
 function kernelsOf(model: Model): string | null {
-    const all = model.view.kernels ?? []
+    const all = model.view.kernels
     if (!all.length || model.series.length) return null
     const names = distinct(all.map((row) => row.kernel))
     const apart = all.filter((row) => row.hosts > 1)

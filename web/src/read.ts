@@ -1,7 +1,15 @@
 // The data that the page holds.
 //
 // Checked: `packed rows are the same rows`, `a page without a run says so`, `a newer schema is refused with its name`.
-import type { Embedded, PackedRows, ResultRow, View } from './view'
+import type { ResultRow, View } from './view'
+
+/** Rows by column, for a run whose rows would make the page large. Where `values` is there, `rows` are places in it. */
+export interface PackedRows {
+    columns: { name: keyof ResultRow; values?: unknown[]; rows: unknown[] }[]
+}
+
+/** What stands in the page: a `View` whose rows may be packed. */
+export type Embedded = Omit<View, 'results'> & { results: ResultRow[] | PackedRows }
 
 export type Held = { view: View } | { message: string; detail: string }
 

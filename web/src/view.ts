@@ -1,462 +1,949 @@
-// The data of the page, as the crate `report` writes them: a mirror of its `View` and of the types in `crates/record`.
+// The data of the page: `View` of the crate `report`, and the types within it. Made by `cargo xtask types --write`; `cargo xtask tidy` compares.
 //
 // Units:   the last part of a name is its unit; rows hold their quantity's own unit, times of day are nanoseconds since 1970.
-// Checked: `every field of the sample is read`, and the compiler, over the sample.
 
-export type Phase = 'cold' | 'warm'
-export type Step = 'neighbour' | 'vc' | 'connect' | 'first' | 'second' | 'idle' | 'spawn' | 'init'
-export type Quantity =
-    | 'latency_ns'
-    | 'rtt_ns'
-    | 'startup_ns'
-    | 'exchange_ns'
-    | 'throughput_bps'
-    | 'cpu_src_ns_per_byte'
-    | 'cpu_dst_ns_per_byte'
-    | 'lost_share'
-    | 'reordered_share'
-    | 'duplicated_share'
-    | 'busy_share'
-    | 'rwnd_limited_share'
-    | 'sndbuf_limited_share'
-    | 'retransmits'
-    | 'one_way_ns'
-    | 'send_call_ns'
-    | 'queue_ns'
-    | 'wire_ns'
-    | 'nic_trip_ns'
-    | 'wake_ns'
-    | 'receive_ns'
-    | 'ack_ns'
-    | 'response_ns'
-    | 'service_ns'
-    | 'collective_ns'
-    | 'kernel_ns'
-    | 'mop_per_s'
-    | 'communicating_share'
-    | 'messages'
-    | 'message_bytes_mean'
-    | 'message_bytes_median'
-    | 'replay_ns'
-    | 'message_bytes'
-    | 'network_lost_share'
-    | 'checks'
-    | 'program_ns'
-    | 'rate_per_s'
-    | 'late_share'
-
-export interface RunHead {
-    id: string
-    command: string
-    plan: string
-    seed: number
-    version: string
-    began_unix_ns: number
-    ended_unix_ns: number | null
-    state: 'open' | 'complete' | 'partial'
+/** What the page shows. */
+export interface View {
+    /** `sonde-view/1`. */
+    schema: ViewSchema
+    /** What was asked, when and by what. */
+    run: RunHead
+    /** The run in a sentence or two. */
+    verdict: string
+    /** The hosts. */
+    hosts: HostRecord[]
+    /** The networks, with ceilings and overhead chains. */
+    networks: NetworkRecord[]
+    /** One for each quantity of each cell, as in `--json`. */
+    results: ResultRow[]
+    /** How samples are spread. */
+    distributions: Distribution[]
+    /** The medians that intervals are made of. */
+    launch_medians: LaunchMedians[]
+    /** The cost of messages. */
+    fits: FitRow[]
+    /** What load adds to latency. */
+    queueing: QueueingRow[]
+    /** What libraries cost over the transports beneath them. */
+    library: LibraryRow[]
+    /** The kernels, with what papers print of them. */
+    kernels: KernelRow[]
+    /** What papers print of these kernels on machines of other kinds. */
+    kernels_elsewhere: PrintedElsewhere[]
+    /** The messages of these kernels. */
+    kernels_traffic: KernelTraffic[]
+    /** The phases of these kernels. */
+    kernels_phases: KernelPhase[]
+    /** Where the time of messages goes. */
+    anatomy: AnatomyRow[]
+    /** Rates against the program's buffer; empty where only one was measured. */
+    sweep: SweepCurve[]
+    /** All pairs of hosts as heat maps; null of a run that is not of all pairs. */
+    heat: HeatView | null
+    /** What is too much for a page: a sentence each. */
+    left_out: string[]
+    /** What a person can act on, warnings first. */
+    findings: Finding[]
+    /** Name and value of what held for the whole run. */
+    conditions: [string, string][]
+    /** What disturbed the hosts. */
+    interference: InterferenceRow[]
+    /** What the launches saw beside their samples. */
+    seen: SeenRow[]
+    /** Check these before trusting the results. */
+    warnings: string[]
+    /** What happened meanwhile. */
+    events: EventRecord[]
 }
 
-export interface HostFacts {
-    hostname: string
-    kernel: string
-    cpu: string | null
-    cpus: number
-    memory_bytes: number | null
-    clock_source: string | null
-    clock_read_ns: number | null
-    clock_resolution_ns: number | null
-    interface: string | null
-    mtu_bytes: number | null
-    line_bps: number | null
-    settings: Record<string, string>
-    /** Paths that it has not, with the reason. */
-    absent?: Record<string, string>
-}
-
-export interface HostRecord {
-    name: string
-    address: string
-    facts: HostFacts
-    clock: { offset_ns: number; drift_ppb: number | null; bound_ns: number } | null
-}
-
-export interface OverheadStep {
-    step: string
-    bps: number
-    bytes: number
-}
-
-export interface NetworkRow {
-    name: string
-    technology: string
-    summary: string | null
-    topology: string | null
-    mtu_bytes: number
-    line_bps: number | null
-    tcp_max_bps: number | null
-    tcp_expected_bps: number | null
-    one_way_1b_ns: number | null
-    overhead: OverheadStep[]
-}
-
-export interface Ceiling {
+/** Where the time of one cell's messages goes. */
+export interface AnatomyRow {
+    /** The cell. */
+    cell: string
+    /** The network. */
+    network: string
+    /** The path. */
     path: string
-    quantity: Quantity
-    phase: Phase
-    size_bytes: number | null
-    value: number
-}
-
-export interface NetworkRecord {
-    row: NetworkRow
-    ceilings: Ceiling[]
-    attachment: string | null
-    backpressure: 'gate' | 'none' | null
-    spec: string | null
-}
-
-export interface Verdict {
-    status: 'passed' | 'failed'
-    deliveries: number
-    late: number
-    late_share: number | null
-    bound_ns: number
-    lateness_p50_ns: number | null
-    lateness_p99_ns: number | null
-    lateness_max_ns: number | null
-    attachment_losses: number
-    /** The best figure over what the model allows, where it is above 1.003. */
-    above_bound?: number
-    reasons: string[]
-}
-
-export interface ResultRow {
-    probe: string
-    mode: string | null
-    layer: string
-    path: string
+    /** How bytes are handed over, as `zerocopy`. */
     method: string | null
-    knobs: Record<string, string>
-    wait: string | null
-    network: string
-    testbed: 'local' | 'lab' | 'hosts' | 'virtual'
-    profile: string | null
-    load: string | null
-    src: string | null
-    dst: string | null
-    size_bytes: number | null
-    phase: Phase | null
-    step: Step | null
-    cell: string
-    launches: number
-    samples: number
-    quantity: Quantity
-    min: number | null
-    p50: number | null
-    p90: number | null
-    p99: number | null
-    p999: number | null
-    max: number | null
-    mean: number | null
-    ci95_low: number | null
-    ci95_high: number | null
-    status: 'measured' | 'failed' | 'skipped'
-    reason: string | null
-    backpressure: string | null
-    verdict: Verdict | null
-}
-
-/** One population of a cell: what a distribution or the medians of launches are of. */
-export interface Population {
-    cell: string
-    quantity: Quantity
-    phase: Phase | null
-    step: Step | null
-}
-
-/** Buckets in the unit of the rows: the largest value that each counts, ascending, and how many. */
-export interface Distribution extends Population {
-    buckets: [number, number][]
-}
-
-/** Medians in the unit of the rows, by launch. */
-export interface LaunchMedians extends Population {
-    medians: number[]
-    /** When each launch began, since the run's begin; absent where it is not known. */
-    began_ms?: number[]
-}
-
-export interface Fit {
-    network: string
-    path: string
-    method?: string | null
-    knobs?: Record<string, string>
-    wait: string | null
-    per_message_ns: number | null
-    per_frame_ns: number | null
-    per_byte_ns: number | null
-    setup_ns: number | null
-    half_size_bytes: number | null
-    residual: number | null
-}
-
-/** What a load adds to the latency of a cell. */
-export interface Queueing {
-    cell: string
-    network: string
-    path: string
-    method?: string | null
-    knobs?: Record<string, string>
-    wait: string | null
-    load: string
-    size_bytes: number
-    idle_ns: number
-    loaded_ns: number
-    waits_ns: number
-    ci95_low_ns: number | null
-    ci95_high_ns: number | null
-    model_idle_ns: number | null
-    model_loaded_ns: number | null
-}
-
-/** A difference with its interval at 95 %; null below six launches. */
-export interface Cost {
-    value: number
-    ci95_low: number | null
-    ci95_high: number | null
-}
-
-/** What a library costs over the transport beneath it, at equal wait. */
-export interface LibraryRow {
-    network: string
-    path: string
-    beneath: string
-    wait: string | null
-    load: string | null
-    per_message_ns: Cost
-    per_byte_ps: Cost | null
-    /** `wire_ns` is the model's time over the transport; null where there is no model. */
-    sizes: { size_bytes: number; wire_ns?: number | null; transport_ns: number; library_ns: number; cost_ns: Cost }[]
-}
-
-/** One kernel, as it ran; null where something was not measured, or there is nothing to set beside it. */
-export interface KernelRow {
-    cell: string
-    kernel: string
-    class: string
-    ranks: number
-    hosts: number
-    network: string
-    path: string
-    wait: string | null
     /** What else was set, by name. */
     knobs: Record<string, string>
-    load: string | null
-    /** The level of the load, 0 when idle. */
-    level: number
-    time_ns: number
-    ci95_low_ns: number | null
-    ci95_high_ns: number | null
-    mops: number | null
-    communicating_share: number | null
-    messages: number | null
-    mean_bytes: number | null
-    median_bytes: number | null
-    of_reference: { value: number; ci95_low: number | null; ci95_high: number | null } | null
-    reference: string | null
-    /** What a paper prints; `seconds_to` is the greatest reading where the print is damaged. */
-    printed: { cite: string; what: string; size: string; seconds: number; seconds_to: number | null; of_reference: number | null; note: string | null } | null
-    printed_messages: { cite: string; messages: number; mean_bytes: number; median_bytes: number } | null
-}
-
-/** What a kernel's ranks send by paths that carry the same. */
-export interface KernelTraffic {
-    kernel: string
-    class: string
-    ranks: number
-    paths: string[]
-    /** How many messages there are from each power of two bytes on, below the next. */
-    lengths: [number, number][]
-    /** From each rank to each, sender by sender; empty where ranks are too many. */
-    bytes: number[]
-    messages: number[]
-}
-
-/** A phase of a kernel's timed part: means of ranks and launches. */
-export interface KernelPhase {
-    cell: string
-    name: string
-    computing_ns: number
-    communicating_ns: number
-}
-
-/** Where the time of a cell's messages goes; null where a stamp was not to be had. */
-export interface Anatomy {
-    cell: string
-    network: string
-    path: string
-    method?: string | null
-    knobs?: Record<string, string>
+    /** `block` or `poll`. */
     wait: string | null
+    /** The load, as `0.6`; null where the network was idle. */
     load: string | null
+    /** The message's size. */
     size_bytes: number
+    /** Messages in the middle halves of all launches. */
     messages: number
+    /** From the call that sends to the return of the call that receives. */
     one_way_ns: number
+    /** Until the packet scheduler has it; null where its stamp was not to be had, here and below. */
     send_call_ns: number | null
+    /** Until the driver has it. */
     queue_ns: number | null
+    /** Until the peer's kernel took it from its driver. */
     wire_ns: number | null
+    /** Until the reader runs. */
     wake_ns: number | null
+    /** Until the call that receives has returned. */
     receive_ns: number | null
+    /** What could not be told apart. */
     rest_ns: number
 }
 
-/** One buffer of a sweep's curve. */
-export interface SweepPoint {
-    size_bytes: number
-    bps: number
+/** What holds a sending host back when its network is busy. */
+export type Backpressure =
+    /** A queueing discipline that the emulated network opens and closes. */
+    | 'gate'
+    /** Nothing: what does not fit is dropped. */
+    | 'none'
+
+/** What the model allows for one quantity: a point of a line on the plot. */
+export interface Ceiling {
+    /** The path: `tcp`, `udp`. */
+    path: string
+    /** What it bounds. */
+    quantity: Quantity
+    /** Warm, or cold with everything that is paid once. */
+    phase: Phase
+    /** A stream's ceiling does not depend on the size of messages: null. */
+    size_bytes: number | null
+    /** The bound, in the quantity's base unit. */
+    value: number
+}
+
+/** A clock against another: theirs minus ours. */
+export interface ClockRecord {
+    /** At the begin of the run. */
+    offset_ns: number
+    /** Change of the offset, in nanoseconds a second; null before it was asked a second time. */
+    drift_ppb: number | null
+    /** The true offset is at most so far from it: half of the shortest exchange. */
+    bound_ns: number
+}
+
+/** A difference with its interval. */
+export interface Cost {
+    /** The library's median less the transport's. */
+    value: number
+    /** Lower end of the interval at 95 %; null below six launches of either. */
     ci95_low: number | null
+    /** Upper end of the interval at 95 %; null below six launches of either. */
     ci95_high: number | null
-    granted_send_bytes: number | null
-    granted_recv_bytes: number | null
-    cpu_src: number | null
-    cpu_dst: number | null
-    lost: number | null
 }
 
-/** The rate against the program's buffer, all else being equal. */
-export interface SweepCurve {
-    network: string
-    path: string
-    wait: string | null
-    method: string | null
-    knobs: Record<string, string>
-    points: SweepPoint[]
-    plateau_bps: number
-    knee_bytes: number
-    knee_low: number | null
-    knee_high: number | null
-    window_bytes: number | null
-    bound_bps: number | null
-    segment_bytes: number | null
+/** How the samples of a row are spread, all launches together. */
+export interface Distribution {
+    /** The cell. */
+    cell: string
+    /** What was measured. */
+    quantity: Quantity
+    /** Cold or warm. */
+    phase: Phase
+    /** The part of a start-up. */
+    step: Step | null
+    /** The largest value that a bucket counts, and how many; ascending. */
+    buckets: [number, number][]
 }
 
-/** A figure of all pairs; cells row by row, of senders. The lists but the first are empty where they have nothing to say. */
-export interface HeatMap {
-    figure: 'latency_ns' | 'rate_bps' | 'duplex_bps'
-    values: (number | null)[]
-    low: (number | null)[]
-    high: (number | null)[]
-    /** The worst pair of each cell, where pairs share cells. */
-    worst: (number | null)[]
-}
-
-/** Whom a verdict blames: a host where `dst` is null. */
-export interface HeatMark {
-    rule: string
-    src: number
-    dst: number | null
-    both: boolean
-    sentence: string
-}
-
-export interface Heat {
-    network: string
-    hosts: string[]
-    /** Hosts that share a row and a column. */
-    share: number
-    /** Cells on a side. */
-    side: number
-    maps: HeatMap[]
-    marks: HeatMark[]
-}
-
-export type Severity = 'note' | 'advice' | 'warning'
-
-export interface Finding {
-    rule: string
-    severity: Severity
-    network: string | null
-    path: string | null
-    sentence: string
-    arithmetic: string | null
-    remedy: string | null
-}
-
-export interface InterferenceRow {
-    network: string
-    path: string
-    method?: string | null
-    knobs?: Record<string, string>
-    probe: string
-    load?: string | null
-    involuntary_switches: number
-    steal_ns: number | null
-    retransmits: number | null
-    cpu_busy_share: number | null
-}
-
-/** What the launches of a line and probe saw: each fact by its path, and what it was. */
-export interface SeenRow {
-    network: string
-    path: string
-    method: string | null
-    wait: string | null
-    load: string | null
-    knobs: Record<string, string>
-    probe: string
-    launches: number
-    facts: [string, string][]
-}
-
+/** Something that happened during a run. */
 export interface EventRecord {
+    /** When. */
     at_unix_ns: number
+    /** `interrupted`, `host_lost`, `resumed`, `budget`. */
     kind: string
+    /** In words. */
     text: string
 }
 
-/** Rows by column, for a run whose rows would make the page large. Where `values` is there, `rows` are places in it. */
-export interface PackedRows {
-    columns: { name: keyof ResultRow; values?: unknown[]; rows: unknown[] }[]
+/** A sentence with numbers. */
+export interface Finding {
+    /** The rule that found it, as `window-limited`. */
+    rule: string
+    /** What it is for. */
+    severity: Severity
+    /** The network that it is about; null where it is about several. */
+    network: string | null
+    /** The path that it is about; null where it is about several. */
+    path: string | null
+    /** What was found. */
+    sentence: string
+    /** The figures that it follows from. */
+    arithmetic: string | null
+    /** What to do. */
+    remedy: string | null
 }
 
-/** What stands in the page: a `View` whose rows may be packed. */
-export type Embedded = Omit<View, 'results'> & { results: ResultRow[] | PackedRows }
-
-export interface View {
-    schema: 'sonde-view/1'
-    run: RunHead
-    /** The run in a sentence or two: it stands below the page's own headline. */
-    verdict?: string | null
-    hosts: HostRecord[]
-    networks: NetworkRecord[]
-    results: ResultRow[]
-    distributions: Distribution[]
-    launch_medians: LaunchMedians[]
-    fits: Fit[]
-    /** Absent where it was written before there were loads. */
-    queueing?: Queueing[]
-    /** Absent where it was written before libraries were measured. */
-    library?: LibraryRow[]
-    /** Absent where it was written before kernels were measured. */
-    kernels?: KernelRow[]
-    /** What papers print of these kernels on machines of other kinds. */
-    kernels_elsewhere?: { kernel: string; cite: string; what: string; seconds: number; of_reference: number | null }[]
-    /** Absent where it was written before ranks told of their messages. */
-    kernels_traffic?: KernelTraffic[]
-    kernels_phases?: KernelPhase[]
-    /** Absent where it was written before messages were cut. */
-    anatomy?: Anatomy[]
-    /** Absent where it was written before there were sweeps. */
-    sweep?: SweepCurve[]
-    /** Absent or null where the run is not of all pairs. */
-    heat?: Heat | null
-    /** What is too much for a page. */
-    left_out?: string[]
-    findings: Finding[]
-    conditions: [string, string][]
-    interference: InterferenceRow[]
-    /** Absent where it was written before facts were shown. */
-    seen?: SeenRow[]
-    warnings: string[]
-    events: EventRecord[]
+/** The cost of messages on one (network, path, method, wait, knobs). */
+export interface FitRow {
+    /** The network. */
+    network: string
+    /** The path. */
+    path: string
+    /** How bytes are handed over, as `zerocopy`. */
+    method: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
+    /** `block` or `poll`. */
+    wait: string | null
+    /** For each message, one way; null below two sizes. */
+    per_message_ns: number | null
+    /** For each frame of it; null where frames and bytes cannot be told apart. */
+    per_frame_ns: number | null
+    /** For each user byte of it; null below two sizes. */
+    per_byte_ns: number | null
+    /** Once, at first use; null where no cold start was measured. */
+    setup_ns: number | null
+    /** Where single messages reach half of the rate; null where no measured pair of sizes spans it. */
+    half_size_bytes: number | null
+    /** The largest distance of a point from the fit, as a share of the point; null below two sizes. */
+    residual: number | null
 }
+
+/** What a heat map is of, with its unit last. */
+export type HeatFigure =
+    /** Half a round trip. */
+    | 'latency_ns'
+    /** A stream. */
+    | 'rate_bps'
+    /** A stream beside one the other way. */
+    | 'duplex_bps'
+
+/** One figure of all pairs; cells row by row, null where nothing was measured. */
+export interface HeatMap {
+    /** What the values are of. */
+    figure: HeatFigure
+    /** The median over a cell's launches, and over its pairs where there are several. */
+    values: (number | null)[]
+    /** The lower end of the interval of each; empty where no pair has six launches, or pairs share a cell. */
+    low: (number | null)[]
+    /** The upper end. */
+    high: (number | null)[]
+    /** The worst of the pairs of a cell; empty where each is one pair. */
+    worst: (number | null)[]
+}
+
+/** Whom a verdict blames. */
+export interface HeatMark {
+    /** The rule, as `host-slow`. */
+    rule: string
+    /** The host of a row and column, or the sender. */
+    src: number
+    /** The receiver; null where the mark is of a host. */
+    dst: number | null
+    /** Whether the way back is meant too. */
+    both: boolean
+    /** The verdict. */
+    sentence: string
+}
+
+/** The heat maps of a run of all pairs. */
+export interface HeatView {
+    /** The network. */
+    network: string
+    /** The hosts, in the order of rows and columns. */
+    hosts: string[]
+    /** So many hosts next to each other share a row and a column: 1 up to [`SIDE_MAX`] hosts. */
+    share: number
+    /** Cells on a side. */
+    side: number
+    /** One for each figure that was measured of any pair. */
+    maps: HeatMap[]
+    /** Whom the verdict blames. */
+    marks: HeatMark[]
+}
+
+/** What a host is, by its own account. What it does not tell is null. */
+export interface HostFacts {
+    /** The name that it gives itself. */
+    hostname: string
+    /** Kernel release. */
+    kernel: string
+    /** CPU model. */
+    cpu: string | null
+    /** CPUs online. */
+    cpus: number
+    /** Main memory. */
+    memory_bytes: number | null
+    /** The kernel's clock source: `tsc`, `kvm-clock`. */
+    clock_source: string | null
+    /** What reading the clock costs. */
+    clock_read_ns: number | null
+    /** The smallest difference between two readings that is not zero. */
+    clock_resolution_ns: number | null
+    /** The interface by which its peers are reached. */
+    interface: string | null
+    /** That interface's MTU. */
+    mtu_bytes: number | null
+    /** That interface's rate. */
+    line_bps: number | null
+    /** Settings of its TCP: the sysctl's name below `net.`, and its value. */
+    settings: Record<string, string>
+    /** Paths that it has not, by name, with the reason and what to do. */
+    absent?: Record<string, string>
+    /** What of it programs could have when the host was asked. */
+    memory_available_bytes?: number | null
+}
+
+/** A host as its agent describes it. */
+export interface HostRecord {
+    /** Its name: `h1` in the lab, as given on the command line else. */
+    name: string
+    /** Its address on the network that is measured. */
+    address: string
+    /** What it is. */
+    facts: HostFacts
+    /** Its clock against the first host's; null for the first host, and where one clock serves all. */
+    clock: ClockRecord | null
+}
+
+/** What disturbed the hosts while one probe measured one (network, path, method, knobs). */
+export interface InterferenceRow {
+    /** The network. */
+    network: string
+    /** The path. */
+    path: string
+    /** How bytes are handed over, as `zerocopy`. */
+    method: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
+    /** The probe. */
+    probe: string
+    /** The load of the network, as `0.6`; null where it was idle. */
+    load: string | null
+    /** Times that a measuring thread was put aside, at all hosts and in all launches. */
+    involuntary_switches: number
+    /** CPU time that a hypervisor took; null where no host can tell. */
+    steal_ns: number | null
+    /** TCP segments sent again; null where no host can tell. */
+    retransmits: number | null
+    /** Part of all its CPUs that the busier host used, in the median launch; null where no host can tell. */
+    cpu_busy_share: number | null
+}
+
+/** A phase of a kernel's timed part. */
+export interface KernelPhase {
+    /** The cell. */
+    cell: string
+    /** Its name. */
+    name: string
+    /** Between calls of the library: the mean of ranks and launches. */
+    computing_ns: number
+    /** In calls of the library: the same. */
+    communicating_ns: number
+}
+
+/** One kernel, as it ran. */
+export interface KernelRow {
+    /** The cell. */
+    cell: string
+    /** The kernel, as `cg`. */
+    kernel: string
+    /** How large it is, as it was asked for: `S`, `upc`. */
+    class: string
+    /** How many ranks share it. */
+    ranks: number
+    /** On how many hosts. */
+    hosts: number
+    /** The network. */
+    network: string
+    /** What carries the messages. */
+    path: string
+    /** `block` or `poll`. */
+    wait: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
+    /** Traffic of others; null when idle. */
+    load: string | null
+    /** Its level, 0 when idle. */
+    level: number
+    /** The kernel's time: the median of all launches. */
+    time_ns: number
+    /** Lower end of the interval of the launches' median; null below six launches. */
+    ci95_low_ns: number | null
+    /** Upper end of the interval of the launches' median; null below six launches. */
+    ci95_high_ns: number | null
+    /** Millions of operations a second, as the benchmark counts them. */
+    mops: number | null
+    /** The part of the time in which a rank communicates; what is left is computing. */
+    communicating_share: number | null
+    /** Messages of all ranks. */
+    messages: number | null
+    /** Their mean length. */
+    mean_bytes: number | null
+    /** The median of their lengths. */
+    median_bytes: number | null
+    /** The time over that of the reference; null where there is none. */
+    of_reference: Times | null
+    /** What the reference is, as `4 ranks by native:shm on one host`. */
+    reference: string | null
+    /** What a paper prints of the same. */
+    printed: PrintedTime | null
+    /** What a paper prints of the messages. */
+    printed_messages: PrintedMessages | null
+}
+
+/** The messages of a kernel among so many ranks. */
+export interface KernelTraffic {
+    /** The kernel. */
+    kernel: string
+    /** How large it is. */
+    class: string
+    /** Among how many ranks. */
+    ranks: number
+    /** What carries these messages, each with what was set of it. */
+    paths: string[]
+    /** How many messages there are from each power of two bytes on, below the next; ascending. Those without are left out. */
+    lengths: [number, number][]
+    /** From each rank to each, sender by sender: bytes; empty of more ranks than a page shows. */
+    bytes: number[]
+    /** The same: messages. */
+    messages: number[]
+}
+
+/** The median of each launch of a row. */
+export interface LaunchMedians {
+    /** The cell. */
+    cell: string
+    /** What was measured. */
+    quantity: Quantity
+    /** Cold or warm. */
+    phase: Phase
+    /** The part of a start-up. */
+    step: Step | null
+    /** In the order in which the launches ended. */
+    medians: number[]
+    /** When each launch began, since the run did. */
+    began_ms: number[]
+}
+
+/** Where between the wire and the application a result was taken. */
+export type Layer =
+    /** Frames, without the kernel's protocols. */
+    | 'wire'
+    /** The kernel's sockets. */
+    | 'transport'
+    /** A communication library. */
+    | 'library'
+    /** A program that computes. */
+    | 'application'
+    /** Files over the network. */
+    | 'files'
+    /** Stages joined by streams. */
+    | 'pipeline'
+    /** Requests to objects. */
+    | 'objects'
+
+/** What a library costs on one network, by one way of waiting. */
+export interface LibraryRow {
+    /** The network. */
+    network: string
+    /** The library's path. */
+    path: string
+    /** The transport's that it is held against. */
+    beneath: string
+    /** `block` or `poll`, of both. */
+    wait: string | null
+    /** Traffic of others, of both; null when idle. */
+    load: string | null
+    /** For each message: at the smallest size; nanoseconds. */
+    per_message_ns: Cost
+    /** For each byte between the smallest and the largest size; picoseconds; null where one size was measured. */
+    per_byte_ps: Cost | null
+    /** Each size, ascending. */
+    sizes: SizeCost[]
+}
+
+/** A network as it was resolved. */
+export interface NetworkRecord {
+    /** Ceilings and overhead chain. Its name is the selector with knobs, and names the network in all rows. */
+    row: NetworkRow
+    /** What the model allows, beside what is measured. */
+    ceilings: Ceiling[]
+    /** How hosts are attached to an emulated network: `tap` or `veth`. */
+    attachment: string | null
+    /** What holds senders back. */
+    backpressure: Backpressure | null
+    /** The resolved description, as TOML; null for a real network. */
+    spec: string | null
+}
+
+/** A network technology with its ceilings. */
+export interface NetworkRow {
+    /** The name that `--network` takes. */
+    name: string
+    /** The family: `ethernet`, `atm`, `wan`. */
+    technology: string
+    /** One sentence about it. */
+    summary: string | null
+    /** How its hosts are joined, for example `star`. */
+    topology: string | null
+    /** The largest IP packet. */
+    mtu_bytes: number
+    /** The nominal rate of the line; null on a network without one. */
+    line_bps: number | null
+    /** The upper bound for a stream with the profile's headers, without acknowledgements; null without a rate. */
+    tcp_max_bps: number | null
+    /** What the model reaches with a kernel-like sender in the same window; null where it was not worked out. */
+    tcp_expected_bps: number | null
+    /** The model's time for one byte of user data from host to host. */
+    one_way_1b_ns: number | null
+    /** From the line rate down to user bytes. */
+    overhead: OverheadStep[]
+}
+
+/** What remains after one step of framing. */
+export interface OverheadStep {
+    /** What the step is, for example `cell`. */
+    step: string
+    /** The rate that is left for what it carries. */
+    bps: number
+    /** Bytes that are left of one full-sized frame. */
+    bytes: number
+}
+
+/** Whether anything was set up before the first sample. */
+export type Phase =
+    /** First use: nothing was connected, resolved or cached. */
+    | 'cold'
+    /** After warm-up messages, which were discarded. */
+    | 'warm'
+
+/** A time that a paper prints of a machine that sonde has none of. */
+export interface PrintedElsewhere {
+    /** The kernel. */
+    kernel: string
+    /** The study, with the table. */
+    cite: string
+    /** The machine. */
+    what: string
+    /** The time. */
+    seconds: number
+    /** The time over that of the study's reference; null where it has none. */
+    of_reference: number | null
+}
+
+/** What a paper prints of a kernel's messages. */
+export interface PrintedMessages {
+    /** The study, with the table. */
+    cite: string
+    /** How many, of all ranks. */
+    messages: number
+    /** Their mean length. */
+    mean_bytes: number
+    /** The median of their lengths. */
+    median_bytes: number
+}
+
+/** A time that a paper prints. */
+export interface PrintedTime {
+    /** The study, with the table. */
+    cite: string
+    /** What was measured there. */
+    what: string
+    /** Its size, as printed. */
+    size: string
+    /** The time. */
+    seconds: number
+    /** The greatest reading, where the print is damaged. */
+    seconds_to: number | null
+    /** The time over that of the study's reference, idle; null where it has none. */
+    of_reference: number | null
+    /** What to know of it. */
+    note: string | null
+}
+
+/** What was measured, with its unit last. */
+export type Quantity =
+    /** Half a round trip, always. */
+    | 'latency_ns'
+    /** A round trip. */
+    | 'rtt_ns'
+    /** From a start-up's begin to its end, or one of its steps. */
+    | 'startup_ns'
+    /** From the begin of a step, in which every host sends to its neighbours at once, to the arrival of the whole message. */
+    | 'exchange_ns'
+    /** User bytes at the receiver. */
+    | 'throughput_bps'
+    /** CPU time of the sending thread for each user byte. */
+    | 'cpu_src_ns_per_byte'
+    /** CPU time of the receiving thread for each user byte. */
+    | 'cpu_dst_ns_per_byte'
+    /** Datagrams sent and never received, of all sent. */
+    | 'lost_share'
+    /** Datagrams that came after a later one, of all received. */
+    | 'reordered_share'
+    /** Datagrams that came again, of all received. */
+    | 'duplicated_share'
+    /** Time with something to send, of the timed window, at the sender. */
+    | 'busy_share'
+    /** Time that the peer's window held the sender back, of the timed window. */
+    | 'rwnd_limited_share'
+    /** Time that the send buffer held the sender back, of the timed window. */
+    | 'sndbuf_limited_share'
+    /** Segments sent again in the timed window. */
+    | 'retransmits'
+    /** Of one message: from the call that sends to the return of the call that receives; the sum of the five that follow. */
+    | 'one_way_ns'
+    /** From the call that sends until the packet scheduler has the message. */
+    | 'send_call_ns'
+    /** From there until the driver has it. */
+    | 'queue_ns'
+    /** From there until the peer's kernel took it from its driver. */
+    | 'wire_ns'
+    /** From there until the reader runs: the protocols of the receiving kernel, and the waking of a reader that sleeps. */
+    | 'wake_ns'
+    /** The call that receives, from there to its return. */
+    | 'receive_ns'
+    /** From the call that sends until the sending kernel has the peer's acknowledgement. */
+    | 'ack_ns'
+    /** By the sender's network card alone: from the message's leaving it to the answer's arrival at it. */
+    | 'nic_trip_ns'
+    /** Messages at a rate: from the time at which a message was due to its answer. */
+    | 'response_ns'
+    /** Messages at a rate: from the call that sent a message to its answer. */
+    | 'service_ns'
+    /** Messages at a rate: how many were sent in a second. */
+    | 'rate_per_s'
+    /** A collective call: from its agreed begin to its end at the last rank. */
+    | 'collective_ns'
+    /** Messages at a rate: those sent only when the next was due already, of all. */
+    | 'late_share'
+    /** A kernel: its timed part at the longest rank, of FT at rank 0. */
+    | 'kernel_ns'
+    /** A kernel: millions of operations a second, as its benchmark counts operations. */
+    | 'mop_per_s'
+    /** A kernel: the share of the ranks' time that they were in calls of the library, in the timed part. */
+    | 'communicating_share'
+    /** A replay of messages: from its first step to the end of the last one at the longest rank. */
+    | 'replay_ns'
+    /** A kernel or a replay: messages of all ranks in the timed part. */
+    | 'messages'
+    /** A replay of messages: their lengths, summed. */
+    | 'message_bytes'
+    /** A kernel or a replay: the mean length of these messages. */
+    | 'message_bytes_mean'
+    /** A kernel or a replay: the lower median of their lengths, off by at most a 64th of itself. */
+    | 'message_bytes_median'
+    /** A kernel or a replay in a lab: frames of programs that the network lost, of all that it took. */
+    | 'network_lost_share'
+
+/** What a load adds to the latency of one cell. */
+export interface QueueingRow {
+    /** The loaded cell. */
+    cell: string
+    /** The network. */
+    network: string
+    /** The path. */
+    path: string
+    /** How bytes are handed over, as `zerocopy`. */
+    method: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
+    /** `block` or `poll`. */
+    wait: string | null
+    /** The load, as `0.6`. */
+    load: string
+    /** The message's size. */
+    size_bytes: number
+    /** The median of the idle launches' medians. */
+    idle_ns: number
+    /** The median of the loaded launches' medians. */
+    loaded_ns: number
+    /** How much more the loaded one is. */
+    waits_ns: number
+    /** Lower end of the interval at 95 %; null below six launches of either. */
+    ci95_low_ns: number | null
+    /** Upper end of the interval at 95 %; null below six launches of either. */
+    ci95_high_ns: number | null
+    /** Half a round trip on the virtual clock, idle; null for messages of several frames. */
+    model_idle_ns: number | null
+    /** The same under the load. */
+    model_loaded_ns: number | null
+}
+
+/** One quantity of one cell. The statistics of a row that was not measured are all null. */
+export interface ResultRow {
+    /** The kind of measurement: `startup`, `latency`, `throughput`. */
+    probe: string
+    /** The layer. */
+    layer: Layer
+    /** `library[:transport[:provider]]`, for example `tcp`. */
+    path: string
+    /** How bytes are handed over: `plain`, `zerocopy`. */
+    method: string | null
+    /** What else was set, by name: `streams` = `4`. Empty where all was left to the kernel. */
+    knobs: Record<string, string>
+    /** Of throughput: `stream`, or `message` (single messages, each with everything in it); null else. */
+    mode: string | null
+    /** `block` or `poll`. */
+    wait: string | null
+    /** The network's name with its knobs. */
+    network: string
+    /** What the hosts were. */
+    testbed: Testbed
+    /** The hosts' settings: `modern`, `era`, `asis`. */
+    profile: string | null
+    /** Background traffic; null when idle. */
+    load: string | null
+    /** The sending host. */
+    src: string | null
+    /** The receiving host. */
+    dst: string | null
+    /** User bytes in a message; null of a kernel, whose messages have sizes of their own. */
+    size_bytes: number | null
+    /** Cold or warm; never mixed. */
+    phase: Phase | null
+    /** The part of a start-up. */
+    step: Step | null
+    /** The id of the cell: the hash of its resolved factors. */
+    cell: string
+    /** Launches that gave samples. */
+    launches: number
+    /** Samples in all of them. */
+    samples: number
+    /** What was measured. */
+    quantity: Quantity
+    /** The smallest sample. */
+    min: number | null
+    /** The median sample. */
+    p50: number | null
+    /** The 90th percentile. */
+    p90: number | null
+    /** The 99th percentile; null below 1,000 samples. */
+    p99: number | null
+    /** The 99.9th percentile; null below 10,000 samples. */
+    p999: number | null
+    /** The largest sample. */
+    max: number | null
+    /** The mean, rounded as the samples are. */
+    mean: number | null
+    /** Lower end of the interval of the launches' median; null below six launches. */
+    ci95_low: number | null
+    /** Upper end of the interval of the launches' median; null below six launches. */
+    ci95_high: number | null
+    /** Whether it was measured. */
+    status: Status
+    /** Why not, or what to know before trusting it. */
+    reason: string | null
+    /** What holds the sender back. */
+    backpressure: Backpressure | null
+    /** Whether the emulation kept its own times. */
+    verdict: Verdict | null
+}
+
+/** What was asked. */
+export interface RunHead {
+    /** Its id: the time of its begin and six random digits, as in `20261121T043302Z-1f09c3`. */
+    id: string
+    /** The command as it was given. */
+    command: string
+    /** The plan that it became, as TOML. */
+    plan: string
+    /** Where random draws began: the order of launches, the networks' losses. */
+    seed: number
+    /** Version of sonde that began it. */
+    version: string
+    /** When it began. */
+    began_unix_ns: number
+    /** When it ended; null while it runs, and after it was killed. */
+    ended_unix_ns: number | null
+    /** How it ended. */
+    state: RunState
+}
+
+/** How far a run is. */
+export type RunState =
+    /** Begun and not ended: it is running, or it was killed. */
+    | 'open'
+    /** All launches were made. */
+    | 'complete'
+    /** It ended before all launches were made: interrupted, out of budget, or a host was lost. `--resume` goes on. */
+    | 'partial'
+
+/** What the launches of a line and probe saw. */
+export interface SeenRow {
+    /** The network. */
+    network: string
+    /** The path. */
+    path: string
+    /** How bytes are handed over, as `zerocopy`. */
+    method: string | null
+    /** `block` or `poll`. */
+    wait: string | null
+    /** The load of the network, as `0.6`; null where it was idle. */
+    load: string | null
+    /** What else was set, by name. */
+    knobs: Record<string, string>
+    /** The probe. */
+    probe: string
+    /** How many launches. */
+    launches: number
+    /** Each fact: its path in a launch, and what it was. */
+    facts: [string, string][]
+}
+
+/** What a finding is for. */
+export type Severity =
+    /** It is so. */
+    | 'note'
+    /** Something can be changed for the better. */
+    | 'advice'
+    /** Check this before trusting the results. */
+    | 'warning'
+
+/** The cost of one size. */
+export interface SizeCost {
+    /** User bytes in a message. */
+    size_bytes: number
+    /** What the network's model takes for it over the transport; null where there is no model. */
+    wire_ns: number | null
+    /** Half a round trip of the transport. */
+    transport_ns: number
+    /** Half a round trip of the library. */
+    library_ns: number
+    /** The difference, in nanoseconds. */
+    cost_ns: Cost
+}
+
+/** Whether a row holds a measurement. */
+export type Status =
+    /** Measured. */
+    | 'measured'
+    /** Tried, and failed; `reason` says why. */
+    | 'failed'
+    /** Not tried; `reason` names the missing capability. */
+    | 'skipped'
+
+/** The part of a start-up that a row measures; a row without a step is the whole start-up. */
+export type Step =
+    /** Of a library: from the start of its ranks to the first line of rank 0's program. */
+    | 'spawn'
+    /** Of a library: from there until it can send. */
+    | 'init'
+    /** Address resolution. */
+    | 'neighbour'
+    /** The set-up of a virtual circuit. */
+    | 'vc'
+    /** The transport's handshake. */
+    | 'connect'
+    /** The round trip of the first message. */
+    | 'first'
+    /** The round trip of the second message, beside `first`: what was paid only once is the difference. */
+    | 'second'
+    /** The first message after a pause. */
+    | 'idle'
+
+/** The rate against the program's buffer, all else being equal. */
+export interface SweepCurve {
+    /** The network. */
+    network: string
+    /** The path. */
+    path: string
+    /** `block` or `poll`. */
+    wait: string | null
+    /** How bytes are handed over. */
+    method: string | null
+    /** What was set, by name. */
+    knobs: Record<string, string>
+    /** By ascending buffer. */
+    points: SweepPoint[]
+    /** The largest median. */
+    plateau_bps: number
+    /** The smallest buffer on the plateau. */
+    knee_bytes: number
+    /** Lower end of its interval; null below six launches. */
+    knee_low: number | null
+    /** Upper end. */
+    knee_high: number | null
+    /** The window that was set. */
+    window_bytes: number | null
+    /** What that window allows: window / round trip. */
+    bound_bps: number | null
+    /** User bytes in a segment. */
+    segment_bytes: number | null
+}
+
+/** One buffer of a curve. */
+export interface SweepPoint {
+    /** The program's buffer: bytes of each call. */
+    size_bytes: number
+    /** The median rate. */
+    bps: number
+    /** Lower end of its interval; null below six launches. */
+    ci95_low: number | null
+    /** Upper end. */
+    ci95_high: number | null
+    /** The sender's buffer as its kernel granted it; null where no launch read it back. */
+    granted_send_bytes: number | null
+    /** The receiver's. */
+    granted_recv_bytes: number | null
+    /** CPU time of the sender, in ns a byte. */
+    cpu_src: number | null
+    /** CPU time of the receiver, in ns a byte. */
+    cpu_dst: number | null
+    /** Datagrams lost, of all sent. */
+    lost: number | null
+}
+
+/** What the hosts were. */
+export type Testbed =
+    /** This machine. */
+    | 'local'
+    /** An emulated cluster on this machine. */
+    | 'lab'
+    /** Real machines. */
+    | 'hosts'
+    /** Virtual time. */
+    | 'virtual'
+
+/** A time over another. */
+export interface Times {
+    /** How many times the other. */
+    value: number
+    /** Lower end of the interval at 95 %; null below six launches of either. */
+    ci95_low: number | null
+    /** Upper end of the interval at 95 %; null below six launches of either. */
+    ci95_high: number | null
+}
+
+/** The judgement with its figures. */
+export interface Verdict {
+    /** The judgement. */
+    status: VerdictStatus
+    /** Frames that the network delivered. */
+    deliveries: number
+    /** Of these, later than the bound. */
+    late: number
+    /** `late` over `deliveries`; null without deliveries. */
+    late_share: number | null
+    /** The smallest bound that a delivery had. */
+    bound_ns: number
+    /** Median lateness. */
+    lateness_p50_ns: number | null
+    /** 99th percentile of lateness. */
+    lateness_p99_ns: number | null
+    /** Largest lateness. */
+    lateness_max_ns: number | null
+    /** Frames lost between a host and the network. */
+    attachment_losses: number
+    /** Why it failed, each with figures; empty when passed. */
+    reasons: string[]
+    /** The best figure of a row over what the model allows, where that is above 1.003; absent else. */
+    above_bound?: number | null
+    /** How often a host's gate was put back, because a program had replaced it; absent when 0. */
+    gate_rearmed?: number
+}
+
+/** The judgement. */
+export type VerdictStatus =
+    /** The emulation kept its times. */
+    | 'passed'
+    /** It did not: do not trust the cell. */
+    | 'failed'
+
+/** The name and version of the page's data. */
+export type ViewSchema =
+    /** The first. */
+    | 'sonde-view/1'

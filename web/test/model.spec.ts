@@ -125,7 +125,7 @@ test('kernels are told in the headline, and are of no series', () => {
     const model = new Model(view)
     assert.deepEqual([model.series.length, model.paths.length], [0, 0])
     assert.match(model.verdict(), /^2 kernels over atm-oc3c:vc=svc: idle, ranks communicate for 1.% to 75.% of the time\.$/)
-    view.kernels = (view.kernels ?? []).filter((row) => row.hosts === 1 && row.kernel === 'is')
+    view.kernels = view.kernels.filter((row) => row.hosts === 1 && row.kernel === 'is')
     assert.match(new Model(view).verdict(), /^The kernel IS on one host: idle, ranks communicate for 75.% of the time\.$/)
     // Beside other measurements these are told.
     const both = { ...sampleView(), kernels: view.kernels }

@@ -138,7 +138,7 @@ browserTest('the anatomy of messages adds up', async () => {
         share: [...track.querySelectorAll<HTMLElement>('.segment')].reduce((sum, piece) => sum + Number.parseFloat(piece.style.width), 0),
         said: track.getAttribute('aria-label') ?? '',
     })))
-    const rows = view.anatomy ?? []
+    const rows = view.anatomy
     const most = Math.max(...rows.map((row) => row.one_way_ns))
     assert.equal(bars.length, rows.length)
     const wanted = rows.map((row) => (100 * row.one_way_ns) / most).sort((a, b) => a - b)
@@ -167,7 +167,7 @@ browserTest('the ladder of libraries adds up', async () => {
     assert.equal(groups.length, 8)
     assert.ok(groups.every(({ bars }) => bars.length === 5), JSON.stringify(groups))
     const messages = groups.find(({ title }) => title.startsWith('a message of 1'))
-    const rows = (view.library ?? []).filter((row) => row.network === 'wire').map((row) => row.sizes[0])
+    const rows = view.library.filter((row) => row.network === 'wire').map((row) => row.sizes[0])
     const totals = [rows[0]?.transport_ns ?? 0, ...rows.map((size) => size?.library_ns ?? 0)]
     const most = Math.max(...totals)
     messages?.bars.forEach(({ share }, at) => assert.ok(Math.abs(share - (100 * (totals[at] ?? 0)) / most) < 0.01, `${share} of ${totals[at]}`))
@@ -248,16 +248,16 @@ browserTest('the kernels are told at a glance', async () => {
     await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels-glance.png') })
     assert.deepEqual(troubles, [])
     // What has no interval is the least, but not surely.
-    for (const row of view.kernels ?? []) Object.assign(row, { ci95_low_ns: null, ci95_high_ns: null })
+    for (const row of view.kernels) Object.assign(row, { ci95_low_ns: null, ci95_high_ns: null })
     const unsure = await open(file('glance-unsure', view))
     assert.equal(await unsure.page.locator('#kernels .places .least').count(), 0)
     assert.equal(await unsure.page.locator('#kernels .places td.number .strong').count(), 6)
     // Without a reference there are times, and nothing printed beside them; one place alone is no table.
-    for (const row of view.kernels ?? []) Object.assign(row, { of_reference: null, reference: null })
+    for (const row of view.kernels) Object.assign(row, { of_reference: null, reference: null })
     const plain = await open(file('glance-plain', view))
     assert.match(await plain.page.locator('#kernels .places').innerText(), /Time, by place[\s\S]*900.ms/)
     assert.equal(await plain.page.locator('#kernels .places td:not(:last-child) .print').count(), 0)
-    view.kernels = (view.kernels ?? []).filter((row) => row.path === 'pvm:direct')
+    view.kernels = view.kernels.filter((row) => row.path === 'pvm:direct')
     const lone = await open(file('glance-lone', view))
     assert.equal(await lone.page.locator('#kernels .places').count(), 0)
     assert.deepEqual([...plain.troubles, ...lone.troubles], [])
@@ -285,7 +285,7 @@ browserTest('messages have a histogram and a matrix', async () => {
 
 browserTest('kernels without a reference show times', async () => {
     const view = kernelsView()
-    for (const row of view.kernels ?? []) Object.assign(row, { of_reference: null, reference: null, mops: null, communicating_share: null, ci95_low_ns: null, ci95_high_ns: null })
+    for (const row of view.kernels) Object.assign(row, { of_reference: null, reference: null, mops: null, communicating_share: null, ci95_low_ns: null, ci95_high_ns: null })
     const { page, troubles } = await open(file('plain-kernels', view))
     assert.match(await page.locator('#kernels .panel svg').first().innerHTML(), /time →/)
     assert.equal(await page.locator('#kernels .kernel-printed-points').count(), 0)
@@ -601,12 +601,12 @@ browserTest('a load is drawn apart, and what it adds is in a table', async () =>
 browserTest('hostile strings are inert', async () => {
     const evil = '</script><img src=x onerror="alert(1)"><svg onload=alert(2)>"\'&{{}}<!--'
     const poison = (value: unknown): unknown => {
-        if (typeof value === 'string') return ['sonde-view/1', 'measured', 'cold', 'warm'].includes(value) || /_(ns|bps|share|byte)$/.test(value) ? value : `${value}${evil}`
+        if (typeof value === 'string') return ['sonde-view/1', 'complete', 'measured', 'cold', 'warm'].includes(value) || /_(ns|bps|share|byte)$/.test(value) ? value : `${value}${evil}`
         if (Array.isArray(value)) return value.map(poison)
         if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, poison(inner)]))
         return value
     }
-    const whole: View = { ...sweptView(), anatomy: cutView().anatomy ?? [], heat: pairsView(6).heat ?? null }
+    const whole: View = { ...sweptView(), anatomy: cutView().anatomy, heat: pairsView(6).heat }
     const figures = whole.heat?.maps.map((map) => map.figure) ?? []
     const hostile = poison(whole) as View
     // What is a name to the page, and no text from outside.

@@ -2,7 +2,8 @@
 //
 // Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
 //          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
-import type { Ceiling, Distribution, Embedded, Finding, HeatMap, KernelRow, LaunchMedians, NetworkRecord, Phase, Quantity, Queueing, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
+import type { Ceiling, Distribution, Finding, HeatFigure, HeatMap, KernelRow, LaunchMedians, NetworkRecord, Phase, Quantity, QueueingRow, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
+import type { Embedded } from '../src/read'
 
 /** The page with a run in it, as the crate `report` makes it. */
 export function embed(html: string, view: unknown): string {
@@ -128,7 +129,7 @@ class Sample {
         }
         this.results.push(row)
         this.launchMedians.push({
-            cell: row.cell, quantity, phase: row.phase, step: row.step, medians: unsorted.map(whole),
+            cell: row.cell, quantity, phase: row.phase ?? 'warm', step: row.step, medians: unsorted.map(whole),
             began_ms: unsorted.map((_, at) => Math.round((at * 26000 + this.random() * 25000))),
         })
         return row
@@ -143,7 +144,7 @@ class Sample {
             const counted = Math.round(weight * this.factor(0.3))
             if (counted > 0) buckets.push([value, counted])
         }
-        this.distributions.push({ cell: row.cell, quantity: row.quantity, phase: row.phase, step: row.step, buckets })
+        this.distributions.push({ cell: row.cell, quantity: row.quantity, phase: row.phase ?? 'warm', step: row.step, buckets })
     }
 
     private failed(network: Made, probe: string, path: string, size: number, quantity: Quantity, reason: string, more: Partial<ResultRow> = {}): void {
@@ -303,13 +304,14 @@ export function sampleView(): View {
         distributions: sample.distributions,
         launch_medians: sample.launchMedians,
         fits: NETWORKS.map((network) => ({
-            network: network.name, path: 'tcp', wait: 'block', per_message_ns: 34000, per_frame_ns: network.mtu > 9000 ? null : 900, per_byte_ns: network.line ? 8e9 / network.line : 0.4,
+            network: network.name, path: 'tcp', method: 'plain', knobs: {}, wait: 'block', per_message_ns: 34000, per_frame_ns: network.mtu > 9000 ? null : 900, per_byte_ns: network.line ? 8e9 / network.line : 0.4,
             setup_ns: network.circuit || null, half_size_bytes: network.name === 'wire' ? null : network.name === 'wan-100m-20ms' ? 252000 : network.line ? Math.round((network.line / 8e9) * 96000) : 26000, residual: 0.031,
         })),
+        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], heat: null, left_out: [], seen: [],
         findings: FINDINGS,
         conditions: [['Machine', 'AMD EPYC 7B13, 2 CPUs, 24 GiB'], ['Kernel', '6.1.0-28-amd64'], ['CPU plan', 'measured pair pinned to CPU 1, switch on CPU 0'], ['Order', 'shuffled blocks, seed 1'], ['Timer', 'CLOCK_MONOTONIC, 24 ns to read, resolution 1 ns']],
         interference: NETWORKS.flatMap((network) => ['tcp', 'udp'].map((path) => ({
-            network: network.name, path, probe: 'throughput', involuntary_switches: network.name === 'ethernet-1g' ? 4132 : 87, steal_ns: path === 'udp' ? null : 31e6,
+            network: network.name, path, method: 'plain', knobs: {}, probe: 'throughput', load: null, involuntary_switches: network.name === 'ethernet-1g' ? 4132 : 87, steal_ns: path === 'udp' ? null : 31e6,
             retransmits: path === 'tcp' ? (network.name === 'ethernet-1g' ? 14 : 0) : null, cpu_busy_share: network.name === 'loopback' ? 0.98 : 0.61,
         }))),
         warnings: ['wan-100m-20ms: 4 of 6 launches of latency were made before the budget ended; their medians have no interval'],
@@ -368,7 +370,7 @@ export function librariesView(): View {
         const bounds = view.networks.find((record) => record.row.name === network)?.ceilings ?? []
         for (const [path, longer] of paths) {
             const times = (value: number | null): number | null => (value === null ? null : Math.round(value * longer))
-            const own = measured.map((row) => ({ ...row, layer: 'library', path, cell: `${row.cell}-${path}`, min: times(row.min), p50: times(row.p50), p90: times(row.p90), p99: times(row.p99), max: times(row.max), mean: times(row.mean), ci95_low: times(row.ci95_low), ci95_high: times(row.ci95_high) }))
+            const own = measured.map((row): ResultRow => ({ ...row, layer: 'library', path, cell: `${row.cell}-${path}`, min: times(row.min), p50: times(row.p50), p90: times(row.p90), p99: times(row.p99), max: times(row.max), mean: times(row.mean), ci95_low: times(row.ci95_low), ci95_high: times(row.ci95_high) }))
             view.results.push(...own)
             const sizes = measured.map((row) => ({
                 size_bytes: row.size_bytes ?? 0, wire_ns: bounds.find((bound) => bound.path === 'tcp' && bound.quantity === 'latency_ns' && bound.size_bytes === row.size_bytes)?.value ?? null,
@@ -400,16 +402,16 @@ export function loadedView(): View {
                 view.distributions.push({ ...entry, cell: cell(entry.cell), buckets: entry.buckets.map(([value, count]) => [value * longer, count]) })
             }
         }
-        view.queueing = [...(view.queueing ?? []), ...measured.filter((row) => row.quantity === 'latency_ns' && row.p50 !== null).map((row): Queueing => {
+        view.queueing = [...view.queueing, ...measured.filter((row) => row.quantity === 'latency_ns' && row.p50 !== null).map((row): QueueingRow => {
             const [idle, waits] = [row.p50 ?? 0, (row.p50 ?? 0) * (longer - 1)]
             const one = (row.size_bytes ?? 0) < 1448
             return {
-                cell: cell(row.cell), network: row.network, path: row.path, wait: row.wait, load, size_bytes: row.size_bytes ?? 0, idle_ns: idle, loaded_ns: idle + waits, waits_ns: waits,
+                cell: cell(row.cell), network: row.network, path: row.path, method: row.method, knobs: row.knobs, wait: row.wait, load, size_bytes: row.size_bytes ?? 0, idle_ns: idle, loaded_ns: idle + waits, waits_ns: waits,
                 ci95_low_ns: Math.round(waits * 0.9), ci95_high_ns: Math.round(waits * 1.1), model_idle_ns: one ? 23640 : null, model_loaded_ns: one ? 23640 + Math.round(waits * (row.path === 'tcp' ? 1.02 : 1.3)) : null,
             }
         })]
     }
-    view.interference.push({ network: 'ethernet-100', path: 'tcp', probe: 'latency', load: '0.9', involuntary_switches: 12, steal_ns: null, retransmits: 0, cpu_busy_share: 0.7 })
+    view.interference.push({ network: 'ethernet-100', path: 'tcp', method: 'plain', knobs: {}, probe: 'latency', load: '0.9', involuntary_switches: 12, steal_ns: null, retransmits: 0, cpu_busy_share: 0.7 })
     return view
 }
 
@@ -423,7 +425,7 @@ export function cutView(): View {
             const parts = { send_call_ns: 2100, queue_ns: queue, wire_ns: size === 1 ? 30000 : null, wake_ns: 8000 + size, receive_ns: 700, rest_ns: size === 1 ? 0 : 110000 }
             const sum = Object.values(parts).reduce<number>((all, one) => all + (one ?? 0), 0)
             const cell = `anatomy-${load ?? 'idle'}-${size}`
-            view.anatomy = [...(view.anatomy ?? []), { cell, network: row.network, path: row.path, wait: row.wait, load, size_bytes: size, messages: 3000, one_way_ns: sum, ...parts }]
+            view.anatomy = [...view.anatomy, { cell, network: row.network, path: row.path, method: row.method, knobs: row.knobs, wait: row.wait, load, size_bytes: size, messages: 3000, one_way_ns: sum, ...parts }]
             view.results.push({ ...row, probe: 'anatomy', cell, quantity: 'one_way_ns', load, size_bytes: size, p50: sum, min: sum, max: sum, mean: sum, p90: sum, p99: null, p999: null, ci95_low: null, ci95_high: null })
         }
     }
@@ -482,7 +484,7 @@ export function pairsView(count: number, most = 128): View {
     })
     const bad = Math.floor(5 / share)
     const ends = (values: (number | null)[], part: number): (number | null)[] => (share === 1 ? values.map((value) => (value === null ? null : value * part)) : [])
-    const map = (figure: HeatMap['figure'], value: (src: number, dst: number) => number): HeatMap => {
+    const map = (figure: HeatFigure, value: (src: number, dst: number) => number): HeatMap => {
         const values = cells(value)
         return { figure, values, low: ends(values, 0.9), high: ends(values, 1.1), worst: share === 1 ? [] : values.map((one) => (one ?? 0) * 1.4) }
     }

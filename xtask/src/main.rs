@@ -1,5 +1,6 @@
 //! The workspace's own checks, `cargo xtask tidy`, the measurement of what it promises, `cargo xtask prove`, the comparison
-//! with frozen runs, `cargo xtask corpus`, and what runs its tests: `cargo xtask quick`, `flakes` and `tally`.
+//! with frozen runs, `cargo xtask corpus`, the page's types, `cargo xtask types`, and what runs its tests: `cargo xtask quick`, `flakes` and
+//! `tally`.
 //!
 //! Each module is one family of rules; a rule takes text or a tree and returns findings, so that its tests can
 //! feed it bad input. What compilers and clippy already check is not repeated here.
@@ -24,6 +25,7 @@ mod source;
 mod subcommands;
 mod texts;
 mod tree;
+mod typescript;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -50,6 +52,7 @@ cargo xtask COMMAND
           tests/flakes.md; with NAME those whose name contains it
   coverage [ID...]: how many requirements of plans/papers are shown, by study; with ids the words of these, and what shows them
   tally   LOG: what scripts/test.sh counts of a log of `cargo test`: passed, failed, skipped; then who was skipped for noise
+  types   [--write]: the types of the page's data in TypeScript, made of those of the crate report; with --write into web/src/view.ts
   help    this text
 
 What tidy checks:
@@ -62,6 +65,7 @@ What tidy checks:
   sentences  what findings say stands in crates/report/src/words: no sentence in a rule
   texts      facts have types: no map or list of texts, no JSON of any shape, but where xtask/src/texts.rs says why
   coverage   plans/papers: every requirement has one entry in coverage.toml, and every claim evidence that exists
+  page       web/src/view.ts is what `cargo xtask types` makes
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
 ";
 
@@ -75,6 +79,7 @@ fn main() -> ExitCode {
         ["quick", ..] => measured("quick", |root| quick::run(root, &arguments[1..])),
         ["flakes", ..] => measured("flakes", |root| flakes::run(root, &arguments[1..])),
         ["coverage", ..] => measured("coverage", |root| coverage::run(root, &arguments[1..])),
+        ["types", ..] => measured("types", |root| typescript::run(root, &arguments[1..])),
         ["tally", ..] => measured("tally", |_| outcomes::tally(&arguments[1..])),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
@@ -109,6 +114,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(texts::check(&tree));
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
+    findings.extend(typescript::check(tree.root())?);
     findings.sort();
     Ok(findings)
 }

@@ -7,7 +7,7 @@ import type { Context } from '../context'
 import { h, section } from '../dom'
 import type { Model, Series } from '../model'
 import { size, time } from '../units'
-import type { Anatomy } from '../view'
+import type { AnatomyRow } from '../view'
 
 type Part = 'send_call_ns' | 'queue_ns' | 'wire_ns' | 'wake_ns' | 'receive_ns' | 'rest_ns'
 
@@ -23,7 +23,7 @@ const PARTS: [Part, string, string][] = [
 /** The section; null when no message was cut. */
 export function anatomy(context: Context): HTMLElement | null {
     const { model, selection } = context
-    const all = model.view.anatomy ?? []
+    const all = model.view.anatomy
     if (!all.length) return null
     const place = h('div', { class: 'grid wide' })
     const draw = (): void => {
@@ -38,8 +38,8 @@ export function anatomy(context: Context): HTMLElement | null {
     return section('anatomy', 'Where a message’s time goes', 'One way, from the call that sends to the return of the call that receives, cut at the kernels’ time stamps. Each panel has its own scale, from zero.', key, place)
 }
 
-function panel(model: Model, network: string, visible: Series[], all: Anatomy[]): HTMLElement | null {
-    const of = (series: Series): Anatomy[] => all.filter((row) => model.of(row) === series)
+function panel(model: Model, network: string, visible: Series[], all: AnatomyRow[]): HTMLElement | null {
+    const of = (series: Series): AnatomyRow[] => all.filter((row) => model.of(row) === series)
     const own = visible.filter((series) => series.network === network && of(series).length)
     if (!own.length) return null
     const most = Math.max(1, ...own.flatMap(of).map((row) => row.one_way_ns))
@@ -52,7 +52,7 @@ function panel(model: Model, network: string, visible: Series[], all: Anatomy[])
         h('div', { class: 'bars anatomy' }, bars.map(({ series, row }) => bar(series, row, most, loaded))))
 }
 
-function bar(series: Series, row: Anatomy, most: number, beside: boolean): Node[] {
+function bar(series: Series, row: AnatomyRow, most: number, beside: boolean): Node[] {
     const pieces = PARTS.map(([part, name, colour]) => ({ name, colour, ns: row[part] ?? 0 })).filter(({ ns }) => ns > 0)
     const label = `${series.short}${beside && series.load === null ? ', idle' : ''}, ${size(row.size_bytes)}`
     return [

@@ -15,7 +15,7 @@ export function conditions({ model }: Context): HTMLElement {
         view.hosts.length ? h('div', { class: 'card flush' }, h('h3', {}, 'Hosts'), hosts(view.hosts)) : null,
         settings(view.hosts),
         h('div', { class: 'card flush' }, h('h3', {}, 'Networks as resolved'), networks(view)),
-        seen(view.seen ?? []),
+        seen(view.seen),
         events(view),
         view.run.plan ? h('details', { class: 'card' }, h('summary', {}, 'The plan, as TOML'), h('pre', { tabindex: 0 }, view.run.plan)) : null)
 }

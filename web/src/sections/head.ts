@@ -17,14 +17,14 @@ const STATES = {
 /** The head with everything in it. */
 export function head({ model }: Context): HTMLElement {
     const { run } = model.view
-    const [state, meaning] = STATES[run.state] ?? STATES.open
+    const [state, meaning] = STATES[run.state]
     const severe = model.view.findings.filter((finding) => finding.severity === 'warning').length
     const testbeds = [...new Set(model.view.results.map((row) => row.testbed))].join(', ')
     const fact = (name: string, content: Child): HTMLElement => h('div', {}, h('dt', {}, name), h('dd', {}, content))
     return h('header', { class: 'masthead', id: 'top' },
         h('p', { class: 'eyebrow' }, 'Network report', h('span', { class: `state ${run.state}`, tabindex: 0, 'data-tip': meaning }, state)),
         h('h1', { class: model.verdict().length > 130 ? 'long' : null }, model.verdict()),
-        model.view.verdict ? h('p', { class: 'standfirst' }, model.view.verdict) : null,
+        h('p', { class: 'standfirst' }, model.view.verdict),
         h('p', { class: 'command' }, h('code', {}, run.command)),
         h('dl', { class: 'facts' },
             fact('Testbed', testbeds || none('nothing was measured')),

@@ -6,9 +6,9 @@ import type { Context } from '../context'
 import { h, none, section, type Child } from '../dom'
 import { drawHeat } from '../heatmap'
 import { rate, time } from '../units'
-import type { Heat, HeatMap } from '../view'
+import type { HeatFigure, HeatMap, HeatView } from '../view'
 
-const FIGURES: Record<HeatMap['figure'], [string, string, (value: number) => string]> = {
+const FIGURES: Record<HeatFigure, [string, string, (value: number) => string]> = {
     latency_ns: ['Latency', 'half a round trip', (ns) => time(ns)],
     rate_bps: ['Rate', 'of a stream', (bps) => rate(bps)],
     duplex_bps: ['Rate both ways', 'of a stream beside one the other way', (bps) => rate(bps)],
@@ -28,8 +28,8 @@ export function heat(context: Context): HTMLElement | null {
         h('div', { class: 'grid wide' }, all.maps.map((map) => card(context, all, map))))
 }
 
-function card(context: Context, all: Heat, map: HeatMap): HTMLElement {
-    const [title, words, format] = FIGURES[map.figure] ?? FIGURES.rate_bps
+function card(context: Context, all: HeatView, map: HeatMap): HTMLElement {
+    const [title, words, format] = FIGURES[map.figure]
     const figure = context.figure({
         label: `${title} of all pairs of ${all.hosts.length} hosts, ${words}: rows send, columns receive.`,
         draw: (width) => drawHeat({
@@ -43,12 +43,12 @@ function card(context: Context, all: Heat, map: HeatMap): HTMLElement {
 }
 
 /** The hosts of a row or column. */
-function hosts({ hosts: all, share }: Heat, at: number): string {
+function hosts({ hosts: all, share }: HeatView, at: number): string {
     const [first, last] = [all[at * share], all[Math.min(all.length, (at + 1) * share) - 1]]
     return first === last ? first ?? '' : `${first} … ${last}`
 }
 
-function tell(all: Heat, map: HeatMap, format: (value: number) => string, src: number, dst: number, value: number | null): { title: Child; rows: [string, Child][]; note?: Child } {
+function tell(all: HeatView, map: HeatMap, format: (value: number) => string, src: number, dst: number, value: number | null): { title: Child; rows: [string, Child][]; note?: Child } {
     const at = src * all.side + dst
     const [low, high, worst] = [map.low[at] ?? null, map.high[at] ?? null, map.worst[at] ?? null]
     const blamed = all.marks.filter((mark) => {

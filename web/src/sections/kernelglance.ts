@@ -124,7 +124,7 @@ function bar(view: View, row: KernelRow, all: KernelRow[], most: number): Node[]
     const part = row.communicating_share ?? 0
     const loaded = all.some((one) => one.load !== null)
     const label = `${placeOf(row, all)}${loaded ? `, ${loadName(row.load)}` : ''}`
-    const phases = (view.kernels_phases ?? []).filter((phase) => phase.cell === row.cell)
+    const phases = view.kernels_phases.filter((phase) => phase.cell === row.cell)
     const pieces = ([['computing', 1 - part, COMPUTING, 'computing_ns'], ['communicating', part, COMMUNICATING, 'communicating_ns']] as const).filter(([, value]) => value > 0)
     const tip = (name: string, value: number, of: 'computing_ns' | 'communicating_ns'): string => {
         const longest = [...phases].sort((a, b) => b[of] - a[of]).slice(0, NAMED).filter((phase) => phase[of] > 0)

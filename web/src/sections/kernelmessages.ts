@@ -15,11 +15,11 @@ const SILENT = 'no paper prints it'
 
 /** A card for each kernel's messages; null where none were told. */
 export function traffic(view: View): HTMLElement | null {
-    const all = view.kernels_traffic ?? []
+    const all = view.kernels_traffic
     if (!all.length) return null
     return h('div', { id: 'kernels-traffic' }, h('div', { class: 'sub' }, h('h3', {}, 'Messages: how many, how long, to whom'),
         h('p', {}, 'In the timed part, of all ranks; collectives that a library makes of its own are none of them.')),
-    h('div', { class: 'grid wide' }, all.map((one) => card(one, view.kernels ?? []))))
+    h('div', { class: 'grid wide' }, all.map((one) => card(one, view.kernels))))
 }
 
 function card(one: KernelTraffic, rows: KernelRow[]): HTMLElement {

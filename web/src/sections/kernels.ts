@@ -33,7 +33,7 @@ interface Dot {
 
 /** The section; null where no kernel was measured. */
 export function kernels(context: Context): HTMLElement | null {
-    const all = context.model.view.kernels ?? []
+    const all = context.model.view.kernels
     if (!all.length) return null
     const loads = loadsOf(all)
     const cites = distinct(all.flatMap((row) => (row.printed ? [row.printed.cite] : [])))
@@ -153,7 +153,7 @@ function timesTable(all: KernelRow[], printed: boolean): HTMLElement {
 
 /** What papers print of machines of other kinds; null where they print none. */
 function elsewhereTable(view: View): HTMLElement | null {
-    const all = view.kernels_elsewhere ?? []
+    const all = view.kernels_elsewhere
     if (!all.length) return null
     const rows = all.map((one): Child[] => [one.kernel.toUpperCase(), one.what, `${significant(one.seconds, 5)} s`, shown(one.of_reference, times, 'the paper has none'), one.cite])
     return h('details', { class: 'card flush' }, h('summary', {}, `Printed of machines that are not here: ${all.length === 1 ? 'one time' : `${all.length} times`}`),

@@ -26,7 +26,7 @@ interface Rungs {
 /** The section; null when no library was measured beside its transport. */
 export function ladder(context: Context): HTMLElement | null {
     const { model, selection } = context
-    const all = model.view.library ?? []
+    const all = model.view.library
     if (!all.length) return null
     const place = h('div', { class: 'grid wide' })
     const draw = (): void => {

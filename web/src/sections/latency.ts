@@ -32,7 +32,7 @@ export function latency(context: Context): HTMLElement | null {
 
 /** How much longer messages wait under load than idle, beside the virtual clock's figure. */
 function queueing({ model }: Context): HTMLElement | null {
-    const all = model.view.queueing ?? []
+    const all = model.view.queueing
     if (!all.length) return null
     const several = 'a message of several frames: the virtual clock is asked for one'
     const rows = all.map((row): Child[] => {

@@ -170,7 +170,7 @@ function saveButton(text: () => string): HTMLElement {
 export function rows({ model }: Context): HTMLElement {
     const body = model.view.results.length ? new RowTable(model.view.results).element() : h('p', { class: 'nothing' }, 'Nothing was measured.')
     const element = section('rows', 'All rows', 'Everything above comes from these. Click a column to sort by it; CSV holds every field of what the filter leaves.',
-        (model.view.left_out ?? []).map((sentence) => h('p', { class: 'axis-note left-out' }, sentence)), body)
+        model.view.left_out.map((sentence) => h('p', { class: 'axis-note left-out' }, sentence)), body)
     element.classList.add('no-print')
     return element
 }

@@ -10,18 +10,18 @@ import { choice } from '../legend'
 import { said, type Model, type Series } from '../model'
 import { fidelity } from './head'
 import { count, quantityName, share, size, time, value } from '../units'
-import type { LaunchMedians, Quantity, ResultRow } from '../view'
+import type { LaunchMedians, Phase, Quantity, ResultRow } from '../view'
 
 interface Launch {
     series: Series
     row: ResultRow
-    /** Seconds since the begin, or the launch's number. */
+    /** Seconds since the run's begin. */
     x: number
     /** Part of the cell's middle. */
     deviation: number
     median: number
     quantity: Quantity
-    phase: string | null
+    phase: Phase
     nth: number
 }
 
@@ -43,7 +43,7 @@ function launches(model: Model): Launch[] {
         const middle = sorted[Math.floor(sorted.length / 2)]
         if (!row || !series || !middle || sorted.length < 2 || entry.step !== null) return []
         return entry.medians.map((median, nth) => ({
-            series, row, median, nth, quantity: entry.quantity, phase: entry.phase, deviation: median / middle - 1, x: entry.began_ms?.[nth] === undefined ? nth + 1 : entry.began_ms[nth] / 1000,
+            series, row, median, nth, quantity: entry.quantity, phase: entry.phase, deviation: median / middle - 1, x: (entry.began_ms[nth] ?? 0) / 1000,
         }))
     })
 }
@@ -56,14 +56,13 @@ function launchFigure(context: Context): HTMLElement | null {
     const first = topics[0]
     if (!first) return null
     let quantity = first[0]
-    const timed = context.model.view.launch_medians.some((entry) => entry.began_ms)
     const place = h('div', { class: 'plot uplot-place', role: 'img', 'aria-label': 'Deviation of each launch from the middle of its cell, over the run. The figures are in the table of all rows.' })
     let chart: uPlot | null = null
     const draw = (): void => {
         chart?.destroy()
         chart = null
-        const wanted = all.filter((launch) => launch.quantity === quantity && context.selection.shows(launch.series) && context.selection.showsPhase(launch.phase as 'cold' | 'warm' | null))
-        if (place.clientWidth > 0) chart = drawLaunches(context, place, wanted, timed)
+        const wanted = all.filter((launch) => launch.quantity === quantity && context.selection.shows(launch.series) && context.selection.showsPhase(launch.phase))
+        if (place.clientWidth > 0) chart = drawLaunches(context, place, wanted)
     }
     context.onRedraw(draw)
     let width = 0
@@ -72,7 +71,7 @@ function launchFigure(context: Context): HTMLElement | null {
         width = place.clientWidth
     }).observe(place)
     return h('div', { class: 'card' },
-        h('div', { class: 'card-head' }, h('div', {}, h('h3', {}, 'Launches over the run'), h('p', { class: 'axis-note' }, timed ? 'distance of a launch’s median from the middle of its cell, against the time of the launch' : 'distance of a launch’s median from the middle of its cell, against the number of the launch')),
+        h('div', { class: 'card-head' }, h('div', {}, h('h3', {}, 'Launches over the run'), h('p', { class: 'axis-note' }, 'distance of a launch’s median from the middle of its cell, against the time of the launch')),
             topics.length > 1 ? choice('Quantity', topics, quantity, (chosen) => {
                 quantity = chosen as Quantity
                 draw()
@@ -82,7 +81,7 @@ function launchFigure(context: Context): HTMLElement | null {
 
 const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name.replace(/^var\(|\)$/g, '')).trim()
 
-function drawLaunches(context: Context, place: HTMLElement, wanted: Launch[], timed: boolean): uPlot | null {
+function drawLaunches(context: Context, place: HTMLElement, wanted: Launch[]): uPlot | null {
     place.replaceChildren()
     if (!wanted.length) {
         place.append(h('p', { class: 'nothing' }, 'Nothing selected here.'))
@@ -105,9 +104,9 @@ function drawLaunches(context: Context, place: HTMLElement, wanted: Launch[], ti
         const box = chart.over.getBoundingClientRect()
         const rows: [string, string][] = [
             ['size', found.row.size_bytes === null ? '–' : size(found.row.size_bytes)], [`median ${quantityName(found.quantity)}`, value(found.quantity, found.median)],
-            ['from the middle', `${found.deviation >= 0 ? '+' : '−'}${share(Math.abs(found.deviation))}`], ['launch', `${found.nth + 1}${timed ? `, ${Math.round(found.x)} s into the run` : ''}`],
+            ['from the middle', `${found.deviation >= 0 ? '+' : '−'}${share(Math.abs(found.deviation))}`], ['launch', `${found.nth + 1}, ${Math.round(found.x)} s into the run`],
         ]
-        context.tooltip.show([h('p', { class: 'tip-title' }, h('i', { class: 'swatch', '--colour': found.series.colour }), `${found.series.label} · ${found.phase ?? ''}`), h('dl', {}, rows.map(([name, text]) => [h('dt', {}, name), h('dd', {}, text)]))],
+        context.tooltip.show([h('p', { class: 'tip-title' }, h('i', { class: 'swatch', '--colour': found.series.colour }), `${found.series.label} · ${found.phase}`), h('dl', {}, rows.map(([name, text]) => [h('dt', {}, name), h('dd', {}, text)]))],
             box.left + chart.valToPos(found.x, 'x'), box.top + chart.valToPos(found.deviation, 'y'))
     }
     return new uPlot({
@@ -115,7 +114,7 @@ function drawLaunches(context: Context, place: HTMLElement, wanted: Launch[], ti
         cursor: { drag: { x: false, y: false }, points: { show: false }, x: false, y: false },
         scales: { x: { time: false }, y: { range: [-most, most] } },
         axes: [
-            { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => (timed ? `${tick} s` : Number.isInteger(tick) ? String(tick) : '')) },
+            { ...axis, size: 28, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
             { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => `${tick > 0 ? '+' : tick < 0 ? '−' : ''}${share(Math.abs(tick))}`) },
         ],
         series: [{}, ...lines.map((series): uPlot.Series => ({ stroke: css(series.colour), paths: () => null, points: { show: true, size: 6, width: 1.2, fill: `${css(series.colour)}66`, stroke: css(series.colour) } }))],

@@ -30,7 +30,7 @@ interface Curve {
 /** The section; null where only one buffer was measured. */
 export function sweep(context: Context): HTMLElement | null {
     const { model } = context
-    const all = (model.view.sweep ?? []).flatMap((curve): Curve[] => {
+    const all = model.view.sweep.flatMap((curve): Curve[] => {
         const series = model.of({ ...curve, load: null })
         return series ? [{ series, curve }] : []
     })
