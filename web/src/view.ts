@@ -628,6 +628,10 @@ export type Quantity =
     | 'message_bytes_median'
     /** A kernel or a replay in a lab: frames of programs that the network lost, of all that it took. */
     | 'network_lost_share'
+    /** A check of a library: collective calls and messages that were held against what they must give. */
+    | 'checks'
+    /** A program under a placement: its own time on the slowest rank. */
+    | 'program_ns'
 
 /** What a load adds to the latency of one cell. */
 export interface QueueingRow {

@@ -1,12 +1,12 @@
 //! The options that describe a lab, lowered to its configuration.
 
 use crate::failure::Failure;
-use crate::plan::{DEFAULT_NETWORK, Kind};
+use crate::plan::DEFAULT_NETWORK;
 use clap::Args;
-use sonde_fleet::{Choice, Fleet, Load, SshOptions};
+use sonde_fleet::Load;
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User};
 use sonde_link::{FaultSpec, NetworkSpec, Script};
-use sonde_units::{BitRate, Instant};
+use sonde_units::Instant;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -87,51 +87,6 @@ fn capture(text: &str) -> Result<(u16, PathBuf), String> {
 /// The program that runs, which plays the lab's parts and the agents.
 pub fn this_program() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))
-}
-
-/// The hosts of a task that is no plan, and the line's rate of the lab's network where they are a lab's.
-pub fn fleet(
-    testbed: &(Kind, Option<String>),
-    hosts: HostOptions,
-    network: Option<&str>,
-) -> Result<(Fleet, Option<BitRate>), Failure> {
-    let program = this_program()?;
-    match testbed.0 {
-        Kind::Local if network.is_some() => Err(Failure::usage(
-            "this machine has its loopback alone: leave `--network` out",
-        )),
-        Kind::Local => {
-            let fleet = Fleet::local(&program).map_err(Failure::cannot)?;
-            Ok((fleet, None))
-        }
-        Kind::Lab => {
-            let mut options = LabOptions::of_hosts(hosts);
-            let named = network.map(String::from);
-            options
-                .networks
-                .splice(.., named.or_else(|| Some(DEFAULT_NETWORK.into())));
-            let config = options.config()?;
-            let fleet = Fleet::lab(&program, &config).map_err(Failure::cannot)?;
-            Ok((fleet, config.network.line.rate))
-        }
-        Kind::Slurm | Kind::Mpirun | Kind::Listen => Err(Failure::usage(
-            "agents that a launcher starts cannot be used here: use `--testbed hosts:`, lab or local",
-        )),
-        Kind::Hosts => {
-            let names = testbed.1.as_deref().unwrap_or_default();
-            let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
-            let choice = network.map(str::parse::<Choice>).transpose();
-            let choice = choice.map_err(Failure::usage)?;
-            let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
-            let fleet = Fleet::ssh(&program, &targets, &SshOptions::default());
-            let mut fleet = fleet.map_err(Failure::cannot)?;
-            if let Some(choice) = choice {
-                fleet.join(&[choice]).map_err(Failure::cannot)?;
-                fleet.take_network(Some(0));
-            }
-            Ok((fleet, None))
-        }
-    }
 }
 
 /// The network that a selector names.

@@ -22,16 +22,19 @@ use std::time::Duration;
 pub struct Kept {
     store: Store,
     run: Run,
-    /// Of each flow its cell, and its number among those of the cell.
-    flows: Vec<(String, u64)>,
+    /// Of each flow.
+    flows: Vec<Numbered>,
 }
+
+/// A flow's cell, and its number among those of the cell.
+type Numbered = (String, u64);
 
 /// The cells of a load's flows, and of each flow which it is and the how many-th of it.
 fn cells(
     site: &Site,
     load: &Load,
     streams: &[Stream],
-) -> Result<(Vec<CellRecord>, Vec<(String, u64)>), Failure> {
+) -> Result<(Vec<CellRecord>, Vec<Numbered>), Failure> {
     let whole = Load {
         flows: Vec::new(),
         ..load.clone()
