@@ -16,7 +16,7 @@ mod knobs;
 mod library;
 #[path = "../../crates/sonde/src/messages.rs"]
 mod messages;
-#[expect(dead_code, reason = "the command uses the rest")]
+#[expect(dead_code, unused_imports, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/plan/mod.rs"]
 mod plan;
 #[path = "../../crates/sonde/src/way.rs"]

@@ -11,7 +11,6 @@ use crate::failure::Failure;
 use crate::kernel::{self, Asked};
 use crate::messages;
 use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
-use crate::sound;
 use crate::way::Way;
 use sonde_measure::Wait;
 use sonde_measure::{Ceiling, Testbed};
@@ -21,6 +20,13 @@ use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
 use sonde_probe::{Probe, Terms};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Collectives that are drawn where nothing else is said.
+pub const CASES: u64 = 50;
+/// Trips of a case, about: a collective's of each rank, and what messages come with it.
+const TRIPS: u64 = 4;
+/// Those of what is checked of any library.
+const TRIPS_BESIDE: u64 = 60;
 
 const MILLI_NS: u64 = 1_000_000;
 /// What a daemon of PVM sends before it waits for the other's acknowledgement.
@@ -72,7 +78,9 @@ impl Ranks {
     /// A guess at what the cases of a check take over a line with this round trip, where it is one.
     pub fn checks_ns(&self, trip_ns: u64) -> Option<u64> {
         match self.job.task {
-            Task::Check { cases, .. } => Some(sound::estimate_ns(cases, self.count, trip_ns)),
+            Task::Check { cases, .. } => {
+                Some((TRIPS_BESIDE + TRIPS * cases) * self.count as u64 * trip_ns)
+            }
             _ => None,
         }
     }
@@ -173,7 +181,7 @@ pub fn job(
         },
         ProbeKind::Check => Task::Check {
             seed: number(&mut left, "seed")?.unwrap_or(seed),
-            cases: number(&mut left, "cases")?.unwrap_or(sound::CASES),
+            cases: number(&mut left, "cases")?.unwrap_or(CASES),
         },
         ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages => {
             return Err(Failure::usage(format!(

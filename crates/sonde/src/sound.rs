@@ -9,6 +9,7 @@
 use crate::campaign::{Observer, Silent};
 use crate::events::{self, Event};
 use crate::failure::{self, Failure};
+use crate::library::CASES;
 use crate::measure::{self, Measured, is_untrue};
 use crate::plan::Kind;
 use crate::way::Way;
@@ -16,13 +17,6 @@ use serde::Serialize;
 use sonde_measure::{CellRecord, Evidence, Repetition, Run};
 use sonde_message::Path;
 use std::ops::ControlFlow;
-
-/// Collectives that are drawn where nothing else is said.
-pub const CASES: u64 = 50;
-/// Trips of a case, about: a collective's of each rank, and what messages come with it.
-const TRIPS: u64 = 4;
-/// Those of what is checked of any library.
-const TRIPS_BESIDE: u64 = 60;
 
 /// What to check.
 pub struct Task {
@@ -78,11 +72,6 @@ pub fn paths(testbed: Kind) -> Vec<Way> {
         .filter(|path| is_one_machine || !path.is_within_machine())
         .map(Way::Library)
         .collect()
-}
-
-/// A guess at so many cases among ranks over a line with this round trip.
-pub fn estimate_ns(cases: u64, ranks: usize, trip_ns: u64) -> u64 {
-    (TRIPS_BESIDE + TRIPS * cases) * ranks as u64 * trip_ns
 }
 
 /// What was wrong in a launch of which rank 0 gave a report: a rank that did not end well was wrong in that, and what tells no

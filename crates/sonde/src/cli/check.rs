@@ -3,8 +3,9 @@
 use super::npb::each_once;
 use super::options::Common;
 use crate::failure::Failure;
+use crate::library::CASES;
 use crate::plan::{Plan, ProbeKind, ProbePlan};
-use crate::sound::{self, CASES, Task};
+use crate::sound::{self, Task};
 use crate::way::Way;
 use clap::Args;
 use sonde_message::Path;
