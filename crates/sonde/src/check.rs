@@ -8,9 +8,8 @@
 //! Units:   nanoseconds, bits a second, frames a second.
 //! Checked: `tests/lab_emulation.rs`; `bounds_are_kept_or_missed`, `the_plan_has_what_the_model_bounds`.
 
-use crate::campaign::{Observer, Silent};
+use crate::campaign::Silent;
 use crate::cli::Common;
-use crate::events::{self, Event};
 use crate::failure::{self, Failure};
 use crate::measure::{self, Measured, all_skipped, is_untrue};
 use crate::networks::{self, mbit, micros, table};
@@ -149,11 +148,10 @@ impl Task {
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }
-        let observer: Box<dyn Observer> = match self.measurement.json_stream {
-            true => Box::new(events::Stream),
-            false => Box::new(Silent),
-        };
-        match self.measurement.measured(observer)? {
+        match self
+            .measurement
+            .measured(self.measurement.observer(Silent))?
+        {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
         }
@@ -166,19 +164,8 @@ impl Task {
         }
         let profile = &self.measurement.plan.profile.name;
         let document = Document::of(run, profile.parse().map_err(Failure::usage)?)?;
-        if self.measurement.json {
-            let text = serde_json::to_string_pretty(&document);
-            println!("{}", text.map_err(Failure::cannot)?);
-        } else if !self.measurement.json_stream {
-            document.print();
-        }
-        if let Some(trouble) = &measured.trouble {
-            return Err(Failure::cannot(format!(
-                "{trouble}; what was measured until then is printed above and may be missing in the store"
-            )));
-        }
-        let store = self.measurement.out.join("sonde.db");
-        eprintln!("sonde: run {} is in {}", run.head.id, store.display());
+        self.measurement.show(&document, Document::print)?;
+        self.measurement.say_kept(measured)?;
         if document.lines.iter().all(|line| line.measured.is_none()) {
             return Err(Failure::cannot("no launch gave a figure"));
         }
@@ -188,11 +175,7 @@ impl Task {
             true => 0,
             false => failure::UNMET,
         };
-        if self.measurement.json_stream {
-            let run = run.head.id.as_str();
-            Event::End { run, missing, code }.say()?;
-        }
-        Ok(code)
+        self.measurement.ended(run, code)
     }
 }
 

@@ -127,8 +127,7 @@ impl Task {
             kept.interrupted().map_err(Failure::cannot)?;
         }
         told.map_err(Failure::cannot)?;
-        let store = self.measurement.out.join("sonde.db");
-        eprintln!("sonde: run {} is in {}", kept.id(), store.display());
+        measure::say_where(kept.id(), &self.measurement.out);
         let reached = report.streams.iter().all(StreamReport::is_reached);
         Ok(if reached { 0 } else { failure::UNMET })
     }

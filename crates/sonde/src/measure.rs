@@ -5,10 +5,13 @@
 //!          measured is printed.
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
+mod kept;
 mod planned;
 
+pub use kept::{begun, command_line, not_kept, say_where};
+
 use crate::campaign::{Bed, Campaign, End, Observer, Silent, unix_ns};
-use crate::events::{self, Event};
+use crate::events::Event;
 use crate::failure::{self, Failure};
 use crate::kernel;
 use crate::layout::{self, Block, Site};
@@ -23,15 +26,15 @@ use crate::way::Way;
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_measure::{
-    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunHead, RunState, Status,
-    Testbed, VerdictStatus,
+    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState, Status, Testbed,
+    VerdictStatus,
 };
 use sonde_measure::{Path as Route, Wait};
 use sonde_record::{Document, Store};
 use sonde_report::View;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -82,11 +85,7 @@ impl Task {
         if self.is_only_printed() {
             return self.print();
         }
-        let observer: Box<dyn Observer> = match self.json_stream {
-            true => Box::new(events::Stream),
-            false => Box::new(Silent),
-        };
-        let measured = match self.measured(observer)? {
+        let measured = match self.measured(self.observer(Silent))? {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };
@@ -277,7 +276,6 @@ impl Task {
     }
 
     pub fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
-        let began_unix_ns = unix_ns();
         let mut hosts: Vec<HostRecord> = Vec::new();
         for bed in beds {
             for host in bed.fleet.borrow().hosts() {
@@ -288,16 +286,7 @@ impl Task {
             }
         }
         let run = Run {
-            head: RunHead {
-                id: run_id(began_unix_ns)?,
-                command: command_line(),
-                plan: self.plan.text()?,
-                seed: self.plan.repeat.seed,
-                version: env!("CARGO_PKG_VERSION").into(),
-                began_unix_ns,
-                ended_unix_ns: None,
-                state: RunState::Open,
-            },
+            head: begun(self.plan.text()?, self.plan.repeat.seed)?,
             hosts,
             networks: beds.iter().map(|bed| bed.network.clone()).collect(),
             cells: blocks
@@ -382,24 +371,14 @@ impl Task {
             eprintln!("sonde: {warning}");
         }
         if let Some(trouble) = trouble {
-            return Err(Failure::cannot(format!(
-                "{trouble}; what was measured until then is printed above and may be missing in the store"
-            )));
+            return Err(not_kept(&trouble));
         }
         if !self.rows {
             write_report(run, &self.out.join(format!("{}.html", run.head.id)));
         }
-        eprintln!(
-            "sonde: run {} is in {}",
-            run.head.id,
-            self.out.join("sonde.db").display()
-        );
+        say_where(&run.head.id, &self.out);
         let code = self.code(run, &rows, unmet.is_empty(), wide.is_none());
-        if self.json_stream {
-            let (run, missing) = (run.head.id.as_str(), run.missing().len());
-            Event::End { run, missing, code }.say()?;
-        }
-        Ok(code)
+        self.ended(run, code)
     }
 
     fn code(&self, run: &Run, rows: &[ResultRow], met: bool, precise: bool) -> i32 {
@@ -698,39 +677,4 @@ pub fn width() -> usize {
         return FILE;
     }
     sonde_sys::pty::window_size(std::io::stdout()).map_or(FILE, |size| usize::from(size.columns))
-}
-
-/// The command as it was given.
-pub fn command_line() -> String {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    words.join(" ")
-}
-
-/// The time in UTC and six random digits.
-pub fn run_id(unix_ns: u64) -> Result<String, Failure> {
-    let mut random = [0; 3];
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut source| source.read_exact(&mut random))
-        .map_err(|e| {
-            Failure::cannot(format!("cannot read /dev/urandom for the run's name: {e}"))
-        })?;
-    let time = sonde_report::utc(unix_ns)
-        .replace(['-', ':'], "")
-        .replace(' ', "T");
-    let [a, b, c] = random;
-    Ok(format!("{time}Z-{a:02x}{b:02x}{c:02x}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_is_named_by_its_begin() {
-        let id = run_id(1_795_235_582_000_000_000).unwrap();
-        assert!(
-            id.starts_with("20261121T043302Z-") && id.len() == 23,
-            "{id}"
-        );
-    }
 }

@@ -10,8 +10,7 @@
 mod phases;
 mod trace;
 
-use crate::campaign::{Observer, Silent};
-use crate::events::{self, Event};
+use crate::campaign::Observer;
 use crate::failure::{self, Failure};
 use crate::kernel::{self, Asked};
 use crate::measure::{self, Measured, all_skipped, is_untrue};
@@ -108,13 +107,8 @@ struct Printer {
 
 impl Observer for Printer {
     fn launched(&mut self, run: &Run) {
-        for one in run
-            .launches
-            .iter()
-            .rev()
-            .take(1)
-            .flat_map(|launch| launch.repetitions())
-        {
+        let last = run.launches.last().into_iter();
+        for one in last.flat_map(|launch| launch.repetitions()) {
             if let Some(shown) = Shown::of(run, one) {
                 shown.print(self.phases);
             }
@@ -135,14 +129,9 @@ impl Task {
             self.check_one()?;
         }
         self.measurement.traced = self.trace.is_some();
-        let observer: Box<dyn Observer> =
-            match (self.measurement.json_stream, self.measurement.json) {
-                (true, _) => Box::new(events::Stream),
-                (_, true) => Box::new(Silent),
-                _ => Box::new(Printer {
-                    phases: self.phases,
-                }),
-            };
+        let observer = self.measurement.observer(Printer {
+            phases: self.phases,
+        });
         match self.measurement.measured(observer)? {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
@@ -192,22 +181,11 @@ impl Task {
             results: results.collect(),
             left_out: run.cells.iter().filter_map(skipped).collect(),
         };
-        if self.measurement.json {
-            let text = serde_json::to_string_pretty(&document);
-            println!("{}", text.map_err(Failure::cannot)?);
-        } else if !self.measurement.json_stream {
-            document.print();
-        }
+        self.measurement.show(&document, Document::print)?;
         for one in &document.left_out {
             eprintln!("sonde: {} is left out: {}", one.what, one.why);
         }
-        if let Some(trouble) = &measured.trouble {
-            return Err(Failure::cannot(format!(
-                "{trouble}; what was measured until then is printed above and may be missing in the store"
-            )));
-        }
-        let store = self.measurement.out.join("sonde.db");
-        eprintln!("sonde: run {} is in {}", run.head.id, store.display());
+        self.measurement.say_kept(measured)?;
         self.write_matrix(&document)?;
         if let (Some(file), Some(trace)) = (&self.trace, &measured.trace) {
             file.write(trace)?;
@@ -218,11 +196,7 @@ impl Task {
             (0, true) => failure::UNMET,
             (code, _) => code,
         };
-        if self.measurement.json_stream {
-            let run = run.head.id.as_str();
-            Event::End { run, missing, code }.say()?;
-        }
-        Ok(code)
+        self.measurement.ended(run, code)
     }
 
     fn write_matrix(&self, document: &Document) -> Result<(), Failure> {

@@ -6,8 +6,7 @@
 //! Units:   guesses in nanoseconds.
 //! Checked: `tests/lab_check.rs`, over every library that is installed.
 
-use crate::campaign::{Observer, Silent};
-use crate::events::{self, Event};
+use crate::campaign::Silent;
 use crate::failure::{self, Failure};
 use crate::library::CASES;
 use crate::measure::{self, Measured, is_untrue};
@@ -97,11 +96,10 @@ impl Task {
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }
-        let observer: Box<dyn Observer> = match self.measurement.json_stream {
-            true => Box::new(events::Stream),
-            false => Box::new(Silent),
-        };
-        match self.measurement.measured(observer)? {
+        match self
+            .measurement
+            .measured(self.measurement.observer(Silent))?
+        {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
         }
@@ -113,26 +111,11 @@ impl Task {
         for one in &document.lacking {
             eprintln!("sonde: {} is left out: {}", one.path, one.why);
         }
-        if self.measurement.json {
-            let text = serde_json::to_string_pretty(&document);
-            println!("{}", text.map_err(Failure::cannot)?);
-        } else if !self.measurement.json_stream {
-            document.print();
-        }
-        if let Some(trouble) = &measured.trouble {
-            return Err(Failure::cannot(format!(
-                "{trouble}; what was checked until then is printed above and may be missing in the store"
-            )));
-        }
-        let store = self.measurement.out.join("sonde.db");
-        eprintln!("sonde: run {} is in {}", run.head.id, store.display());
+        self.measurement.show(&document, Document::print)?;
+        self.measurement.say_kept(measured)?;
         let missing = run.missing().len();
         let code = self.code(&document, missing, run)?;
-        if self.measurement.json_stream {
-            let run = run.head.id.as_str();
-            Event::End { run, missing, code }.say()?;
-        }
-        Ok(code)
+        self.measurement.ended(run, code)
     }
 
     /// What the command ends with.

@@ -13,7 +13,7 @@ use sonde_fleet::{Load, Stream, StreamReport, TrafficReport};
 use sonde_lab::Report;
 use sonde_measure::{
     CellRecord, CellResult, EventRecord, Factors, HostRecord, LaunchRecord, Layer, Measurement,
-    NetworkRecord, Phase, Quantity, Run, RunHead, RunState,
+    NetworkRecord, Phase, Quantity, Run, RunState,
 };
 use sonde_record::{Store, StoreError};
 use std::time::Duration;
@@ -93,19 +93,9 @@ impl Kept {
         load: &Load,
         streams: &[Stream],
     ) -> Result<Self, Failure> {
-        let began_unix_ns = unix_ns();
         let (cells, flows) = cells(site, load, streams)?;
         let run = Run {
-            head: RunHead {
-                id: measure::run_id(began_unix_ns)?,
-                command: measure::command_line(),
-                plan: String::new(),
-                seed,
-                version: env!("CARGO_PKG_VERSION").into(),
-                began_unix_ns,
-                ended_unix_ns: None,
-                state: RunState::Open,
-            },
+            head: measure::begun(String::new(), seed)?,
             hosts: hosts.to_vec(),
             networks: vec![network],
             cells,

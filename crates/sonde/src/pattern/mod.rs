@@ -21,7 +21,7 @@ use cells::Cells;
 use rounds::Asked;
 use sonde_fleet::{Fleet, PatternAsk, SshOptions};
 use sonde_measure::{Knobs, Path as Route};
-use sonde_measure::{NetworkRecord, Quantity, Run, RunHead, RunState, Testbed};
+use sonde_measure::{NetworkRecord, Quantity, Run, RunState, Testbed};
 use sonde_probe::pattern::Kind;
 use sonde_probe::pattern::sets::Set;
 use sonde_record::Store;
@@ -179,11 +179,7 @@ impl Task {
         }
         let page = self.common.out.join(format!("{}.html", run.head.id));
         measure::write_report(&run, &page);
-        eprintln!(
-            "sonde: run {} is in {}",
-            run.head.id,
-            self.common.out.join("sonde.db").display()
-        );
+        measure::say_where(&run.head.id, &self.common.out);
         Ok(code)
     }
 
@@ -298,18 +294,8 @@ impl Task {
     }
 
     fn begin(&self, ground: &Ground, store: &Store) -> Result<Run, Failure> {
-        let began_unix_ns = unix_ns();
         let run = Run {
-            head: RunHead {
-                id: measure::run_id(began_unix_ns)?,
-                command: measure::command_line(),
-                plan: String::new(),
-                seed: self.common.hosts.seed,
-                version: env!("CARGO_PKG_VERSION").into(),
-                began_unix_ns,
-                ended_unix_ns: None,
-                state: RunState::Open,
-            },
+            head: measure::begun(String::new(), self.common.hosts.seed)?,
             hosts: ground.fleet.hosts().to_vec(),
             networks: vec![ground.network.clone()],
             cells: Vec::new(),

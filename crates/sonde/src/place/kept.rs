@@ -7,13 +7,13 @@
 //! Checked: `a_trial_is_a_run`, `crates/sonde/tests/lab_place.rs`.
 
 use super::trial::Trial;
-use crate::campaign::{lost, unix_ns};
+use crate::campaign::lost;
 use crate::failure::Failure;
 use crate::{measure, model};
 use sonde_lab::{Config, Lab, Report};
 use sonde_measure::{
     Backpressure, CellRecord, CellResult, Evidence, Factors, HostFacts, HostRecord, LaunchRecord,
-    Layer, Measurement, NetworkRecord, Phase, Quantity, Run, RunHead, RunState, Testbed,
+    Layer, Measurement, NetworkRecord, Phase, Quantity, Run, RunState, Testbed,
 };
 use sonde_place::{Cluster, Placement};
 use sonde_record::{Store, StoreError};
@@ -67,22 +67,12 @@ impl Kept {
             "gate" => Backpressure::Gate,
             _ => Backpressure::None,
         });
-        let began_unix_ns = unix_ns();
         let profile = config.profile.to_string();
         let cells = names
             .iter()
             .map(|name| cell(trial, name, &network, &profile));
         let run = Run {
-            head: RunHead {
-                id: measure::run_id(began_unix_ns)?,
-                command: measure::command_line(),
-                plan: String::new(),
-                seed: trial.seed,
-                version: env!("CARGO_PKG_VERSION").into(),
-                began_unix_ns,
-                ended_unix_ns: None,
-                state: RunState::Open,
-            },
+            head: measure::begun(String::new(), trial.seed)?,
             hosts: trial
                 .cluster
                 .hosts
@@ -122,8 +112,7 @@ impl Kept {
         let ended = self.store.end(&self.run.head.id, state);
         let trouble = self.trouble.take().or(ended.err());
         if trouble.is_none() {
-            let store = out.join("sonde.db");
-            eprintln!("sonde: run {} is in {}", self.run.head.id, store.display());
+            measure::say_where(&self.run.head.id, out);
         }
         (self.run.head.id, trouble)
     }

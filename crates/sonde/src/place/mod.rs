@@ -17,7 +17,7 @@ pub use network::{of_network, of_pairs};
 pub use record::{run as record, usual as usual_matrix};
 
 use crate::failure::Failure;
-use crate::measure::command_line;
+use crate::measure::{command_line, not_kept};
 use crate::testbed::LabOptions;
 use outcome::{CircuitsRow, HostRow, Outcome, PlacementRow};
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
@@ -119,9 +119,7 @@ impl Task {
                 .for_each(|warning| eprintln!("sonde: {warning}"));
         }
         match trouble {
-            Some(trouble) => Err(Failure::cannot(format!(
-                "{trouble}; what was measured until then is printed above and may be missing in the store"
-            ))),
+            Some(trouble) => Err(not_kept(&trouble)),
             None => Ok(0),
         }
     }
