@@ -155,7 +155,7 @@ fn size(text: &str) -> Result<u64, Failure> {
         .filter(|bytes| (1..=64 << 20).contains(bytes))
         .ok_or_else(|| {
             Failure::usage(format!(
-                "`{text}` is no size of a message: write 1 to 64MiB, as in 64KiB"
+                "`{text}` is not the size of a message: write 1 to 64MiB, as in 64KiB"
             ))
         })
 }

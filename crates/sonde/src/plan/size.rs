@@ -16,7 +16,7 @@ pub fn size(text: &str) -> Result<u64, Failure> {
         .filter(|size| (1..=1 << 30).contains(size))
         .ok_or_else(|| {
             Failure::usage(format!(
-                "`{text}` is no size of a message: write 1 to 1073741824 bytes, `64KiB`, `1..64KiB` or `mtu`"
+                "`{text}` is not the size of a message: write 1 to 1073741824 bytes, `64KiB`, `1..64KiB` or `mtu`"
             ))
         })
 }
@@ -32,7 +32,7 @@ pub fn size_text(text: &str) -> Result<u64, String> {
 /// Adds the sizes that a text names where one frame carries `frame_payload` user bytes.
 ///
 /// # Errors
-/// A text that is no size.
+/// A text that is not a size.
 pub(super) fn expand(
     text: &str,
     frame_payload: Option<u64>,
@@ -50,7 +50,7 @@ pub(super) fn expand(
     let (low, high) = (size(low)?, size(high)?);
     if low > high {
         return Err(Failure::usage(format!(
-            "`{text}` is no range of sizes: its end is below its begin"
+            "`{text}` is not a range of sizes: its end is below its begin"
         )));
     }
     sizes.extend([low, high]);
