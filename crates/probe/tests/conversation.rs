@@ -21,12 +21,12 @@ fn have(terms: Terms) -> Outcome {
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What was measured of the only size.
 /// Why no further sample of the only size was taken.
 fn ended_by(outcome: &Outcome) -> Option<EndedBy> {
     outcome.evidence.sizes[&only(outcome).size_bytes].ended_by
 }
 
+/// What was measured of the only size.
 fn only(outcome: &Outcome) -> &SizeOutcome {
     assert_eq!(outcome.sizes.len(), 1);
     &outcome.sizes[0]

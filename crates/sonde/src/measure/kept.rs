@@ -15,7 +15,7 @@ use std::path::Path;
 /// The head of a run that begins now; `plan` is empty where there is none, and the run then cannot be resumed.
 ///
 /// # Errors
-/// No random number can be had for its name.
+/// The kernel gives no random number for its name.
 pub fn begun(plan: String, seed: u64) -> Result<RunHead, Failure> {
     let began_unix_ns = unix_ns();
     Ok(RunHead {
