@@ -8,9 +8,10 @@
 # named at the end, and more than NOISE_MAX of them fail the run. Logs stay in target/test-logs.
 #
 # The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
-# them, links target/release/sonde anew, dynamically. Those of the lab (lab_*.rs) run last: two at a time those that measure
-# nothing, which mostly wait; and one at a time, with what else measures, the rest, which is sensitive to timing. Lints and fuzz
-# targets are checked beside the former, on what they leave of the CPUs.
+# them, links target/release/sonde anew, dynamically. A crate's tests are one program, and tests/main.rs groups them: `steady`,
+# those with a lab that measure nothing and mostly wait, run two at a time; `alone`, which measure or are sensitive to timing, last
+# and one at a time; all others first, with the unit tests. Lints and fuzz targets are checked beside `steady`, on what it leaves
+# of the CPUs.
 #
 # `scripts/test.sh tests [NAME]` runs the tests without the checks; with NAME those whose name contains it (cargo xtask flakes).
 #
@@ -32,13 +33,6 @@ export INSTA_UPDATE=no
 # A step that hangs is a failure, not a day's wait.
 LIMIT_SECONDS=2700
 [ "${SONDE_TESTS:-}" != long ] || LIMIT_SECONDS=7200
-
-# The tests of the lab that measure nothing.
-STEADY='^lab_(ends|hosts|input|library|messages|restore|run|shell|slurm|ssh|virtual_machine)$'
-
-# The test programs that measure run one test at a time: a test is excused by noise there alone.
-MEASURING=$(grep -l 'noise::measured' crates/*/tests/*.rs | sed 's,.*/,,; s,\.rs$,,' | sort -u | paste -sd '|')
-MEASURING="^($MEASURING)$"
 
 # So many tests may be skipped for noise; a run with more says too little.
 NOISE_MAX=10
@@ -114,7 +108,7 @@ tests() {
     # Always --workspace: another selection would unify features differently and build dependencies again.
     # In the foreground, so that a terminal's interrupt reaches the tests.
     timeout --foreground --kill-after=20 "$LIMIT_SECONDS" \
-        cargo test --release --workspace --no-fail-fast "$@" --show-output ${filter:+"$filter"} 2>&1 | tee "$log"
+        cargo test --release --workspace --no-fail-fast "$@" --show-output 2>&1 | tee "$log"
     rc=${PIPESTATUS[0]}
     mapfile -t told < <(target/release/xtask tally "$log")
     [ ${#told[@]} -gt 0 ] || trouble "tests: $name: target/release/xtask could not count them ($log)"
@@ -131,19 +125,17 @@ tests() {
     echo "tests: $name: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
 }
 
-# targets PATTERN: the options that select the integration tests whose name matches it, each once. Where a crate has
-# tests/main.rs, its tests are one program of the crate's name.
-targets() {
-    local folder file
-    for folder in crates/*/tests xtask/tests; do
-        if [ -e "$folder/main.rs" ]; then
-            basename "${folder%/tests}"
-            continue
-        fi
-        for file in "$folder"/*.rs "$folder"/*/main.rs; do
-            [ ! -e "$file" ] || basename "${file%/main.rs}" .rs
-        done
-    done | sort -u | grep -E -- "$1" | sed 's/^/--test /'
+# class NAME [TEST OPTION...]: the tests of a class. Its name is no filter beside another: libtest runs what meets one of them.
+class() {
+    local name=$1 chosen=("$1::")
+    shift
+    if [ -n "$filter" ]; then
+        mapfile -t chosen < <(cargo test --release --workspace --quiet --test '*' -- --list --format terse "$filter" |
+            sed -n "s/^\($name::.*\): test$/\1/p")
+        [ ${#chosen[@]} -gt 0 ] || return 0
+        chosen+=(--exact)
+    fi
+    tests "$name" --test '*' -- "${chosen[@]}" "$@"
 }
 
 # page_tests: the report page's own tests, counted as node's runner counts them.
@@ -216,17 +208,14 @@ else
     headline build
     scripts/build.sh || trouble build
 fi
-# shellcheck disable=SC2046  # options
-tests units --lib --bins $(comm -23 <(targets '^') <(targets "^lab_|$MEASURING")) --
-tests docs --doc --
+tests units --lib --bins --test '*' -- --skip steady:: --skip alone:: ${filter:+"$filter"}
+tests docs --doc -- ${filter:+"$filter"}
 [ "$what" != all ] || late_checks
-# shellcheck disable=SC2046
-tests steady $(targets "$STEADY") -- --test-threads=2
+class steady --test-threads=2
 for name in lints 'fuzz targets'; do
     [ -z "${beside[$name]:-}" ] || joined "$name"
 done
-# shellcheck disable=SC2046
-tests alone $(comm -23 <(targets "^lab_|$MEASURING") <(targets "$STEADY")) -- --test-threads=1
+class alone --test-threads=1
 
 # The plain builds above linked it dynamically.
 headline 'the static program again'

@@ -17,9 +17,12 @@ use crate::metadata::{Metadata, Package, cargo, cargo_metadata};
 /// The program, and the one test of it, that starts a lab; its crate is always built.
 const SMOKE: (&str, &str, &str) = (
     "sonde-cli",
-    "lab_run",
-    "each_host_runs_it_and_a_failure_is_told",
+    "sonde",
+    "steady::lab_run::each_host_runs_it_and_a_failure_is_told",
 );
+
+/// The classes of tests that need a lab or a quiet machine, as each crate's tests/main.rs groups them.
+const APART: [&str; 2] = ["steady::", "alone::"];
 
 /// What of the tree outside of a crate's folder is part of it: the page that it embeds, the sources that it compiles, the
 /// documents and files that its tests read.
@@ -59,9 +62,7 @@ pub fn run(root: &Path, words: &[String]) -> Result<ExitCode> {
     println!("changed since {base}: {}", list(&changed));
     let tested = with_dependents(&metadata, &changed);
     println!("tested: {}", list(&tested));
-    let calls = calls(&metadata, &tested, &|file| {
-        std::fs::read_to_string(file).unwrap_or_default()
-    });
+    let calls = calls(&metadata, &tested);
     for call in &calls {
         println!("cargo {}", call.join(" "));
         if is_print {
@@ -151,11 +152,7 @@ fn with_dependents(metadata: &Metadata, changed: &BTreeSet<String>) -> BTreeSet<
 }
 
 /// What cargo is called with: the tests of these crates, then the one with a lab.
-fn calls(
-    metadata: &Metadata,
-    tested: &BTreeSet<String>,
-    read: &dyn Fn(&Path) -> String,
-) -> Vec<Vec<String>> {
+fn calls(metadata: &Metadata, tested: &BTreeSet<String>) -> Vec<Vec<String>> {
     // One selection for both: another would unify features otherwise and build dependencies again.
     let mut selection: Vec<String> = ["test", "--release", "--no-fail-fast"]
         .map(String::from)
@@ -178,19 +175,19 @@ fn calls(
     let mut options = BTreeSet::new();
     for target in targets {
         let has = |kind: &str| target.kind.iter().any(|one| one == kind);
-        let is_apart =
-            target.name.starts_with("lab_") || read(&target.src_path).contains("noise::measured");
         if has("lib") {
             options.insert("--lib".to_owned());
         } else if has("bin") {
             options.insert("--bins".to_owned());
-        } else if has("test") && !is_apart {
+        } else if has("test") {
             options.insert(format!("--test={}", target.name));
         }
     }
     let mut calls = Vec::new();
     if !tested.is_empty() {
-        calls.push([selection.clone(), options.into_iter().collect()].concat());
+        let skips = APART.map(|class| format!("--skip={class}"));
+        let options = options.into_iter().chain(["--".into()]).chain(skips);
+        calls.push([selection.clone(), options.collect()].concat());
     }
     let with_lab = [&format!("--test={smoke_target}"), "--", "--exact", smoke].map(String::from);
     calls.push([selection, with_lab.into()].concat());
@@ -222,12 +219,8 @@ mod tests {
 
     /// link <- probe <- sonde, report <- sonde, report <- xtask.
     fn workspace() -> Metadata {
-        let sonde = [("bin", "sonde"), ("test", "docs"), ("test", "lab_run")];
-        let probe = [
-            ("lib", "sonde_probe"),
-            ("test", "rate"),
-            ("test", "hostile"),
-        ];
+        let sonde = [("bin", "sonde"), ("test", "sonde")];
+        let probe = [("lib", "sonde_probe"), ("test", "probe")];
         Metadata {
             packages: vec![
                 package(
@@ -290,20 +283,18 @@ mod tests {
 
     #[test]
     fn labs_and_what_measures_are_left_out() {
-        let read = |file: &Path| match file.ends_with("rate.rs") {
-            true => "use sonde_sys::noise::measured;".to_owned(),
-            false => String::new(),
-        };
         let said = |names: &[&str]| -> Vec<String> {
-            let calls = calls(&workspace(), &set(names), &read);
+            let calls = calls(&workspace(), &set(names));
             calls.iter().map(|call| call.join(" ")).collect()
         };
-        let smoke = "--test=lab_run -- --exact each_host_runs_it_and_a_failure_is_told";
+        let smoke =
+            "--test=sonde -- --exact steady::lab_run::each_host_runs_it_and_a_failure_is_told";
+        let skips = "-- --skip=steady:: --skip=alone::";
         let both = "test --release --no-fail-fast -p sonde-cli -p sonde-probe";
         assert_eq!(
             said(&["sonde-probe"]),
             [
-                format!("{both} --bins --lib --test=docs --test=hostile"),
+                format!("{both} --bins --lib --test=probe --test=sonde {skips}"),
                 format!("{both} {smoke}"),
             ]
         );

@@ -367,7 +367,7 @@ fn a_library_that_hangs_is_ended() {
     let file = folder.object("sonde-hangs.so", &text, &[]);
     let begin = Instant::now();
     let ended = Command::new(std::env::current_exe().unwrap())
-        .args(["a_rank_that_hangs", "--exact", "--nocapture"])
+        .args(["loading::a_rank_that_hangs", "--exact", "--nocapture"])
         .env(HANGS, &file)
         .output()
         .unwrap();

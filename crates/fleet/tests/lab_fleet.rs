@@ -1,17 +1,15 @@
 //! A fleet on an emulated cluster: cold and warm, the verdict, and what becomes of agents and hosts that are killed.
 
-mod stage;
-
 use std::path::Path as File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::stage::{config, part};
 use sonde_fleet::{Ask, Fleet};
 use sonde_measure::{Measurement, Quantity, Step};
 use sonde_measure::{Path, Wait};
 use sonde_probe::{Probe, Terms};
 use sonde_sys::noise::measured;
-use stage::{config, part};
 
 fn ask(probe: Probe, src: usize, dst: usize) -> Ask {
     let mut terms = Terms::new(probe, Path::Tcp, Wait::Block);

@@ -3,9 +3,7 @@
 //! Model:   what the programs are that run on a host is read from its /proc; what is left behind from there and from its
 //!          folders, which are its own.
 
-mod stage;
-
-use stage::{Stage, has_openssh, part};
+use crate::stage::{Stage, has_openssh, part};
 use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,15 +1,13 @@
 //! PVM's virtual machine: hosts come and go, and however it ends no daemon, socket or folder of it stays.
 
-mod stage;
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::stage::{Stage, config, has_openssh, part};
 use sonde_fleet::{Fleet, VirtualMachine};
-use stage::{Stage, config, has_openssh, part};
 
 /// What is to end has ended after this.
 const SOON: Duration = Duration::from_secs(20);

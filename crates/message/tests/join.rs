@@ -153,7 +153,7 @@ impl Job {
                 format!("{rank} {RANKS} {transport} {wait} {meeting} {token} {timeout} {what}");
             let mut command = Command::new(std::env::current_exe().unwrap());
             command
-                .args(["--exact", "a_rank", "--nocapture"])
+                .args(["--exact", "join::a_rank", "--nocapture"])
                 .env("SONDE_TEST_RANK", told)
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())

@@ -1,12 +1,10 @@
 //! Every kind of conversation over loopback between two agents that are processes.
 
-mod agents;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
+use crate::agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
 use sonde_channel::CONTROL;
 use sonde_measure::{EndedBy, Fixed};
 use sonde_measure::{Knobs, Method, Path, Wait};

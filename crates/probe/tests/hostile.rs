@@ -3,8 +3,7 @@
 //!
 //! Each attack is made alone, so that what it changes is seen; then all at once.
 
-#[expect(dead_code, reason = "others of the agents' tests use the rest")]
-mod agents;
+use crate::agents;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use agents::{Agent, SOON, measure, samples, serve};
+use crate::agents::{Agent, SOON, measure, samples, serve};
 use sonde_channel::CONTROL;
 use sonde_measure::Path;
 use sonde_measure::{Phase, Quantity};

@@ -1,14 +1,8 @@
 //! Loads between agents that are processes: what is planned, sent and received, and how they end.
 
-#[allow(
-    dead_code,
-    reason = "each test program uses its own part of this module"
-)]
-mod agents;
-
 use std::time::{Duration, Instant};
 
-use agents::agents;
+use crate::agents::agents;
 use sonde_probe::load::{Load, LoadCounts, LoadFlow, Promised, Steer};
 use sonde_probe::{AgentLink, Answer, Request};
 use sonde_sys::noise::measured;

@@ -1,9 +1,6 @@
 //! How round trips and streams are measured: the clock, buffers in the cache and not, the CPUs of the ends.
 
-#[expect(dead_code, reason = "others of the agents' tests use the rest")]
-mod agents;
-
-use agents::{agents, conversation, samples};
+use crate::agents::{agents, conversation, samples};
 use sonde_measure::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
 use sonde_measure::{Quantity, SampleClock, Step};
 use sonde_probe::{Error, Outcome, Probe, Terms};

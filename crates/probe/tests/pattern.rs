@@ -1,17 +1,11 @@
 //! Patterns between agents that are processes, over loopback: every kind of flow, strangers, replay, and a worker that dies.
 
-#[allow(
-    dead_code,
-    reason = "shared with the tests of conversations, which use all of it"
-)]
-mod agents;
-
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use agents::{Agent, HERE, SOON};
+use crate::agents::{Agent, HERE, SOON};
 use sonde_measure::Knobs;
 use sonde_probe::pattern::{Due, Go, Join, Kind, Way, Went, What};
 use sonde_probe::{Answer, Request};

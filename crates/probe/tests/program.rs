@@ -21,7 +21,7 @@ fn playing(part: &str) -> Command {
 #[test]
 #[ignore = "played by the other tests"]
 fn play_the_agent() {
-    let worker = || playing("play_the_worker");
+    let worker = || playing("program::play_the_worker");
     let ended = agent::run_with(std::io::stdin(), std::io::stdout(), worker);
     std::process::exit(i32::from(ended.is_err()));
 }
@@ -40,7 +40,7 @@ struct Agent {
 
 impl Agent {
     fn start() -> Self {
-        let mut command = playing("play_the_agent");
+        let mut command = playing("program::play_the_agent");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -201,7 +201,7 @@ fn a_killed_agent_takes_its_program_along() {
 
 #[test]
 fn the_end_of_the_input_ends_program_and_agent() {
-    let mut child = playing("play_the_agent")
+    let mut child = playing("program::play_the_agent")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()

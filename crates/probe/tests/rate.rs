@@ -1,13 +1,9 @@
 //! Messages at a rate between two agents that are processes, with one of them standing still for a while.
 
-#[expect(dead_code, reason = "others of the agents' tests use the rest")]
-mod agents;
-mod processes;
-
 use std::time::Duration;
 
-use agents::{Agent, agents, conversation};
-use processes::{children, signal, soon};
+use crate::agents::{Agent, agents, conversation};
+use crate::processes::{children, signal, soon};
 use sonde_measure::{Path, Wait};
 use sonde_measure::{Phase, Quantity};
 use sonde_probe::{Outcome, Pace, Probe, Spacing, Terms};

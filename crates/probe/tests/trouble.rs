@@ -1,15 +1,14 @@
 //! What goes wrong in conversations between two agents that are processes, and that nothing of it stays.
 
-mod agents;
-mod processes;
-
 use std::io::Write;
 use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agents::{Agent, HERE, SOON, agent, agents, conversation, impatient, measure, samples, serve};
-use processes::{children, signal, soon};
+use crate::agents::{
+    Agent, HERE, SOON, agent, agents, conversation, impatient, measure, samples, serve,
+};
+use crate::processes::{children, signal, soon};
 use sonde_channel::CONTROL;
 use sonde_measure::{Path, Wait};
 use sonde_probe::{Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};

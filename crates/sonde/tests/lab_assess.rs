@@ -3,9 +3,8 @@
 //! Model:   plans are small, so that a run takes seconds; what is checked is what holds of any run. Moments and victims of
 //!          kills come from a seeded generator (`SONDE_SEED`); `SONDE_KILLS` says how many.
 
-mod lab;
-
-use lab::{
+use crate::lab;
+use crate::lab::{
     Case, Outcome, Process, Stage, attachments, cases, crossed, eventually, has, marked, skip,
 };
 use serde_json::Value;

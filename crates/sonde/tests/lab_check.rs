@@ -4,9 +4,8 @@
 //! Model:   fewer cases the more ranks there are, since ranks outnumber the CPUs; each number of ranks has a seed of its own, so
 //!          that other cases are drawn. What is not installed says `skipped:`. A run that is killed goes on where it was.
 
-mod lab;
-
-use lab::{Case, Stage, eventually, skip};
+use crate::lab;
+use crate::lab::{Case, Stage, eventually, skip};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;

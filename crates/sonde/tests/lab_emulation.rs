@@ -3,9 +3,7 @@
 //! Model:   round trips and rates of a slow network, which any machine carries; that bounds are kept is a measurement, and may be
 //!          skipped for noise. What is printed, kept and refused holds of any machine.
 
-mod lab;
-
-use lab::{Call, Case, Stage};
+use crate::lab::{Call, Case, Stage};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 

@@ -3,9 +3,7 @@
 //! Model:   moments and victims come from a seeded generator; the seed is printed, and taken from `SONDE_SEED` if set. After
 //!          each kill: no process with the lab's mark, none of its network namespaces, no new device or mount, no new file.
 
-mod lab;
-
-use lab::{
+use crate::lab::{
     Case, Outcome, Process, Running, Stage, attachments, cases, eventually, marked,
     network_namespaces,
 };

@@ -5,9 +5,8 @@
 //!          home that only h1 sees. For ranks of libraries the hosts see nothing of what lies beside the command, as other
 //!          machines would not.
 
-mod lab;
-
-use lab::Stage;
+use crate::lab;
+use crate::lab::Stage;
 use serde_json::Value;
 
 const SCRIPT: &str = r#"

@@ -1,8 +1,7 @@
 //! Wrong input: each message says what is wrong and what to do, and the exit code says whose fault it is.
 
-mod lab;
-
-use lab::{Case, Stage, cases, has, is_root, path_of, skip};
+use crate::lab;
+use crate::lab::{Case, Stage, cases, has, is_root, path_of, skip};
 use sonde_sys::namespace::{IdMap, write_id_maps};
 use std::os::unix::fs::PermissionsExt;
 

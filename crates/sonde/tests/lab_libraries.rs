@@ -1,8 +1,7 @@
 //! Message-passing libraries as they are, by their own commands: Open MPI, MPICH and PVM, and Debian's programs above them.
 
-mod lab;
-
-use lab::{
+use crate::lab;
+use crate::lab::{
     Case, Outcome, Stage, attachments, cases, eventually, has, marked, path_of, report, skip,
 };
 use sonde_sys::noise::measured;

@@ -3,9 +3,8 @@
 //! Model:   small measurements of which only what holds of any run is checked: that there are figures and facts, that cold
 //!          stands apart from warm, that what cannot be had says why, and that nothing is left behind.
 
-mod lab;
-
-use lab::{Call, Case, Stage, attachments, cases, eventually, has, marked, skip};
+use crate::lab;
+use crate::lab::{Call, Case, Stage, attachments, cases, eventually, has, marked, skip};
 use serde_json::Value;
 use std::path::PathBuf;
 

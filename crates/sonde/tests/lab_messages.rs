@@ -4,9 +4,8 @@
 //! Model:   small statistics. That messages are those asked for is checked by the ranks themselves, and here again by the rows. What
 //!          is not installed says `skipped:`.
 
-mod lab;
-
-use lab::{Call, Case, Stage, attachments, eventually, marked, skip};
+use crate::lab;
+use crate::lab::{Call, Case, Stage, attachments, eventually, marked, skip};
 use serde_json::Value;
 
 /// A stage with the ranks' program where its user sees it.

@@ -6,9 +6,7 @@
 //!          of eth1 out of eth0, and the other host answers for it there. Needs root, whose ssh reads its config from a home
 //!          that only h1 sees. The hosts find the command in their PATH, so that no copy of it crosses the networks.
 
-mod lab;
-
-use lab::{Case, Outcome, Stage, attachments, has, is_root, skip};
+use crate::lab::{Case, Outcome, Stage, attachments, has, is_root, skip};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 

@@ -3,12 +3,8 @@
 //! Model:   what a host's own programs see: `ping`, its interfaces' counters, datagrams that are counted at both ends. Times are
 //!          bounded from below by the model, which is never early, and else compared with each other in one lab.
 
-mod lab;
-#[path = "lab/part.rs"]
-mod part;
-
-use lab::{Case, Outcome, Stage, assert_attachment_lost_nothing, attachments, has, report};
-use part::traffic;
+use crate::lab::{Case, Outcome, Stage, assert_attachment_lost_nothing, attachments, has, report};
+use crate::part::traffic;
 use serde_json::json;
 use sonde_link::Port;
 use sonde_link::ledger::{Entry, Reader};
@@ -22,13 +18,6 @@ answers() { ping -q -c 2 -i 0.1 -W 2 ${2:-h2} >/dev/null && echo $1 yes || echo 
 fails() { ping -q -c 2 -i 0.1 -W 0.3 ${2:-h2} >/dev/null && echo $1 yes || echo $1 no; }
 tell() { sonde lab tell \"$@\" || exit 9; }
 ";
-
-/// Not a test: the way into [`part::play`] for the hosts' programs.
-#[test]
-#[ignore = "a part that the other tests start inside a lab"]
-fn play() {
-    part::play();
-}
 
 /// Runs `script` on h1; its last word on a network.
 fn on_h1(stage: &Stage, options: &[&str], script: &str) -> Outcome {

@@ -3,9 +3,8 @@
 //! Model:   class S throughout. Of a run only what holds of any is checked: that all results are the official ones, that messages
 //!          were counted and add up, that nothing is left behind. What is not installed says `skipped:`.
 
-mod lab;
-
-use lab::{Call, Case, Stage, attachments, eventually, marked, skip};
+use crate::lab;
+use crate::lab::{Call, Case, Stage, attachments, eventually, marked, skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,9 +4,8 @@
 //! Model:   class S. A trace is held against what was counted in the same run; times only against each other, as medians of
 //!          several turns, in ranges that a busy machine keeps. What is not installed says `skipped:`.
 
-mod lab;
-
-use lab::{Call, Case, Stage, attachments, skip};
+use crate::lab;
+use crate::lab::{Call, Case, Stage, attachments, skip};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 

@@ -3,9 +3,7 @@
 //! Model:   small measurements of which only what holds of any run is checked: that there are figures, what they add up to,
 //!          and that what cannot be had says why.
 
-mod lab;
-
-use lab::{Call, Case, Stage, cases};
+use crate::lab::{Call, Case, Stage, cases};
 use serde_json::Value;
 
 fn probe(stage: &Stage, words: &[&str]) -> Call {

@@ -1,8 +1,6 @@
 //! `sonde probe pattern` in a lab: flows and their sum, sweeps of senders, incast, and what is refused.
 
-mod lab;
-
-use lab::{Case, Stage, attachments};
+use crate::lab::{Case, Stage, attachments};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 

@@ -1,8 +1,6 @@
 //! Placements measured: what unmodified MPI programs send, counted; and programs under each placement on two sites.
 
-mod lab;
-
-use lab::{Call, Stage, attachments, cases, eventually, has, is_root};
+use crate::lab::{Call, Stage, attachments, cases, eventually, has, is_root};
 use serde_json::Value;
 use sonde_place::{Launcher, Matrix, Pattern, Placement};
 use sonde_sys::noise::measured;

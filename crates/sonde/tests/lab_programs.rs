@@ -1,8 +1,6 @@
 //! Real programs in a lab: iperf3 at the ceiling of each kind of network, sockperf, ssh, tcpdump, and sixty-four hosts.
 
-mod lab;
-
-use lab::{
+use crate::lab::{
     Stage, assert_attachment_lost_nothing, attachments, cases, crossed, has, is_root, path_of,
     report,
 };

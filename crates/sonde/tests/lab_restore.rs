@@ -4,9 +4,7 @@
 //! Model:   h1 is the user's machine; h2 and h3 run Debian's sshd, by `crates/fleet/tests/sshd.sh`; h3 has a small receive
 //!          buffer. What is changed and what puts it back is read from the hosts themselves.
 
-mod lab;
-
-use lab::{Outcome, Stage};
+use crate::lab::{Outcome, Stage};
 
 /// Three servers, h3 with a small receive buffer; what begins a run and waits until all is put back.
 const STAGE: &str = r#"

@@ -1,8 +1,6 @@
 //! `sonde lab run` and `exec` as a user meets them: codes, streams, folders, ids, signals, interfaces and settings.
 
-mod lab;
-
-use lab::{
+use crate::lab::{
     Case, Outcome, Stage, USER, assert_attachment_lost_nothing, attachments, cases, crossed,
     eventually, has, is_root, marked, report,
 };

@@ -1,8 +1,6 @@
 //! `sonde lab shell` on a terminal: prompt, job control, window size, exit code, and the user's terminal afterwards.
 
-mod lab;
-
-use lab::{Case, Stage, attachments, cases, eventually, has, marked, path_of};
+use crate::lab::{Case, Stage, attachments, cases, eventually, has, marked, path_of};
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::pty::{Pty, WindowSize, set_window_size};
 use std::fs::File;

@@ -5,9 +5,8 @@
 //!          own exec where there is no allocation. After each the nodes must be idle, and nothing of sonde's be left on any.
 //!          Needs root, as whom Slurm's daemons run.
 
-mod lab;
-
-use lab::{Case, Stage, path_of};
+use crate::lab;
+use crate::lab::{Case, Stage, path_of};
 use std::fmt::Write;
 
 const PAGE: &str = include_str!("../../../docs/clusters.md");

@@ -4,9 +4,8 @@
 //!          waited. And what a library takes at once may need many seconds on a slow line. The bound is the network's
 //!          own, in the record of the run.
 
-mod lab;
-
-use lab::{Case, Stage, attachments, skip};
+use crate::lab;
+use crate::lab::{Case, Stage, attachments, skip};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 

@@ -1,22 +1,11 @@
 //! What programs send arrives as the model says: all of it, in order, unharmed, or lost where the model loses it.
 
-mod lab;
-#[path = "lab/part.rs"]
-mod part;
-
-use lab::{
+use crate::lab::{
     Case, Outcome, Stage, assert_attachment_lost_nothing, attachments, cases, crossed, has, report,
 };
-use part::traffic;
+use crate::part::traffic;
 use serde_json::Value;
 use sonde_sys::noise::measured;
-
-/// Not a test: the way into [`part::play`] for the hosts' programs.
-#[test]
-#[ignore = "a part that the other tests start inside a lab"]
-fn play() {
-    part::play();
-}
 
 fn lost_nothing(report: &Value) {
     assert_attachment_lost_nothing(report);

@@ -4,9 +4,7 @@
 //! Model:   ratios and shares of ceilings only, with room for a machine that does other things: a gain is
 //!          foretold within 25 % here.
 
-mod lab;
-
-use lab::{Case, Outcome, Stage, attachments};
+use crate::lab::{Case, Outcome, Stage, attachments};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 

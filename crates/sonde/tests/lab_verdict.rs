@@ -3,9 +3,7 @@
 //! Model:   faults whose sign does not depend on how busy this machine is; all ten, and healthy runs, are
 //!          `cargo xtask prove verdict`.
 
-mod lab;
-
-use lab::{Case, Stage, attachments};
+use crate::lab::{Case, Stage, attachments};
 use sonde_sys::noise::measured;
 
 const NETWORK: &str = "ethernet-100:rate=20Mbit";

@@ -1,6 +1,6 @@
 //! The gate under load: no stall, no loss, nothing through while it is shut; and a tbf's rate.
 
-mod fresh;
+use crate::fresh;
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};

@@ -1,6 +1,6 @@
 //! A host's private world: mounts, terminals, host name, process ids.
 
-mod fresh;
+use crate::fresh;
 
 use std::fs;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! Round trips through the kernel: what is set is read back.
 
-mod fresh;
+use crate::fresh;
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;

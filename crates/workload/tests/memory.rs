@@ -76,7 +76,11 @@ fn one(kernel: Kernel, ranks: usize) {
 fn taken(kernel: Kernel, ranks: usize) -> u64 {
     let this = std::env::current_exe().expect("this program");
     let output = Command::new(this)
-        .args(["kernels_take_what_they_tell", "--exact", "--nocapture"])
+        .args([
+            "memory::kernels_take_what_they_tell",
+            "--exact",
+            "--nocapture",
+        ])
         .env(RUN, format!("{kernel} {ranks}"))
         .output()
         .expect("this program again");

@@ -1,6 +1,6 @@
 //! The figures of the gate's own tests.
 //!
-//! Model:   `cargo test -p sonde-sys --test gate` in release, one test after the other; each prints what it found. A test that
+//! Model:   `cargo test -p sonde-sys --test sys gate::` in release, one test after the other; each prints what it found. A test that
 //!          could not run prints `skipped:`, which is told and does not count as met.
 //! Checked: `figures_and_outcomes_are_found`.
 
@@ -11,14 +11,15 @@ use anyhow::{Context, Result};
 use crate::prove::table::{Table, verdict};
 use crate::prove::{Ground, Proof};
 
-const ARGUMENTS: [&str; 10] = [
+const ARGUMENTS: [&str; 11] = [
     "test",
     "--release",
     "-p",
     "sonde-sys",
     "--test",
-    "gate",
+    "sys",
     "--",
+    "gate::",
     "--nocapture",
     "--test-threads=1",
     "--include-ignored",
@@ -88,7 +89,7 @@ fn read(text: &str) -> (Vec<Of<'_>>, Vec<Of<'_>>) {
             .strip_prefix("test ")
             .and_then(|line| line.split_once(" ... "))
         {
-            current = Some(name);
+            current = Some(name.strip_prefix("gate::").unwrap_or(name));
             rest = after;
         }
         let Some(name) = current else { continue };
@@ -116,7 +117,7 @@ mod tests {
 
     #[test]
     fn figures_and_outcomes_are_found() {
-        let text = "\nrunning 2 tests\ntest a ... \nrunning 1 test\ntest a ... tap: open p50 3 us\nok\n\ntest result: ok. 1 passed\nok\ntest b ... skipped: no TAP\nok\ntest result: ok.\n";
+        let text = "\nrunning 2 tests\ntest gate::a ... \nrunning 1 test\ntest gate::a ... tap: open p50 3 us\nok\n\ntest result: ok. 1 passed\nok\ntest b ... skipped: no TAP\nok\ntest result: ok.\n";
         let (figures, tests) = read(text);
         assert_eq!(
             figures,

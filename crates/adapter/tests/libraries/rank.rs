@@ -12,7 +12,7 @@ use sonde_message::{
     oracle,
 };
 
-use crate::start::TIMEOUT;
+use super::start::TIMEOUT;
 
 /// What to do.
 pub const JOB: &str = "SONDE_TEST_JOB";
@@ -28,7 +28,12 @@ pub const RANKS: &str = "SONDE_TEST_RANKS";
 pub const RANK: &str = "SONDE_TEST_RANK";
 pub const PORT: &str = "SONDE_TEST_PORT";
 /// How this program becomes a rank.
-pub const ARGUMENTS: [&str; 4] = ["a_rank", "--exact", "--nocapture", "--test-threads=1"];
+pub const ARGUMENTS: [&str; 4] = [
+    "libraries::a_rank",
+    "--exact",
+    "--nocapture",
+    "--test-threads=1",
+];
 
 const WORLD: Comm = Comm::WORLD;
 const CASES: usize = 60;

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use sonde_message::adapters;
 
-use crate::machine::Machine;
-use crate::rank;
+use super::machine::Machine;
+use super::rank;
 
 /// What ranks wait for each other.
 pub const TIMEOUT: Duration = Duration::from_secs(60);

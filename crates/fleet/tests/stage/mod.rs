@@ -2,10 +2,6 @@
 //!
 //! Model:   all programs are the part program of these tests (`part.rs`). As root the hosts' servers are Debian's own, as an
 //!          ordinary user they serve that user; see `../sshd.sh`.
-#![allow(
-    dead_code,
-    reason = "each test program uses its own part of this module"
-)]
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -3,10 +3,6 @@
 //! Model:   a [`Stage`] is a folder for one test and the way the command is run there; it is removed at the end. Every
 //!          process of a call carries a mark in its environment, by which all of a lab's processes are found.
 //!          The command is the one that `SONDE_BIN` names, else the one built with the tests.
-#![allow(
-    dead_code,
-    reason = "each test program uses its own part of this module"
-)]
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,6 +1,8 @@
 //! Running a test's body in fresh namespaces: the test starts itself again, and the child leaves its
 //! namespaces between fork and exec.
 
+use std::panic::Location;
+use std::path::Path;
 use std::process::Command;
 
 use sonde_sys::exec::{Step, before_exec};
@@ -9,7 +11,9 @@ use sonde_sys::{namespace, process};
 
 const STAGE: &str = "SONDE_SYS_STAGE";
 
-/// Runs `body` as root of fresh `namespaces` (a user namespace among them), in a process of its own.
+/// Runs `body` as root of fresh `namespaces` (a user namespace among them), in a process of its own. `name` is the test's in
+/// the calling file, which is a module of its own.
+#[track_caller]
 pub fn inside(name: &str, namespaces: Namespaces, body: impl FnOnce()) {
     if std::env::var(STAGE).is_ok_and(|stage| stage == name) {
         return body();
@@ -26,8 +30,10 @@ pub fn inside(name: &str, namespaces: Namespaces, body: impl FnOnce()) {
             count: 1,
         }]
     };
+    let file = Path::new(Location::caller().file()).file_stem().unwrap();
+    let path = format!("{}::{name}", file.to_str().unwrap());
     let mut command = Command::new("/proc/self/exe");
-    command.args(["--exact", name, "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", &path, "--nocapture", "--test-threads=1"]);
     command.env(STAGE, name);
     let steps = vec![
         Step::Unshare(namespaces),
