@@ -16,6 +16,7 @@ mod heads;
 mod links;
 mod metadata;
 mod outcomes;
+mod programs;
 mod prove;
 mod quick;
 mod requirements;
@@ -62,6 +63,7 @@ What tidy checks:
   unsafe     only in sys, channel and adapter; every other crate root has #![forbid(unsafe_code)]
   floats     no f32, f64 or float literal in units, link and virtual, tests and lines with `// float: why` apart
   shape      no .rs file over 800 lines, none named util, helper, common or the like; each crate has a README.md
+  programs   one program of integration tests a crate; each file of tests in it, what measures or has a lab in its group
   sentences  what findings say stands in crates/report/src/words: no sentence in a rule
   texts      facts have types: no map or list of texts, no JSON of any shape, but where xtask/src/texts.rs says why
   coverage   plans/papers: every requirement has one entry in coverage.toml, and every claim evidence that exists
@@ -106,7 +108,9 @@ fn measured(name: &str, work: impl FnOnce(&Path) -> Result<ExitCode>) -> ExitCod
 /// Runs every rule over the workspace.
 fn tidy() -> Result<Vec<Finding>> {
     let tree = Tree::read(&workspace_root()?)?;
-    let mut findings = edges::check(&metadata::cargo_metadata(tree.root())?)?;
+    let metadata = metadata::cargo_metadata(tree.root())?;
+    let mut findings = edges::check(&metadata)?;
+    findings.extend(programs::check(&tree, &metadata));
     findings.extend(heads::check(&tree));
     findings.extend(floats::check(&tree));
     findings.extend(shape::check(&tree));
