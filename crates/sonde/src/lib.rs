@@ -1,4 +1,4 @@
-//! The command `sonde`.
+//! The command `sonde`: a library, so that the static program, the one linked for tests and the unit tests are not each all of it.
 //!
 //! Model:   arguments are lowered to a task, the task runs, its result goes to standard output and all else to standard error.
 //!          Exit codes: 0 measured; 1 measured, but something asked for was not met; 2 could not measure; 64 usage. Commands
@@ -40,7 +40,8 @@ mod way;
 use clap::Parser;
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
+/// Runs the command with the arguments of this process; its exit code.
+pub fn main() -> ExitCode {
     // A part of a lab and a worker of an agent are fresh starts of this program; a lab's must not have a second thread when it unshares.
     if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
         return exit(code);
