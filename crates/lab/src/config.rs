@@ -104,7 +104,7 @@ impl fmt::Display for Profile {
 /// Which CPUs the switch and the hosts' programs use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPlan {
-    /// Its name: `one`, `split` or `free`.
+    /// Its name: `auto`, `one`, `split` or `free`.
     pub name: String,
     /// The switch's.
     pub switch: Vec<usize>,
@@ -113,7 +113,11 @@ pub struct CpuPlan {
 }
 
 impl CpuPlan {
-    /// The plan `name` on the CPUs `online`: `one` puts all on one (no wake-up crosses CPUs: for latency), `split` gives the
+    /// The plan by which the switch chooses while programs run.
+    pub const AUTO: &'static str = "auto";
+
+    /// The plan `name` on the CPUs `online`: `auto` is `split`, but the switch shares the programs' CPUs while these answer each
+    /// other and that makes them faster; `one` puts all on one (no wake-up crosses CPUs: for latency), `split` gives the
     /// switch the last one and the programs the others (for throughput), `free` binds nothing.
     ///
     /// # Errors
@@ -122,12 +126,12 @@ impl CpuPlan {
         let (last, others) = online.split_last().ok_or("no CPU is online")?;
         let (switch, hosts) = match name {
             "one" => (vec![*last], vec![*last]),
-            "split" if others.is_empty() => (vec![*last], vec![*last]),
-            "split" => (vec![*last], others.to_vec()),
+            Self::AUTO | "split" if others.is_empty() => (vec![*last], vec![*last]),
+            Self::AUTO | "split" => (vec![*last], others.to_vec()),
             "free" => (Vec::new(), Vec::new()),
             _ => {
                 return Err(format!(
-                    "there is no CPU plan `{name}`: write `one`, `split` or `free`"
+                    "there is no CPU plan `{name}`: write `auto`, `one`, `split` or `free`"
                 ));
             }
         };

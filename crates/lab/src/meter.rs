@@ -112,6 +112,12 @@ pub struct Report {
     pub gate_rearmed: u64,
     /// CPU time of the switch.
     pub cpu_ns: u64,
+    /// The plan of its CPUs.
+    pub cpu_plan: String,
+    /// Times that the switch moved between its own CPUs and the programs', which it does by the plan `auto`.
+    pub cpu_moves: u64,
+    /// How long it shared the programs' CPUs by its own choice.
+    pub cpu_shared_ns: u64,
     /// Circuits that were set up by signalling.
     pub circuit_setups: u64,
     /// Background traffic, since it began.

@@ -15,6 +15,8 @@ pub(crate) struct Slot {
     pub length: usize,
     /// When the model took it.
     pub taken: Instant,
+    /// The port that it came from, counted from 0.
+    pub from: usize,
     /// How far its stamp had to be moved.
     pub clamp_ns: u64,
     /// Of an address request: who asks, and for whom.
@@ -45,6 +47,7 @@ impl Pool {
                 bytes: vec![0; self.frame_bytes],
                 length: 0,
                 taken: Instant::START,
+                from: 0,
                 clamp_ns: 0,
                 resolves: None,
             });

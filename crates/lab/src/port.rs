@@ -48,6 +48,8 @@ pub(crate) struct Port {
     pub index: u32,
     /// Frames that the model had no room for, in their order.
     pub pending: VecDeque<FrameId>,
+    /// Frames that the model has taken and is not done with.
+    pub under_way: u64,
     /// Whether reading is suspended.
     pub suspended: bool,
     /// Read since the port was last empty.
@@ -67,6 +69,7 @@ impl Port {
             netlink,
             index,
             pending: VecDeque::new(),
+            under_way: 0,
             suspended: false,
             run: (0, 0),
             overloaded: false,

@@ -6,6 +6,7 @@
 //!          that wants no more has its gate shut; what was under way finds room in the model, or waits here.
 //! Checked: the end-to-end tests; parity of the ledger with the virtual clock.
 
+mod seat;
 mod talk;
 
 use crate::config::{Attachment, Config, Info, MTU_MAX};
@@ -117,6 +118,9 @@ struct Switch {
     pcap: Option<(sonde_link::Port, Pcap<File>)>,
     /// Whether ports are suspended because too many frames are under way.
     full: bool,
+    /// Which CPUs this thread uses, where it may choose.
+    seat: Option<seat::Seat>,
+    cpu_plan: String,
     stopping: bool,
 }
 
@@ -128,6 +132,7 @@ struct Mark {
     attachment: AttachmentLosses,
     toggles: (u64, u64),
     overloads: u64,
+    seat: (u64, u64),
 }
 
 impl Switch {
@@ -226,10 +231,13 @@ impl Switch {
                 attachment: AttachmentLosses::default(),
                 toggles: (0, 0),
                 overloads: 0,
+                seat: (0, 0),
             },
             ledger,
             pcap,
             full: false,
+            seat: seat::Seat::of(&config.cpus, epoch_ns),
+            cpu_plan: config.cpus.name,
             stopping: false,
         };
         switch.mark()?;
@@ -337,7 +345,7 @@ impl Switch {
             self.pool.give(id);
             return Ok(true);
         };
-        (slot.taken, slot.clamp_ns) = (now, clamp_ns);
+        (slot.taken, slot.clamp_ns, slot.from) = (now, clamp_ns, index);
         slot.resolves = match frame.kind {
             Kind::Resolve(of) => Some((number, of)),
             Kind::Ip | Kind::Arp | Kind::Other => None,
@@ -359,6 +367,11 @@ impl Switch {
         if clamp_ns > 0 {
             self.meter.clamped(clamp_ns);
         }
+        let port = &mut self.ports[index];
+        if let Some(seat) = &mut self.seat {
+            seat.taken(port.under_way > 0);
+        }
+        port.under_way += 1;
         self.capture(number, id, self.now_ns)?;
         Ok(true)
     }
@@ -409,7 +422,11 @@ impl Switch {
                     .map_err(file("write the file of --ledger"))?;
             }
             match event {
-                Event::Done { id } => self.pool.give(id),
+                Event::Done { id } => {
+                    let from = self.pool.slot(id).from;
+                    self.ports[from].under_way -= 1;
+                    self.pool.give(id);
+                }
                 Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
                 Event::Deliver { .. }
                 | Event::Lost { .. }
@@ -423,6 +440,7 @@ impl Switch {
                 self.settle_gate(index)?;
             }
         }
+        self.choose_seat(clock_ns);
         if clock_ns - self.realtime_at_ns > OFFSET_EVERY_NS {
             (self.realtime, self.realtime_at_ns) = (clock::realtime_minus_monotonic_ns(), clock_ns);
         }
@@ -508,8 +526,16 @@ impl Switch {
         })
     }
 
+    /// How often this thread moved, and how long it shared the programs' CPUs.
+    fn seat_figures(&self) -> (u64, u64) {
+        let now_ns = clock::monotonic_ns();
+        let figures = |seat: &seat::Seat| (seat.moves(), seat.shared_ns_at(now_ns));
+        self.seat.as_ref().map_or(self.marked.seat, figures)
+    }
+
     fn mark(&mut self) -> Result<(), SwitchError> {
         self.marked = Mark {
+            seat: self.seat_figures(),
             at_ns: clock::monotonic_ns(),
             cpu_ns: cpu::thread_cpu_ns(),
             counters: self.net.counters(),
@@ -567,6 +593,9 @@ impl Switch {
             overloads: self.ports.iter().map(|port| port.overloads).sum::<u64>()
                 - self.marked.overloads,
             cpu_ns: cpu::thread_cpu_ns() - self.marked.cpu_ns,
+            cpu_plan: self.cpu_plan.clone(),
+            cpu_moves: self.seat_figures().0 - self.marked.seat.0,
+            cpu_shared_ns: self.seat_figures().1 - self.marked.seat.1,
             circuit_setups: counters.circuit_setups - before.circuit_setups,
             flows,
             ..self.meter.report()

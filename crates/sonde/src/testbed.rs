@@ -39,7 +39,8 @@ pub struct LabOptions {
     pub networks: Vec<String>,
     #[command(flatten)]
     pub hosts: HostOptions,
-    /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), or free.
+    /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), auto (the one or the other, as programs
+    /// answer each other or stream), or free.
     #[arg(long, default_value = DEFAULT_CPUS, value_name = "PLAN")]
     pub cpus: String,
     /// Background traffic inside the (first) network, to each host: RHO[:law=LAW][:size=BYTES], as in 0.6.
@@ -58,7 +59,7 @@ pub struct LabOptions {
 }
 
 const NETWORKS_MAX: usize = 8;
-const DEFAULT_CPUS: &str = "split";
+const DEFAULT_CPUS: &str = CpuPlan::AUTO;
 
 fn attachment(text: &str) -> Result<Attachment, String> {
     match text {
@@ -103,7 +104,8 @@ impl LabOptions {
         Self {
             networks: vec![DEFAULT_NETWORK.into()],
             hosts,
-            cpus: DEFAULT_CPUS.into(),
+            // A probe's launch moves the switch to where the probe wants it; programs that are compared have one plan throughout.
+            cpus: "split".into(),
             load: None,
             script: None,
             ledger: None,

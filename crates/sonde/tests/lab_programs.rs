@@ -148,6 +148,50 @@ fn sockperf_measures_a_round_trip() {
     }
 }
 
+/// Half a round trip of 64 B over TCP at the median, in microseconds, and what the lab says of itself.
+fn round_trip(stage: &Stage, options: &[&str]) -> (f64, serde_json::Value) {
+    let script = "sonde lab exec --detach h2 -- sockperf server --tcp -i 10.9.0.2 -p 7000; sleep 0.5; sockperf ping-pong --tcp -i 10.9.0.2 -p 7000 -t 1 -m 64";
+    let written = stage.path("report");
+    let usual = ["--hosts", "2", "--network", "ethernet-1g"];
+    let options = [&usual[..], &["--report", &written], options].concat();
+    let outcome = stage.run(&options, &["sh", "-c", script]).expect(0);
+    let line = outcome
+        .out
+        .lines()
+        .find(|line| line.contains("percentile 50.000"));
+    let p50 = line.and_then(|line| line.split_whitespace().last()?.parse().ok());
+    (p50.unwrap_or_else(|| panic!("{outcome}")), report(&written))
+}
+
+#[test]
+fn a_round_trip_is_that_of_one_cpu() {
+    if !has("sockperf") {
+        return;
+    }
+    measured(|| {
+        for case in attachments() {
+            let stage = Stage::new(case);
+            let (usual, one) = (
+                round_trip(&stage, &[]),
+                round_trip(&stage, &["--cpus", "one"]),
+            );
+            println!("{case:?}: {} us by default, {} on one CPU", usual.0, one.0);
+            assert!(usual.0 <= 1.3 * one.0, "{case:?}: {} {}", usual.0, one.0);
+            assert_eq!(usual.1["cpu_plan"], "auto");
+            assert!(usual.1["cpu_moves"].as_u64() >= Some(1), "{:#}", usual.1);
+            assert_eq!(
+                (&one.1["cpu_plan"], &one.1["cpu_moves"]),
+                (&"one".into(), &0.into())
+            );
+            // A stream has the switch apart, but for a trial now and then.
+            iperf3(&stage, "ethernet-1g", "modern");
+            let stream = report(&stage.path("report"));
+            let part = |name: &str| stream[name].as_u64().unwrap();
+            assert!(10 * part("cpu_shared_ns") <= part("span_ns"), "{stream:#}");
+        }
+    });
+}
+
 /// A server on h2 and a client on h1, both as the same user of the lab. Root needs PAM and a folder; an ordinary user needs
 /// neither, but a name that is not locked, which the hosts have.
 fn ssh(stage: &Stage, root: bool) {

@@ -39,6 +39,7 @@ impl Switch {
             }
             Request::Report => Answer::Report(Box::new(self.report()?)),
             Request::Pin(cpus) => {
+                self.seat = None;
                 cpu::pin(&cpus).map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done)
             }
             Request::Command(text) => self.on_command(&text),
