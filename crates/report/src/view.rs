@@ -643,8 +643,8 @@ mod tests {
             .disturbed(|at| {
                 at.involuntary_switches = 1;
                 at.cpus = 2;
-                at.span_ns = 100;
-                at.host_cpu_ns = Some(50);
+                at.span_ns = 1_000_000_000;
+                at.host_cpu_ns = Some(500_000_000);
             })
             .together()
             .latency("wire", "tcp", 1, 10_000)

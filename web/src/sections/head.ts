@@ -31,7 +31,6 @@ export function head({ model }: Context): HTMLElement {
             fact('Hosts', `${model.view.hosts.length}`),
             fact('Began', moment(run.began_unix_ns)),
             fact('Took', run.ended_unix_ns === null ? none('it had not ended') : duration(run.ended_unix_ns - run.began_unix_ns)),
-            fact('Cells', count(new Set(model.view.results.map((row) => row.cell)).size)),
             fact('Samples', count(model.view.results.filter((row) => row.quantity.endsWith('_ns')).reduce((sum, row) => sum + row.samples, 0))),
             fact('Findings', h('a', { href: '#findings' }, severe ? `${severe} to act on, ${model.view.findings.length} in all` : `${model.view.findings.length}`))),
         model.series.length ? keyTable(model) : null)

@@ -34,7 +34,7 @@ fn datagrams(index: &Index<'_>, line: &Line) -> Option<Finding> {
         line,
         lost: index.beside(stream, Quantity::LostShare)?,
         received_bps: p50(stream),
-        overrun: index.is_lossless(&line.network),
+        overrun: index.is_lossless(line),
     };
     let is_told = found.lost >= NOTEWORTHY;
     is_told.then(|| Finding::said("datagram-loss", Severity::Advice, &found).on(line))
@@ -63,7 +63,7 @@ pub(super) fn retransmits(index: &Index<'_>, line: &Line) -> Option<Finding> {
         usual: p50(row),
         most: row.max.map_or(0.0, |number| number.0),
         segments: (p50(stream) * WINDOW_S / 8.0 / segment).max(1.0),
-        lossless: index.is_lossless(&line.network),
+        lossless: index.is_lossless(line),
         cable: stream.testbed == Testbed::Hosts,
     };
     let few = !found.lossless && found.usual / found.segments < NOTEWORTHY;
@@ -116,13 +116,18 @@ mod tests {
             finding.sentence.contains("in the network or"),
             "{finding:?}"
         );
-        let lossy = net("wire").spec("[path]\nloss = \"0.01\"\n");
-        let run = udp(lossy.gated(), Quantity::LostShare, 100_000).done();
-        let finding = datagrams(&Index::new(&run), &line("wire", "udp")).unwrap();
-        assert!(
-            finding.sentence.contains("in the network or"),
-            "{finding:?}"
-        );
+        let own_loss = "[path]\nloss = \"0.01\"\n";
+        let own_fault = "mtu = 1500\n\n[[fault]]\nat = \"1s\"\ncommand = \"loss h2 10%\"\n";
+        let own_load = "mtu = 1500\n\n[[load]]\nto = \"h2\"\nrho = \"0.9\"\n";
+        for spec in [own_loss, own_fault, own_load] {
+            let lossy = net("wire").spec(spec).gated();
+            let run = udp(lossy, Quantity::LostShare, 100_000).done();
+            let finding = datagrams(&Index::new(&run), &line("wire", "udp")).unwrap();
+            assert!(
+                finding.sentence.contains("in the network or"),
+                "{finding:?}"
+            );
+        }
     }
 
     #[test]
@@ -155,6 +160,14 @@ mod tests {
         let lossless = || net("wire").lossless();
         assert_eq!(severity(found(lossless(), 3)), Some(Severity::Warning));
         assert_eq!(found(lossless(), 0), None);
+        // A fault of the user's own loses what it was written for.
+        let faulty = || {
+            net("wire")
+                .gated()
+                .spec("[[fault]]\ncommand = \"loss h2 1%\"\n")
+        };
+        assert_eq!(found(faulty(), 3), None);
+        assert_eq!(severity(found(faulty(), 80)), Some(Severity::Advice));
         // 90 Mb/s are 7 769 segments a second: one in a thousand is 8.
         assert_eq!(found(net("wire"), 7), None);
         assert_eq!(severity(found(net("wire"), 8)), Some(Severity::Advice));
