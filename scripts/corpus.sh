@@ -221,7 +221,7 @@ p50_max = 1e12
 END
 store local-require 1 'plan:[[require]] plan:reference exit:1 drift' 'A plan with requirements, one of which is not met' \
     assess "$out/plans/require.toml"
-store local-strict 0,1 '--strict --precision warnings' 'Intervals that are too wide, by --strict' \
+store local-strict 0,3 '--strict --precision warnings' 'Intervals that are too wide, by --strict' \
     probe latency --testbed local --size 1 --launches 6 --budget 20ms --samples 20 --precision 1 --strict
 
 # ---- commands whose text and document are kept
@@ -491,7 +491,7 @@ interrupt() {
     kill -INT $run
     wait $run
 }
-script interrupted 1 'interrupted event:interrupted state:partial' 'Ctrl-C in the middle' interrupt
+script interrupted 130 'interrupted event:interrupted state:partial' 'Ctrl-C in the middle' interrupt
 store failed-congestion 1 'launch:failed knob:congestion' 'A setting that the kernel does not have' \
     probe throughput --testbed local --with congestion=vegasx,cubic --launches 1 --budget 1s
 store skipped-all 2 'skipped exit:2' 'Nothing can be measured' \

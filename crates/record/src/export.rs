@@ -52,6 +52,13 @@ pub fn export_schema() -> Value {
 #[error("cannot write the export: {0}; look at the space and the permissions where it goes")]
 pub struct ExportError(#[from] io::Error);
 
+impl ExportError {
+    /// Why it could not be written.
+    pub fn io(&self) -> &io::Error {
+        &self.0
+    }
+}
+
 /// Writes everything as JSON.
 ///
 /// # Errors

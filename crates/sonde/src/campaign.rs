@@ -39,7 +39,7 @@ use sonde_units::Span;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -727,13 +727,29 @@ pub fn interruption() -> Result<Arc<AtomicBool>, Failure> {
     }
     let flag = Arc::clone(WATCHED.get_or_init(Arc::default));
     let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
+    let first = SIGNAL.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // In this order: the second signal finds the flag set by the first.
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))
             .map_err(cannot)?;
+        signal_hook::flag::register_usize(
+            signal,
+            Arc::clone(first),
+            signal.unsigned_abs() as usize,
+        )
+        .map_err(cannot)?;
         signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(cannot)?;
     }
     Ok(flag)
+}
+
+/// The number of the signal that came, 0 before one did.
+static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+
+/// The signal by which this command was interrupted, if it was.
+pub fn interrupted() -> Option<i32> {
+    let signal = SIGNAL.get()?.load(Ordering::Relaxed);
+    i32::try_from(signal).ok().filter(|signal| *signal > 0)
 }
 
 /// Fisher and Yates, from the last.

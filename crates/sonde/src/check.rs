@@ -10,8 +10,9 @@
 
 use crate::campaign::Silent;
 use crate::cli::Common;
-use crate::failure::{self, Failure};
-use crate::measure::{self, Measured, all_skipped, is_untrue};
+use crate::exit::Outcome;
+use crate::failure::Failure;
+use crate::measure::{self, Measured, all_skipped};
 use crate::networks::{self, mbit, micros, table};
 use crate::plan::{DEFAULT_NETWORK, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::testbed;
@@ -166,16 +167,11 @@ impl Task {
         let document = Document::of(run, profile.parse().map_err(Failure::usage)?)?;
         self.measurement.show(&document, Document::print)?;
         self.measurement.say_kept(measured)?;
-        if document.lines.iter().all(|line| line.measured.is_none()) {
-            return Err(Failure::cannot("no launch gave a figure"));
+        let outcome = document.outcome(Outcome::of(run, self.measurement.strict));
+        if !outcome.is_measured {
+            eprintln!("sonde: no launch gave a figure");
         }
-        let missing = run.missing().len();
-        let untrue = self.measurement.strict && is_untrue(&run.rows());
-        let code = match missing == 0 && !untrue && document.is_good() {
-            true => 0,
-            false => failure::UNMET,
-        };
-        self.measurement.ended(run, code)
+        self.measurement.ended(run, outcome)
     }
 }
 
@@ -213,8 +209,17 @@ impl<'a> Document<'a> {
         self.lines.iter().filter(|line| line.figure != FramesPerS)
     }
 
-    fn is_good(&self) -> bool {
-        self.judged().all(Line::is_good)
+    /// What became of the run: a figure that misses its bound, or whose verdict failed, has failed.
+    fn outcome(&self, outcome: Outcome) -> Outcome {
+        let mut outcome = Outcome {
+            is_measured: self.lines.iter().any(|line| line.measured.is_some()),
+            is_judged: true,
+            ..outcome
+        };
+        let bad = self.judged().filter(|line| !line.is_good());
+        let bad = bad.map(|line| format!("{} is not as it has to be", line.figure.name()));
+        outcome.failed.extend(bad);
+        outcome
     }
 
     fn print(&self) {

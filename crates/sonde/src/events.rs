@@ -77,7 +77,7 @@ impl Event<'_> {
         line.push(b'\n');
         to.write_all(&line)
             .and_then(|()| to.flush())
-            .map_err(|error| Failure::cannot(format!("cannot write to standard output: {error}")))
+            .map_err(|error| Failure::of_output(&error))
     }
 }
 

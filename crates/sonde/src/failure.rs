@@ -1,52 +1,59 @@
-//! Why a command could not do what it was asked, and the exit code that says so.
+//! Why a command could not do what it was asked, and how it ends.
 
+use crate::exit::{self, Ending};
 use sonde_lab::{ExecError, LabError};
 use std::fmt;
+use std::io;
 
-/// Measured, but something asked for was not met.
-pub const UNMET: i32 = 1;
-/// Could not measure.
-pub const FAILED: i32 = 2;
-/// The command was not understood.
-pub const USAGE: i32 = 64;
-/// A command that passes a program on failed by itself.
-pub const PASSING: i32 = 125;
-
-/// A failure with its exit code.
+/// A failure, and how the command ends by it.
 #[derive(Debug)]
 pub struct Failure {
-    code: i32,
+    ending: Ending,
     text: String,
 }
 
 impl Failure {
-    /// The command was not understood: what, and the remedy.
-    pub fn usage(text: impl fmt::Display) -> Self {
+    fn new(ending: Ending, text: impl fmt::Display) -> Self {
         Self {
-            code: USAGE,
+            ending,
             text: text.to_string(),
         }
     }
 
+    /// The command was not understood: what, and the remedy.
+    pub fn usage(text: impl fmt::Display) -> Self {
+        Self::new(Ending::Usage, text)
+    }
+
     /// It could not be measured: what, and the remedy.
     pub fn cannot(text: impl fmt::Display) -> Self {
-        Self {
-            code: FAILED,
-            text: text.to_string(),
+        Self::new(Ending::Nothing, text)
+    }
+
+    /// Output cannot be written: which, and why.
+    pub fn unwritten(text: impl fmt::Display) -> Self {
+        Self::new(Ending::Unwritten, text)
+    }
+
+    /// Standard output cannot be written; where its reader has had enough there is nothing to say.
+    pub fn of_output(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(Ending::Unread, ""),
+            _ => Self::unwritten(format!("cannot write to standard output: {error}")),
         }
     }
 
     /// The same failure in a command that passes a program on. What was not understood stays so.
     pub fn passing(mut self) -> Self {
-        if self.code == FAILED {
-            self.code = PASSING;
+        if matches!(self.ending, Ending::Nothing | Ending::Unwritten) {
+            self.ending = Ending::Passing;
         }
         self
     }
 
     /// Its exit code.
     pub fn code(&self) -> i32 {
-        self.code
+        exit::code(&self.ending)
     }
 }
 
@@ -68,10 +75,7 @@ impl From<LabError> for Failure {
 
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Self {
-        Self {
-            code: error.code(),
-            text: error.to_string(),
-        }
+        Self::new(Ending::Program(error.code()), error)
     }
 }
 

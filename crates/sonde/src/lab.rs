@@ -221,7 +221,7 @@ fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
     if let Some(path) = &program.report {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::cannot)?;
         std::fs::write(path, text + "\n")
-            .map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
+            .map_err(|e| Failure::unwritten(format!("cannot write {}: {e}", path.display())))?;
     }
     lab.stop().map_err(Failure::from)
 }

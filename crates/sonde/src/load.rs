@@ -11,7 +11,8 @@
 mod kept;
 
 use crate::campaign::{self, Bed};
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::measure;
 use crate::plan::Kind;
 use kept::Kept;
@@ -128,8 +129,16 @@ impl Task {
         }
         told.map_err(Failure::cannot)?;
         measure::say_where(kept.id(), &self.measurement.out);
-        let reached = report.streams.iter().all(StreamReport::is_reached);
-        Ok(if reached { 0 } else { failure::UNMET })
+        let missed = report.streams.iter().filter(|one| !one.is_reached());
+        let missed = missed.map(|one| format!("{} was missed", way(&one.stream, names)));
+        let outcome = Outcome {
+            is_measured: true,
+            is_judged: true,
+            failed: missed.collect(),
+            signal: campaign::interrupted(),
+            ..Outcome::default()
+        };
+        Ok(outcome.code())
     }
 
     /// A lab's hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.

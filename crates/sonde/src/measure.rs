@@ -12,7 +12,8 @@ pub use kept::{begun, command_line, not_kept, say_where};
 
 use crate::campaign::{Bed, Campaign, End, Observer, Silent, unix_ns};
 use crate::events::Event;
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::kernel;
 use crate::layout::{self, Block, Site};
 use crate::library::{self, Ranks};
@@ -26,7 +27,7 @@ use crate::way::Way;
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_measure::{
-    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState, Status, Testbed,
+    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState, Testbed,
     VerdictStatus,
 };
 use sonde_measure::{Path as Route, Wait};
@@ -53,7 +54,7 @@ pub struct Task {
     pub json_stream: bool,
     /// Print every row instead of the assessment, and write no report.
     pub rows: bool,
-    /// Exit with 1 where the emulation was not true, or an interval not reached.
+    /// Exit with 3 where the emulation was not true, or an interval not reached.
     pub strict: bool,
     /// Only say what would be done.
     pub dry_run: bool,
@@ -342,19 +343,23 @@ impl Task {
     fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
         let rows = run.rows();
         let mut document = Document::of(run);
-        let unmet: Vec<String> = self
-            .plan
-            .requirements
-            .iter()
-            .flat_map(|one| one.unmet(&rows))
-            .collect();
+        let mut outcome = Outcome::of(run, self.strict);
+        outcome.is_judged = !self.plan.requirements.is_empty();
+        let mut said = Vec::new();
+        for requirement in &self.plan.requirements {
+            let judged = requirement.judged(&rows);
+            said.extend(judged.failed.iter().chain(&judged.inconclusive).cloned());
+            outcome.failed.extend(judged.failed);
+            outcome.inconclusive.extend(judged.inconclusive);
+        }
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
         document.warnings.extend(wide.clone());
+        outcome.uncertain.extend(wide);
         if self.json {
             // The tables say it beside the figures.
             document.warnings.extend(too_few(&rows));
         }
-        document.warnings.extend(unmet.iter().cloned());
+        document.warnings.extend(said);
         if self.json_stream {
             for warning in &document.warnings {
                 Event::Warning { text: warning }.say()?;
@@ -374,22 +379,10 @@ impl Task {
             return Err(not_kept(&trouble));
         }
         if !self.rows {
-            write_report(run, &self.out.join(format!("{}.html", run.head.id)));
+            say_report(run, &self.out.join(format!("{}.html", run.head.id)));
         }
         say_where(&run.head.id, &self.out);
-        let code = self.code(run, &rows, unmet.is_empty(), wide.is_none());
-        self.ended(run, code)
-    }
-
-    fn code(&self, run: &Run, rows: &[ResultRow], met: bool, precise: bool) -> i32 {
-        let untrue = is_untrue(rows);
-        if !rows.iter().any(|row| row.status == Status::Measured) {
-            failure::FAILED
-        } else if !run.missing().is_empty() || !met || (self.strict && (untrue || !precise)) {
-            failure::UNMET
-        } else {
-            0
-        }
+        self.ended(run, outcome)
     }
 }
 
@@ -653,21 +646,28 @@ pub fn record_of(network: &Joined) -> NetworkRecord {
     model::real(&network.name, &summary, mtu.unwrap_or(1_500), line)
 }
 
-/// Writes the page beside the store, whole or not at all; says where, or why not.
-pub fn write_report(run: &Run, path: &Path) -> bool {
-    let written = sonde_report::html(&View::of(run))
+/// Writes the page beside the store; says where, or why not.
+pub fn say_report(run: &Run, path: &Path) {
+    match write_report(run, path) {
+        Ok(()) => eprintln!("sonde: the report is {}", path.display()),
+        Err(why) => eprintln!("sonde: {why}"),
+    }
+}
+
+/// Writes the page, whole or not at all.
+///
+/// # Errors
+/// Why there is none.
+pub fn write_report(run: &Run, path: &Path) -> Result<(), String> {
+    sonde_report::html(&View::of(run))
         .map_err(|e| e.to_string())
         .and_then(|page| {
             let fresh = path.with_extension("html.new");
             std::fs::write(&fresh, page)
                 .and_then(|()| std::fs::rename(&fresh, path))
                 .map_err(|e| format!("cannot write {}: {e}", path.display()))
-        });
-    match &written {
-        Ok(()) => eprintln!("sonde: the report is {}", path.display()),
-        Err(why) => eprintln!("sonde: no HTML report: {why}"),
-    }
-    written.is_ok()
+        })
+        .map_err(|why| format!("no HTML report: {why}"))
 }
 
 /// Columns of the terminal; of a file or a pipe, as many as the widest table wants.

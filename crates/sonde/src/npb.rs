@@ -11,9 +11,10 @@ mod phases;
 mod trace;
 
 use crate::campaign::Observer;
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::kernel::{self, Asked};
-use crate::measure::{self, Measured, all_skipped, is_untrue};
+use crate::measure::{self, Measured, all_skipped};
 use serde::Serialize;
 use sonde_measure::{
     CellRecord, Evidence, Repetition, Run, Testbed, npb::Kernel, npb::Run as KernelRun,
@@ -190,13 +191,11 @@ impl Task {
         if let (Some(file), Some(trace)) = (&self.trace, &measured.trace) {
             file.write(trace)?;
         }
-        let missing = run.missing().len();
-        let untrue = self.measurement.strict && is_untrue(&run.rows());
-        let code = match (document.code(missing)?, untrue) {
-            (0, true) => failure::UNMET,
-            (code, _) => code,
-        };
-        self.measurement.ended(run, code)
+        let outcome = document.outcome(Outcome::of(run, self.measurement.strict));
+        if !outcome.is_measured {
+            eprintln!("sonde: nothing was run to its end");
+        }
+        self.measurement.ended(run, outcome)
     }
 
     fn write_matrix(&self, document: &Document) -> Result<(), Failure> {
@@ -211,7 +210,7 @@ impl Task {
             return Ok(());
         };
         std::fs::write(file, matrix.to_json()).map_err(|error| {
-            Failure::cannot(format!(
+            Failure::unwritten(format!(
                 "cannot write the matrix {}: {error}",
                 file.display()
             ))
@@ -291,17 +290,23 @@ impl Document {
         }
     }
 
-    /// What the command ends with.
-    fn code(&self, missing: usize) -> Result<i32, Failure> {
-        if self.results.iter().all(|shown| shown.launch.is_none()) {
-            return Err(Failure::cannot("nothing was run to its end"));
-        }
-        let right = self.results.iter().all(|shown| shown.error.is_none());
-        let all = missing == 0 && self.left_out.iter().all(|one| one.by_rule);
-        Ok(match right && all {
-            true => 0,
-            false => failure::UNMET,
-        })
+    /// What became of the run: a kernel whose result is wrong has failed, and one that was asked for and left out is missing, but
+    /// for numbers of ranks that the benchmark does not have.
+    fn outcome(&self, outcome: Outcome) -> Outcome {
+        let mut outcome = Outcome {
+            is_measured: self.results.iter().any(|shown| shown.launch.is_some()),
+            is_judged: true,
+            ..outcome
+        };
+        let wrong = self.results.iter().filter_map(|shown| {
+            let why = shown.error.as_ref()?;
+            Some(format!("{}: {why}", shown.name))
+        });
+        outcome.failed.extend(wrong);
+        let absent = self.left_out.iter().filter(|one| !one.by_rule);
+        let absent = absent.map(|one| format!("{} is left out: {}", one.what, one.why));
+        outcome.failed.extend(absent);
+        outcome
     }
 }
 

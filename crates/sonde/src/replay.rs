@@ -2,7 +2,8 @@
 //!
 //! Model:   what entered the network is offered again at the same times; the model must say the same in the same order.
 
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::networks::micros;
 use sonde_link::ledger::Reader;
 use sonde_units::Span;
@@ -43,14 +44,16 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
             "sonde: the ledger was not ended (its lab was killed): what is missing at its end is no difference"
         );
     }
-    match parity.first_difference {
-        None => {
-            println!("parity      same admissions, same order, same losses");
-            Ok(0)
-        }
-        Some(difference) => {
-            println!("parity      BROKEN: {difference}");
-            Ok(failure::UNMET)
-        }
+    let broken = parity.first_difference.map(|one| one.to_string());
+    match &broken {
+        None => println!("parity      same admissions, same order, same losses"),
+        Some(difference) => println!("parity      BROKEN: {difference}"),
     }
+    let outcome = Outcome {
+        is_measured: true,
+        is_judged: true,
+        failed: broken.into_iter().collect(),
+        ..Outcome::default()
+    };
+    Ok(outcome.code())
 }

@@ -2,13 +2,14 @@
 //!
 //! Checked: the end-to-end tests of `report`.
 
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::measure::{width, write_report};
 use crate::networks::table;
 use clap::{Args, Subcommand};
 use sonde_measure::{Run, RunState};
 use sonde_record::{Document, Store};
-use sonde_report::{Limits, View};
+use sonde_report::{Change, Comparison, Limits, View};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,7 @@ pub enum ReportTask {
         /// Print JSON.
         #[arg(long)]
         json: bool,
-        /// Exit with 1 where a cell became worse, and with 2 where the runs have none in common.
+        /// Exit with 1 where a cell became worse.
         #[arg(long)]
         fail_on_regression: bool,
     },
@@ -178,26 +179,20 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             } else {
                 println!("{}", sonde_report::compare_table(&comparison));
             }
-            Ok(if comparison.rows.is_empty() {
+            if comparison.rows.is_empty() {
                 eprintln!(
                     "sonde: the runs {} and {} have no measured cell in common: nothing was compared; `--ignore` names factors that may differ",
                     a.head.id, b.head.id
                 );
-                failure::FAILED
-            } else if fail_on_regression && comparison.is_worse() {
-                failure::UNMET
-            } else {
-                0
-            })
+            }
+            Ok(outcome(&comparison, fail_on_regression).code())
         }
         ReportTask::Html { from, to } => {
             let run = from.load()?;
             let path = to.unwrap_or_else(|| from.out.join(format!("{}.html", run.head.id)));
-            Ok(if write_report(&run, &path) {
-                0
-            } else {
-                failure::FAILED
-            })
+            write_report(&run, &path).map_err(Failure::unwritten)?;
+            eprintln!("sonde: the report is {}", path.display());
+            Ok(0)
         }
         ReportTask::Export { from, form } => {
             let run = from.load()?;
@@ -207,11 +202,30 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             } else {
                 sonde_record::export_json(&run, &mut to)
             };
-            written.map_err(Failure::cannot)?;
-            to.flush()
-                .map_err(|e| Failure::cannot(format!("cannot write the export: {e}")))?;
+            written
+                .and_then(|()| Ok(to.flush()?))
+                .map_err(|error| Failure::of_output(error.io()))?;
             Ok(0)
         }
+    }
+}
+
+/// What became of a comparison: cells of which it cannot be told are inconclusive.
+fn outcome(comparison: &Comparison, fail_on_regression: bool) -> Outcome {
+    let of = |change| {
+        let rows = comparison.rows.iter();
+        rows.filter(move |row| row.change == change)
+            .map(|row| row.cell_a.clone())
+    };
+    let worse = of(Change::Worse).filter(|_| fail_on_regression);
+    Outcome {
+        is_measured: !comparison.rows.is_empty(),
+        is_judged: true,
+        failed: worse.map(|cell| format!("{cell} became worse")).collect(),
+        inconclusive: of(Change::Unsure)
+            .map(|cell| format!("{cell} has too few launches"))
+            .collect(),
+        ..Outcome::default()
     }
 }
 

@@ -7,9 +7,10 @@
 //! Checked: `tests/lab_check.rs`, over every library that is installed.
 
 use crate::campaign::Silent;
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::library::CASES;
-use crate::measure::{self, Measured, is_untrue};
+use crate::measure::{self, Measured};
 use crate::plan::Kind;
 use crate::way::Way;
 use serde::Serialize;
@@ -113,29 +114,36 @@ impl Task {
         }
         self.measurement.show(&document, Document::print)?;
         self.measurement.say_kept(measured)?;
-        let missing = run.missing().len();
-        let code = self.code(&document, missing, run)?;
-        self.measurement.ended(run, code)
+        let outcome = self.outcome(&document, run);
+        if !outcome.is_measured {
+            eprintln!("sonde: nothing was checked");
+        }
+        self.measurement.ended(run, outcome)
     }
 
-    /// What the command ends with.
-    fn code(&self, document: &Document, missing: usize, run: &Run) -> Result<i32, Failure> {
+    /// What became of the run: a check that found something wrong has failed, and a path that was named and is not there is missing.
+    fn outcome(&self, document: &Document, run: &Run) -> Outcome {
+        let mut outcome = Outcome {
+            is_measured: !document.checks.is_empty(),
+            is_judged: true,
+            ..Outcome::of(run, self.measurement.strict)
+        };
         if self.is_lacking(document) {
             let lacking = document.lacking.iter().map(|one| one.path.as_str());
-            return Err(Failure::cannot(format!(
+            let why = format!(
                 "not checked: {}; `sonde doctor` tells what is there and how to get the rest",
                 lacking.collect::<Vec<_>>().join(", ")
-            )));
+            );
+            eprintln!("sonde: {why}");
+            outcome.failed.push(why);
         }
-        if document.checks.is_empty() {
-            return Err(Failure::cannot("nothing was checked"));
-        }
-        let is_untrue = self.measurement.strict && is_untrue(&run.rows());
-        let is_sound = document.checks.iter().all(|check| check.sound);
-        Ok(match is_sound && missing == 0 && !is_untrue {
-            true => 0,
-            false => failure::UNMET,
-        })
+        let wrong = document.checks.iter().filter(|check| !check.sound);
+        let wrong = wrong.map(|check| {
+            let why = check.error.as_deref().unwrap_or_default();
+            format!("{} on {} ranks: {why}", check.path, check.ranks)
+        });
+        outcome.failed.extend(wrong);
+        outcome
     }
 
     /// Whether a path that was named is not there. Where none is named, all are meant that are there.

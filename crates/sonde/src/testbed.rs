@@ -236,7 +236,7 @@ impl<'a> Output<'a> {
             .truncate(false)
             .open(path);
         let file = file.map_err(|e| {
-            Failure::cannot(format!("cannot write the {what} {}: {e}", path.display()))
+            Failure::unwritten(format!("cannot write the {what} {}: {e}", path.display()))
         })?;
         Ok(Self { path, file, is_new })
     }

@@ -11,7 +11,8 @@
 mod page;
 
 use crate::campaign::{Bed, Campaign, End, interruption, unix_ns};
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
@@ -77,6 +78,8 @@ pub struct Trial {
     pub run: String,
     /// The rule whose change it was.
     pub rule: String,
+    /// Launches that are missing or failed.
+    pub missing: usize,
     /// Rates of the launches without it; a stream that did not come through is 0.
     pub without_bps: Vec<u64>,
     /// Rates of those with it.
@@ -164,16 +167,21 @@ impl Task {
             }
         }
         page::print(&report, &state.run, self.measurement.json)?;
-        Ok(self.code(&report, &state.run))
+        Ok(self.outcome(&report, &state.run).code())
     }
 
-    fn code(&self, report: &Report, run: &Run) -> i32 {
-        let untrue = measure::is_untrue(&run.rows());
-        match report.after.as_ref().unwrap_or(&report.before).rate_bps {
-            None => failure::FAILED,
-            Some(_) if self.measurement.strict && untrue => failure::UNMET,
-            Some(_) => 0,
-        }
+    /// What became of it: launches of the pair as it was, and of each trial, that failed have failed.
+    fn outcome(&self, report: &Report, run: &Run) -> Outcome {
+        let mut outcome = Outcome::of(run, self.measurement.strict);
+        let last = report.after.as_ref().unwrap_or(&report.before);
+        outcome.is_measured = last.rate_bps.is_some();
+        let stood = report.trials.iter().filter(|trial| trial.missing > 0);
+        let stood = stood.map(|trial| {
+            let (rule, missing) = (&trial.rule, trial.missing);
+            format!("launches of the trial of {rule} that are missing or failed: {missing}")
+        });
+        outcome.failed.extend(stood);
+        outcome
     }
 
     /// Sets what is to be there before, for as long as the agents live.
@@ -404,6 +412,7 @@ impl Task {
         let trial = Trial {
             run: run.head.id.clone(),
             rule: one.cause.rule.clone(),
+            missing: run.missing().len(),
             kept: !interrupted && is_better(&without_bps, &with_bps),
             without_bps,
             with_bps,

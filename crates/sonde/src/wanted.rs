@@ -3,7 +3,7 @@
 //! Checked: the end-to-end tests of `assess`; `traps.rs`, `silent_loss_of_the_confidence_target`.
 
 use crate::plan::Requirement;
-use sonde_measure::{Quantity, ResultRow};
+use sonde_measure::{Quantity, ResultRow, VerdictStatus};
 
 /// How many medians have no interval, if any.
 pub fn too_few(rows: &[ResultRow]) -> Option<String> {
@@ -60,9 +60,19 @@ pub fn too_wide(rows: &[ResultRow], per_mille: u64) -> Option<String> {
     ))
 }
 
+/// What a requirement does not hold of, and of what it cannot be told, in words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// It fails.
+    pub failed: Vec<String>,
+    /// It is inconclusive.
+    pub inconclusive: Vec<String>,
+}
+
 impl Requirement {
-    /// What it selects and does not hold of, in words.
-    pub fn unmet(&self, rows: &[ResultRow]) -> Vec<String> {
+    /// Holds it against all rows that it selects. It is inconclusive of a row where the bound lies within the interval of the
+    /// median, and where the emulation was not true; a median without interval is held against the bound alone.
+    pub fn judged(&self, rows: &[ResultRow]) -> Judged {
         let selects = |row: &&ResultRow| {
             row.quantity == self.quantity
                 && row.step.is_none()
@@ -78,29 +88,62 @@ impl Requirement {
                     .is_none_or(|size| Some(size) == row.size_bytes)
         };
         let selected: Vec<&ResultRow> = rows.iter().filter(selects).collect();
+        let mut judged = Judged::default();
         if selected.is_empty() {
-            return vec![format!("[[require]] {:?}: no row is of it", self.quantity)];
+            let why = format!("[[require]] {:?}: no row is of it", self.quantity);
+            judged.failed.push(why);
         }
-        let judge = |row: &&ResultRow| {
-            let p50 = row.p50.map(|p50| p50.0);
-            let low = self
-                .p50_min
-                .filter(|least| p50.is_none_or(|p50| p50 < *least));
-            let high = self
-                .p50_max
-                .filter(|most| p50.is_none_or(|p50| p50 > *most));
-            let bound = low
-                .map(|least| format!("at least {least}"))
-                .or_else(|| high.map(|most| format!("at most {most}")))?;
-            Some(format!(
-                "required and not met: {} {} {} of {} B: {} where {bound} is wanted",
-                row.network,
-                row.path,
-                row.probe,
-                row.size_bytes.unwrap_or(0),
-                p50.map_or_else(|| "nothing was measured".into(), |p50| p50.to_string()),
-            ))
+        for row in selected {
+            self.judge(row, &mut judged);
+        }
+        judged
+    }
+
+    fn judge(&self, row: &ResultRow, judged: &mut Judged) {
+        let what = format!(
+            "{} {} {} of {} B",
+            row.network,
+            row.path,
+            row.probe,
+            row.size_bytes.unwrap_or(0)
+        );
+        let words = [
+            self.p50_min.map(|least| format!("at least {least}")),
+            self.p50_max.map(|most| format!("at most {most}")),
+        ];
+        let wanted: Vec<String> = words.into_iter().flatten().collect();
+        let wanted = wanted.join(" and ");
+        let Some(p50) = row.p50 else {
+            judged.failed.push(format!(
+                "required and not met: {what}: nothing was measured where {wanted} is wanted"
+            ));
+            return;
         };
-        selected.iter().filter_map(judge).collect()
+        let is_untrue = row
+            .verdict
+            .as_ref()
+            .is_some_and(|verdict| verdict.status == VerdictStatus::Failed);
+        let ends = row.ci95_low.zip(row.ci95_high);
+        let is_within =
+            |bound: f64| ends.is_some_and(|(low, high)| low.0 < bound && bound < high.0);
+        if is_untrue {
+            judged.inconclusive.push(format!(
+                "required and inconclusive: {what}: {p50}, and the emulation was not true to the model"
+            ));
+        } else if [self.p50_min, self.p50_max]
+            .into_iter()
+            .flatten()
+            .any(is_within)
+        {
+            judged.inconclusive.push(format!(
+                "required and inconclusive: {what}: {p50}, whose interval has the bound within it: {wanted}; more launches narrow it"
+            ));
+        } else if self.p50_min.is_some_and(|least| p50.0 < least)
+            || self.p50_max.is_some_and(|most| p50.0 > most)
+        {
+            judged.failed.push(format!(
+                "required and not met: {what}: {p50} where {wanted} is wanted"
+            ));
+        }
     }
 }

@@ -312,7 +312,7 @@ fn a_panic_where_the_reader_has_had_enough() {
     drop(begun.stdout.take());
     let ended = begun.wait_with_output().expect("it ends");
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
-    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(ended.status.code(), Some(141));
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             std::fs::create_dir_all(&folder)
                 .and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder))
                 .map_err(|e| {
-                    Failure::cannot(format!(
+                    Failure::unwritten(format!(
                         "cannot write man pages into {}: {e}",
                         folder.display()
                     ))

@@ -54,7 +54,7 @@ pub struct Common {
     /// Print each event as a line of JSON when it happens: start, row (after each launch, as it stands), warning, end.
     #[arg(long, conflicts_with = "json")]
     pub json_stream: bool,
-    /// Exit with 1 also where the emulation was not true to the model or an interval is too wide.
+    /// Exit with 3 where the emulation was not true to the model or an interval is too wide.
     #[arg(long)]
     pub strict: bool,
     /// Print what would be measured, and how long it takes.

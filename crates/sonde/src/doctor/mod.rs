@@ -18,7 +18,8 @@ mod store;
 mod time;
 mod trial;
 
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -185,9 +186,9 @@ pub fn run(look: &Look<'_>, json: bool) -> Result<i32, Failure> {
     // First of all: what follows keeps the machine busy.
     let seen = noise::look();
     let checks = examine(&Machine::this(), &program, look, &seen);
-    let sound = print::blocking(&checks).is_none();
+    let why = print::blocking(&checks).map(|check| format!("{}: {}", check.name, check.value));
     let noise = seen.ok().map(|seen| noise::Noise::from(&seen));
-    tell(checks, noise, sound, json, print::text)
+    tell(checks, noise, why, json, print::text)
 }
 
 /// `sonde doctor --build-adapters`: builds what can be built into `folder`, else the usual one; gives 0 unless a compiler
@@ -202,18 +203,24 @@ pub fn build_adapters(folder: Option<&Path>, json: bool) -> Result<i32, Failure>
         Failure::usage("there is no folder for adapters: neither $SONDE_ADAPTERS nor $HOME is set; name one: --adapters DIR")
     })?;
     let (checks, sound) = adapters::build(&Machine::this(), &folder);
-    tell(checks, None, sound, json, print::lines)
+    let why = (!sound).then(|| "a compiler refused an adapter".into());
+    tell(checks, None, why, json, print::lines)
 }
 
 /// Prints what was found.
 fn tell(
     checks: Vec<Check>,
     noise: Option<noise::Noise>,
-    sound: bool,
+    why: Option<String>,
     json: bool,
     people: fn(&[Check]) -> String,
 ) -> Result<i32, Failure> {
-    let code = if sound { 0 } else { failure::UNMET };
+    let outcome = Outcome {
+        is_measured: true,
+        is_judged: true,
+        failed: why.into_iter().collect(),
+        ..Outcome::default()
+    };
     let text = if json {
         let diagnosis = Diagnosis {
             schema: SchemaName::V1,
@@ -227,8 +234,8 @@ fn tell(
     };
     std::io::stdout()
         .write_all(text.as_bytes())
-        .map_err(|e| Failure::cannot(format!("cannot write the result: {e}")))?;
-    Ok(code)
+        .map_err(|error| Failure::of_output(&error))?;
+    Ok(outcome.code())
 }
 
 /// All checks, in the order of their groups; `seen` is how disturbed the machine was before.

@@ -5,6 +5,7 @@
 use super::{Measured, Task};
 use crate::campaign::{Observer, Silent, unix_ns};
 use crate::events::{self, Event};
+use crate::exit::Outcome;
 use crate::failure::Failure;
 use serde::Serialize;
 use sonde_measure::{Run, RunHead, RunState};
@@ -58,7 +59,7 @@ pub fn say_where(run: &str, out: &Path) {
 
 /// Some of a run may be missing in the store.
 pub fn not_kept(trouble: &dyn Display) -> Failure {
-    Failure::cannot(format!(
+    Failure::unwritten(format!(
         "{trouble}; what was measured until then is printed above and may be missing in the store"
     ))
 }
@@ -103,7 +104,8 @@ impl Task {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn ended(&self, run: &Run, code: i32) -> Result<i32, Failure> {
+    pub fn ended(&self, run: &Run, outcome: Outcome) -> Result<i32, Failure> {
+        let code = outcome.code();
         if self.json_stream {
             let (run, missing) = (run.head.id.as_str(), run.missing().len());
             Event::End { run, missing, code }.say()?;

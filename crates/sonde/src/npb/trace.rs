@@ -64,7 +64,7 @@ impl TraceFile {
         let shown = self.path.display();
         let trace = Trace::unpacked(packed).map_err(Failure::cannot)?;
         let cannot = |error: std::io::Error| {
-            Failure::cannot(format!("cannot write the trace {shown}: {error}"))
+            Failure::unwritten(format!("cannot write the trace {shown}: {error}"))
         };
         let file = BufWriter::new(File::create(&self.path).map_err(cannot)?);
         match self.form {

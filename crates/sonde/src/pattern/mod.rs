@@ -10,9 +10,10 @@ mod incast;
 mod print;
 mod rounds;
 
-use crate::campaign::unix_ns;
+use crate::campaign::{self, unix_ns};
 use crate::cli::Common;
-use crate::failure::{self, Failure};
+use crate::exit::Outcome;
+use crate::failure::Failure;
 use crate::measure;
 use crate::model;
 use crate::plan::Kind as Bed;
@@ -178,7 +179,7 @@ impl Task {
             return Err(trouble);
         }
         let page = self.common.out.join(format!("{}.html", run.head.id));
-        measure::write_report(&run, &page);
+        measure::say_report(&run, &page);
         measure::say_where(&run.head.id, &self.common.out);
         Ok(code)
     }
@@ -432,14 +433,14 @@ impl Session {
     }
 }
 
-/// The exit code of a run.
-fn code(run: &Run) -> i32 {
-    let measured = run.repetitions().any(|one| one.succeeded());
-    if !measured {
-        failure::FAILED
-    } else if run.repetitions().any(|one| !one.succeeded()) {
-        failure::UNMET
-    } else {
-        0
+/// What became of a run: a flow that failed in a round has failed.
+fn outcome(run: &Run) -> Outcome {
+    let failed = run.repetitions().filter(|one| !one.succeeded()).count();
+    let failed = (failed > 0).then(|| format!("flows that failed: {failed}"));
+    Outcome {
+        is_measured: run.repetitions().any(|one| one.succeeded()),
+        failed: failed.into_iter().collect(),
+        signal: campaign::interrupted(),
+        ..Outcome::default()
     }
 }

@@ -4,7 +4,7 @@
 //!          incast is the canary's latency for each number of senders. Everything is worked out from the run.
 //! Checked: `tests/lab_pattern.rs`.
 
-use super::{Shape, Task, code, incast, rounds};
+use super::{Shape, Task, incast, outcome, rounds};
 use crate::failure::Failure;
 use crate::networks;
 use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
@@ -52,7 +52,7 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
     for warning in &run.warnings {
         eprintln!("sonde: {warning}");
     }
-    Ok(code(run))
+    Ok(outcome(run).code())
 }
 
 fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> {

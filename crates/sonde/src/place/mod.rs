@@ -99,7 +99,7 @@ impl Task {
         for (launcher, path) in &self.files {
             let shown = path.display().to_string();
             std::fs::write(path, launcher.file(&placements[chosen], &self.cluster))
-                .map_err(|e| Failure::cannot(format!("cannot write {shown}: {e}")))?;
+                .map_err(|e| Failure::unwritten(format!("cannot write {shown}: {e}")))?;
             eprintln!("sonde: wrote {shown}: {}", launcher.command(&shown, ranks));
         }
         let trouble = match &self.verify {

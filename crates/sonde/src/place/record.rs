@@ -9,7 +9,8 @@
 //! Checked: `launchers_get_it_by_their_options`, `crates/sonde/tests/lab_place.rs`.
 
 use super::mpi;
-use crate::failure::{Failure, PASSING};
+use crate::exit::PASSING;
+use crate::failure::Failure;
 use sonde_fleet::Mpi;
 use sonde_place::Matrix;
 use std::ffi::OsString;
@@ -49,7 +50,7 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
     // What stood there must not be taken for what is counted now.
     match std::fs::remove_file(&to) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Failure::cannot(format!(
+            return Err(Failure::unwritten(format!(
                 "cannot write {}: {e}",
                 to.display()
             )));
