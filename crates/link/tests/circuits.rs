@@ -9,8 +9,8 @@ use sonde_link::{
 use sonde_units::{Bytes, Instant, Span};
 
 /// A frame of one cell, and of 192, in an idle network: all cells on the first line, the last again on the second.
-const SMALL: Span = Span::picos(2 * 2_831_197 + 2 * 280_000 + 10_000_000);
-const FULL: Span = Span::picos(193 * 2_831_197 + 2 * 280_000 + 10_000_000);
+const SMALL: Span = Span::picos(2 * 2_831_197 + 2 * 140_000 + 10_000_000);
+const FULL: Span = Span::picos(193 * 2_831_197 + 2 * 140_000 + 10_000_000);
 const SETUP: Span = Span::millis(21);
 
 /// A network on which time passes by hand.
@@ -315,7 +315,7 @@ fn commands_are_refused_with_a_reason() {
 fn the_address_server_answers() {
     let mut atm = Atm::new("atm-oc3c:vc=svc");
     let cell = Span::picos(2_831_197);
-    let way = Span::nanos(280);
+    let way = Span::nanos(140);
     for (len, cells) in [(29, 1), (100, 3)] {
         let id = atm.offer(2, To::All, len, Kind::Resolve(Port(1)));
         let answer = cell * cells + way + Span::micros(10) + Span::millis(1) + cell * cells + way;

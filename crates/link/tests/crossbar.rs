@@ -410,10 +410,10 @@ fn latency_and_small_datagrams_lower_the_rate() {
         slower.windows(2).all(|pair| pair[1] < pair[0]),
         "{slower:?}"
     );
-    // 65,240 bytes in 665.6 + 5.5 + 100 us.
-    near(slower[2], 65_240.0 / 771.1, 1e-4, "100 us");
+    // 65,240 bytes in 665.6 + 1.5 + 100 us.
+    near(slower[2], 65_240.0 / 767.1, 1e-4, "100 us");
     let crossbars = rate("crossbars=4");
-    near(crossbars, 65_240.0 / (671.1 + 2.0), 1e-4, "four crossbars");
+    near(crossbars, 65_240.0 / (667.1 + 2.0), 1e-4, "four crossbars");
     let smaller: Vec<_> = [65_280, 32_000, 9_180, 4_352, 1_500, 576]
         .map(|mtu| rate(&format!("mtu={mtu}")))
         .into();

@@ -93,7 +93,8 @@ fn an_echo_takes_what_sandia_measured() {
     }
 }
 
-/// Sandia 1996: 45 Mb/s with three copies, 55 with one; 37 with the older processor; a sender may be slower than a receiver.
+/// Sandia 1996: 45 Mb/s with three copies, 55 with one; 37 with the older processor; a sender may be slower than a receiver;
+/// 122 Mb/s between two nodes of an SP-2 over ATM.
 #[test]
 fn copies_processor_and_direction_matter_as_sandia_measured() {
     let from_server = |more: &str| {
@@ -117,8 +118,8 @@ fn copies_processor_and_direction_matter_as_sandia_measured() {
     assert!(stream(&unlike, 1) > stream(&unlike, 0) * 1.1);
     near(
         stream(&spec("atm-oc3c", "preset = \"sp2-node\""), 0),
-        125e6,
-        0.03,
+        122e6,
+        0.01,
     );
 }
 

@@ -233,7 +233,7 @@ fn nothing_is_lost() {
     assert_eq!(blast.network.counters().lost_total(), 0);
 }
 
-/// 28.8 Mb/s of the link, in frames of 1500 bytes: 28.03 Mb/s of TCP, where TP-3532 measured 28; twice that on ALLNODE-F.
+/// 28.8 Mb/s of the link, in frames of 1500 bytes: 28.03 Mb/s of TCP, where TP-3532 had 28 of one cold UDP message; twice that on ALLNODE-F.
 #[test]
 fn ceilings_are_nine_tenths() {
     for (selector, want) in [

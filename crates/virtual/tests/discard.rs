@@ -46,9 +46,10 @@ fn spec_of_port(spec: &NetworkSpec) -> NetworkSpec {
     port
 }
 
+/// Lines as long as those of the switch of packets.
 fn atm(mtu: u64, buffer: u64, rule: &str) -> NetworkSpec {
     spec(&format!(
-        "atm-oc3c:pcr=40Mbit:mtu={mtu}:buffer={buffer}cells:discard={rule}"
+        "atm-oc3c:length_m=56:pcr=40Mbit:mtu={mtu}:buffer={buffer}cells:discard={rule}"
     ))
 }
 

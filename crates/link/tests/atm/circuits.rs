@@ -129,7 +129,7 @@ fn circuits_come_up_at_boot() {
 /// Setting up the logical link is paid by the first frame of a circuit; getting bandwidth back by the first after a silence.
 #[test]
 fn first_frames_pay() {
-    let way = Span::picos(2 * 2_831_197 + 2 * 280_000 + 10_000_000);
+    let way = Span::picos(2 * 2_831_197 + 2 * 140_000 + 10_000_000);
     let once = |rig: &mut Rig, from: u16, to: u16| {
         let (at, id) = (rig.now, rig.send(from, to, 29));
         rig.pass(Span::millis(500));

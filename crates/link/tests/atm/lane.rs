@@ -5,7 +5,7 @@ use sonde_link::{Cause, Change, Place, Port, To};
 use sonde_units::{Instant, Span};
 
 const CELL: Span = Span::picos(2_831_197);
-const WAY: Span = Span::nanos(280);
+const WAY: Span = Span::nanos(140);
 const LATENCY: Span = Span::micros(10);
 const SERVER: Span = Span::millis(1);
 /// LE_ARP and signalling.

@@ -116,7 +116,7 @@ fn lines_change_their_rate() {
             rig.settle();
             rig.arrival(id, 1).since(at)
         };
-        let fixed = Span::nanos(2 * 280) + Span::micros(10);
+        let fixed = Span::nanos(2 * 140) + Span::micros(10);
         let own = Span::picos(2_831_197) * 193 + fixed;
         assert_eq!(took(None), own);
         // A fifth of the rate: 29.952 Mb/s of cells.

@@ -58,7 +58,7 @@ fn peak_rate_holds_for_each_circuit() {
     let (a, b) = (rig.send(0, 1, 9_180), rig.send(0, 2, 9_180));
     rig.settle();
     let cell = Span::picos(2_831_197);
-    let paced = Span::micros(10) * 191 + cell * 2 + Span::picos(10_560_000);
+    let paced = Span::micros(10) * 191 + cell * 2 + Span::picos(10_280_000);
     assert_eq!(rig.arrival(a, 1), Instant::START + paced);
     assert_eq!(rig.arrival(b, 2), Instant::START + cell + paced);
 }
@@ -77,7 +77,7 @@ fn voice_passes_data() {
         voice.push((rig.now, rig.offer(2, To::One(Port(3)), 29, 4)));
     }
     rig.settle();
-    let empty = Span::picos(2 * 2_831_197 + 2 * 280_000 + 10_000_000);
+    let empty = Span::picos(2 * 2_831_197 + 2 * 140_000 + 10_000_000);
     for (at, id) in voice {
         let took = rig.arrival(id, 3).since(at);
         assert!(

@@ -60,14 +60,14 @@ fn cells_cut_through_each_switch() {
     let id = rig.send(0, 3, 9_180);
     rig.settle();
     let cell = Span::picos(4_240_000);
-    let way = cell * (192 + 2) + Span::nanos(280) * 3 + Span::micros(10) * 2;
+    let way = cell * (192 + 2) + Span::nanos(140) * 3 + Span::micros(10) * 2;
     assert_eq!(rig.arrival(id, 3), Instant::START + way);
     // On a DS-3 its cells come apart by that line's cell time.
     let ds3 = spec("atm-ds3", "").line.unit_time(Bytes(53));
     rig = Rig::new(&nasa(ASSIGNED), 6, 1);
     let id = rig.send(1, 4, 9_180);
     rig.settle();
-    let way = cell * 2 + ds3 * 192 + Span::nanos(280) * 3 + Span::micros(10) * 2;
+    let way = cell * 2 + ds3 * 192 + Span::nanos(140) * 3 + Span::micros(10) * 2;
     assert_eq!(rig.arrival(id, 4), Instant::START + way);
 }
 
