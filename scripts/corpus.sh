@@ -623,7 +623,6 @@ store tune-era-apply 0,1 'command:tune --apply --profile:era' 'Tuning applied in
     tune --network wan-100m-20ms --profile era --apply --quick
 store tune-local 0,1 'command:tune testbed:local' 'Tuning of the loopback' tune --testbed local --quick
 
-lacks 'the JSON schema as a command' 'no command of this commit prints it: corpus/inventory/schema.json and export-schema.json are held by a test of the crate record'
 lacks 'check.* and trace among settings of launches' 'written only by commands that store nothing'
 lacks 'runs in which these findings fire: above-ceiling curves-cross direction-slow drift duplex fabric host-apart host-black-hole host-busy host-duplex host-loss host-reorders host-set-apart host-unreached kernel-messages library-cost link-slow mtu-apart pair-apart reordering rung small-frames sweep-knee unsteady window-law, and of tune cpu cpu-hog interrupts loss mtu nagle offload send-buffer slow-reader' 'they want faults, six launches or hosts that are not here; each has a run made up in the tests of the crate report, and its identifier stands in inventory/findings.txt'
 lacks 'the event host_lost' 'no code of this commit writes it, although the documents name it: hosts-lost has the failed launches and warnings'

@@ -1,80 +1,133 @@
-//! What a command prints with `--json`, and the schema of it.
+//! What every command prints with `--json`: one document, whose schema is made from the types.
 //!
-//! Checked: `a_document_names_its_schema`, `the_schema_requires_every_field_of_a_row`.
+//! Model:   `command` names the command, and with it what stands in its document beside what is in all of them: rows, findings, the
+//!          verdict, warnings. `C` is that part, an enum with the tag `command`; the command has its variants beside what makes them.
+//!          Nothing is left out of a document: what is not known is null.
+//! Checked: `a_document_names_its_schema`, `the_schema_requires_every_field_of_a_row`; `tests/json.rs` of the command, which holds
+//!          what each command prints to the schema.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
-use sonde_measure::{NetworkRow, ResultRow, Run};
+use sonde_measure::{ResultRow, Run};
 
 /// The name and version of the schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SchemaName {
-    /// The first.
+    /// One document for all commands.
     #[default]
-    #[serde(rename = "sonde/1")]
-    V1,
+    #[serde(rename = "sonde/2")]
+    V2,
 }
 
-/// The results of one command.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Document {
-    /// `sonde/1`.
+/// What a command prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Document")]
+pub struct Document<C> {
+    /// `sonde/2`.
     pub schema: SchemaName,
-    /// The command as it was given.
-    pub command: String,
+    /// Which command it is, and what stands in its document alone.
+    #[serde(flatten)]
+    pub command: C,
+    /// The command line as it was given, of what measured the run; without the program's name.
+    pub arguments: String,
     /// The id of the run in the store; null where nothing was stored.
     pub run: Option<String>,
-    /// One for each quantity of each cell.
+    /// One for each quantity of each cell; empty where nothing was measured.
     pub results: Vec<ResultRow>,
+    /// What follows from the results, as the report says it; warnings first.
+    pub findings: Vec<Finding>,
+    /// What was judged.
+    pub verdict: Judgement,
     /// Check these before trusting the results.
     pub warnings: Vec<String>,
 }
 
-impl Document {
-    /// What `--json` prints of a run.
-    pub fn of(run: &Run) -> Self {
+/// A sentence that follows from the results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// The rule that found it, as `window-limited`.
+    pub id: String,
+    /// `note`: it is so; `advice`: something can be changed for the better; `warning`: check this before trusting the results.
+    pub severity: String,
+    /// The network that it is about; null where it is about several.
+    pub network: Option<String>,
+    /// The path that it is about; null where it is about several.
+    pub path: Option<String>,
+    /// What was found.
+    pub sentence: String,
+    /// The figures that it follows from, with their units.
+    pub figures: Option<String>,
+    /// What to do.
+    pub remedy: Option<String>,
+}
+
+/// What a judgement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Judged {
+    /// All that was required, checked or compared holds.
+    Pass,
+    /// Something does not hold, or is missing.
+    Fail,
+    /// Something cannot be told.
+    Inconclusive,
+}
+
+/// A judgement, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Judgement {
+    /// What it is; null where the command judges nothing.
+    pub state: Option<Judged>,
+    /// Why it is not `pass`, or why there is none.
+    pub reasons: Vec<String>,
+}
+
+impl Judgement {
+    /// Nothing is judged, and why.
+    pub fn none(why: &str) -> Self {
         Self {
-            schema: SchemaName::V1,
-            command: run.head.command.clone(),
-            run: (!run.head.id.is_empty()).then(|| run.head.id.clone()),
-            results: run.rows(),
-            warnings: run.warnings.clone(),
+            state: None,
+            reasons: vec![why.into()],
         }
     }
 }
 
-/// The catalogue of networks.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NetworkList {
-    /// `sonde/1`.
-    pub schema: SchemaName,
-    /// The command as it was given.
-    pub command: String,
-    /// One for each name that `--network` takes.
-    pub networks: Vec<NetworkRow>,
-    /// Check these before trusting the figures.
-    pub warnings: Vec<String>,
+impl<C> Document<C> {
+    /// A document of which nothing was stored.
+    pub fn new(command: C, arguments: &str, verdict: Judgement) -> Self {
+        Self {
+            schema: SchemaName::V2,
+            command,
+            arguments: arguments.into(),
+            run: None,
+            results: Vec::new(),
+            findings: Vec::new(),
+            verdict,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The document of a run, with what was found of it.
+    pub fn of(command: C, run: &Run, findings: Vec<Finding>, verdict: Judgement) -> Self {
+        Self {
+            run: (!run.head.id.is_empty()).then(|| run.head.id.clone()),
+            results: run.rows(),
+            findings,
+            warnings: run.warnings.clone(),
+            ..Self::new(command, &run.head.command, verdict)
+        }
+    }
 }
 
-/// Anything that `--json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Printed {
-    /// Results.
-    Results(Document),
-    /// `sonde lab list`.
-    Networks(NetworkList),
-}
-
-/// The JSON schema (2020-12) of [`Printed`], made from the types.
-pub fn schema() -> serde_json::Value {
+/// The JSON schema (2020-12) of what is printed, made from the types.
+pub fn schema<T: JsonSchema>() -> serde_json::Value {
     SchemaSettings::draft2020_12()
         .for_serialize()
         .into_generator()
-        .into_root_schema_for::<Printed>()
+        .into_root_schema_for::<T>()
         .to_value()
 }
 
@@ -83,6 +136,13 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
     use sonde_measure::{CellRecord, Factors, Layer, RunHead, RunState, Testbed};
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+    #[serde(tag = "command")]
+    enum Command {
+        #[serde(rename = "assess")]
+        Assess,
+    }
 
     /// A run with one cell that was not measured yet.
     fn planned() -> Run {
@@ -129,28 +189,25 @@ mod tests {
 
     #[test]
     fn a_document_names_its_schema() {
-        let document = Document {
-            command: "probe".into(),
-            ..Default::default()
-        };
+        let document = Document::new(Command::Assess, "assess", Judgement::none("why"));
+        let value = serde_json::to_value(&document).unwrap();
         assert_eq!(
-            serde_json::to_value(&document).unwrap(),
-            json!({"schema": "sonde/1", "command": "probe", "run": null, "results": [], "warnings": []})
+            value,
+            json!({"schema": "sonde/2", "command": "assess", "arguments": "assess", "run": null, "results": [], "findings": [],
+                "verdict": {"state": null, "reasons": ["why"]}, "warnings": []})
         );
-        let other =
-            json!({"schema": "sonde/2", "command": "", "run": null, "results": [], "warnings": []});
-        assert!(serde_json::from_value::<Document>(other).is_err());
-        let list =
-            json!({"schema": "sonde/1", "command": "lab list", "networks": [], "warnings": []});
-        assert!(matches!(
-            serde_json::from_value(list).unwrap(),
-            Printed::Networks(_)
-        ));
+        let again: Document<Command> = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(again, document);
+        for (field, wrong) in [("schema", "sonde/1"), ("command", "nosuch")] {
+            let mut other = value.clone();
+            other[field] = wrong.into();
+            assert!(serde_json::from_value::<Document<Command>>(other).is_err());
+        }
     }
 
     #[test]
     fn the_schema_requires_every_field_of_a_row() {
-        let schema = schema();
+        let schema = schema::<Document<Command>>();
         let row = &schema["$defs"]["ResultRow"];
         let required: Vec<&str> = row["required"]
             .as_array()
@@ -169,8 +226,6 @@ mod tests {
         }
         assert_eq!(required.len(), 33);
         assert_eq!(row["properties"]["p99"]["type"], json!(["number", "null"]));
-        assert!(
-            schema["$defs"]["NetworkRow"].is_object() && schema["$defs"]["Verdict"].is_object()
-        );
+        assert!(schema["$defs"]["Verdict"].is_object());
     }
 }

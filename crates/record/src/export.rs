@@ -9,7 +9,7 @@
 
 use std::io::{self, Write};
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,31 +20,23 @@ use crate::Document;
 /// The name and version of an export's schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ExportName {
-    /// A launch is one record with a result for each of its cells, and what it saw is typed.
+    /// The document is `sonde/2`; a launch is one record with a result for each of its cells, and what it saw is typed.
     #[default]
-    #[serde(rename = "sonde-export/2")]
-    V2,
+    #[serde(rename = "sonde-export/3")]
+    V3,
 }
 
 /// Everything that is known of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Export {
-    /// `sonde-export/2`.
+#[schemars(rename = "Export")]
+pub struct Export<C> {
+    /// `sonde-export/3`.
     pub schema: ExportName,
     /// The results, as `--json` prints them.
-    pub document: Document,
+    pub document: Document<C>,
     /// What they were worked out from.
     pub run: Run,
-}
-
-/// The JSON schema (2020-12) of [`Export`], made from the types.
-pub fn export_schema() -> Value {
-    SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<Export>()
-        .to_value()
 }
 
 /// A run that could not be exported.
@@ -63,10 +55,14 @@ impl ExportError {
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn export_json(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
+pub fn export_json<C: Serialize>(
+    document: Document<C>,
+    run: &Run,
+    mut to: impl Write,
+) -> Result<(), ExportError> {
     let export = Export {
-        schema: ExportName::V2,
-        document: Document::of(run),
+        schema: ExportName::V3,
+        document,
         run: run.clone(),
     };
     serde_json::to_writer_pretty(&mut to, &export).map_err(io::Error::from)?;

@@ -1,6 +1,6 @@
 //! What is kept and printed of a run: the store, exports, the document behind `--json` and its schema.
 //!
-//! Model:   a [`Document`] is one command's results. A [`Store`] keeps a [`Run`](sonde_measure::Run) while it is measured.
+//! Model:   a [`Document`] is what one command prints. A [`Store`] keeps a [`Run`](sonde_measure::Run) while it is measured.
 //! Units:   as in `measure`: integer nanoseconds, bits per second, bytes; shares are fractions of one.
 //! Checked: the tests of each module.
 #![forbid(unsafe_code)]
@@ -9,6 +9,6 @@ mod document;
 mod export;
 mod store;
 
-pub use document::{Document, NetworkList, Printed, SchemaName, schema};
-pub use export::{Export, ExportError, ExportName, export_csv, export_json, export_schema};
+pub use document::{Document, Finding, Judged, Judgement, SchemaName, schema};
+pub use export::{Export, ExportError, ExportName, export_csv, export_json};
 pub use store::{Store, StoreError};

@@ -27,7 +27,7 @@ mod rungs;
 mod sweep;
 mod window;
 
-use sonde_measure::Line;
+use sonde_measure::{Line, Run};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -201,6 +201,11 @@ pub(crate) const RULES: &[Rule] = &[
     rule(&["cpu-hog"], Find::Pair(pair::hog)),
     rule(&["slow-reader"], Find::Pair(pair::slow_reader)),
 ];
+
+/// All findings of a run; warnings first.
+pub fn findings_of(run: &Run) -> Vec<Finding> {
+    findings(&Index::new(run))
+}
 
 /// All findings of a run.
 pub(crate) fn findings(index: &Index<'_>) -> Vec<Finding> {

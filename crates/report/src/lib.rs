@@ -31,7 +31,7 @@ mod words;
 
 pub use anatomy::AnatomyRow;
 pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
-pub use finding::{Finding, Severity, is_verdict};
+pub use finding::{Finding, Severity, findings_of, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, plain, rate, share, significant, time, utc};
 pub use index::has_own_tables;

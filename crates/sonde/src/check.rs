@@ -10,6 +10,7 @@
 
 use crate::campaign::Silent;
 use crate::cli::Common;
+use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::{self, Measured, all_skipped};
@@ -17,6 +18,7 @@ use crate::networks::{self, mbit, micros, table};
 use crate::plan::{DEFAULT_NETWORK, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::testbed;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
@@ -44,7 +46,7 @@ pub struct Task {
 }
 
 /// What a line is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Figure {
     /// The round trip of 1 byte, in nanoseconds.
@@ -60,8 +62,10 @@ enum Figure {
 use Figure::{FramesPerS, RoundTripNs, TcpBps, UdpBps};
 
 /// One figure beside what it should be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "CheckLine")]
 struct Line {
+    /// What it is about.
     figure: Figure,
     /// Null where no launch gave it.
     measured: Option<u64>,
@@ -75,18 +79,19 @@ struct Line {
     verdict: Option<Verdict>,
 }
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    command: &'static str,
-    /// The run in the store.
-    run: &'a str,
+/// What is told of an emulation.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "EmulationCheck")]
+pub struct Check<'a> {
+    /// The network that is checked.
     network: &'a str,
+    /// How many hosts.
     hosts: usize,
+    /// By what they are attached.
     attachment: Option<&'a str>,
     /// Launches of each measurement.
     launches: u64,
+    /// Each figure beside what it should be.
     lines: Vec<Line>,
 }
 
@@ -164,10 +169,12 @@ impl Task {
             return Err(Failure::cannot(reason));
         }
         let profile = &self.measurement.plan.profile.name;
-        let document = Document::of(run, profile.parse().map_err(Failure::usage)?)?;
-        self.measurement.show(&document, Document::print)?;
+        let check = Check::of(run, profile.parse().map_err(Failure::usage)?)?;
+        let outcome = check.outcome(Outcome::of(run, self.measurement.strict));
+        let command = Command::LabCheck(&check);
+        let print = || check.print();
+        self.measurement.show(measured, &outcome, command, print)?;
         self.measurement.say_kept(measured)?;
-        let outcome = document.outcome(Outcome::of(run, self.measurement.strict));
         if !outcome.is_measured {
             eprintln!("sonde: no launch gave a figure");
         }
@@ -175,7 +182,7 @@ impl Task {
     }
 }
 
-impl<'a> Document<'a> {
+impl<'a> Check<'a> {
     fn of(run: &'a Run, profile: Profile) -> Result<Self, Failure> {
         let (Some(network), Some(wire)) = (run.networks.first(), run.networks.last()) else {
             return Err(no_check(run));
@@ -192,9 +199,6 @@ impl<'a> Document<'a> {
         let first = run.cells.first().filter(|_| !lines.is_empty());
         let first = first.ok_or_else(|| no_check(run))?;
         Ok(Self {
-            schema: "sonde/1",
-            command: "lab check",
-            run: &run.head.id,
             network: &network.row.name,
             hosts: first.factors.hosts.len(),
             attachment: network.attachment.as_deref(),

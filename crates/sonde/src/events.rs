@@ -7,19 +7,21 @@
 
 use crate::campaign::Observer;
 use crate::failure::Failure;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{CellRecord, ResultRow, Run};
+use sonde_record::SchemaName;
 use std::collections::BTreeSet;
 use std::io::Write;
 
 /// Something that happened.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event<'a> {
     /// The run begins, or goes on.
     Start {
-        /// `sonde/1`.
-        schema: &'static str,
+        /// `sonde/2`.
+        schema: SchemaName,
         /// Its name.
         run: &'a str,
         /// The command as it was given.
@@ -56,7 +58,7 @@ impl Event<'_> {
     /// The begin of a run.
     pub fn start(run: &Run) -> Event<'_> {
         Event::Start {
-            schema: "sonde/1",
+            schema: SchemaName::V2,
             run: &run.head.id,
             command: &run.head.command,
             cells: run.cells.len(),

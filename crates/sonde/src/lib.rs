@@ -10,6 +10,7 @@ mod campaign;
 mod check;
 mod cli;
 mod doctor;
+mod document;
 mod events;
 mod exit;
 mod failure;

@@ -11,14 +11,16 @@
 mod kept;
 
 use crate::campaign::{self, Bed};
+use crate::document::{self, Command};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure;
 use crate::plan::Kind;
 use kept::Kept;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::{Fleet, Load, Stream, StreamReport, Traffic, TrafficReport};
-use sonde_measure::Text;
+use sonde_measure::{Run, Text};
 use sonde_record::Store;
 use sonde_units::BitRate;
 use std::io::IsTerminal;
@@ -122,13 +124,6 @@ impl Task {
         // Of a lab that is gone its load has told already.
         let emulated = emulated.ok().flatten();
         let told = kept.reached(&report, emulated.as_ref());
-        self.print(&report, names, kept.id())?;
-        if interrupted.load(Ordering::Relaxed) {
-            eprintln!("sonde: interrupted: this is what was reached until then");
-            kept.interrupted().map_err(Failure::cannot)?;
-        }
-        told.map_err(Failure::cannot)?;
-        measure::say_where(kept.id(), &self.measurement.out);
         let missed = report.streams.iter().filter(|one| !one.is_reached());
         let missed = missed.map(|one| format!("{} was missed", way(&one.stream, names)));
         let outcome = Outcome {
@@ -138,6 +133,13 @@ impl Task {
             signal: campaign::interrupted(),
             ..Outcome::default()
         };
+        self.print(&report, names, kept.run(), &outcome)?;
+        if interrupted.load(Ordering::Relaxed) {
+            eprintln!("sonde: interrupted: this is what was reached until then");
+            kept.interrupted().map_err(Failure::cannot)?;
+        }
+        told.map_err(Failure::cannot)?;
+        measure::say_where(kept.id(), &self.measurement.out);
         Ok(outcome.code())
     }
 
@@ -200,10 +202,17 @@ impl Task {
         streams.collect()
     }
 
-    fn print(&self, report: &TrafficReport, names: &[String], run: &str) -> Result<(), Failure> {
+    fn print(
+        &self,
+        report: &TrafficReport,
+        names: &[String],
+        run: &Run,
+        outcome: &Outcome,
+    ) -> Result<(), Failure> {
         if self.measurement.json {
-            let text = serde_json::to_string_pretty(&document(report, names, run));
-            println!("{}", text.map_err(Failure::cannot)?);
+            let flows = flows(report, names);
+            let command = Command::Load(&flows);
+            document::print(&document::of_run(command, run, outcome.judgement()))?;
         } else {
             println!("{}", table(report, names));
         }
@@ -300,40 +309,57 @@ fn table(report: &TrafficReport, names: &[String]) -> String {
     crate::networks::table(&heads, lines).to_string()
 }
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Document {
-    schema: &'static str,
-    command: &'static str,
-    /// The run in the store.
-    run: String,
+/// What is told of a load.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Flows {
+    /// Each, as it was asked for.
     flows: Vec<FlowRow>,
+    /// Datagrams of strangers, which count nowhere.
     refused: u64,
+    /// What to know of the hosts.
     remarks: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// A flow: what was wanted beside what came. Shares are of the link's line rate.
+#[derive(Debug, Serialize, JsonSchema)]
 struct FlowRow {
+    /// The sending host.
     from: String,
+    /// The receiving host.
     to: String,
+    /// By which law datagrams come.
     law: String,
+    /// User bytes in each.
     size_bytes: u64,
+    /// The rate of the link.
     link_bps: u64,
+    /// What was asked for.
     wanted_share: f64,
+    /// What the law planned in that time.
     planned_share: f64,
+    /// What was sent.
     sent_share: f64,
+    /// What came.
     received_share: f64,
+    /// Datagrams planned.
     planned: u64,
+    /// Datagrams sent.
     sent: u64,
+    /// Datagrams that came.
     received: u64,
+    /// Datagrams that did not.
     lost: u64,
+    /// How long it lasted.
     span_s: f64,
+    /// Of one CPU: what the sender used.
     sender_cpu_share: f64,
+    /// Whether at least 95 % of what was planned came.
     reached: bool,
+    /// What held the sender back; null where nothing did.
     limit: Option<String>,
 }
 
-fn document(report: &TrafficReport, names: &[String], run: &str) -> Document {
+fn flows(report: &TrafficReport, names: &[String]) -> Flows {
     let row = |one: &StreamReport| {
         let (part, of) = one.stream.rho.parts();
         FlowRow {
@@ -356,10 +382,7 @@ fn document(report: &TrafficReport, names: &[String], run: &str) -> Document {
             limit: one.limit.as_ref().map(Text::write),
         }
     };
-    Document {
-        schema: "sonde/1",
-        command: "load",
-        run: run.into(),
+    Flows {
         flows: report.streams.iter().map(row).collect(),
         refused: report.refused,
         remarks: report.remarks.clone(),
@@ -404,7 +427,7 @@ mod tests {
         for word in ["a>c", "0.6000", "0.5538", "553.8", "7530", "25 %", "missed"] {
             assert!(table.contains(word), "{word}: {table}");
         }
-        let json = serde_json::to_value(document(&report, &names, "r")).unwrap();
+        let json = serde_json::to_value(flows(&report, &names)).unwrap();
         assert_eq!(
             (&json["flows"][0]["lost"], &json["flows"][0]["reached"]),
             (&7_530.into(), &false.into())

@@ -9,8 +9,10 @@ mod kept;
 mod planned;
 
 pub use kept::{begun, command_line, not_kept, say_where};
+pub use planned::Planned;
 
 use crate::campaign::{Bed, Campaign, End, Observer, Silent, unix_ns};
+use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -31,7 +33,7 @@ use sonde_measure::{
     VerdictStatus,
 };
 use sonde_measure::{Path as Route, Wait};
-use sonde_record::{Document, Store};
+use sonde_record::Store;
 use sonde_report::View;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -342,7 +344,7 @@ impl Task {
     /// Prints what was measured, writes the report, and says how it went.
     fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
         let rows = run.rows();
-        let mut document = Document::of(run);
+        let mut warnings = run.warnings.clone();
         let mut outcome = Outcome::of(run, self.strict);
         outcome.is_judged = !self.plan.requirements.is_empty();
         let mut said = Vec::new();
@@ -353,26 +355,27 @@ impl Task {
             outcome.inconclusive.extend(judged.inconclusive);
         }
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
-        document.warnings.extend(wide.clone());
+        warnings.extend(wide.clone());
         outcome.uncertain.extend(wide);
         if self.json {
             // The tables say it beside the figures.
-            document.warnings.extend(too_few(&rows));
+            warnings.extend(too_few(&rows));
         }
-        document.warnings.extend(said);
+        warnings.extend(said);
         if self.json_stream {
-            for warning in &document.warnings {
+            for warning in &warnings {
                 Event::Warning { text: warning }.say()?;
             }
         } else if self.json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(&document).map_err(Failure::cannot)?
-            );
+            let command = Command::of(run);
+            document::print(&Document {
+                warnings: warnings.clone(),
+                ..document::of_run(command, run, outcome.judgement())
+            })?;
         } else {
             shown::print(run, self.rows, width());
         }
-        for warning in &document.warnings {
+        for warning in &warnings {
             eprintln!("sonde: {warning}");
         }
         if let Some(trouble) = trouble {

@@ -210,7 +210,7 @@ fn of_file(name: &str) -> Result<Known, Failure> {
 
 /// Of the last run of the one launch in it.
 fn of_document(document: &Value) -> Result<Known, String> {
-    let results = document["results"]
+    let results = document["kernels"]
         .as_array()
         .map_or(&[][..], Vec::as_slice);
     let told: Vec<&Value> = results
@@ -357,7 +357,7 @@ mod tests {
                 .iter()
                 .map(|launch| format!("{{\"launch\": {launch}}}"))
                 .collect();
-            format!("{{\"command\": \"npb\", \"results\": [{}]}}", all.join(","))
+            format!("{{\"command\": \"npb\", \"kernels\": [{}]}}", all.join(","))
         };
         // A launch that failed, and one of one rank, are none.
         let one = file(

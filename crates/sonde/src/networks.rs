@@ -1,14 +1,25 @@
 //! `sonde lab list`: the catalogue by families, or networks of the user's own, with their ceilings and times.
 
+use crate::document::{self, Command, Document};
 use crate::failure::Failure;
+use crate::measure::command_line;
 use crate::testbed;
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use schemars::JsonSchema;
+use serde::Serialize;
 use sonde_lab::{Profile, ProfileKind};
 use sonde_link::{Headers, NetworkSpec, Technology};
 use sonde_measure::{NetworkRow, OverheadStep};
-use sonde_record::NetworkList;
+use sonde_record::Judgement;
 use sonde_units::{BitRate, Bytes, Span};
 use sonde_virtual::Sender;
+
+/// The catalogue, or networks that were named.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Networks {
+    /// One for each name that `--network` takes.
+    networks: Vec<NetworkRow>,
+}
 
 /// A datagram with 1 byte: 20 of IP, 8 of UDP.
 pub const UDP_1B: Bytes = Bytes(29);
@@ -184,16 +195,13 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
         .map(|spec| row(spec, profile, &mut warnings))
         .collect::<Result<Vec<_>, _>>()?;
     if json {
-        let list = NetworkList {
-            command: "lab list".into(),
-            networks,
+        let networks = Networks { networks };
+        let verdict = Judgement::none("a list judges nothing");
+        let command = Command::LabList(&networks);
+        document::print(&Document {
             warnings,
-            ..NetworkList::default()
-        };
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&list).map_err(Failure::cannot)?
-        );
+            ..Document::new(command, &command_line(), verdict)
+        })?;
         return Ok(0);
     }
     let is_catalogue = selectors.is_empty();

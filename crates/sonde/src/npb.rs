@@ -11,10 +11,12 @@ mod phases;
 mod trace;
 
 use crate::campaign::Observer;
+use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::kernel::{self, Asked};
 use crate::measure::{self, Measured, all_skipped};
+use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{
     CellRecord, Evidence, Repetition, Run, Testbed, npb::Kernel, npb::Run as KernelRun,
@@ -42,15 +44,18 @@ pub struct Task {
 }
 
 /// What a launch gave, as it is shown.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Shown {
     /// In words, with what tells it apart from others.
     #[serde(skip)]
     name: String,
     #[serde(skip)]
     asked: Asked,
+    /// The network's name with its knobs.
     network: String,
+    /// Background traffic; null when idle.
     load: Option<String>,
+    /// Its name: `cg`.
     kernel: &'static str,
     /// Null of a size of one's own.
     class: Option<&'static str>,
@@ -58,14 +63,19 @@ struct Shown {
     size: String,
     /// As results say it.
     extent: String,
+    /// How often it iterates.
     iterations: u64,
+    /// How many ranks.
     ranks: usize,
     /// What each rank keeps in arrays, as it is told before it starts.
     arrays_bytes: u64,
+    /// By which they are joined; `sequential` of one rank.
     path: String,
-    /// Of the median run, as the three that follow; null where the launch failed.
+    /// Of the median run, as the two that follow; null where the launch failed.
     time_s: Option<f64>,
+    /// Millions of operations a second.
     mop_per_s: Option<f64>,
+    /// Of the ranks' time: in calls of the library.
     communicating_share: Option<f64>,
     /// Of all runs; null where no official value is known.
     verified: Option<bool>,
@@ -80,24 +90,26 @@ struct Shown {
 }
 
 /// What was asked for and not run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct LeftOut {
+    /// In words.
     what: String,
+    /// Why.
     why: String,
     /// The benchmark has no such number of ranks.
     by_rule: bool,
 }
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Document {
-    schema: &'static str,
-    command: &'static str,
+/// What is told of kernels.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Kernels {
+    /// By what they are worked out.
     made_by: &'static str,
-    /// The run in the store.
-    run: String,
+    /// What the hosts were.
     testbed: Option<Testbed>,
-    results: Vec<Shown>,
+    /// Each launch, in the order in which they were asked for.
+    kernels: Vec<Shown>,
+    /// What was asked for and not run.
     left_out: Vec<LeftOut>,
 }
 
@@ -173,37 +185,36 @@ impl Task {
                 by_rule: asked.refused().is_some(),
             })
         };
-        let document = Document {
-            schema: "sonde/1",
-            command: "npb",
+        let kernels = Kernels {
             made_by: NAME,
-            run: run.head.id.clone(),
             testbed: run.cells.first().map(|cell| cell.factors.testbed),
-            results: results.collect(),
+            kernels: results.collect(),
             left_out: run.cells.iter().filter_map(skipped).collect(),
         };
-        self.measurement.show(&document, Document::print)?;
-        for one in &document.left_out {
+        let outcome = kernels.outcome(Outcome::of(run, self.measurement.strict));
+        let command = Command::Npb(&kernels);
+        let print = || kernels.print();
+        self.measurement.show(measured, &outcome, command, print)?;
+        for one in &kernels.left_out {
             eprintln!("sonde: {} is left out: {}", one.what, one.why);
         }
         self.measurement.say_kept(measured)?;
-        self.write_matrix(&document)?;
+        self.write_matrix(&kernels)?;
         if let (Some(file), Some(trace)) = (&self.trace, &measured.trace) {
             file.write(trace)?;
         }
-        let outcome = document.outcome(Outcome::of(run, self.measurement.strict));
         if !outcome.is_measured {
             eprintln!("sonde: nothing was run to its end");
         }
         self.measurement.ended(run, outcome)
     }
 
-    fn write_matrix(&self, document: &Document) -> Result<(), Failure> {
+    fn write_matrix(&self, kernels: &Kernels) -> Result<(), Failure> {
         let Some(file) = &self.matrix else {
             return Ok(());
         };
-        let launch = document
-            .results
+        let launch = kernels
+            .kernels
             .first()
             .and_then(|shown| shown.launch.as_ref());
         let Some(matrix) = launch.and_then(Kernel::matrix) else {
@@ -245,10 +256,10 @@ fn name(run: &Run, cell: &CellRecord, asked: &Asked) -> String {
     name
 }
 
-impl Document {
+impl Kernels {
     fn print(&self) {
         let networks = self
-            .results
+            .kernels
             .iter()
             .map(|shown| (&shown.network, &shown.load));
         let is_one = networks
@@ -268,7 +279,7 @@ impl Document {
         if !is_one {
             heads.splice(4..4, ["network", "load"]);
         }
-        let lines = self.results.iter().map(|shown| {
+        let lines = self.kernels.iter().map(|shown| {
             let mut line = shown.line();
             if !is_one {
                 let load = shown.load.clone().unwrap_or_else(|| "-".into());
@@ -278,14 +289,14 @@ impl Document {
         });
         println!("{}", crate::networks::table(&heads, lines));
         let launches = self
-            .results
+            .kernels
             .iter()
             .filter_map(|shown| shown.launch.as_ref());
         let runs = launches.map(|launch| launch.runs.len()).max();
         if let Some(runs @ 2..) = runs {
             println!("The median of {runs} runs each.");
         }
-        if self.results.iter().any(Shown::has_collectives) {
+        if self.kernels.iter().any(Shown::has_collectives) {
             println!("Messages: without those of collectives that a library makes of its own.");
         }
     }
@@ -294,11 +305,11 @@ impl Document {
     /// for numbers of ranks that the benchmark does not have.
     fn outcome(&self, outcome: Outcome) -> Outcome {
         let mut outcome = Outcome {
-            is_measured: self.results.iter().any(|shown| shown.launch.is_some()),
+            is_measured: self.kernels.iter().any(|shown| shown.launch.is_some()),
             is_judged: true,
             ..outcome
         };
-        let wrong = self.results.iter().filter_map(|shown| {
+        let wrong = self.kernels.iter().filter_map(|shown| {
             let why = shown.error.as_ref()?;
             Some(format!("{}: {why}", shown.name))
         });

@@ -2,13 +2,14 @@
 //!
 //! Checked: the end-to-end tests of `report`.
 
+use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::measure::{width, write_report};
+use crate::measure::{command_line, width, write_report};
 use crate::networks::table;
 use clap::{Args, Subcommand};
 use sonde_measure::{Run, RunState};
-use sonde_record::{Document, Store};
+use sonde_record::{Judgement, Store};
 use sonde_report::{Change, Comparison, Limits, View};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -93,6 +94,9 @@ pub enum ReportTask {
         #[command(flatten)]
         form: Form,
     },
+    /// The JSON schema of all that is printed as JSON.
+    #[command(after_help = "Example:\n  sonde report schema > sonde.schema.json")]
+    Schema,
 }
 
 /// The form of an export.
@@ -140,10 +144,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             let run = from.load()?;
             let width = width();
             if json {
-                println!(
-                    "{}",
-                    serde_json::to_string_pretty(&Document::of(&run)).map_err(Failure::cannot)?
-                );
+                document::print(&shown(Command::ReportShow, &run))?;
             } else if rows {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));
             } else {
@@ -174,8 +175,9 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             let (a, b) = (load(Some(baseline))?, load(run)?);
             let comparison = sonde_report::compare(&a, &b, &limits).map_err(Failure::usage)?;
             if json {
-                let text = serde_json::to_string_pretty(&comparison);
-                println!("{}", text.map_err(Failure::cannot)?);
+                let command = Command::ReportCompare(&comparison);
+                let verdict = outcome(&comparison, fail_on_regression).judgement();
+                document::print(&Document::new(command, &command_line(), verdict))?;
             } else {
                 println!("{}", sonde_report::compare_table(&comparison));
             }
@@ -194,13 +196,17 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             eprintln!("sonde: the report is {}", path.display());
             Ok(0)
         }
+        ReportTask::Schema => {
+            document::print_schema()?;
+            Ok(0)
+        }
         ReportTask::Export { from, form } => {
             let run = from.load()?;
             let mut to = std::io::stdout().lock();
             let written = if form.csv {
                 sonde_record::export_csv(&run, &mut to)
             } else {
-                sonde_record::export_json(&run, &mut to)
+                sonde_record::export_json(shown(Command::ReportExport, &run), &run, &mut to)
             };
             written
                 .and_then(|()| Ok(to.flush()?))
@@ -208,6 +214,11 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             Ok(0)
         }
     }
+}
+
+/// The document of a run that was measured before.
+fn shown<'a>(command: Command<'a>, run: &Run) -> Document<'a> {
+    document::of_run(command, run, Judgement::none("a report judges nothing"))
 }
 
 /// What became of a comparison: cells of which it cannot be told are inconclusive.

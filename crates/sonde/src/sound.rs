@@ -7,12 +7,14 @@
 //! Checked: `tests/lab_check.rs`, over every library that is installed.
 
 use crate::campaign::Silent;
+use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::library::CASES;
 use crate::measure::{self, Measured};
 use crate::plan::Kind;
 use crate::way::Way;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{CellRecord, Evidence, Repetition, Run};
 use sonde_message::Path;
@@ -25,43 +27,54 @@ pub struct Task {
 }
 
 /// One launch.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "LibraryCheck")]
 struct Check {
+    /// The network's name with its knobs.
     network: String,
+    /// Background traffic; null when idle.
     load: Option<String>,
+    /// By which the ranks are joined.
     path: String,
+    /// How many.
     ranks: u64,
     /// Nothing was wrong.
     sound: bool,
+    /// Collective calls that were checked.
     collectives: u64,
+    /// Of these, by the library itself.
     by_library: u64,
+    /// Messages that were checked.
     messages: u64,
     /// What the library says that it cannot do.
     left_out: Vec<String>,
     /// What is known of the library.
     evidence: Evidence,
+    /// The launch with all that is around it.
     took_s: f64,
     /// What was wrong, or why there was no launch; null where nothing was.
     error: Option<String>,
 }
 
 /// A path that these hosts do not have.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 struct Lacking {
+    /// The path.
     path: String,
+    /// Why.
     why: String,
 }
 
-/// What `--json` prints.
-#[derive(Debug, Serialize)]
-struct Document {
-    schema: &'static str,
-    command: &'static str,
-    /// The run in the store.
-    run: String,
+/// What is told of the libraries.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Checks {
+    /// Where random draws began.
     seed: u64,
+    /// Cases of each launch.
     cases: u64,
+    /// Each launch, in the order in which they were asked for.
     checks: Vec<Check>,
+    /// Paths that these hosts do not have.
     lacking: Vec<Lacking>,
 }
 
@@ -108,13 +121,15 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        let document = Document::of(run);
-        for one in &document.lacking {
+        let checks = Checks::of(run);
+        for one in &checks.lacking {
             eprintln!("sonde: {} is left out: {}", one.path, one.why);
         }
-        self.measurement.show(&document, Document::print)?;
+        let outcome = self.outcome(&checks, run);
+        let command = Command::ProbeCheck(&checks);
+        let print = || checks.print();
+        self.measurement.show(measured, &outcome, command, print)?;
         self.measurement.say_kept(measured)?;
-        let outcome = self.outcome(&document, run);
         if !outcome.is_measured {
             eprintln!("sonde: nothing was checked");
         }
@@ -122,14 +137,14 @@ impl Task {
     }
 
     /// What became of the run: a check that found something wrong has failed, and a path that was named and is not there is missing.
-    fn outcome(&self, document: &Document, run: &Run) -> Outcome {
+    fn outcome(&self, checks: &Checks, run: &Run) -> Outcome {
         let mut outcome = Outcome {
-            is_measured: !document.checks.is_empty(),
+            is_measured: !checks.checks.is_empty(),
             is_judged: true,
             ..Outcome::of(run, self.measurement.strict)
         };
-        if self.is_lacking(document) {
-            let lacking = document.lacking.iter().map(|one| one.path.as_str());
+        if self.is_lacking(checks) {
+            let lacking = checks.lacking.iter().map(|one| one.path.as_str());
             let why = format!(
                 "not checked: {}; `sonde doctor` tells what is there and how to get the rest",
                 lacking.collect::<Vec<_>>().join(", ")
@@ -137,7 +152,7 @@ impl Task {
             eprintln!("sonde: {why}");
             outcome.failed.push(why);
         }
-        let wrong = document.checks.iter().filter(|check| !check.sound);
+        let wrong = checks.checks.iter().filter(|check| !check.sound);
         let wrong = wrong.map(|check| {
             let why = check.error.as_deref().unwrap_or_default();
             format!("{} on {} ranks: {why}", check.path, check.ranks)
@@ -147,11 +162,11 @@ impl Task {
     }
 
     /// Whether a path that was named is not there. Where none is named, all are meant that are there.
-    fn is_lacking(&self, document: &Document) -> bool {
+    fn is_lacking(&self, checks: &Checks) -> bool {
         let plan = &self.measurement.plan;
         let asked = plan.probes.iter().flat_map(|probe| &probe.path);
         let is_named = !asked.eq(&paths(plan.testbed.kind));
-        !document.lacking.is_empty() && (is_named || document.checks.is_empty())
+        !checks.lacking.is_empty() && (is_named || checks.checks.is_empty())
     }
 }
 
@@ -160,7 +175,7 @@ fn number(cell: &CellRecord, name: &str) -> Option<u64> {
     cell.factors.knobs.get(name)?.parse().ok()
 }
 
-impl Document {
+impl Checks {
     /// In the order in which they were asked for; launches are shuffled.
     fn of(run: &Run) -> Self {
         let of = |name: &str, usual: u64| {
@@ -181,9 +196,6 @@ impl Document {
             made.map(move |one| Check::of(cell, one))
         });
         Self {
-            schema: "sonde/1",
-            command: "check",
-            run: run.head.id.clone(),
             seed: of("seed", run.head.seed),
             cases: of("cases", CASES),
             checks: checks.collect(),

@@ -11,11 +11,14 @@
 mod page;
 
 use crate::campaign::{Bed, Campaign, End, interruption, unix_ns};
+use crate::document::{self, Command};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
+use schemars::JsonSchema;
+use serde::Serialize;
 use sonde_measure::{EventRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting};
 use sonde_probe::host::{Change, Setting};
 use sonde_record::Store;
@@ -48,7 +51,8 @@ pub struct Task {
 }
 
 /// A line of a shell at one host.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "TuneStep")]
 pub struct Step {
     /// The host.
     pub host: String,
@@ -59,7 +63,7 @@ pub struct Step {
 }
 
 /// A cause with what to do about it here.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Recommendation {
     /// What was found.
     pub cause: Cause,
@@ -72,7 +76,7 @@ pub struct Recommendation {
 }
 
 /// A change that was tried.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Trial {
     /// The run with its launches.
     pub run: String,
@@ -95,7 +99,7 @@ pub struct Trial {
 }
 
 /// What was found and done.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Report {
     /// The pair as it was.
     pub before: Diagnosis,
@@ -107,6 +111,13 @@ pub struct Report {
     pub after: Option<Diagnosis>,
     /// The lines that put back what was kept, last first.
     pub undo: Vec<Step>,
+}
+
+/// What is told of a pair.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Tuned {
+    /// What was found and done.
+    pub tune: Report,
 }
 
 /// What is measured now, and what is set.
@@ -166,8 +177,18 @@ impl Task {
                 fleet.into_inner().stop().map_err(Failure::cannot)?;
             }
         }
-        page::print(&report, &state.run, self.measurement.json)?;
-        Ok(self.outcome(&report, &state.run).code())
+        let outcome = self.outcome(&report, &state.run);
+        let tuned = Tuned { tune: report };
+        if self.measurement.json {
+            let command = Command::Tune(&tuned);
+            let document = document::of_run(command, &state.run, outcome.judgement());
+            document::print(&document)?;
+        } else {
+            println!("{}", page::text(&tuned.tune));
+        }
+        let warnings = state.run.warnings.iter();
+        warnings.for_each(|warning| eprintln!("sonde: {warning}"));
+        Ok(outcome.code())
     }
 
     /// What became of it: launches of the pair as it was, and of each trial, that failed have failed.

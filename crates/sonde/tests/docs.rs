@@ -382,13 +382,14 @@ fn unnamed<'a>(document: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<
 
 #[test]
 fn json_md_names_every_field() {
-    let schema = sonde_record::schema();
+    let output = sonde(&["report", "schema"].map(str::to_owned));
+    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
     let mut fields = BTreeSet::new();
-    for (kind, definition) in schema["$defs"].as_object().expect("it has definitions") {
-        // The lateness histogram is kept in no printed row.
-        if kind.starts_with("Lateness") {
-            continue;
-        }
+    for definition in schema["$defs"]
+        .as_object()
+        .expect("it has definitions")
+        .values()
+    {
         fields.extend(
             definition["properties"]
                 .as_object()
@@ -405,7 +406,11 @@ fn json_md_names_every_field() {
         );
     }
     assert!(fields.len() > 50, "{fields:?}");
-    assert_eq!(unnamed("docs/json.md", fields), Vec::<String>::new());
+    // What a launch saw is in store.md.
+    let text = read("docs/store.md");
+    let printed = fields.into_iter();
+    let printed = printed.filter(|field| !text.contains(&format!("`{field}`")));
+    assert_eq!(unnamed("docs/json.md", printed), Vec::<String>::new());
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn doctor(arguments: &[&str]) -> Output {
 
 fn checks(output: &Output) -> Vec<Value> {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["schema"], "sonde/1");
+    assert_eq!(document["schema"], "sonde/2");
     document["checks"].as_array().unwrap().clone()
 }
 

@@ -115,7 +115,7 @@ fn a_run_is_printed_kept_and_reported() {
         let stage = Stage::new(case);
         let outcome = assess(&stage, &plan(&stage, 6)).expect(0);
         let document = json(&outcome.out);
-        assert_eq!(document["schema"], "sonde/1");
+        assert_eq!(document["schema"], "sonde/2");
         let id = document["run"].as_str().expect("the run's id");
         for row in rows(&document) {
             let text = row.to_string();

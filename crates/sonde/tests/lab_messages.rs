@@ -199,7 +199,7 @@ fn an_own_run_is_sent_again() {
     let matrix = stage.path("lu.json");
     let words = ["npb", "lu", "--class", "S", "--json", "--matrix", &matrix];
     let outcome = call(&stage, &words).expect(0);
-    let sent = &document(&outcome.out)["results"][0]["launch"]["runs"][0]["sent"];
+    let sent = &document(&outcome.out)["kernels"][0]["launch"]["runs"][0]["sent"];
     let number = |name: &str| sent[name].as_f64().unwrap();
     let file = stage.path("run.json");
     std::fs::write(&file, &outcome.out).unwrap();

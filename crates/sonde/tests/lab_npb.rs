@@ -60,7 +60,7 @@ fn assert_is_right(result: &Value) {
 }
 
 fn results<'a>(document: &'a Value, path: &str) -> Vec<&'a Value> {
-    let all = document["results"].as_array().unwrap().iter();
+    let all = document["kernels"].as_array().unwrap().iter();
     all.filter(|result| result["path"] == path).collect()
 }
 
@@ -209,7 +209,7 @@ fn the_sizes_of_the_upc_study_verify() {
 fn memory(stage: &Stage, words: &[&str], ranks: &str) -> Option<(u64, u64)> {
     let words = [words, &["--ranks", ranks, "--json"]].concat();
     let document = document(&npb(stage, &words).expect(0).out);
-    let result = &document["results"][0];
+    let result = &document["kernels"][0];
     let all = result["launch"]["ranks"].as_array().unwrap();
     let taken = all.iter().map(|rank| rank["memory_bytes"].as_u64());
     let taken: Option<u64> = taken.sum();

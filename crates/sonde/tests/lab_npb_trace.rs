@@ -115,7 +115,7 @@ fn a_trace_has_what_was_counted() {
         let told = document(&outcome.out);
         let trace = document(&std::fs::read_to_string(&file).unwrap());
         assert_eq!(trace["otherData"]["schema"], "sonde-trace/1");
-        assert_is_of(&trace, &told["results"][0]);
+        assert_is_of(&trace, &told["kernels"][0]);
         // What is in the file is not printed as well.
         assert!(!outcome.out.contains("npb.trace"), "{path}");
     }
@@ -172,8 +172,8 @@ fn hosts_of_another_age_compute_by_their_factor() {
                 call.command.arg("--tun").arg(tun);
             }
             let told = document(&call.expect(0).out);
-            assert_eq!(told["results"][0]["verified"], true, "{told:#}");
-            told["results"][0].clone()
+            assert_eq!(told["kernels"][0]["verified"], true, "{told:#}");
+            told["kernels"][0].clone()
         };
         let turns: Vec<[Value; 3]> = (0..TURNS).map(|_| ["1", "40", "2s"].map(run)).collect();
         for [plain, aged, recorded] in &turns {

@@ -50,7 +50,7 @@ fn a_mapping_costs_less_than_chance_and_is_the_same_again() {
         let first = document(&arguments);
         assert_eq!(
             (&first["ranks"], &first["schema"]),
-            (&16.into(), &"sonde/1".into())
+            (&16.into(), &"sonde/2".into())
         );
         let cost = |name| row(&first, name)["cost_s"].as_f64().unwrap();
         assert!(

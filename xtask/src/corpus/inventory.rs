@@ -1,8 +1,7 @@
 //! What the command offers, as text: help, exit codes, documents, columns, tables, findings, events, plan keys, knobs.
 //!
 //! Model:   all but two parts are what the program itself says; the identifiers of findings and the variables of the environment
-//!          are read out of the sources. The JSON schema is frozen beside these and compared by a test of the crate `record`,
-//!          since no command prints it.
+//!          are read out of the sources.
 //! Checked: `identifiers_are_found_in_sources`, `commands_are_found_in_help`.
 
 use std::collections::BTreeSet;
@@ -178,13 +177,10 @@ pub fn of(root: &Path, program: &Program, stores: &Stores) -> Result<Files> {
     let tree = Tree::read(root)?;
     add("findings.txt", findings(&tree));
     add("environment.txt", environment(&tree));
-    // Compared by a test of the crate `record`: here they stay.
-    let frozen = super::frozen::read(&root.join("corpus/inventory")).unwrap_or_default();
-    for (name, text) in frozen {
-        if name.ends_with("schema.json") {
-            add(&name, text);
-        }
-    }
+    add(
+        "schema.json",
+        program.call(here, &["report", "schema"])?.out,
+    );
     Ok(files)
 }
 

@@ -1,8 +1,9 @@
 //! Runs for other programs.
 
 use crate::sample::full;
+use crate::sample::{Shown, document};
 use sonde_measure::CSV_COLUMNS;
-use sonde_record::{Document, Export, export_csv, export_json, export_schema};
+use sonde_record::{Export, export_csv, export_json, schema};
 
 /// A line's fields, by RFC 4180.
 fn parse(text: &str) -> Vec<Vec<String>> {
@@ -83,12 +84,12 @@ fn text_is_quoted() {
 fn json_comes_back() {
     let run = full("r");
     let mut text = Vec::new();
-    export_json(&run, &mut text).unwrap();
-    let export: Export = serde_json::from_slice(&text).unwrap();
+    export_json(document(&run), &run, &mut text).unwrap();
+    let export: Export<Shown> = serde_json::from_slice(&text).unwrap();
     assert_eq!(export.run, run);
-    assert_eq!(export.document, Document::of(&run));
+    assert_eq!(export.document, document(&run));
     let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    assert_eq!(value["schema"], "sonde-export/2");
+    assert_eq!(value["schema"], "sonde-export/3");
     assert_eq!(
         value["run"]["launches"][0]["results"][0]["series"][0]["series"]["first"]
             .as_array()
@@ -100,7 +101,7 @@ fn json_comes_back() {
 
 #[test]
 fn all_that_is_exported_is_in_the_schema() {
-    let schema = export_schema();
+    let schema = schema::<Export<Shown>>();
     let defs = schema["$defs"].as_object().unwrap();
     for name in [
         "Run",

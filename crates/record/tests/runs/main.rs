@@ -5,5 +5,4 @@ mod killed;
 mod page;
 mod rows;
 mod sample;
-mod schema;
 mod store;

@@ -1,5 +1,6 @@
 //! The rows of runs: populations, order, and what is said of what is missing.
 
+use crate::sample::{Shown, document};
 use crate::sample::{cell, failed, full, launch, measurement, planned, without};
 use sonde_measure::{
     CellRecord, EventRecord, LaunchRecord, Measurement, Number, Phase, Quantity, ResultRow, Run,
@@ -67,10 +68,10 @@ fn one_row_for_each_population() {
             .all(|row| row.mode.as_deref() == Some("stream"))
     );
     // Everything is JSON, and comes back.
-    let document = Document::of(&run);
+    let document = document(&run);
     let text = serde_json::to_string(&document).unwrap();
     assert_eq!(
-        serde_json::from_str::<sonde_record::Document>(&text).unwrap(),
+        serde_json::from_str::<Document<Shown>>(&text).unwrap(),
         document
     );
     assert_eq!(

@@ -6,6 +6,7 @@ use sonde_measure::{
     LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
     Run, RunHead, RunState, Setting, Settings, Step, Testbed, Verdict,
 };
+use sonde_record::{Document, Judgement};
 use sonde_stats::Series;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -312,4 +313,22 @@ pub fn launch_of(cells: &[CellRecord], index: u64) -> LaunchRecord {
     let others = cells[1..].iter().flat_map(|cell| one(cell).results);
     all.results.extend(others);
     all
+}
+
+/// What is printed of a run, by a command that adds nothing.
+#[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(tag = "command")]
+pub enum Shown {
+    #[serde(rename = "report show")]
+    Show,
+}
+
+/// The document of a run.
+pub fn document(run: &Run) -> Document<Shown> {
+    Document::of(
+        Shown::Show,
+        run,
+        Vec::new(),
+        Judgement::none("a test judges nothing"),
+    )
 }

@@ -17,6 +17,7 @@ pub(crate) mod window;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::Run;
 
@@ -27,7 +28,8 @@ pub use evidence::{End, Evidence};
 pub use crate::limit::FULL;
 
 /// What a pair's stream reaches, and what holds it back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Diagnosis {
     /// The network.
     pub network: String,
@@ -56,7 +58,8 @@ impl Diagnosis {
 }
 
 /// What holds a stream back, by one rule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Cause {
     /// The rule: `receive-window`, `send-buffer`, `cpu`, `mtu`, `loss`, `congestion`, `offload`, `interrupts`, `nagle`,
     /// `reordering`, `cpu-hog`, `slow-reader`.
@@ -80,7 +83,8 @@ pub struct Cause {
 }
 
 /// What to change.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Advice {
     /// Settings of both hosts: name and value, as the agents take them.
     pub hosts: Vec<(String, String)>,

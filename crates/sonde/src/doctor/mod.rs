@@ -18,12 +18,13 @@ mod store;
 mod time;
 mod trial;
 
+use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
+use crate::measure::command_line;
 use machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_record::SchemaName;
 use std::io::Write;
 use std::path::Path;
 
@@ -103,13 +104,10 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
-/// What `sonde doctor --json` prints.
+/// What is told of this machine.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MachineDiagnosis")]
 pub struct Diagnosis {
-    /// `sonde/1`.
-    pub schema: SchemaName,
-    /// `doctor`.
-    pub command: String,
     /// What was looked at, by group.
     pub checks: Vec<Check>,
     /// How disturbed this machine is; null of `--build-adapters`, and where it could not be seen.
@@ -221,20 +219,16 @@ fn tell(
         failed: why.into_iter().collect(),
         ..Outcome::default()
     };
-    let text = if json {
-        let diagnosis = Diagnosis {
-            schema: SchemaName::V1,
-            command: "doctor".into(),
-            checks,
-            noise,
-        };
-        serde_json::to_string_pretty(&diagnosis).map_err(Failure::cannot)? + "\n"
+    if json {
+        let diagnosis = Diagnosis { checks, noise };
+        let command = Command::Doctor(&diagnosis);
+        let document = Document::new(command, &command_line(), outcome.judgement());
+        document::print(&document)?;
     } else {
-        people(&checks)
-    };
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .map_err(|error| Failure::of_output(&error))?;
+        std::io::stdout()
+            .write_all(people(&checks).as_bytes())
+            .map_err(|error| Failure::of_output(&error))?;
+    }
     Ok(outcome.code())
 }
 
@@ -306,16 +300,11 @@ mod tests {
     #[test]
     fn the_document_is_as_promised() {
         let diagnosis = Diagnosis {
-            schema: SchemaName::V1,
-            command: "doctor".into(),
             checks: vec![report_page(true), report_page(false)],
             noise: None,
         };
-        let json = serde_json::to_value(&diagnosis).unwrap();
-        assert_eq!(
-            (&json["schema"], &json["command"]),
-            (&"sonde/1".into(), &"doctor".into())
-        );
+        let json = serde_json::to_value(Command::Doctor(&diagnosis)).unwrap();
+        assert_eq!(json["command"], "doctor");
         let [first, second] = [0, 1].map(|at| &json["checks"][at]);
         assert_eq!(
             (&first["status"], &first["group"]),
@@ -327,9 +316,6 @@ mod tests {
         let keys: Vec<&String> = first.as_object().unwrap().keys().collect();
         assert_eq!(keys.len(), 6, "{keys:?}");
         let schema = serde_json::to_value(schemars::schema_for!(Diagnosis)).unwrap();
-        assert_eq!(
-            schema["required"],
-            serde_json::json!(["schema", "command", "checks"])
-        );
+        assert_eq!(schema["required"], serde_json::json!(["checks"]));
     }
 }

@@ -107,7 +107,12 @@ impl Kept {
         Ok(Self { store, run, flows })
     }
 
-    /// The run's name.
+    /// The run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The run's name in the store.
     pub fn id(&self) -> &str {
         &self.run.head.id
     }

@@ -4,10 +4,10 @@
 
 use super::{Measured, Task};
 use crate::campaign::{Observer, Silent, unix_ns};
+use crate::document::{self, Command};
 use crate::events::{self, Event};
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use serde::Serialize;
 use sonde_measure::{Run, RunHead, RunState};
 use std::fmt::Display;
 use std::io::Read;
@@ -77,13 +77,19 @@ impl Task {
     /// Prints results: as JSON where it was asked for, by `print` where they are text; the stream of events had them.
     ///
     /// # Errors
-    /// They are no JSON.
-    pub fn show<D: Serialize>(&self, document: &D, print: impl FnOnce(&D)) -> Result<(), Failure> {
+    /// They are no JSON, or cannot be written.
+    pub fn show(
+        &self,
+        measured: &Measured,
+        outcome: &Outcome,
+        command: Command<'_>,
+        print: impl FnOnce(),
+    ) -> Result<(), Failure> {
         if self.json {
-            let text = serde_json::to_string_pretty(document);
-            println!("{}", text.map_err(Failure::cannot)?);
+            let document = document::of_run(command, &measured.run, outcome.judgement());
+            document::print(&document)?;
         } else if !self.json_stream {
-            print(document);
+            print();
         }
         Ok(())
     }

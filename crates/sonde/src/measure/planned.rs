@@ -4,19 +4,23 @@
 //! Units:   seconds are guesses, as in [`crate::layout`].
 //! Checked: `a_run_of_kernels_is_kept_and_goes_on`, `a_plan_makes_rows_of_kernels`.
 
-use super::{LOOPBACK, LOOPBACK_MTU, REAL, Task};
+use super::{LOOPBACK, LOOPBACK_MTU, REAL, Task, command_line};
+use crate::document::{self, Command, Document};
 use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
 use crate::plan::{Kind, Mode};
 use crate::testbed;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Testbed;
+use sonde_record::Judgement;
 use std::collections::BTreeSet;
 
 /// What is launched as one.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PlannedBlock<'a> {
+    /// Its name, with its knobs.
     network: &'a str,
     /// `reference` where it is repeated among the others to see drift.
     probe: &'static str,
@@ -24,14 +28,19 @@ struct PlannedBlock<'a> {
     mode: Option<&'static str>,
     /// Of ranks: what they run or replay.
     program: Option<String>,
+    /// How bytes go.
     path: String,
+    /// How they are handed over.
     method: &'static str,
+    /// `block` or `poll`.
     wait: &'static str,
+    /// Background traffic; null when idle.
     load: Option<String>,
     /// What else is set, as `KNOB=VALUE`.
     knobs: Vec<String>,
     /// User bytes in a message, a cell each; none of a program, whose messages have sizes of their own.
     sizes_bytes: Vec<u64>,
+    /// How often.
     launches: u64,
     /// A guess at the time of a launch.
     launch_s: f64,
@@ -40,11 +49,13 @@ struct PlannedBlock<'a> {
 }
 
 /// What `--dry-run` prints.
-#[derive(Debug, Serialize)]
-struct Planned<'a> {
-    schema: &'static str,
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Planned<'a> {
+    /// What is launched as one.
     blocks: Vec<PlannedBlock<'a>>,
+    /// Cells of all.
     cells: usize,
+    /// Launches of all.
     launches: u64,
     /// A guess at the time of all.
     all_s: f64,
@@ -57,7 +68,6 @@ impl<'a> Planned<'a> {
             .map(|block| block.estimate_ns * block.launches)
             .sum();
         Self {
-            schema: "sonde/1",
             cells: blocks.iter().map(|block| block.cells.len()).sum(),
             launches: blocks.iter().map(|block| block.launches).sum(),
             all_s: all_ns as f64 / 1e9,
@@ -148,8 +158,9 @@ impl Task {
         let (sites, blocks) = self.planned()?;
         let planned = Planned::of(&sites, &blocks);
         if self.json {
-            let text = serde_json::to_string_pretty(&planned);
-            println!("{}", text.map_err(Failure::cannot)?);
+            let verdict = Judgement::none("nothing was measured");
+            let command = Command::DryRun(&planned);
+            document::print(&Document::new(command, &command_line(), verdict))?;
         } else {
             planned.print();
         }

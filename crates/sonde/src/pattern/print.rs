@@ -5,18 +5,19 @@
 //! Checked: `tests/lab_pattern.rs`.
 
 use super::{Shape, Task, incast, outcome, rounds};
+use crate::document::{self, Command, Document};
 use crate::failure::Failure;
 use crate::networks;
 use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
-use sonde_record::Document;
 use sonde_report::{Severity, View, is_verdict, matrix, rate, time};
 use std::collections::BTreeMap;
 
 /// Prints the run; the exit code.
 pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Failure> {
-    let mut document = Document::of(run);
-    document.warnings.extend(warnings.iter().cloned());
-    document.warnings.dedup();
+    let ended = outcome(run);
+    let mut all = run.warnings.clone();
+    all.extend(warnings.iter().cloned());
+    all.dedup();
     let view = View::of(run);
     let verdicts: Vec<_> = view
         .findings
@@ -29,9 +30,11 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
         _ => Vec::new(),
     };
     if task.common.json {
-        document.warnings.extend(said.iter().cloned());
-        let text = serde_json::to_string_pretty(&document).map_err(Failure::cannot)?;
-        println!("{text}");
+        all.extend(said.iter().cloned());
+        document::print(&Document {
+            warnings: all,
+            ..document::of_run(Command::Probe, run, ended.judgement())
+        })?;
     } else {
         match task.shapes[..] {
             [Shape::AllPairs] => println!("{}", hosts_table(run)),
@@ -52,7 +55,7 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
     for warning in &run.warnings {
         eprintln!("sonde: {warning}");
     }
-    Ok(outcome(run).code())
+    Ok(ended.code())
 }
 
 fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> {

@@ -103,8 +103,8 @@ impl Kept {
         self.run.launches.push(record);
     }
 
-    /// Ends the run, and says where it is; its name, and why some of it may be missing in the store.
-    pub fn end(mut self, out: &Path) -> (String, Option<StoreError>) {
+    /// Ends the run, and says where it is; the run, and why some of it may be missing in the store.
+    pub fn end(mut self, out: &Path) -> (Run, Option<StoreError>) {
         let state = match self.run.missing().is_empty() {
             true => RunState::Complete,
             false => RunState::Partial,
@@ -114,7 +114,7 @@ impl Kept {
         if trouble.is_none() {
             measure::say_where(&self.run.head.id, out);
         }
-        (self.run.head.id, trouble)
+        (self.run, trouble)
     }
 }
 

@@ -16,12 +16,16 @@ pub use mpi::named as mpi_named;
 pub use network::{of_network, of_pairs};
 pub use record::{run as record, usual as usual_matrix};
 
+use crate::document::{self, Command, Document};
+use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::{command_line, not_kept};
 use crate::testbed::LabOptions;
-use outcome::{CircuitsRow, HostRow, Outcome, PlacementRow};
+pub use outcome::Placements;
+use outcome::{CircuitsRow, HostRow, PlacementRow};
+use sonde_measure::Run;
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
-use sonde_record::{SchemaName, StoreError};
+use sonde_record::{Judgement, StoreError};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use trial::{Entrant, Trial, Tried};
@@ -81,8 +85,9 @@ impl Task {
             self.median_draw()?,
         ];
         let mut outcome = self.outcome(&placements);
+        let mut warnings = self.notes.clone();
         if !mapping.is_complete {
-            outcome.warnings.push(
+            warnings.push(
                 "the arithmetic allowed for swaps was used up: a better placement may be near"
                     .into(),
             );
@@ -102,25 +107,38 @@ impl Task {
                 .map_err(|e| Failure::unwritten(format!("cannot write {shown}: {e}")))?;
             eprintln!("sonde: wrote {shown}: {}", launcher.command(&shown, ranks));
         }
-        let trouble = match &self.verify {
-            Some(verify) => self.verify(verify, &placements, chosen, &mut outcome)?,
+        let tried = match &self.verify {
+            Some(verify) => Some(self.verify(verify, &placements, chosen, &mut outcome)?),
             None => None,
         };
+        let few = self.verify.as_ref().map(|verify| verify.launches);
+        if let Some(launches) = few.filter(|launches| *launches < LAUNCHES_MIN) {
+            warnings.push(format!(
+                "{launches} launches have no interval: write `--launches {LAUNCHES_MIN}` or more"
+            ));
+        }
+        let run = tried.as_ref().map(|(run, _)| run);
+        let ended = run.map(|run| Outcome::of(run, false));
         if self.json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(&outcome).map_err(Failure::cannot)?
-            );
+            let command = Command::Place(&outcome);
+            let mut document = match run.zip(ended.as_ref()) {
+                Some((run, ended)) => document::of_run(command, run, ended.judgement()),
+                None => {
+                    let verdict = Judgement::none("nothing was measured: see `--verify`");
+                    Document::new(command, &command_line(), verdict)
+                }
+            };
+            document.warnings.extend(warnings);
+            document::print(&document)?;
         } else {
             print!("{}", outcome.text());
-            outcome
-                .warnings
+            warnings
                 .iter()
                 .for_each(|warning| eprintln!("sonde: {warning}"));
         }
-        match trouble {
+        match tried.and_then(|(_, trouble)| trouble) {
             Some(trouble) => Err(not_kept(&trouble)),
-            None => Ok(0),
+            None => Ok(ended.map_or(0, Outcome::code)),
         }
     }
 
@@ -139,7 +157,7 @@ impl Task {
         Ok(drawn.swap_remove(middle).1)
     }
 
-    fn outcome(&self, placements: &[Placement; 4]) -> Outcome {
+    fn outcome(&self, placements: &[Placement; 4]) -> Placements {
         let rows = NAMES.iter().zip(placements).map(|(name, placement)| {
             let cost = sonde_place::cost(&self.matrix, &self.cluster, placement);
             PlacementRow::new(name, &self.matrix, &self.cluster, placement, &cost)
@@ -154,16 +172,12 @@ impl Task {
             site: self.cluster.sites[host.site].clone(),
             slots: host.slots,
         });
-        Outcome {
-            schema: SchemaName::V1,
-            command: command_line(),
+        Placements {
             ranks: self.matrix.ranks(),
             seed: self.seed,
             hosts: hosts.collect(),
             placements: rows,
             circuits: Vec::new(),
-            run: None,
-            warnings: self.notes.clone(),
         }
     }
 
@@ -172,8 +186,8 @@ impl Task {
         verify: &Verify,
         placements: &[Placement; 4],
         chosen: usize,
-        outcome: &mut Outcome,
-    ) -> Result<Option<StoreError>, Failure> {
+        outcome: &mut Placements,
+    ) -> Result<(Run, Option<StoreError>), Failure> {
         let ranks = self.matrix.ranks();
         let entrant = |at: usize, forwarded: Option<&Topology>| Entrant {
             name: if forwarded.is_some() {
@@ -210,7 +224,6 @@ impl Task {
             run,
             trouble,
         } = trial.run(&entrants)?;
-        outcome.run = Some(run);
         let measured = trial::compared(&times[..NAMES.len()], self.seed);
         for (row, measured) in outcome.placements.iter_mut().zip(measured) {
             row.measured = Some(measured);
@@ -221,12 +234,6 @@ impl Task {
                 row.measured = Some(measured);
             }
         }
-        if verify.launches < LAUNCHES_MIN {
-            outcome.warnings.push(format!(
-                "{} launches have no interval: write `--launches {LAUNCHES_MIN}` or more",
-                verify.launches
-            ));
-        }
-        Ok(trouble)
+        Ok((run, trouble))
     }
 }

@@ -7,16 +7,11 @@ use comfy_table::{Table, TableComponent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_place::{Circuits, Cluster, Cost, Matrix, Mode, Placement, Traffic};
-use sonde_record::SchemaName;
 use std::fmt::Write;
 
-/// What `sonde place --json` prints.
+/// What is told of placements.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Outcome {
-    /// `sonde/1`.
-    pub schema: SchemaName,
-    /// The command as it was given.
-    pub command: String,
+pub struct Placements {
     /// How many ranks.
     pub ranks: usize,
     /// Where the random draws began.
@@ -27,14 +22,11 @@ pub struct Outcome {
     pub placements: Vec<PlacementRow>,
     /// What the virtual topology needs, `direct` and `forwarded`; empty where none was asked for.
     pub circuits: Vec<CircuitsRow>,
-    /// The run of the trial in the store; null without `--verify`.
-    pub run: Option<String>,
-    /// Check these before trusting the figures.
-    pub warnings: Vec<String>,
 }
 
 /// A host.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PlaceHost")]
 pub struct HostRow {
     /// Its name.
     pub name: String,
@@ -73,6 +65,7 @@ pub struct PlacementRow {
 
 /// Launches of a placement.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "PlaceMeasured")]
 pub struct Measured {
     /// The time of each launch, in the order they were made.
     pub times_ns: Vec<u64>,
@@ -191,8 +184,8 @@ fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}x"))
 }
 
-impl Outcome {
-    /// The outcome for people.
+impl Placements {
+    /// The placements for people.
     pub fn text(&self) -> String {
         let mut text = self.placements_text();
         if let Some(mapped) = self.placements.first() {

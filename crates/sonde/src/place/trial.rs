@@ -19,6 +19,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Mpi;
 use sonde_lab::{Exec, Lab};
+use sonde_measure::Run;
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
 use sonde_record::{Store, StoreError};
 use sonde_sys::epoll::{Epoll, Event, Interest};
@@ -103,7 +104,7 @@ pub struct Tried {
     /// The times of each entrant, in nanoseconds.
     pub times: Vec<Vec<u64>>,
     /// The run in the store.
-    pub run: String,
+    pub run: Run,
     /// Why some of it may be missing there.
     pub trouble: Option<StoreError>,
 }

@@ -1,35 +1,8 @@
 //! What `sonde tune` prints.
 
 use super::Report;
-use crate::failure::Failure;
-use serde_json::json;
-use sonde_measure::Run;
-use sonde_record::Document;
 use sonde_report::diagnosis::Diagnosis;
 use sonde_report::{rate, share, significant, time};
-
-/// Prints the report as text or JSON.
-pub fn print(report: &Report, run: &Run, as_json: bool) -> Result<(), Failure> {
-    if as_json {
-        let document = Document::of(run);
-        let value = json!({
-            "schema": "sonde/1",
-            "command": run.head.command,
-            "run": run.head.id,
-            "tune": report,
-            "results": document.results,
-            "warnings": document.warnings,
-        });
-        let text = serde_json::to_string_pretty(&value).map_err(Failure::cannot)?;
-        println!("{text}");
-    } else {
-        println!("{}", text(report));
-    }
-    for warning in &run.warnings {
-        eprintln!("sonde: {warning}");
-    }
-    Ok(())
-}
 
 fn state(diagnosis: &Diagnosis) -> String {
     let way = diagnosis
@@ -57,7 +30,8 @@ fn state(diagnosis: &Diagnosis) -> String {
     format!("{}{way} on {}{of}{trip}", rate(bps), diagnosis.network)
 }
 
-fn text(report: &Report) -> String {
+/// The report for people.
+pub fn text(report: &Report) -> String {
     let mut lines = vec![format!("before  {}", state(&report.before))];
     let mut add = |line: String| lines.push(line);
     if report.recommendations.is_empty() {

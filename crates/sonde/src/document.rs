@@ -1,0 +1,168 @@
+//! What each command prints with `--json`: the document that all have ([`sonde_record::Document`]), and beside it what is the
+//! command's own; and the one schema of all of it.
+//!
+//! Model:   a variant of [`Command`] for each command, whose type stands beside what makes it; its tag is `command`. A run's rows,
+//!          findings and warnings are put in here, the verdict is that of its [`Outcome`].
+//! Checked: `tests/json.rs`, which holds what each command prints to the schema that `sonde report schema` prints.
+
+use crate::check::Check;
+use crate::doctor::Diagnosis;
+use crate::events::Event;
+use crate::exit::Outcome;
+use crate::failure::Failure;
+use crate::load::Flows;
+use crate::measure::Planned;
+use crate::networks::Networks;
+use crate::npb::Kernels;
+use crate::place::Placements;
+use crate::sound::Checks;
+use crate::tune::Tuned;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sonde_measure::Run;
+use sonde_record::{Export, Finding, Judged, Judgement};
+use sonde_report::{Comparison, Severity};
+use std::io::Write;
+
+/// A command, with what stands in its document alone.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "command")]
+pub enum Command<'a> {
+    /// `sonde assess`.
+    #[serde(rename = "assess")]
+    Assess,
+    /// `sonde probe` of any kind but `check`.
+    #[serde(rename = "probe")]
+    Probe,
+    /// `--dry-run` of any of them.
+    #[serde(rename = "dry run")]
+    DryRun(&'a Planned<'a>),
+    /// `sonde probe check`.
+    #[serde(rename = "probe check")]
+    ProbeCheck(&'a Checks),
+    /// `sonde npb`.
+    #[serde(rename = "npb")]
+    Npb(&'a Kernels),
+    /// `sonde load`.
+    #[serde(rename = "load")]
+    Load(&'a Flows),
+    /// `sonde tune`.
+    #[serde(rename = "tune")]
+    Tune(&'a Tuned),
+    /// `sonde place`.
+    #[serde(rename = "place")]
+    Place(&'a Placements),
+    /// `sonde lab check`.
+    #[serde(rename = "lab check")]
+    LabCheck(&'a Check<'a>),
+    /// `sonde lab list`.
+    #[serde(rename = "lab list")]
+    LabList(&'a Networks),
+    /// `sonde doctor`.
+    #[serde(rename = "doctor")]
+    Doctor(&'a Diagnosis),
+    /// `sonde report show`.
+    #[serde(rename = "report show")]
+    ReportShow,
+    /// The document within `sonde report export`.
+    #[serde(rename = "report export")]
+    ReportExport,
+    /// `sonde report compare`.
+    #[serde(rename = "report compare")]
+    ReportCompare(&'a Comparison),
+}
+
+/// What a command prints.
+pub type Document<'a> = sonde_record::Document<Command<'a>>;
+
+/// All that is printed as JSON.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "its schema is what is used")]
+enum Printed<'a> {
+    /// `--json`.
+    Document(Document<'a>),
+    /// A line of `--json-stream`.
+    Event(Event<'a>),
+    /// `sonde report export --json`.
+    Export(Box<Export<Command<'a>>>),
+}
+
+impl Command<'_> {
+    /// The command that measured a run, where its document has nothing of its own.
+    pub fn of(run: &Run) -> Self {
+        match run.head.command.split(' ').next() {
+            Some("probe") => Self::Probe,
+            _ => Self::Assess,
+        }
+    }
+}
+
+impl Outcome {
+    /// What is judged, in the document.
+    pub fn judgement(&self) -> Judgement {
+        let counted = self.uncertain.iter().filter(|_| self.is_strict);
+        let open: Vec<String> = self.inconclusive.iter().chain(counted).cloned().collect();
+        let (state, reasons) = if !self.failed.is_empty() {
+            (Judged::Fail, self.failed.clone())
+        } else if !self.is_measured {
+            return Judgement::none("nothing could be measured");
+        } else if !open.is_empty() {
+            (Judged::Inconclusive, open)
+        } else if self.is_judged || self.is_strict {
+            (Judged::Pass, Vec::new())
+        } else {
+            return Judgement::none("nothing is required of it");
+        };
+        Judgement {
+            state: Some(state),
+            reasons,
+        }
+    }
+}
+
+/// The document of a run.
+pub fn of_run<'a>(command: Command<'a>, run: &Run, verdict: Judgement) -> Document<'a> {
+    let findings = sonde_report::findings_of(run).into_iter();
+    let findings = findings.map(|one| Finding {
+        id: one.rule,
+        severity: match one.severity {
+            Severity::Note => "note",
+            Severity::Advice => "advice",
+            Severity::Warning => "warning",
+        }
+        .into(),
+        network: one.network,
+        path: one.path,
+        sentence: one.sentence,
+        figures: one.arithmetic,
+        remedy: one.remedy,
+    });
+    Document::of(command, run, findings.collect(), verdict)
+}
+
+/// Prints a document.
+///
+/// # Errors
+/// It holds what is no figure; standard output cannot be written.
+pub fn print(document: &Document<'_>) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(document).map_err(Failure::cannot)?;
+    text.push('\n');
+    write(&text)
+}
+
+/// Prints the schema of all that is printed.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print_schema() -> Result<(), Failure> {
+    let schema = sonde_record::schema::<Printed<'_>>();
+    write(&format!("{schema:#}\n"))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut to = std::io::stdout().lock();
+    to.write_all(text.as_bytes())
+        .and_then(|()| to.flush())
+        .map_err(|error| Failure::of_output(&error))
+}
