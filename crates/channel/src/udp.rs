@@ -19,8 +19,7 @@ use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
 use crate::{Channel, Error, Options, Result};
 use sonde_measure::{Method, Path, Socket, Wait};
 
-/// The largest message in a UDP datagram over IPv4.
-pub const UDP_MESSAGE_BYTES_MAX: usize = 65_507;
+pub use sonde_measure::spec::UDP_MESSAGE_BYTES_MAX;
 
 /// How a datagram begins that steers a conversation. No message does: byte 8 and the next are 8, 9, 10….
 pub const CONTROL: &[u8; 16] = b"sonde-control/1 ";

@@ -18,12 +18,14 @@ mod loss;
 mod network;
 pub mod npb;
 mod number;
+mod pace;
 mod path;
 pub mod replay;
 mod row;
 mod rows;
 mod run;
 mod settings;
+pub mod spec;
 mod text;
 mod verdict;
 
@@ -41,6 +43,7 @@ pub use line::{Line, LineField};
 pub use loss::Loss;
 pub use network::{NetworkRow, OverheadStep};
 pub use number::Number;
+pub use pace::{Pace, RATE_MAX, Spacing};
 pub use path::{Method, Path, Unnamed, Wait};
 pub use row::{
     Backpressure, CSV_COLUMNS, Layer, Phase, Quantity, ResultRow, Status, Step, Testbed,
@@ -51,6 +54,7 @@ pub use run::{
     RunHead, RunState,
 };
 pub use settings::{SetBy, Setting, SettingValue, Settings};
+pub use spec::{Probe, Procedure, Quota, Sampling, Spec, Startup, Unmeasurable};
 pub use text::{
     Buffer, ColdBuffers, EndedBy, HostChange, LoadLimit, LongMessages, Name, Names, Neighbour,
     Placed, RingShape, SampleClock, Splice, Strayed, Text, Verification, Words, XdpMode,
