@@ -9,9 +9,9 @@ fuzz_target!(|bytes: &[u8]| {
     while let Ok(Some(body)) = frame::read(&mut from) {
         assert!(body.len() <= bytes.len(), "more was read than there is");
         if let Ok(Request::Serve(serve)) = frame::parse(&body) {
-            // Terms that pass have bounded waits.
-            if serve.terms.check().is_ok() {
-                let _ = serve.terms.duration_max();
+            // Specifications that pass have bounded waits.
+            if serve.spec.check().is_ok() {
+                let _ = serve.spec.duration_max();
             }
         }
         if let Ok(answer) = frame::parse::<Answer>(&body) {

@@ -9,8 +9,6 @@ mod failure;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/kernel.rs"]
 mod kernel;
-#[path = "../../crates/sonde/src/knobs.rs"]
-mod knobs;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/library.rs"]
 mod library;

@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use sonde_measure::{Knobs, Method, Path};
 use sonde_lab::Profile;
-use sonde_probe::Pace;
+use sonde_measure::{Knobs, Method, Pace, Path};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sonde_lab::{Info, Report};
 use sonde_measure::{Backpressure, HostFacts};
-use sonde_probe::Terms;
+use sonde_measure::{Probe, Wait};
 
 use crate::agent::Agent;
 use crate::error::{FleetError, Result};
@@ -25,8 +25,8 @@ pub(crate) trait Bed {
     /// Starts an agent. A host that does not take one is lost by it.
     fn start(&mut self, host: usize, placement: Placement) -> Result<Agent>;
 
-    /// Where the agents of the measuring and of the answering host run for these terms.
-    fn placements(&self, terms: &Terms) -> [Placement; 2];
+    /// Where the agents of the measuring and of the answering host run, which wait so, in such a probe.
+    fn placements(&self, wait: Wait, probe: Probe) -> [Placement; 2];
 
     /// Where the agents that describe their hosts run.
     fn first_placement(&self) -> Placement {

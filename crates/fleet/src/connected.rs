@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
-use sonde_probe::Terms;
+use sonde_measure::{Probe, Wait};
 
 use crate::agent::{Agent, Body, Said};
 use crate::bed::Bed;
@@ -127,7 +127,7 @@ impl Bed for Connected {
         Err(FleetError::at(&self.names[host], "use it", happened, REMEDY).and_lost())
     }
 
-    fn placements(&self, _terms: &Terms) -> [Placement; 2] {
+    fn placements(&self, _wait: Wait, _probe: Probe) -> [Placement; 2] {
         [Placement::Any; 2]
     }
 

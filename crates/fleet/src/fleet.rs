@@ -16,16 +16,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Attachment, Config, Info, Report};
-use sonde_measure::{Backpressure, ClockRecord, HostFacts, HostRecord, Setting, SettingValue};
+use sonde_measure::{
+    Backpressure, ClockRecord, HostFacts, HostRecord, Setting, SettingValue, Spec,
+};
 use sonde_probe::host::Settings;
-use sonde_probe::{Answer, Outcome, Request, Terms, clock};
+use sonde_probe::{Answer, Outcome, Request, clock};
 
 use crate::agent::Agent;
 use crate::bed::Bed;
 use crate::connected::Connected;
 use crate::error::{FleetError, Result};
 use crate::lab::Emulated;
-use crate::launch::{Ask, Launched, Pair, Trouble};
+use crate::launch::{Ask, Between, Launched, Pair, Trouble};
 use crate::launcher::ConnectOptions;
 use crate::local::Local;
 use crate::networks::Joined;
@@ -255,37 +257,43 @@ impl Fleet {
     /// # Panics
     /// A host is not of this fleet, or both are the same.
     pub fn converse(&mut self, ask: &Ask) -> Result<Launched> {
+        let Ask { spec, between } = ask;
         let count = self.hosts.len();
         assert!(
-            ask.src < count && ask.dst < count && ask.src != ask.dst,
+            between.src < count && between.dst < count && between.src != between.dst,
             "hosts {} and {} of {count}",
-            ask.src,
-            ask.dst
+            between.src,
+            between.dst
         );
-        let placements = self.bed.placements(&ask.terms);
-        let hosts = [ask.src, ask.dst];
-        self.launch_with(ask, placements, &hosts, |fleet, keys| {
-            fleet.measured(ask, keys)
-        })
+        let placements = self.bed.placements(spec.wait, spec.probe());
+        let hosts = [between.src, between.dst];
+        self.launch_with(
+            between,
+            spec.duration_max(),
+            placements,
+            &hosts,
+            |fleet, keys| fleet.measured(ask, keys),
+        )
     }
 
     /// Makes one launch by `measure`: agents, load of the ways to `loaded` and the emulated network are ready before it, and read
     /// after it.
     pub(crate) fn launch_with(
         &mut self,
-        ask: &Ask,
+        between: &Between,
+        launch_max: Duration,
         [src, dst]: [Placement; 2],
         loaded: &[usize],
         measure: impl FnOnce(&mut Self, [(usize, Placement); 2]) -> Result<Outcome>,
     ) -> Result<Launched> {
         let began = Instant::now();
-        let keys = [(ask.src, src), (ask.dst, dst)];
+        let keys = [(between.src, src), (between.dst, dst)];
         for (host, placement) in keys {
             self.ensure(host, placement)?;
         }
-        let begun = self.bed.load(ask.load.as_ref(), loaded);
+        let begun = self.bed.load(between.load.as_ref(), loaded);
         begun.map_err(|error| self.bed_failed(error))?;
-        let traffic = self.load_for(ask)?;
+        let traffic = self.load_for(between, launch_max)?;
         let outcome = measure(self, keys);
         let outcome = match traffic {
             // What was measured beside a load that went wrong is worth nothing; a launch that failed has its own story.
@@ -318,7 +326,7 @@ impl Fleet {
             Trouble::Bed(error) => self.bed_failed(error),
             Trouble::Conversation(error) => self.failed(ask, keys, &error),
         })?;
-        self.prove(ask, keys, before, &mut outcome)?;
+        self.prove(&ask.between, keys, before, &mut outcome)?;
         Ok(outcome)
     }
 
@@ -333,6 +341,7 @@ impl Fleet {
         ask: &Ask,
         keys: [(usize, Placement); 2],
     ) -> std::result::Result<Outcome, Trouble> {
+        let between = &ask.between;
         let [client, server] = keys.map(|key| self.agents.0.remove(&key));
         let (Some(mut client), Some(mut server)) = (client, server) else {
             unreachable!("both were made sure of");
@@ -346,17 +355,19 @@ impl Fleet {
             may.then(of).flatten()
         };
         let mut pair = Pair {
-            flush_client: interface(ask.src),
-            flush_server: interface(ask.dst),
-            address: self.address_of(ask.dst),
-            source: self.own_end(ask.src).map(|end| end.address),
+            flush_client: interface(between.src),
+            flush_server: interface(between.dst),
+            address: self.address_of(between.dst),
+            source: self.own_end(between.src).map(|end| end.address),
             client: &mut client,
             server: &mut server,
         };
-        let one_way = Duration::from_nanos(ask.one_way_ns.unwrap_or(0));
+        let one_way = Duration::from_nanos(between.one_way_ns.unwrap_or(0));
         let circuits = self.bed.has_circuits();
         let bed = &mut self.bed;
-        let outcome = pair.launch(&ask.terms, circuits, || bed.cool(ask.src, ask.dst, one_way));
+        let outcome = pair.launch(&ask.spec, circuits, || {
+            bed.cool(between.src, between.dst, one_way)
+        });
         self.agents.0.insert(keys[0], client);
         self.agents.0.insert(keys[1], server);
         outcome
@@ -524,8 +535,8 @@ impl Fleet {
         keys: [(usize, Placement); 2],
         error: &sonde_probe::Error,
     ) -> FleetError {
-        let names = [ask.src, ask.dst].map(|host| self.hosts[host].name.clone());
-        let attempt = attempt(&ask.terms, &names);
+        let names = [ask.between.src, ask.between.dst].map(|host| self.hosts[host].name.clone());
+        let attempt = attempt(&ask.spec, &names);
         let mut dead = Vec::new();
         for key in keys {
             let Some(agent) = self.agents.0.get_mut(&key) else {
@@ -683,12 +694,12 @@ fn against(first: &ClockRecord, other: &ClockRecord, apart_ns: u64) -> ClockReco
     }
 }
 
-fn attempt(terms: &Terms, names: &[String; 2]) -> String {
+fn attempt(spec: &Spec, names: &[String; 2]) -> String {
     let [src, dst] = names;
     format!(
         "measure {} by {} from {src} to {dst}",
-        terms.probe.name(),
-        terms.path.name()
+        spec.probe().name(),
+        spec.path.name()
     )
 }
 

@@ -16,7 +16,7 @@ use sonde_units::BitRate;
 use crate::agent::Agent;
 use crate::error::{FleetError, Result};
 use crate::fleet::Fleet;
-use crate::launch::Ask;
+use crate::launch::Between;
 use crate::load::Load;
 use crate::networks::{self, Carried, Choice, End, Joined, Passed};
 use crate::placement::Placement;
@@ -169,7 +169,7 @@ impl Fleet {
     /// The network in use was chosen, and the bytes did not pass its interfaces.
     pub(crate) fn prove(
         &mut self,
-        ask: &Ask,
+        between: &Between,
         keys: [(usize, Placement); 2],
         before: Option<Before>,
         outcome: &mut Outcome,
@@ -219,18 +219,18 @@ impl Fleet {
             match (astray.is_empty(), looks.next()) {
                 (true, _) => return Ok(()),
                 (false, Some(wait)) => std::thread::sleep(Duration::from_millis(*wait)),
-                (false, None) => return Err(self.astray(ask, &astray)),
+                (false, None) => return Err(self.astray(between, &astray)),
             }
         }
     }
 
-    fn astray(&self, ask: &Ask, evidence: &[String]) -> FleetError {
+    fn astray(&self, between: &Between, evidence: &[String]) -> FleetError {
         let name = |host: usize| self.hosts()[host].name.clone();
         let network = self
             .network
             .map_or("", |one| self.networks[one].name.as_str());
         FleetError::at(
-            &format!("{} and {}", name(ask.src), name(ask.dst)),
+            &format!("{} and {}", name(between.src), name(between.dst)),
             format!("measure {network}"),
             format!("the bytes did not go there: {}", evidence.join("; ")),
             networks::WAYS,
@@ -246,16 +246,20 @@ impl Fleet {
         Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Begins the load of a launch, if it has one that agents make.
-    pub(crate) fn load_for(&mut self, ask: &Ask) -> Result<Option<Traffic>> {
-        let Some(load) = ask.load.as_ref().filter(|load| !load.rho.is_zero()) else {
+    /// Begins the load of a launch that takes no longer than `launch_max`, if it has one that agents make.
+    pub(crate) fn load_for(
+        &mut self,
+        between: &Between,
+        launch_max: Duration,
+    ) -> Result<Option<Traffic>> {
+        let Some(load) = between.load.as_ref().filter(|load| !load.rho.is_zero()) else {
             return Ok(None);
         };
         if self.bed.loads_itself() {
             return Ok(None);
         }
-        let streams = self.streams(load, ask)?;
-        let lasts = ask.terms.duration_max() + BEYOND;
+        let streams = self.streams(load, between)?;
+        let lasts = launch_max + BEYOND;
         self.loads += 1;
         let began = Instant::now();
         let traffic = self.begin_load(&streams, lasts, lasts, self.loads)?;
@@ -287,18 +291,18 @@ impl Fleet {
 
     /// The flows of a load beside a launch: those that it names, else one between two other hosts where there are four, else
     /// one beside what is measured.
-    fn streams(&self, load: &Load, ask: &Ask) -> Result<Vec<Stream>> {
+    fn streams(&self, load: &Load, between: &Between) -> Result<Vec<Stream>> {
         let mut pairs = Vec::new();
         for (from, to) in &load.flows {
             pairs.push((self.numbered(from)?, self.numbered(to)?));
         }
         if pairs.is_empty() {
             let count = self.hosts().len();
-            let others = (1..count).map(|step| (ask.dst + step) % count);
-            let mut others = others.filter(|host| *host != ask.src && self.alive(*host));
+            let others = (1..count).map(|step| (between.dst + step) % count);
+            let mut others = others.filter(|host| *host != between.src && self.alive(*host));
             pairs.push(match (others.next(), others.next()) {
                 (Some(from), Some(to)) => (from, to),
-                _ => (ask.src, ask.dst),
+                _ => (between.src, between.dst),
             });
         }
         let streams = pairs

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use sonde_lab::{Config, Ended, Exec, ExecError, Info, Lab, LabError, Report};
 use sonde_link::{Command, Signalling, VcCommand};
 use sonde_measure::{Backpressure, HostFacts};
-use sonde_probe::{AgentLink, Terms};
+use sonde_measure::{Probe, Wait};
+use sonde_probe::AgentLink;
 use sonde_units::Ratio;
 
 use crate::agent::{Agent, Body, Said};
@@ -105,8 +106,8 @@ impl Bed for Emulated {
             .collect()
     }
 
-    fn placements(&self, terms: &Terms) -> [Placement; 2] {
-        self.cpus.placements(terms)
+    fn placements(&self, wait: Wait, probe: Probe) -> [Placement; 2] {
+        self.cpus.placements(wait, probe)
     }
 
     fn address(&self, host: usize) -> IpAddr {

@@ -9,17 +9,26 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use sonde_probe::{Conversation, Outcome, Probe, Terms};
+use sonde_measure::spec::IDLE_NS;
+use sonde_measure::{Procedure, Spec, Startup};
+use sonde_probe::{Conversation, Outcome};
 
 use crate::agent::Agent;
 use crate::error::FleetError;
 use crate::load::Load;
 
-/// A launch to be made.
+/// A launch to be made between two agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// What both sides agree on. Of a start-up `parts` and `circuits` are set by the fleet.
-    pub terms: Terms,
+    /// What both sides agree on. Whether a start-up is whole or in steps is set by the fleet, which makes both.
+    pub spec: Spec,
+    /// Where.
+    pub between: Between,
+}
+
+/// Where a launch is, and what is there meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Between {
     /// The measuring or sending host.
     pub src: usize,
     /// The answering or receiving host.
@@ -64,22 +73,21 @@ impl Pair<'_> {
     /// Makes the launch; `cool` makes the network cold.
     pub(crate) fn launch(
         &mut self,
-        terms: &Terms,
+        spec: &Spec,
         circuits: bool,
         mut cool: impl FnMut() -> Result<(), FleetError>,
     ) -> Result<Outcome, Trouble> {
-        if terms.probe != Probe::Startup {
-            return self.converse(terms.clone());
-        }
+        let Procedure::Startup(_) = spec.procedure else {
+            return self.converse(spec.clone());
+        };
+        let idle_ns = IDLE_NS;
         let mut joined: Option<Outcome> = None;
-        for size in &terms.sizes_bytes {
-            for parts in [false, true] {
+        for size in &spec.sizes_bytes {
+            for startup in [Startup::Whole {}, Startup::Steps { idle_ns, circuits }] {
                 cool().map_err(Trouble::Bed)?;
-                let piece = self.converse(Terms {
-                    sizes_bytes: vec![*size],
-                    parts,
-                    circuits,
-                    ..terms.clone()
+                let piece = self.converse(Spec {
+                    procedure: Procedure::Startup(startup),
+                    ..spec.for_size(*size)
                 })?;
                 match &mut joined {
                     Some(joined) => join(joined, piece),
@@ -87,20 +95,20 @@ impl Pair<'_> {
                 }
             }
         }
-        // Terms without a size are refused by the conversation itself.
-        joined.map_or_else(|| self.converse(terms.clone()), Ok)
+        // A specification without a size is refused by the conversation itself.
+        joined.map_or_else(|| self.converse(spec.clone()), Ok)
     }
 
-    fn converse(&mut self, terms: Terms) -> Result<Outcome, Trouble> {
-        let cold = terms.probe == Probe::Startup;
+    fn converse(&mut self, spec: Spec) -> Result<Outcome, Trouble> {
+        let procedure = spec.procedure;
         let mut conversation =
-            Conversation::new(terms, self.address).map_err(Trouble::Conversation)?;
+            Conversation::new(spec, self.address).map_err(Trouble::Conversation)?;
         conversation.client = self.source;
-        if cold {
+        if let Procedure::Startup(startup) = procedure {
             conversation.flush_client.clone_from(&self.flush_client);
             // Where hosts ask a server for addresses (ATM), the answering one does not learn its peer from being asked, and
             // would resolve it within the step `vc`, on atm-oc3c 1.1 ms of it. It knows it from the whole just before.
-            if !conversation.terms.parts {
+            if startup == (Startup::Whole {}) {
                 conversation.flush_server.clone_from(&self.flush_server);
             }
         }

@@ -31,7 +31,7 @@ mod virtual_machine;
 pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
 pub use fleet::{Fleet, FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
-pub use launch::{Ask, Launched};
+pub use launch::{Ask, Between, Launched};
 pub use launcher::{Allocation, ConnectOptions, Launcher, Listen, Mpi, TOKEN_VARIABLE, mpi_of};
 pub use load::{Load, flow};
 pub use networks::{Choice, End, Joined, NetworkError, Selector};

@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use sonde_measure::HostFacts;
-use sonde_probe::{AgentLink, Terms};
+use sonde_measure::{Probe, Wait};
+use sonde_probe::AgentLink;
 use sonde_sys::exec::{Step, before_exec};
 
 use crate::agent::{Agent, Body, Said};
@@ -49,8 +50,8 @@ impl Bed for Local {
         NAMES.map(String::from).to_vec()
     }
 
-    fn placements(&self, terms: &Terms) -> [Placement; 2] {
-        self.cpus.placements(terms)
+    fn placements(&self, wait: Wait, probe: Probe) -> [Placement; 2] {
+        self.cpus.placements(wait, probe)
     }
 
     fn address(&self, _host: usize) -> IpAddr {

@@ -6,8 +6,7 @@
 //!          Linux 6.18). The switch has its own from three CPUs on; with two it shares both, and is let in when it wakes.
 //! Checked: `placements_follow_the_probe`, `ends_have_cpus_of_their_own`, `one_cpu_is_everyones`; `tests/local.rs`.
 
-use sonde_measure::Wait;
-use sonde_probe::{Probe, Terms};
+use sonde_measure::{Probe, Wait};
 
 /// Where an agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +42,8 @@ impl Cpus {
     }
 
     /// Where measuring and answering agent run.
-    pub(crate) fn placements(&self, terms: &Terms) -> [Placement; 2] {
-        match (terms.wait, terms.probe) {
+    pub(crate) fn placements(&self, wait: Wait, probe: Probe) -> [Placement; 2] {
+        match (wait, probe) {
             (Wait::Block, Probe::Startup | Probe::Latency | Probe::Anatomy) => [Placement::One; 2],
             (Wait::Block, _) if self.has_switch => [Placement::Split; 2],
             _ => [Placement::Src, Placement::Dst],
@@ -89,7 +88,6 @@ impl Cpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_measure::Path;
 
     fn cpus(online: &[usize], has_switch: bool) -> Cpus {
         Cpus {
@@ -101,9 +99,7 @@ mod tests {
     #[test]
     fn placements_follow_the_probe() {
         use Placement::{Dst, One, Split, Src};
-        let of = |has_switch, probe, wait| {
-            cpus(&[0, 1], has_switch).placements(&Terms::new(probe, Path::Tcp, wait))
-        };
+        let of = |has_switch, probe, wait| cpus(&[0, 1], has_switch).placements(wait, probe);
         for has_switch in [false, true] {
             assert_eq!(of(has_switch, Probe::Latency, Wait::Block), [One, One]);
             assert_eq!(of(has_switch, Probe::Startup, Wait::Block), [One, One]);

@@ -6,9 +6,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sonde_fleet::{Ask, ConnectOptions, DIRECT_MAX, Fleet, Launcher, TOKEN_VARIABLE, Token};
+use sonde_fleet::{
+    Ask, Between, ConnectOptions, DIRECT_MAX, Fleet, Launcher, TOKEN_VARIABLE, Token,
+};
 use sonde_measure::{Path, Wait};
-use sonde_probe::{Probe, Terms};
+use sonde_measure::{Probe, Procedure, Sampling, Spec};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sonde-fleet-part");
 /// What must happen happens within this; it is no measure of speed.
@@ -60,15 +62,21 @@ fn gather(at: SocketAddr, hosts: usize, token: &Token) -> sonde_fleet::Result<Fl
 }
 
 fn ask(src: usize, dst: usize) -> Ask {
-    let mut terms = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
-    terms.sizes_bytes = vec![1];
-    (terms.samples_min, terms.samples_max) = (10, 20);
+    let mut spec = Spec::new(Probe::Latency, Path::Tcp, Wait::Block);
+    spec.sizes_bytes = vec![1];
+    spec.procedure = Procedure::Latency(Sampling {
+        samples_min: 10,
+        samples_max: 20,
+        ..Sampling::LATENCY
+    });
     Ask {
-        terms,
-        src,
-        dst,
-        one_way_ns: None,
-        load: None,
+        spec,
+        between: Between {
+            src,
+            dst,
+            one_way_ns: None,
+            load: None,
+        },
     }
 }
 

@@ -5,21 +5,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::stage::{config, part};
-use sonde_fleet::{Ask, Fleet};
+use sonde_fleet::{Ask, Between, Fleet};
 use sonde_measure::{Measurement, Quantity, Step};
 use sonde_measure::{Path, Wait};
-use sonde_probe::{Probe, Terms};
+use sonde_measure::{Probe, Procedure, Spec};
 use sonde_sys::noise::measured;
 
 fn ask(probe: Probe, src: usize, dst: usize) -> Ask {
-    let mut terms = Terms::new(probe, Path::Tcp, Wait::Block);
-    terms.timeout_ns = 3_000_000_000;
+    let mut spec = Spec::new(probe, Path::Tcp, Wait::Block);
+    spec.timeout_ns = 3_000_000_000;
     Ask {
-        terms,
-        src,
-        dst,
-        one_way_ns: Some(100_000),
-        load: None,
+        spec,
+        between: Between {
+            src,
+            dst,
+            one_way_ns: Some(100_000),
+            load: None,
+        },
     }
 }
 
@@ -118,14 +120,17 @@ fn every_start_up_is_cold_and_judged() {
     ));
     assert!(fleet.backpressure().is_some() && fleet.lab_info().is_some());
     let mut start = ask(Probe::Startup, 0, 1);
-    start.terms.sizes_bytes = vec![1, 1_000, 9_000];
+    start.spec.sizes_bytes = vec![1, 1_000, 9_000];
     let mut least = u64::MAX;
     for (src, dst) in [(0, 1), (1, 2), (1, 0), (0, 1)] {
         let launched = fleet
             .converse(&Ask {
-                src,
-                dst,
-                ..start.clone()
+                spec: start.spec.clone(),
+                between: Between {
+                    src,
+                    dst,
+                    ..start.between.clone()
+                },
             })
             .unwrap();
         assert_eq!(launched.outcome.sizes.len(), 3);
@@ -168,7 +173,9 @@ fn a_killed_agent_is_started_again_and_a_killed_host_is_lost() {
     let mut fleet = Fleet::lab(&part(), &config("ethernet-100", 4)).unwrap();
     assert!(fleet.converse(&ask(Probe::Latency, 0, 1)).is_ok());
     let mut long = ask(Probe::Stream, 1, 2);
-    long.terms.budget_ns = 6_000_000_000;
+    long.spec.procedure = Procedure::Stream {
+        window_ns: 6_000_000_000,
+    };
     let killer = |host: &'static str, part: &'static str| {
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(1_500));
@@ -184,9 +191,12 @@ fn a_killed_agent_is_started_again_and_a_killed_host_is_lost() {
         let killing = killer(host, part);
         let error = fleet
             .converse(&Ask {
-                src,
-                dst,
-                ..long.clone()
+                spec: long.spec.clone(),
+                between: Between {
+                    src,
+                    dst,
+                    ..long.between.clone()
+                },
             })
             .unwrap_err();
         killing.join().unwrap();

@@ -3,24 +3,28 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sonde_fleet::{Ask, Fleet, Launched};
+use sonde_fleet::{Ask, Between, Fleet, Launched};
 use sonde_measure::{Path, Wait};
+use sonde_measure::{Probe, Procedure, Sampling, Spec};
 use sonde_measure::{Quantity, Step};
-use sonde_probe::{Probe, Terms};
 
 fn part() -> PathBuf {
     env!("CARGO_BIN_EXE_sonde-fleet-part").into()
 }
 
 fn ask(probe: Probe, path: Path) -> Ask {
-    let mut terms = Terms::new(probe, path, Wait::Block);
-    terms.budget_ns = 1_000_000_000;
+    let mut spec = Spec::new(probe, path, Wait::Block);
+    if let Some(sampling) = spec.procedure.sampling_mut() {
+        sampling.budget_ns = 1_000_000_000;
+    }
     Ask {
-        terms,
-        src: 0,
-        dst: 1,
-        one_way_ns: None,
-        load: None,
+        spec,
+        between: Between {
+            src: 0,
+            dst: 1,
+            one_way_ns: None,
+            load: None,
+        },
     }
 }
 
@@ -114,7 +118,7 @@ fn two_agents_talk_over_loopback() {
 
     // A start-up is one outcome of many pieces: of each size the whole and its steps.
     let mut start = ask(Probe::Startup, Path::Tcp);
-    start.terms.sizes_bytes = vec![1, 1_000];
+    start.spec.sizes_bytes = vec![1, 1_000];
     let start = fleet.converse(&start).unwrap();
     assert_eq!(start.outcome.sizes.len(), 2);
     for size in &start.outcome.sizes {
@@ -149,12 +153,13 @@ fn two_agents_talk_over_loopback() {
             .for_each(|pid| drop(sonde_sys::process::kill(*pid, 9)));
     });
     let mut long = ask(Probe::Latency, Path::Tcp);
-    (
-        long.terms.precision_per_mille,
-        long.terms.samples_min,
-        long.terms.samples_max,
-    ) = (None, 1_000_000, 1_000_000);
-    long.terms.budget_ns = 20_000_000_000;
+    long.spec.procedure = Procedure::Latency(Sampling {
+        precision_per_mille: None,
+        samples_min: 1_000_000,
+        samples_max: 1_000_000,
+        budget_ns: 20_000_000_000,
+        ..Sampling::LATENCY
+    });
     let error = fleet.converse(&long).unwrap_err();
     killer.join().unwrap();
     assert!(!error.lost && fleet.alive(0) && fleet.alive(1), "{error}");

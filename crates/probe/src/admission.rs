@@ -1,6 +1,6 @@
-//! Who may speak on a data port: the peer with the token, and on the same terms.
+//! Who may speak on a data port: the peer with the token, and of the same specification.
 //!
-//! Model:   the measuring side says hello with token and terms; the serving side accepts or refuses with a reason. Byte
+//! Model:   the measuring side says hello with token and specification; the serving side accepts or refuses with a reason. Byte
 //!          streams carry both as frames, UDP as control datagrams that are repeated until answered. Each size is a visit with
 //!          a socket and a hello of its own, so that the first message of a size is as cold as that of any other. In
 //!          `startup` the hello follows the timed messages, so that nothing warms the way for them; until then an unknown
@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sonde_channel::{ByteStream, CONTROL, Channel, Datagram, Udp};
 
 use crate::frame::{self, FrameError};
-use crate::{Error, Measure, Probe, Result, Terms};
+use crate::{Error, Measure, Result};
+use sonde_measure::{Probe, Spec};
 
 /// The longest control message on a data port.
 const CONTROL_BYTES_MAX: usize = 16 << 10;
@@ -29,7 +30,7 @@ pub(crate) enum Say {
     /// May I speak?
     Hello {
         token: String,
-        terms: Box<Terms>,
+        spec: Box<Spec>,
         visit: Visit,
     },
     /// UDP: all is sent.
@@ -43,7 +44,7 @@ const LOOK: Duration = Duration::from_micros(50);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Visit {
-    /// Its place among the sizes of the terms.
+    /// Its place among the sizes of the specification.
     pub(crate) size: usize,
     /// No other follows.
     pub(crate) last: bool,
@@ -51,17 +52,17 @@ pub(crate) struct Visit {
 
 impl Visit {
     /// The visits of a conversation.
-    pub(crate) fn all(terms: &Terms) -> impl Iterator<Item = Self> + use<> {
-        let count = terms.sizes_bytes.len();
+    pub(crate) fn all(spec: &Spec) -> impl Iterator<Item = Self> + use<> {
+        let count = spec.sizes_bytes.len();
         (0..count).map(move |size| Self {
             size,
             last: size + 1 == count,
         })
     }
 
-    /// The size of its messages; `None` where the terms have no such size.
-    pub(crate) fn size_bytes(self, terms: &Terms) -> Option<usize> {
-        Some(*terms.sizes_bytes.get(self.size)? as usize)
+    /// The size of its messages; `None` where the specification has no such size.
+    pub(crate) fn size_bytes(self, spec: &Spec) -> Option<usize> {
+        Some(*spec.sizes_bytes.get(self.size)? as usize)
     }
 }
 
@@ -83,23 +84,23 @@ pub(crate) enum Verdict {
     Accept,
     /// Not our peer: let others come.
     Stranger,
-    /// Our peer, with other terms: the conversation cannot be had.
+    /// Our peer, with another specification: the conversation cannot be had.
     Mismatch(String),
 }
 
-pub(crate) fn judge(token: &str, terms: &Terms, said_token: &str, said_terms: &Terms) -> Verdict {
+pub(crate) fn judge(token: &str, spec: &Spec, said_token: &str, said_spec: &Spec) -> Verdict {
     if token != said_token {
         return Verdict::Stranger;
     }
-    if terms == said_terms {
+    if spec == said_spec {
         return Verdict::Accept;
     }
-    Verdict::Mismatch(difference(terms, said_terms))
+    Verdict::Mismatch(difference(spec, said_spec))
 }
 
 /// The members that differ, by name and with both values.
-fn difference(serving: &Terms, measuring: &Terms) -> String {
-    let members = |terms| match serde_json::to_value(terms) {
+fn difference(serving: &Spec, measuring: &Spec) -> String {
+    let members = |spec| match serde_json::to_value(spec) {
         Ok(serde_json::Value::Object(members)) => members,
         _ => serde_json::Map::new(),
     };
@@ -132,7 +133,7 @@ impl Verdict {
     }
 }
 
-/// Whether these bytes are a hello that a data port with this token and any terms would hear: the body of a frame by TCP, or a
+/// Whether these bytes are a hello that a data port with this token and any specification would hear: the body of a frame by TCP, or a
 /// control datagram. For tests of what strangers may send; nothing is answered.
 pub fn admits(token: &str, bytes: &[u8]) -> bool {
     let framed = frame::parse::<Say>(bytes).map_err(Error::from);
@@ -140,11 +141,11 @@ pub fn admits(token: &str, bytes: &[u8]) -> bool {
     match said {
         Ok(Say::Hello {
             token: said,
-            terms,
+            spec,
             visit,
         }) => {
-            let verdict = judge(token, &terms, &said, &terms);
-            visit.size_bytes(&terms);
+            let verdict = judge(token, &spec, &said, &spec);
+            visit.size_bytes(&spec);
             matches!(verdict, Verdict::Accept)
         }
         _ => false,
@@ -231,7 +232,7 @@ fn fill(
 fn hello(measure: &Measure, visit: Visit) -> Say {
     Say::Hello {
         token: measure.token.clone(),
-        terms: Box::new(measure.terms.clone()),
+        spec: Box::new(measure.spec.clone()),
         visit,
     }
 }
@@ -271,19 +272,19 @@ pub(crate) fn control<T: DeserializeOwned>(datagram: &[u8]) -> Option<Result<T>>
 
 /// Says hello by UDP, again and again until it is accepted; after a start-up nothing follows it.
 pub(crate) fn hello_udp(channel: &mut Udp, measure: &Measure, visit: Visit) -> Result<()> {
-    let terms = &measure.terms;
-    let nothing_follows = terms.probe == Probe::Startup;
+    let spec = &measure.spec;
+    let nothing_follows = spec.probe() == Probe::Startup;
     ask(
         channel,
         &hello(measure, visit),
-        terms.timeout(),
+        spec.timeout(),
         nothing_follows,
     )
 }
 
 /// Says by UDP that all is sent, again and again until it was heard.
-pub(crate) fn end_udp(channel: &mut Udp, messages: u64, terms: &Terms) -> Result<()> {
-    ask(channel, &Say::End { messages }, terms.timeout(), true)
+pub(crate) fn end_udp(channel: &mut Udp, messages: u64, spec: &Spec) -> Result<()> {
+    ask(channel, &Say::End { messages }, spec.timeout(), true)
 }
 
 fn ask(channel: &mut Udp, say: &Say, timeout: Duration, last: bool) -> Result<()> {
@@ -337,10 +338,10 @@ mod tests {
 
     #[test]
     fn a_wrong_token_is_refused() {
-        let terms = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
-        assert!(matches!(judge("a", &terms, "a", &terms), Verdict::Accept));
+        let spec = Spec::new(Probe::Latency, Path::Tcp, Wait::Block);
+        assert!(matches!(judge("a", &spec, "a", &spec), Verdict::Accept));
         for wrong in ["", "b", "aa"] {
-            let verdict = judge("a", &terms, wrong, &terms);
+            let verdict = judge("a", &spec, wrong, &spec);
             assert!(matches!(verdict, Verdict::Stranger));
             assert!(matches!(verdict.reply(), Reply::Refused { .. }));
         }
@@ -348,8 +349,8 @@ mod tests {
 
     #[test]
     fn other_terms_are_refused() {
-        let serving = Terms::new(Probe::Latency, Path::Tcp, Wait::Block);
-        let measuring = Terms {
+        let serving = Spec::new(Probe::Latency, Path::Tcp, Wait::Block);
+        let measuring = Spec {
             sizes_bytes: vec![64],
             wait: Wait::Poll,
             ..serving.clone()

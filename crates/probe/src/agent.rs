@@ -22,11 +22,13 @@ use sonde_channel::{Woken, readable};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::process;
 
+use sonde_measure::Procedure;
+
 use crate::frame::{self, FrameError};
 use crate::host::{Changes, GUARD, guard, recover};
 use crate::{
-    Answer, Error, Measure, Measured, Probe, Request, Result, Serve, anatomy, facts, interfaces,
-    load, pattern, placed, program, rate, serve, startup, stream, trips,
+    Answer, Error, Measure, Measured, Request, Result, Serve, anatomy, facts, interfaces, load,
+    pattern, placed, program, rate, serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -410,7 +412,7 @@ fn relay(to: &mut impl Write, body: &[u8]) -> Result<()> {
 }
 
 fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer> {
-    request.terms.check()?;
+    request.spec.check()?;
     let settled = placed::serving(request)?;
     let port = serve::open(request)?;
     frame::write(
@@ -425,14 +427,16 @@ fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer
 }
 
 fn measure(request: &Measure) -> Result<Measured> {
-    request.terms.check()?;
+    request.spec.check()?;
     let settled = placed::measuring(request)?;
-    let mut measured = match request.terms.probe {
-        Probe::Startup => startup::measure(request),
-        Probe::Latency | Probe::Message => trips::measure(request),
-        Probe::Stream => stream::measure(request),
-        Probe::Anatomy => anatomy::measure(request),
-        Probe::Rate => rate::measure(request),
+    let mut measured = match request.spec.procedure {
+        Procedure::Startup(startup) => startup::measure(request, startup),
+        Procedure::Latency(sampling) | Procedure::Message(sampling) => {
+            trips::measure(request, sampling)
+        }
+        Procedure::Stream { window_ns } => stream::measure(request, window_ns),
+        Procedure::Anatomy(quota) => anatomy::measure(request, quota),
+        Procedure::Rate { pace, quota } => rate::measure(request, (pace, quota)),
     }?;
     measured.evidence.src.place.merge(settled);
     Ok(measured)

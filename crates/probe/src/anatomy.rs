@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use sonde_channel::payload;
 use sonde_channel::{Acceptor, Channel, Packet, Role, Tcp, Woken, readable};
-use sonde_measure::{EndedBy, Path, Wait};
+use sonde_measure::spec::SAMPLES_MAX;
+use sonde_measure::{EndedBy, Path, Quota, Spec, Wait};
 use sonde_sys::clock::{monotonic_ns, realtime_ns};
 use sonde_sys::netlink::Netlink;
 use sonde_sys::nicstamps::NicStamps;
@@ -41,7 +42,7 @@ use crate::admission::{self, Visit};
 use crate::serve::Door;
 use crate::talk::{Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
 use crate::watch::Watch;
-use crate::{Error, Result, Terms, packet};
+use crate::{Error, Result, packet};
 
 /// How often the serving side looks for the end while no message comes.
 const LOOK: Duration = Duration::from_millis(20);
@@ -212,35 +213,41 @@ struct Offset {
     error_ns: u64,
 }
 
-pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
+pub(crate) fn measure(measure: &Measure, quota: Quota) -> Result<Measured> {
     let mut measured = Measured {
         sizes: Vec::new(),
         evidence: Default::default(),
         interference: Default::default(),
     };
-    for visit in Visit::all(&measure.terms) {
-        let size = visit_of(measure, visit, &mut measured)?;
+    for visit in Visit::all(&measure.spec) {
+        let size = visit_of(measure, quota, visit, &mut measured)?;
         measured.sizes.push(size);
     }
     Ok(measured)
 }
 
-fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
-    let terms = &measure.terms;
-    let size = terms.sizes_bytes[visit.size];
-    let mut control = Tcp::connect(measure.peer, packet::beside(terms))?;
+fn visit_of(
+    measure: &Measure,
+    quota: Quota,
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<SizeMeasured> {
+    let spec = &measure.spec;
+    let size = spec.sizes_bytes[visit.size];
+    let mut control = Tcp::connect(measure.peer, packet::beside(spec))?;
     admission::hello_stream(&mut control, measure, visit)?;
     let (mut line, one_clock) = open_measuring(&mut control, measure, visit)?;
     line.bound()?;
     let nic = nic_stamps(measure);
-    stamps::stamp_sent(line.fd(), terms.path == Path::Tcp)?;
+    stamps::stamp_sent(line.fd(), spec.path == Path::Tcp)?;
     let before = match one_clock {
         true => None,
         false => Some(offset(&mut control)?),
     };
     admission::send_frame(&mut control, &Tell::Begin {})?;
     let mut trips = Trips {
-        terms,
+        spec,
+        quota,
         line,
         message: payload::message(size as usize),
         count: 0,
@@ -270,7 +277,7 @@ fn visit_of(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<
     facts.out_of_order = Some(cut.out_of_order);
     Ok(SizeMeasured {
         size_bytes: size,
-        measurements: cut.measurements(terms.path, nic_trips),
+        measurements: cut.measurements(spec.path, nic_trips),
         round_trips: messages,
         sent: None,
     })
@@ -292,7 +299,7 @@ fn nic_stamps(measure: &Measure) -> std::result::Result<NicStamps, String> {
 
 /// Opens the line and says whether both ends have one clock.
 fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<(Line, bool)> {
-    let terms = &measure.terms;
+    let spec = &measure.spec;
     let peer = control.peer().ip();
     let boot = boot_id();
     let here = |control: &mut Tcp, port: u16| -> Result<(bool, u16)> {
@@ -300,9 +307,9 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
         admission::send_frame(control, &Tell::Here { boot, port })?;
         hear_here(control)
     };
-    Ok(match terms.path {
+    Ok(match spec.path {
         Path::Packet | Path::Xdp => {
-            let packet = packet::open(control, &measure.token, terms, visit, Role::Measuring)?;
+            let packet = packet::open(control, &measure.token, spec, visit, Role::Measuring)?;
             let (same, _) = here(control, 0)?;
             (Line::Packet(Box::new(packet)), same)
         }
@@ -321,8 +328,8 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
         _ => {
             let (same, port) = here(control, 0)?;
             let peer = SocketAddr::new(peer, port);
-            let mut stream = TcpStream::connect_timeout(&peer, terms.timeout())
-                .map_err(socket("join by TCP"))?;
+            let mut stream =
+                TcpStream::connect_timeout(&peer, spec.timeout()).map_err(socket("join by TCP"))?;
             stream
                 .set_nodelay(true)
                 .map_err(socket("set TCP_NODELAY"))?;
@@ -385,7 +392,7 @@ fn arrivals(control: &mut Tcp) -> Result<Vec<There>> {
         Tell::End { messages } => messages,
         other => return Err(out_of_turn(&other)),
     };
-    if count > crate::SAMPLES_MAX {
+    if count > SAMPLES_MAX {
         return Err(Error::Integrity(format!("{count} arrivals were announced")));
     }
     let mut all = Vec::with_capacity(count as usize);
@@ -399,7 +406,8 @@ fn arrivals(control: &mut Tcp) -> Result<Vec<There>> {
 
 /// Messages of one size.
 struct Trips<'a> {
-    terms: &'a Terms,
+    spec: &'a Spec,
+    quota: Quota,
     line: Line,
     message: Vec<u8>,
     count: u64,
@@ -408,13 +416,13 @@ struct Trips<'a> {
 
 impl Trips<'_> {
     fn all(&mut self) -> Result<(Vec<Here>, EndedBy)> {
-        let terms = self.terms;
-        for _ in 0..terms.warmup {
+        let quota = self.quota;
+        for _ in 0..quota.warmup {
             self.one()?;
         }
-        let mut sent = Vec::with_capacity(terms.samples_max as usize);
-        let deadline_ns = monotonic_ns() + terms.budget_ns;
-        while (sent.len() as u64) < terms.samples_max {
+        let mut sent = Vec::with_capacity(quota.samples_max as usize);
+        let deadline_ns = monotonic_ns() + quota.budget_ns;
+        while (sent.len() as u64) < quota.samples_max {
             sent.extend(self.one()?);
             if monotonic_ns() >= deadline_ns {
                 return Ok((sent, EndedBy::Budget));
@@ -468,7 +476,7 @@ impl Trips<'_> {
         loop {
             let mut answer = [0];
             let mut got = 0;
-            let sleeps = self.terms.wait == Wait::Block;
+            let sleeps = self.spec.wait == Wait::Block;
             let line = &mut self.line;
             if let Some(arrival) = attempt(line, &mut answer, &mut got, &mut frame, sleeps)? {
                 if answer[0] == index as u8 {
@@ -477,8 +485,8 @@ impl Trips<'_> {
                 continue; // A late one.
             }
             let timeout = match self.line {
-                Line::Tcp(_) => self.terms.timeout(),
-                _ => LOST_AFTER.min(self.terms.timeout()),
+                Line::Tcp(_) => self.spec.timeout(),
+                _ => LOST_AFTER.min(self.spec.timeout()),
             };
             if began.elapsed() >= timeout {
                 return match self.line {
@@ -493,7 +501,12 @@ impl Trips<'_> {
 }
 
 /// The serving side.
-pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
+pub(crate) fn serve(
+    mut acceptor: Acceptor,
+    quota: Quota,
+    serve: &Serve,
+    stop: BorrowedFd<'_>,
+) -> Result<Served> {
     let mut door = Door::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
@@ -510,6 +523,7 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
         let watch = Watch::begin()?;
         let mut ear = Ear {
             serve,
+            arrivals_max: (quota.samples_max + quota.warmup) as usize * 2,
             control,
             line,
             message: vec![0; size],
@@ -554,15 +568,15 @@ fn tell_time(control: &mut Tcp, to_the_end: bool) -> Result<()> {
 }
 
 fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> {
-    let terms = &serve.terms;
+    let spec = &serve.spec;
     let peer = control.peer().ip();
     let tell = |control: &mut Tcp, port: u16| {
         let boot = boot_id();
         admission::send_frame(control, &Tell::Here { boot, port })
     };
-    match terms.path {
+    match spec.path {
         Path::Packet | Path::Xdp => {
-            let packet = packet::open(control, &serve.token, terms, visit, Role::Serving)?;
+            let packet = packet::open(control, &serve.token, spec, visit, Role::Serving)?;
             hear_here(control)?;
             tell(control, 0)?;
             Ok(Line::Packet(Box::new(packet)))
@@ -590,7 +604,7 @@ fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> 
 fn admitted(listener: &TcpListener, serve: &Serve) -> Result<Line> {
     let began = Instant::now();
     loop {
-        let left = serve.terms.timeout().saturating_sub(began.elapsed());
+        let left = serve.spec.timeout().saturating_sub(began.elapsed());
         let woken = readable(&[listener.as_fd()], left).map_err(socket("wait for the peer"))?;
         if woken == Woken::Silence {
             return Err(Error::Abandoned);
@@ -611,6 +625,7 @@ fn admitted(listener: &TcpListener, serve: &Serve) -> Result<Line> {
 /// Who hears the messages.
 struct Ear<'a> {
     serve: &'a Serve,
+    arrivals_max: usize,
     control: Tcp,
     line: Line,
     message: Vec<u8>,
@@ -621,10 +636,9 @@ struct Ear<'a> {
 
 impl Ear<'_> {
     fn listen(&mut self) -> Result<()> {
-        let polls = self.serve.terms.wait == Wait::Poll;
+        let polls = self.serve.spec.wait == Wait::Poll;
         let (mut got, mut heard) = (0, Instant::now());
         let mut looked = heard;
-        let most = (self.serve.terms.samples_max + self.serve.terms.warmup) as usize * 2;
         loop {
             if !polls {
                 let fds = [self.line.fd(), self.control.as_fd()];
@@ -639,7 +653,7 @@ impl Ear<'_> {
                 Some(arrival) => {
                     let returned_ns = realtime_ns();
                     got = 0;
-                    if self.arrivals.len() < most {
+                    if self.arrivals.len() < self.arrivals_max {
                         self.arrived(arrival, ready_ns, returned_ns)?;
                     }
                     let answer = self.message[0];
@@ -653,7 +667,7 @@ impl Ear<'_> {
                     if woken == Woken::Readable(0) && self.ended()? {
                         return Ok(());
                     }
-                    if heard.elapsed() >= self.serve.terms.timeout() {
+                    if heard.elapsed() >= self.serve.spec.timeout() {
                         return Err(Error::Abandoned);
                     }
                 }

@@ -79,7 +79,7 @@ pub(crate) fn answer(datagram: &mut [u8], from: IpAddr, serve: &Serve) -> bool {
         return false;
     }
     let ns = match &serve.flush_neighbour {
-        Some(interface) => resolve(interface, from, serve.terms.timeout()).unwrap_or(UNKNOWN),
+        Some(interface) => resolve(interface, from, serve.spec.timeout()).unwrap_or(UNKNOWN),
         // Whoever is known need not be asked for.
         None => 0,
     };
@@ -107,13 +107,12 @@ fn resolve(interface: &str, from: IpAddr, timeout: Duration) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Probe, Terms};
-    use sonde_measure::{Path, Wait};
+    use sonde_measure::{Path, Probe, Spec, Wait};
 
     #[test]
     fn answers_are_no_longer_than_questions() {
         let serve = Serve {
-            terms: Terms::new(Probe::Startup, Path::Udp, Wait::Block),
+            spec: Spec::new(Probe::Startup, Path::Udp, Wait::Block),
             bind: [127, 0, 0, 1].into(),
             token: "t".into(),
             flush_neighbour: None,

@@ -9,15 +9,13 @@ use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use sonde_measure::{Evidence, Path};
+use sonde_measure::{Evidence, Path, Probe, Spec};
 use sonde_measure::{Interference, Measurement, Phase, Quantity};
 
+use crate::library::{Job, Task};
 use crate::talk::{SizeMeasured, SizeServed};
 use crate::trips::share;
-use crate::{
-    AgentLink, Answer, Error, Measure, Measured, Probe, Request, Result, Serve, Served, Slots,
-    Terms,
-};
+use crate::{AgentLink, Answer, Error, Measure, Measured, Request, Result, Serve, Served, Slots};
 
 /// What an answer may take longer than the agent's own waits.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
     /// What both sides agree on.
-    pub terms: Terms,
+    pub spec: Spec,
     /// The serving side's address on the network that is measured.
     pub server: IpAddr,
     /// What the peer must know.
@@ -67,12 +65,12 @@ impl Moved {
         self.lost_datagrams += other.lost_datagrams;
     }
 
-    fn of(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Self {
+    fn of(agreed: &Agreed, measured: &SizeMeasured, served: &SizeServed) -> Self {
         let size = measured.size_bytes;
         match &measured.sent {
             Some(sent) => Self {
                 sent_bytes: sent.bytes,
-                received_bytes: match terms.path {
+                received_bytes: match agreed.path {
                     Path::Udp => served.messages * size,
                     _ => sent.bytes,
                 },
@@ -84,7 +82,7 @@ impl Moved {
             None => Self {
                 sent_bytes: served.messages * size,
                 received_bytes: served.messages * size,
-                answered_bytes: served.messages * terms.answer_bytes(size as usize) as u64,
+                answered_bytes: served.messages * agreed.answer_bytes.unwrap_or(size),
                 trips: served.messages,
                 ..Self::default()
             },
@@ -95,7 +93,7 @@ impl Moved {
 /// What was measured.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// One entry for each size of the terms, in their order.
+    /// One entry for each size of the specification, in their order.
     pub sizes: Vec<SizeOutcome>,
     /// What was seen beside the samples.
     pub evidence: Evidence,
@@ -138,10 +136,10 @@ impl Conversation {
     ///
     /// # Errors
     /// The kernel gives no random bytes.
-    pub fn new(terms: Terms, server: IpAddr) -> Result<Self> {
+    pub fn new(spec: Spec, server: IpAddr) -> Result<Self> {
         let token = token()?;
         Ok(Self {
-            terms,
+            spec,
             server,
             token,
             flush_client: None,
@@ -156,7 +154,7 @@ impl Conversation {
     /// Either side fails or is gone ([`Error::lost`]); what was received is not what was sent. Links stay usable unless
     /// they say otherwise ([`AgentLink::in_step`]).
     pub fn run(&self, client: &mut AgentLink, server: &mut AgentLink) -> Result<Outcome> {
-        self.terms.check()?;
+        self.spec.check()?;
         let mut outcome = Outcome {
             sizes: Vec::new(),
             evidence: Evidence::default(),
@@ -164,17 +162,17 @@ impl Conversation {
             refused: 0,
             moved: Moved::default(),
         };
-        if self.terms.probe == Probe::Startup {
-            for &size_bytes in &self.terms.sizes_bytes {
+        if self.spec.probe() == Probe::Startup {
+            for &size_bytes in &self.spec.sizes_bytes {
                 self.exchange(
-                    &self.terms.for_size(size_bytes),
+                    &self.spec.for_size(size_bytes),
                     client,
                     server,
                     &mut outcome,
                 )?;
             }
         } else {
-            self.exchange(&self.terms, client, server, &mut outcome)?;
+            self.exchange(&self.spec, client, server, &mut outcome)?;
         }
         Ok(outcome)
     }
@@ -182,14 +180,14 @@ impl Conversation {
     /// One serving, one measuring.
     fn exchange(
         &self,
-        terms: &Terms,
+        spec: &Spec,
         client: &mut AgentLink,
         server: &mut AgentLink,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        let timeout = terms.timeout() + GRACE;
+        let timeout = spec.timeout() + GRACE;
         server.send(&Request::Serve(Serve {
-            terms: terms.clone(),
+            spec: spec.clone(),
             bind: self.server,
             token: self.token.clone(),
             flush_neighbour: self.flush_server.clone(),
@@ -199,24 +197,24 @@ impl Conversation {
             other => return Err(out_of_turn(server, "its data port", &other)),
         };
         let measured = self
-            .measure(terms, client, port)
-            .map_err(|error| abandon(terms, server, error))?;
+            .measure(spec, client, port)
+            .map_err(|error| abandon(spec, server, error))?;
         let served = match server.answer("its report", timeout)? {
             Answer::Served(served) => served,
             other => return Err(out_of_turn(server, "its report", &other)),
         };
-        outcome.add(terms, measured, served)
+        outcome.add(&Agreed::of(spec), measured, served)
     }
 
-    fn measure(&self, terms: &Terms, client: &mut AgentLink, port: u16) -> Result<Measured> {
+    fn measure(&self, spec: &Spec, client: &mut AgentLink, port: u16) -> Result<Measured> {
         client.send(&Request::Measure(Measure {
-            terms: terms.clone(),
+            spec: spec.clone(),
             peer: SocketAddr::new(self.server, port),
             token: self.token.clone(),
             flush_neighbour: self.flush_client.clone(),
             source: self.client,
         }))?;
-        match client.answer("the measurement", terms.duration_max() + GRACE)? {
+        match client.answer("the measurement", spec.duration_max() + GRACE)? {
             Answer::Measured(measured) => Ok(measured),
             other => Err(out_of_turn(client, "the measurement", &other)),
         }
@@ -224,9 +222,9 @@ impl Conversation {
 }
 
 /// Ends the serving side's part after the measuring side failed, and joins the two stories.
-fn abandon(terms: &Terms, server: &mut AgentLink, error: Error) -> Error {
+fn abandon(spec: &Spec, server: &mut AgentLink, error: Error) -> Error {
     let stopped = server.send(&Request::Stop {});
-    let story = stopped.and_then(|()| server.answer("its report", 2 * terms.timeout() + GRACE));
+    let story = stopped.and_then(|()| server.answer("its report", 2 * spec.timeout() + GRACE));
     match story {
         Ok(_) => error,
         Err(Error::Agent { what, .. }) if what == Error::Abandoned.to_string() => error,
@@ -249,9 +247,47 @@ fn out_of_turn(link: &AgentLink, awaited: &'static str, found: &Answer) -> Error
     }
 }
 
+/// What both sides can be held against each other by.
+pub(crate) struct Agreed {
+    /// That of messages; of ranks one that loses nothing.
+    pub(crate) path: Path,
+    /// Bytes of an answer; as many as the message's where none.
+    pub(crate) answer_bytes: Option<u64>,
+    /// Both sides count messages, each of which was answered.
+    pub(crate) counts_messages: bool,
+}
+
+impl Agreed {
+    fn of(spec: &Spec) -> Self {
+        let probe = spec.probe();
+        Self {
+            path: spec.path,
+            answer_bytes: (probe == Probe::Message).then_some(1),
+            counts_messages: matches!(probe, Probe::Latency | Probe::Message | Probe::Rate),
+        }
+    }
+
+    pub(crate) fn of_job(job: &Job) -> Self {
+        let is_whole = matches!(
+            job.task,
+            Task::Latency(_) | Task::Startup {} | Task::Stream { .. }
+        );
+        Self {
+            path: Path::Unix,
+            answer_bytes: (!is_whole).then_some(1),
+            counts_messages: !matches!(job.task, Task::Startup {} | Task::Stream { .. }),
+        }
+    }
+}
+
 impl Outcome {
     /// Joins what both sides saw.
-    pub(crate) fn add(&mut self, terms: &Terms, measured: Measured, served: Served) -> Result<()> {
+    pub(crate) fn add(
+        &mut self,
+        agreed: &Agreed,
+        measured: Measured,
+        served: Served,
+    ) -> Result<()> {
         if measured.sizes.len() != served.sizes.len() {
             return Err(Error::Integrity(format!(
                 "{} sizes were measured and {} served",
@@ -260,11 +296,11 @@ impl Outcome {
             )));
         }
         for (measured, served) in measured.sizes.into_iter().zip(served.sizes) {
-            compare(terms, &measured, &served)?;
-            self.moved.add(&Moved::of(terms, &measured, &served));
+            compare(agreed, &measured, &served)?;
+            self.moved.add(&Moved::of(agreed, &measured, &served));
             let mut measurements = measured.measurements.clone();
             if let Some(sent) = &measured.sent {
-                measurements.extend(rated(terms, sent, &served));
+                measurements.extend(rated(agreed.path, sent, &served));
             }
             self.sizes.push(SizeOutcome {
                 size_bytes: measured.size_bytes,
@@ -285,18 +321,18 @@ impl Outcome {
 }
 
 /// Whether what was received is what was sent.
-fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Result<()> {
-    let (what, sent, received) = match (&measured.sent, terms.probe, terms.path) {
-        (Some(sent), _, path) if path.is_lossless() => ("bytes", sent.bytes, served.bytes),
-        (Some(sent), ..) => (
+fn compare(agreed: &Agreed, measured: &SizeMeasured, served: &SizeServed) -> Result<()> {
+    let (what, sent, received) = match &measured.sent {
+        Some(sent) if agreed.path.is_lossless() => ("bytes", sent.bytes, served.bytes),
+        Some(sent) => (
             "datagrams",
             sent.messages,
             served.messages + served.lost.unwrap_or(0),
         ),
-        (None, Probe::Latency | Probe::Message | Probe::Rate, path) if path.is_lossless() => {
+        None if agreed.counts_messages && agreed.path.is_lossless() => {
             ("messages", measured.round_trips, served.messages)
         }
-        _ => return Ok(()),
+        None => return Ok(()),
     };
     if sent != received {
         return Err(Error::Integrity(format!(
@@ -308,7 +344,7 @@ fn compare(terms: &Terms, measured: &SizeMeasured, served: &SizeServed) -> Resul
 }
 
 /// A stream's quantities.
-fn rated(terms: &Terms, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurement> {
+fn rated(path: Path, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurement> {
     let warm = |quantity, found: std::result::Result<u64, String>| Measurement {
         quantity,
         phase: Phase::Warm,
@@ -338,7 +374,7 @@ fn rated(terms: &Terms, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurem
         warm(Quantity::CpuSrcNsPerByte, Ok(cpu_src)),
         warm(Quantity::CpuDstNsPerByte, cpu_dst),
     ];
-    match terms.path {
+    match path {
         Path::Tcp => {
             let untold = || "this kernel does not say so in TCP_INFO".to_string();
             let whole_us = window.window_ns / 1_000;

@@ -8,6 +8,12 @@ use crate::frame::FrameError;
 /// The result of a conversation or a part of it.
 pub type Result<T> = std::result::Result<T, Error>;
 
+impl From<sonde_measure::Unmeasurable> for Error {
+    fn from(sonde_measure::Unmeasurable { what, remedy }: sonde_measure::Unmeasurable) -> Self {
+        Self::Unmeasurable { what, remedy }
+    }
+}
+
 /// A conversation that gave no measurement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -23,9 +29,9 @@ pub enum Error {
     /// Messages among ranks failed.
     #[error(transparent)]
     Message(#[from] sonde_message::Error),
-    /// Terms that cannot be measured under.
+    /// What cannot be measured.
     #[error("{what}")]
-    Terms {
+    Unmeasurable {
         /// What is wrong, with the value.
         what: String,
         /// What to ask for instead.
@@ -186,10 +192,10 @@ impl Error {
                 "give both hosts the same version of sonde, and its agents a clean stdio"
             }
             Self::Message(_) => "look at what the other ranks say, and at `sonde doctor`",
-            Self::Terms { remedy, .. } => remedy,
+            Self::Unmeasurable { remedy, .. } => remedy,
             Self::Agent { remedy, .. } | Self::Setting { remedy, .. } => remedy,
             Self::Refused { .. } => {
-                "let one orchestrator give both agents the same token and terms"
+                "let one orchestrator give both agents the same token and specification"
             }
             Self::NoPeer { .. } => "check that the measuring host can reach this address and port",
             Self::Abandoned => "look at what the measuring side reports",

@@ -36,7 +36,6 @@ mod startup;
 mod stream;
 mod streams;
 mod talk;
-mod terms;
 mod timer;
 mod trips;
 mod watch;
@@ -47,9 +46,7 @@ pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::AgentLink;
 pub use meter::{Slots, Window};
-pub use pace::{Pace, RATE_MAX, Spacing};
 pub use program::{EndOf, OUTPUT_BYTES_MAX, Program, Ran};
 pub use talk::{
     Answer, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured, SizeServed,
 };
-pub use terms::{NO_STAMPS, NO_START, Probe, SAMPLES_MAX, SIZES_MAX, Terms};

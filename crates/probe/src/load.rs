@@ -111,7 +111,7 @@ impl LoadFlow {
     /// # Errors
     /// A law or a level that is none, a size out of range.
     fn checked(&self) -> Result<(Law, Ratio)> {
-        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
+        let refuse = |what: String, remedy| Err(Error::Unmeasurable { what, remedy });
         let (part, of) = self.rho;
         if part == 0 || part > of || self.unit_ps == 0 {
             return refuse(
@@ -217,7 +217,7 @@ fn token_bytes(token: &str) -> Result<[u8; 16]> {
     let mut bytes = [0; 16];
     let is_hex = token.len() == 32 && token.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_hex {
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!("a token of {} bytes is none", token.len()),
             remedy: "give 32 hexadecimal digits",
         });
@@ -232,7 +232,7 @@ fn token_bytes(token: &str) -> Result<[u8; 16]> {
 /// Plays one host's part of a load until it is over.
 pub(crate) fn work(load: &Load, from: &mut File, to: &mut impl Write) -> Result<Answer> {
     if load.sinks.len() > FLOWS_MAX {
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!("{} flows cannot end at one host", load.sinks.len()),
             remedy: "ask for at most 1,024",
         });

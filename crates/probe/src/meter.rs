@@ -13,15 +13,12 @@
 //!          `bytes_that_waited_are_not_rated`.
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::spec::{LEAD_IN_NS, WINDOW_NS_MIN};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
 
 use crate::{Error, Result};
 
-/// The part of a stream that is not rated: its first second.
-pub(crate) const LEAD_IN_NS: u64 = 1_000_000_000;
-/// The shortest window.
-pub(crate) const WINDOW_NS_MIN: u64 = 1_000_000_000;
 pub(crate) const SLOT_NS: u64 = 100_000_000;
 /// Six minutes and more of the shortest.
 const SLOTS_MAX: usize = 4_096;

@@ -1,107 +1,12 @@
-//! When messages are to be sent: a rate and how it is spread in time.
+//! When messages are due that are sent at a rate.
 //!
-//! Model:   `constant`: message k is due at k over the rate. `poisson`: the times between are exponential with that mean, so
-//!          that arrivals are those of many independent senders. What is due does not depend on what was answered.
-//! Units:   messages a second; nanoseconds since the begin, rounded down.
-//! Checked: `constant_is_exact`, `poisson_has_its_mean_and_deviation`, `paces_are_read_by_name`.
-
-use std::collections::BTreeMap;
+//! Model:   that of [`Pace`]; what is due does not depend on what was answered.
+//! Units:   nanoseconds since the begin, rounded down.
+//! Checked: `constant_is_exact`, `poisson_has_its_mean_and_deviation`.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use serde::{Deserialize, Serialize};
-
-use crate::{Error, Result};
-
-/// The highest rate: each send takes more than its period.
-pub const RATE_MAX: u64 = 10_000_000;
-
-/// How messages are spread in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Spacing {
-    /// Equal times between.
-    Constant,
-    /// Exponential times between.
-    Poisson,
-}
-
-/// How often messages are to be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Pace {
-    /// Messages a second, 1 to [`RATE_MAX`].
-    pub rate_per_s: u64,
-    /// How they are spread.
-    pub law: Spacing,
-    /// Where random draws begin.
-    pub seed: u64,
-}
-
-impl Spacing {
-    /// As it is written: `constant`, `poisson`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Constant => "constant",
-            Self::Poisson => "poisson",
-        }
-    }
-}
-
-impl std::str::FromStr for Spacing {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let all = [Self::Constant, Self::Poisson];
-        let found = all.into_iter().find(|law| law.name() == text);
-        found.ok_or_else(|| format!("there is no law `{text}`: write constant or poisson"))
-    }
-}
-
-impl Pace {
-    /// Takes `rate` and `law` out of a measurement's knobs; `None` without a rate. The law is constant where none is said.
-    ///
-    /// # Errors
-    /// A rate or a law that is none, a law without a rate.
-    pub fn take(knobs: &mut BTreeMap<String, String>, seed: u64) -> Result<Option<Self>> {
-        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
-        let (rate, law) = (knobs.remove("rate"), knobs.remove("law"));
-        let Some(rate) = rate else {
-            return match law {
-                None => Ok(None),
-                Some(law) => refuse(
-                    format!("the law {law} has no rate to spread"),
-                    "give a rate too: `--rate 1000`",
-                ),
-            };
-        };
-        let parsed = rate.parse().ok();
-        let Some(rate_per_s) = parsed.filter(|rate| (1..=RATE_MAX).contains(rate)) else {
-            return refuse(
-                format!("`{rate}` is no rate of messages"),
-                "write 1 to 10000000 messages a second",
-            );
-        };
-        match law.as_deref().map_or(Ok(Spacing::Constant), str::parse) {
-            Ok(law) => Ok(Some(Self {
-                rate_per_s,
-                law,
-                seed,
-            })),
-            Err(what) => refuse(what, "constant spaces messages equally, poisson at random"),
-        }
-    }
-
-    /// When each message is due, in nanoseconds after the begin; without end.
-    pub(crate) fn schedule(self) -> Schedule {
-        Schedule {
-            pace: self,
-            number: 0,
-            at_ns: 0.0,
-            random: Pcg64Mcg::seed_from_u64(self.seed),
-        }
-    }
-}
+use sonde_measure::{Pace, Spacing};
 
 /// The times at which messages are due.
 #[derive(Debug)]
@@ -113,6 +18,16 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
+    /// Without end.
+    pub(crate) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            number: 0,
+            at_ns: 0.0,
+            random: Pcg64Mcg::seed_from_u64(pace.seed),
+        }
+    }
+
     /// When the next message is due, in nanoseconds after the begin.
     #[inline]
     pub(crate) fn next(&mut self) -> u64 {
@@ -136,17 +51,17 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn pace(rate_per_s: u64, law: Spacing) -> Pace {
-        Pace {
+    fn schedule(rate_per_s: u64, law: Spacing) -> Schedule {
+        Schedule::new(Pace {
             rate_per_s,
             law,
             seed: 7,
-        }
+        })
     }
 
     #[test]
     fn constant_is_exact() {
-        let mut three = pace(3, Spacing::Constant).schedule();
+        let mut three = schedule(3, Spacing::Constant);
         let times: Vec<u64> = (0..4).map(|_| three.next()).collect();
         assert_eq!(times, [0, 333_333_333, 666_666_666, 1_000_000_000]);
         // No error adds up over an hour of ten million a second.
@@ -156,12 +71,12 @@ mod tests {
 
     #[test]
     fn poisson_has_its_mean_and_deviation() {
-        let mut schedule = pace(1_000, Spacing::Poisson).schedule();
+        let mut due = schedule(1_000, Spacing::Poisson);
         let count = 200_000;
         let mut before = 0;
         let gaps: Vec<f64> = (0..count)
             .map(|_| {
-                let at = schedule.next();
+                let at = due.next();
                 let gap = (at - before) as f64;
                 before = at;
                 gap
@@ -172,36 +87,7 @@ mod tests {
         assert!((mean / 1e6 - 1.0).abs() < 0.02, "{mean}");
         assert!((square.sqrt() / mean - 1.0).abs() < 0.02, "{square}");
         // The same seed gives the same times.
-        let mut again = pace(1_000, Spacing::Poisson).schedule();
+        let mut again = schedule(1_000, Spacing::Poisson);
         assert_eq!(again.next(), gaps[0] as u64);
-    }
-
-    #[test]
-    fn paces_are_read_by_name() {
-        let take = |pairs: &[(&str, &str)]| {
-            let mut knobs: BTreeMap<String, String> = pairs
-                .iter()
-                .map(|(name, value)| ((*name).into(), (*value).into()))
-                .collect();
-            let taken = Pace::take(&mut knobs, 7).map_err(|error| error.to_string());
-            (taken, knobs.len())
-        };
-        let all = [("law", "poisson"), ("rate", "50"), ("sndbuf", "1")];
-        assert_eq!(take(&all), (Ok(Some(pace(50, Spacing::Poisson))), 1));
-        assert_eq!(
-            take(&[("rate", "50")]).0,
-            Ok(Some(pace(50, Spacing::Constant)))
-        );
-        assert_eq!(take(&[("sndbuf", "1")]), (Ok(None), 1));
-        for (pairs, said) in [
-            (&[("rate", "0")][..], "`0` is no rate"),
-            (&[("rate", "10000001")], "no rate"),
-            (&[("rate", "1k")], "`1k`"),
-            (&[("rate", "1"), ("law", "even")], "no law `even`"),
-            (&[("law", "poisson")], "has no rate"),
-        ] {
-            let error = take(pairs).0.unwrap_err();
-            assert!(error.contains(said), "{error}");
-        }
     }
 }

@@ -18,8 +18,7 @@ use sonde_channel::{
     Acceptor, Aligned, Came, Channel, Losses, Mark, Options, Packet, Place, Role, Tcp, Woken,
     readable,
 };
-use sonde_measure::Quantity;
-use sonde_measure::{Knobs, Method, Side, Transfer, Wait};
+use sonde_measure::{Knobs, Method, Procedure, Quantity, Sampling, Side, Spec, Transfer, Wait};
 use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Reply, Say, Visit};
@@ -27,10 +26,10 @@ use crate::meter::{Meter, Reading};
 use crate::seen::Seen;
 use crate::serve::{Door, is_numbered};
 use crate::stream::{Pipe, Stream};
-use crate::talk::{Measure, Measured, Sent, Serve, Served, SizeMeasured, SizeServed};
+use crate::talk::{Measure, Measured, Sent, Serve, Served, SizeMeasured, SizeServed, options};
 use crate::trips::{RESEND_AFTER_NS_MIN, RESEND_ROUND_TRIPS, Trips, share};
 use crate::watch::Watch;
-use crate::{Error, Probe, Result, Terms};
+use crate::{Error, Result};
 
 /// How often the serving side looks for the end while no frame comes.
 const LOOK: Duration = Duration::from_millis(20);
@@ -48,12 +47,12 @@ struct Here {
 }
 
 /// The connection beside the frames: as plain as can be, whatever the frames are to be.
-pub(crate) fn beside(terms: &Terms) -> Options {
+pub(crate) fn beside(spec: &Spec) -> Options {
     Options {
         wait: Wait::Block,
         method: Method::Plain,
         knobs: Knobs::default(),
-        ..terms.options()
+        ..options(spec)
     }
 }
 
@@ -76,21 +75,21 @@ fn mark(token: &str, visit: Visit) -> Mark {
 pub(crate) fn open(
     control: &mut Tcp,
     token: &str,
-    terms: &Terms,
+    spec: &Spec,
     visit: Visit,
     role: Role,
 ) -> Result<Packet> {
     let peer = control.peer();
-    let place = Place::towards(peer.ip(), terms.path)?;
+    let place = Place::towards(peer.ip(), spec.path)?;
     let here = Here {
         mac: place.mac,
         mtu_bytes: place.mtu_bytes,
     };
-    let size = terms.sizes_bytes.get(visit.size).copied().unwrap_or(0);
+    let size = spec.sizes_bytes.get(visit.size).copied().unwrap_or(0);
     // The serving side's frames are open before it says so, the measuring side's before it sends.
     let opened = |there: [u8; 6]| {
         let mark = mark(token, visit);
-        Packet::open(place.clone(), peer, there, role, mark, terms.options())
+        Packet::open(place.clone(), peer, there, role, mark, options(spec))
     };
     let (channel, there) = match role {
         Role::Serving => {
@@ -111,7 +110,7 @@ pub(crate) fn open(
             .saturating_sub(sonde_channel::PACKET_HEADER_BYTES),
     );
     if size > least as u64 {
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!("a message of {size} bytes fits in no frame here: {least} bytes do"),
             remedy: "ask for smaller messages, or use udp, which has fragments",
         });
@@ -132,10 +131,10 @@ fn tell(channel: &Packet, side: &mut Side) -> Result<()> {
 }
 
 fn connect(measure: &Measure, visit: Visit) -> Result<(Tcp, Packet)> {
-    let terms = &measure.terms;
-    let mut control = Tcp::connect(measure.peer, beside(terms))?;
+    let spec = &measure.spec;
+    let mut control = Tcp::connect(measure.peer, beside(spec))?;
     admission::hello_stream(&mut control, measure, visit)?;
-    let channel = open(&mut control, &measure.token, terms, visit, Role::Measuring)?;
+    let channel = open(&mut control, &measure.token, spec, visit, Role::Measuring)?;
     Ok((control, channel))
 }
 
@@ -159,13 +158,14 @@ fn end(control: &mut Tcp, messages: u64) -> Result<()> {
 /// Round trips, the measuring side.
 pub(crate) fn trips(
     measure: &Measure,
+    sampling: Sampling,
     visit: Visit,
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
-    let terms = &measure.terms;
+    let spec = &measure.spec;
     let (mut control, mut channel) = connect(measure, visit)?;
-    let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize)?;
+    let size = spec.sizes_bytes[visit.size];
+    let mut trips = Trips::new(measure, sampling, size as usize)?;
     let watch = Watch::begin()?;
     let mut warm = Losses::default();
     let times = trips.all(&mut channel, |channel: &mut Packet, slowest_ns| {
@@ -181,7 +181,7 @@ pub(crate) fn trips(
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
     let sent = times.warm.count() + losses.resent - warm.resent;
-    let mut size = times.measured(terms, size, &mut measured.evidence);
+    let mut size = times.measured(size, &mut measured.evidence);
     size.measurements
         .push(share(Quantity::LostShare, lost, sent));
     Ok(size)
@@ -229,19 +229,19 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
         let Some((visit, size)) = door.hello(&mut control)? else {
             continue;
         };
-        let terms = &serve.terms;
-        let channel = open(&mut control, &serve.token, terms, visit, Role::Serving)?;
+        let spec = &serve.spec;
+        let channel = open(&mut control, &serve.token, spec, visit, Role::Serving)?;
         let watch = Watch::begin()?;
         let mut visited = Visited {
             serve,
             control,
             channel,
-            message: Aligned::new(vec![0; size], &terms.knobs)?,
-            answer: Aligned::new(payload::message(size), &terms.knobs)?,
+            message: Aligned::new(vec![0; size], &spec.knobs)?,
+            answer: Aligned::new(payload::message(size), &spec.knobs)?,
             silent_since: Instant::now(),
         };
-        let one = match terms.probe {
-            Probe::Stream => visited.count()?,
+        let one = match spec.procedure {
+            Procedure::Stream { window_ns } => visited.count(window_ns)?,
             _ => visited.echo()?,
         };
         watch.end(&mut served.interference, None)?;
@@ -279,7 +279,7 @@ impl Visited<'_> {
         let said = readable(&control, Duration::ZERO);
         if said.is_ok_and(|woken| woken == Woken::Silence) {
             let waited = self.silent_since.elapsed();
-            if waited < self.serve.terms.timeout() {
+            if waited < self.serve.spec.timeout() {
                 return Ok(None);
             }
             return Err(sonde_channel::Error::Timeout {
@@ -298,7 +298,7 @@ impl Visited<'_> {
     /// Answers until the end; a frame that was there before is refused.
     fn echo(&mut self) -> Result<SizeServed> {
         self.channel.set_within(LOOK)?;
-        let answer = self.serve.terms.answer_bytes(self.message.len());
+        let answer = self.serve.spec.answer_bytes(self.message.len());
         let mut one = SizeServed::default();
         let (mut heard, mut number) = (false, 0_u32);
         loop {
@@ -329,9 +329,9 @@ impl Visited<'_> {
     }
 
     /// Receives, rates and counts a blast of numbered frames.
-    fn count(&mut self) -> Result<SizeServed> {
+    fn count(&mut self, window_ns: u64) -> Result<SizeServed> {
         self.channel.set_within(LOOK)?;
-        let mut meter = Meter::new(self.serve.terms.budget_ns);
+        let mut meter = Meter::new(window_ns);
         let mut seen = Seen::default();
         let mut highest = 0;
         let (mut told, mut heard, mut foreign) = (false, false, 0u64);
@@ -349,7 +349,7 @@ impl Visited<'_> {
                         foreign += 1;
                         continue;
                     }
-                    if self.serve.terms.verify {
+                    if self.serve.spec.verify {
                         let peer = self.peer();
                         payload::verify(&self.message, number)
                             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;

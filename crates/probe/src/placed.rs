@@ -2,7 +2,7 @@
 //!
 //! Model:   the CPU of the last packet's receive path as the kernel tells it (SO_INCOMING_CPU), and the thread's CPU at the same
 //!          moment, read after what is timed. On loopback the first is the sender's CPU.
-//!          Where terms name a place, an end is bound before it opens anything: against the CPU that takes its interface's
+//!          Where a specification names a place, an end is bound before it opens anything: against the CPU that takes its interface's
 //!          packets off, on its own host. Loopback, veth, TAP and what never leaves the machine have no such CPU, since
 //!          their packets are worked on where they are sent: there the asking end gets this machine's first CPU and the
 //!          answering end its place against that one.
@@ -13,12 +13,12 @@ use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use sonde_channel::cold_buffers;
-use sonde_measure::{Path, Place, Placed, Seat};
+use sonde_measure::{Path, Place, Placed, Seat, Spec};
 use sonde_sys::netlink::Netlink;
 use sonde_sys::topology::Topology;
 use sonde_sys::{cpu, host, socket};
 
-use crate::{Error, Measure, Result, Serve, Terms};
+use crate::{Error, Measure, Result, Serve};
 
 /// The CPU of this thread and that of the last packet; the second is left out where nothing was received.
 pub(crate) fn placed(fd: impl AsFd, place: &mut Place) {
@@ -36,19 +36,19 @@ enum End {
     Answering,
 }
 
-/// Binds the measuring end where its terms want it; what is to be known of it and of its buffers.
+/// Binds the measuring end where its specification wants it; what is to be known of it and of its buffers.
 pub(crate) fn measuring(measure: &Measure) -> Result<Place> {
     let interface = || {
         let mut netlink = Netlink::open().ok()?;
         let way = netlink.way_to(measure.peer.ip()).ok()?;
         Some(netlink.link(way.ifindex).ok()?.name)
     };
-    settle(&measure.terms, End::Asking, interface)
+    settle(&measure.spec, End::Asking, interface)
 }
 
 /// The same for the serving end.
 pub(crate) fn serving(serve: &Serve) -> Result<Place> {
-    settle(&serve.terms, End::Answering, || holder(serve.bind))
+    settle(&serve.spec, End::Answering, || holder(serve.bind))
 }
 
 /// The interface that has an address.
@@ -66,16 +66,16 @@ fn holder(address: IpAddr) -> Option<String> {
     })
 }
 
-fn settle(terms: &Terms, end: End, interface: impl FnOnce() -> Option<String>) -> Result<Place> {
+fn settle(spec: &Spec, end: End, interface: impl FnOnce() -> Option<String>) -> Result<Place> {
     let mut place = Place::default();
-    if let Some(seat) = terms.knobs.place {
-        let interface = match terms.path {
+    if let Some(seat) = spec.knobs.place {
+        let interface = match spec.path {
             Path::Unix | Path::Shm => None,
             _ => interface(),
         };
         place.bound = Some(take(seat, end, interface)?);
     }
-    place.buffers = cold_buffers(&terms.knobs)?;
+    place.buffers = cold_buffers(&spec.knobs)?;
     Ok(place)
 }
 

@@ -111,7 +111,7 @@ impl Program {
     }
 
     fn check(&self) -> Result<()> {
-        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
+        let refuse = |what: String, remedy| Err(Error::Unmeasurable { what, remedy });
         if self.name().is_empty() {
             return refuse("there is no program to run".into(), "name one");
         }

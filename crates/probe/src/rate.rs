@@ -1,6 +1,6 @@
 //! Messages at a rate, in an open loop: what a message takes under load.
 //!
-//! Model:   each message has a time at which it is due ([`crate::Pace`]), whatever became of those before it. It is sent
+//! Model:   each message has a time at which it is due ([`Pace`]), whatever became of those before it. It is sent
 //!          then, or as soon as the kernel takes it; none is left out. `response` is from the time it was due to its
 //!          answer, and so holds the wait of a message that could not be sent in time; `service` is from the call that
 //!          sent it. A closed loop measures only the second, and sends nothing while an answer is late: it omits what a
@@ -19,7 +19,7 @@ use std::time::Duration;
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{CONTROL, Channel, Datagram, Tcp, UDP_MESSAGE_BYTES_MAX, Udp, ready};
 use sonde_measure::{EndedBy, Interference, Measurement, Phase, Quantity};
-use sonde_measure::{Path, Wait};
+use sonde_measure::{Pace, Path, Quota, Spec, Wait};
 use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, timer_slack_min};
 
@@ -28,7 +28,7 @@ use crate::pace::Schedule;
 use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::trips::share;
 use crate::watch::Watch;
-use crate::{Error, Result, Terms};
+use crate::{Error, Result};
 
 /// Sends or receives in a row before the other is looked at.
 const BURST: u32 = 16;
@@ -168,7 +168,8 @@ impl Sight {
 
 /// The open loop.
 struct Open<'a> {
-    terms: &'a Terms,
+    spec: &'a Spec,
+    quota: Quota,
     schedule: Schedule,
     begin_ns: u64,
     /// When the next message is due, since the begin; `None` when all were sent.
@@ -181,17 +182,21 @@ struct Open<'a> {
 }
 
 impl<'a> Open<'a> {
-    fn new(terms: &'a Terms, size: usize, mut schedule: Schedule, flights: u64) -> Self {
+    fn new(spec: &'a Spec, (pace, quota): (Pace, Quota), size_bytes: u64) -> Self {
+        let mut schedule = Schedule::new(pace);
         let due = Some(schedule.next());
+        let seconds = spec.timeout_ns.div_ceil(1_000_000_000);
+        let flights = (pace.rate_per_s * seconds).clamp(1_024, FLIGHTS_MAX);
         Self {
-            terms,
+            spec,
+            quota,
             schedule,
             begin_ns: 0,
             due,
             sequence: 0,
             begun_ns: None,
-            message: payload::message(size),
-            sight: Sight::new(flights),
+            message: payload::message(size_bytes as usize),
+            sight: Sight::new(flights.next_power_of_two()),
         }
     }
 
@@ -199,7 +204,7 @@ impl<'a> Open<'a> {
     fn run(&mut self, pipe: &mut impl Pipe) -> Result<EndedBy> {
         // Far enough away that the first message is not late.
         self.begin_ns = monotonic_ns() + 1_000_000;
-        let stop_ns = self.begin_ns + self.terms.budget_ns + self.terms.budget_ns / 4;
+        let stop_ns = self.begin_ns + self.quota.budget_ns + self.quota.budget_ns / 4;
         let mut heard_ns = self.begin_ns;
         loop {
             let (mut busy, mut blocked) = (false, false);
@@ -226,7 +231,7 @@ impl<'a> Open<'a> {
                 // What was begun by TCP is ended first.
                 if self.begun_ns.is_none() {
                     self.give_up(now_ns);
-                } else if now_ns >= stop_ns + self.terms.timeout_ns {
+                } else if now_ns >= stop_ns + self.spec.timeout_ns {
                     return Err(Error::Integrity(
                         "a message by TCP was never taken whole".into(),
                     ));
@@ -235,7 +240,7 @@ impl<'a> Open<'a> {
             if self.due.is_none() && self.is_drained(now_ns, heard_ns)? {
                 return Ok(self.ended_by());
             }
-            if !busy && self.terms.wait == Wait::Block {
+            if !busy && self.spec.wait == Wait::Block {
                 let until_ns = match self.due {
                     Some(due) if !blocked => self.begin_ns + due,
                     Some(_) => stop_ns.max(now_ns + 1_000_000),
@@ -277,7 +282,7 @@ impl<'a> Open<'a> {
             };
             self.sight.on_sent(flight, sent_ns >= self.begin_ns + next);
             self.sequence = self.sequence.wrapping_add(1);
-            let more = next < self.terms.budget_ns && self.sight.sent < self.terms.samples_max;
+            let more = next < self.quota.budget_ns && self.sight.sent < self.quota.samples_max;
             self.due = more.then_some(next);
         }
         Ok(Some(taken))
@@ -285,7 +290,7 @@ impl<'a> Open<'a> {
 
     /// Whether a message is a sample: after the warm-up, which has a quarter of the budget at most.
     fn is_counted(&self, due: u64) -> bool {
-        self.sight.sent >= self.terms.warmup || due >= self.terms.budget_ns / 4
+        self.sight.sent >= self.quota.warmup || due >= self.quota.budget_ns / 4
     }
 
     /// The rate is more than what can be sent: what is still due counts as far as it has waited.
@@ -293,12 +298,12 @@ impl<'a> Open<'a> {
         while let Some(due) = self.due {
             self.sight.on_unsent(self.begin_ns + due, now_ns);
             let next = self.schedule.next();
-            self.due = (next < self.terms.budget_ns).then_some(next);
+            self.due = (next < self.quota.budget_ns).then_some(next);
         }
     }
 
     fn ended_by(&self) -> EndedBy {
-        if self.sight.sent >= self.terms.samples_max {
+        if self.sight.sent >= self.quota.samples_max {
             EndedBy::Samples
         } else {
             EndedBy::Budget
@@ -311,8 +316,8 @@ impl<'a> Open<'a> {
             return Ok(true);
         }
         let silent_ns = now_ns.saturating_sub(heard_ns.max(self.sight.last_sent_ns));
-        if self.terms.path == Path::Tcp {
-            if silent_ns < self.terms.timeout_ns {
+        if self.spec.path == Path::Tcp {
+            if silent_ns < self.spec.timeout_ns {
                 return Ok(false);
             }
             return Err(Error::Integrity(format!(
@@ -322,12 +327,12 @@ impl<'a> Open<'a> {
             )));
         }
         let drain_ns = (10 * self.sight.slowest_ns).max(DRAIN_NS_MIN);
-        Ok(silent_ns >= drain_ns.min(self.terms.timeout_ns))
+        Ok(silent_ns >= drain_ns.min(self.spec.timeout_ns))
     }
 }
 
-pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
-    let terms = &measure.terms;
+pub(crate) fn measure(measure: &Measure, how: (Pace, Quota)) -> Result<Measured> {
+    let spec = &measure.spec;
     let mut measured = Measured {
         sizes: Vec::new(),
         evidence: Default::default(),
@@ -335,45 +340,33 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
     };
     // Without it sleeps end some 50 µs late.
     timer_slack_min()?;
-    for visit in Visit::all(terms) {
-        let size = match terms.path {
-            Path::Tcp => tcp(measure, visit, &mut measured)?,
-            Path::Udp => udp(measure, visit, &mut measured)?,
-            path => unreachable!("the terms refuse {path}"),
+    for visit in Visit::all(spec) {
+        let size = match spec.path {
+            Path::Tcp => tcp(measure, how, visit, &mut measured)?,
+            Path::Udp => udp(measure, how, visit, &mut measured)?,
+            path => unreachable!("the specification refuses {path}"),
         };
         measured.sizes.push(size);
     }
     Ok(measured)
 }
 
-fn opened(terms: &Terms, size_bytes: u64) -> Result<Open<'_>> {
-    let Some(pace) = terms.pace else {
-        return Err(Error::Terms {
-            what: "messages at a rate have no rate".into(),
-            remedy: "give one: `--rate 1000`",
-        });
-    };
-    let seconds = terms.timeout_ns.div_ceil(1_000_000_000);
-    let flights = (pace.rate_per_s * seconds).clamp(1_024, FLIGHTS_MAX);
-    Ok(Open::new(
-        terms,
-        size_bytes as usize,
-        pace.schedule(),
-        flights.next_power_of_two(),
-    ))
-}
-
-fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
-    let terms = &measure.terms;
-    let size_bytes = terms.sizes_bytes[visit.size];
-    let mut open = opened(terms, size_bytes)?;
+fn tcp(
+    measure: &Measure,
+    how: (Pace, Quota),
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<SizeMeasured> {
+    let spec = &measure.spec;
+    let size_bytes = spec.sizes_bytes[visit.size];
+    let mut open = Open::new(spec, how, size_bytes);
     let mut channel = Tcp::connect(measure.peer, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     let before = channel.info()?.total_retrans;
     let mut pipe = Stream {
         channel,
         at: 0,
-        check: StreamCheck::new(size_bytes as usize, terms.verify),
+        check: StreamCheck::new(size_bytes as usize, spec.verify),
         buffer: vec![0; RECV_BUFFER_BYTES],
     };
     let watch = Watch::begin()?;
@@ -384,23 +377,28 @@ fn tcp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     Ok(open.measured(size_bytes, ended_by, measured))
 }
 
-fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
-    let terms = &measure.terms;
-    let size_bytes = terms.sizes_bytes[visit.size];
-    let mut open = opened(terms, size_bytes)?;
+fn udp(
+    measure: &Measure,
+    how: (Pace, Quota),
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<SizeMeasured> {
+    let spec = &measure.spec;
+    let size_bytes = spec.sizes_bytes[visit.size];
+    let mut open = Open::new(spec, how, size_bytes);
     let mut channel = Udp::connect(measure.peer, measure.options())?;
     admission::hello_udp(&mut channel, measure, visit)?;
     let mut pipe = Datagrams {
         channel,
         size: size_bytes as usize,
-        verify: terms.verify,
+        verify: spec.verify,
         buffer: vec![0; UDP_MESSAGE_BYTES_MAX],
     };
     let watch = Watch::begin()?;
     let ended_by = open.run(&mut pipe)?;
     watch.end(&mut measured.interference, None)?;
     measured.evidence.src.socket = pipe.channel.settings()?;
-    admission::end_udp(&mut pipe.channel, open.sight.sent, terms)?;
+    admission::end_udp(&mut pipe.channel, open.sight.sent, spec)?;
     Ok(open.measured(size_bytes, ended_by, measured))
 }
 
@@ -433,7 +431,7 @@ impl Open<'_> {
             ),
             share(Quantity::LateShare, sight.late + sight.unsent, due),
         ];
-        if self.terms.path == Path::Udp {
+        if self.spec.path == Path::Udp {
             measurements.push(share(Quantity::LostShare, lost, sight.counted));
         }
         SizeMeasured {
@@ -555,7 +553,7 @@ fn waited(woken: std::io::Result<()>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Pace, Probe, Spacing};
+    use sonde_measure::{Probe, Spacing};
 
     const MS: u64 = 1_000_000;
 
@@ -636,16 +634,17 @@ mod tests {
 
     #[test]
     fn an_unsent_backlog_counts() {
-        let terms = Terms {
-            budget_ns: 40 * MS,
-            pace: Some(Pace {
-                rate_per_s: 1_000,
-                law: Spacing::Constant,
-                seed: 1,
-            }),
-            ..Terms::new(Probe::Rate, Path::Udp, Wait::Block)
+        let spec = Spec::new(Probe::Rate, Path::Udp, Wait::Block);
+        let pace = Pace {
+            rate_per_s: 1_000,
+            law: Spacing::Constant,
+            seed: 1,
         };
-        let mut open = opened(&terms, 64).unwrap();
+        let quota = Quota {
+            budget_ns: 40 * MS,
+            ..Quota::RATE
+        };
+        let mut open = Open::new(&spec, (pace, quota), 64);
         assert_eq!(open.run(&mut Wall).unwrap(), EndedBy::Budget);
         let sight = &open.sight;
         assert_eq!(

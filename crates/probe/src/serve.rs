@@ -1,7 +1,7 @@
 //! The serving side of a conversation: opens a data port, admits one peer, answers or receives, and reports.
 //!
 //! Model:   strangers are turned away and counted while the peer is awaited; at its last visit the port is closed to
-//!          others. The wait for a peer sleeps, whatever the terms say of waiting: what is cold has nobody ready. The
+//!          others. The wait for a peer sleeps, whatever the specification says of waiting: what is cold has nobody ready. The
 //!          receiver of a stream rates it ([`crate::Window`]) and says when that is done.
 //! Checked: `tests/conversation.rs`.
 
@@ -14,15 +14,15 @@ use sonde_channel::{
     Acceptor, Aligned, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener, Room,
     ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
 };
-use sonde_measure::{Buffers, Path, Transfer};
+use sonde_measure::{Buffers, Path, Probe, Procedure, Quota, Spec, Startup, Transfer};
 use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Reply, Say, Verdict, Visit};
 use crate::meter::{Meter, Reading};
 use crate::seen::Seen;
-use crate::talk::{Serve, Served, SizeServed};
+use crate::talk::{Serve, Served, SizeServed, options};
 use crate::watch::Watch;
-use crate::{Error, Probe, Result};
+use crate::{Error, Result};
 use crate::{anatomy, circuit, packet, startup, streams};
 
 /// How often a sender by UDP is told again that its stream has been rated.
@@ -47,34 +47,38 @@ pub(crate) enum Port {
     /// Of frames: the connection beside them.
     Packet(Acceptor),
     /// Of an anatomy, whatever its path: the connection beside the messages.
-    Anatomy(Acceptor),
+    Anatomy(Acceptor, Quota),
 }
 
 /// Opens the data port.
 pub(crate) fn open(serve: &Serve) -> Result<Port> {
-    let terms = &serve.terms;
-    terms.check()?;
+    let spec = &serve.spec;
     let local = SocketAddr::new(serve.bind, 0);
-    let port = match terms.path {
-        _ if terms.probe == Probe::Anatomy => {
-            Port::Anatomy(Acceptor::bind(local, packet::beside(terms))?)
+    let port = match (spec.path, spec.procedure) {
+        (_, Procedure::Anatomy(quota)) => {
+            Port::Anatomy(Acceptor::bind(local, packet::beside(spec))?, quota)
         }
-        Path::Tcp if terms.parts && terms.circuits => open_pair(serve)?,
-        Path::Tcp => Port::Tcp {
-            acceptor: Acceptor::bind(local, terms.options())?,
+        (Path::Tcp, _) if has_circuits(spec) => open_pair(serve)?,
+        (Path::Tcp, _) => Port::Tcp {
+            acceptor: Acceptor::bind(local, options(spec))?,
             datagrams: None,
         },
-        Path::Udp => Port::Udp(UdpPort::bind(local, terms.options())?),
-        Path::Unix => Port::Unix(UnixPort::bind(terms.options())?),
-        Path::Shm => Port::Shm(ShmPort::bind(terms.options())?),
-        Path::Packet | Path::Xdp => Port::Packet(Acceptor::bind(local, packet::beside(terms))?),
+        (Path::Udp, _) => Port::Udp(UdpPort::bind(local, options(spec))?),
+        (Path::Unix, _) => Port::Unix(UnixPort::bind(options(spec))?),
+        (Path::Shm, _) => Port::Shm(ShmPort::bind(options(spec))?),
+        (Path::Packet | Path::Xdp, _) => Port::Packet(Acceptor::bind(local, packet::beside(spec))?),
     };
     startup::flush(serve.flush_neighbour.as_deref())?;
     Ok(port)
 }
 
+/// Whether a start-up has a step for circuits.
+fn has_circuits(spec: &Spec) -> bool {
+    matches!(spec.procedure, Procedure::Startup(startup) if startup.has_circuits())
+}
+
 fn open_pair(serve: &Serve) -> Result<Port> {
-    let options = serve.terms.options();
+    let options = options(&serve.spec);
     let mut tries = 0;
     loop {
         let acceptor = Acceptor::bind(SocketAddr::new(serve.bind, 0), options.clone())?;
@@ -100,7 +104,7 @@ impl Port {
             Self::Udp(port) => port.local().port(),
             Self::Unix(port) => port.local().port(),
             Self::Shm(port) => port.local().port(),
-            Self::Packet(acceptor) | Self::Anatomy(acceptor) => acceptor.local().port(),
+            Self::Packet(acceptor) | Self::Anatomy(acceptor, _) => acceptor.local().port(),
         }
     }
 
@@ -115,7 +119,7 @@ impl Port {
             Self::Unix(port) => stream(port, None, serve, stop),
             Self::Shm(port) => stream(port, None, serve, stop),
             Self::Packet(acceptor) => packet::serve(acceptor, serve, stop),
-            Self::Anatomy(acceptor) => anatomy::serve(acceptor, serve, stop),
+            Self::Anatomy(acceptor, quota) => anatomy::serve(acceptor, quota, serve, stop),
         }
     }
 }
@@ -142,7 +146,7 @@ impl<'a> Door<'a> {
 
     pub(crate) fn left(&self) -> Duration {
         self.serve
-            .terms
+            .spec
             .timeout()
             .saturating_sub(self.since.elapsed())
     }
@@ -171,21 +175,16 @@ impl<'a> Door<'a> {
         channel: &mut impl ByteStream,
     ) -> Result<Option<(Visit, usize)>> {
         // Who does not finish his hello keeps others waiting for so long only.
-        let limit = self.serve.terms.timeout() / HELLO_PART;
+        let limit = self.serve.spec.timeout() / HELLO_PART;
         let said = admission::recv_frame_within::<Say>(channel, Some(limit));
-        let Ok(Say::Hello {
-            token,
-            terms,
-            visit,
-        }) = said
-        else {
+        let Ok(Say::Hello { token, spec, visit }) = said else {
             let why = said
                 .err()
                 .map_or("an end before a hello".into(), |error| error.to_string());
             self.turn_away(channel.peer(), why);
             return Ok(None);
         };
-        let verdict = admission::judge(&self.serve.token, &self.serve.terms, &token, &terms);
+        let verdict = admission::judge(&self.serve.token, &self.serve.spec, &token, &spec);
         let told = admission::send_frame(channel, &verdict.reply());
         match verdict {
             Verdict::Accept => told.and_then(|()| Ok(Some((visit, self.size(visit)?)))),
@@ -206,7 +205,7 @@ impl<'a> Door<'a> {
         stop: BorrowedFd<'_>,
     ) -> Result<Vec<L::Stream>> {
         let mut channels = vec![first];
-        while channels.len() < self.serve.terms.knobs.streams as usize {
+        while channels.len() < self.serve.spec.knobs.streams as usize {
             let accepted = acceptor
                 .accept(Some(stop), self.left())
                 .map_err(|error| self.closed(error))?;
@@ -226,7 +225,7 @@ impl<'a> Door<'a> {
 
     fn size(&self, visit: Visit) -> Result<usize> {
         let none = || Error::Integrity(format!("size number {} was never agreed", visit.size));
-        visit.size_bytes(&self.serve.terms).ok_or_else(none)
+        visit.size_bytes(&self.serve.spec).ok_or_else(none)
     }
 }
 
@@ -248,14 +247,14 @@ fn stream<L: Listener>(
             .accept(Some(stop), door.left())
             .map_err(|error| door.closed(error))?;
         let mut channel = accepted.ok_or(Error::Abandoned)?;
-        let cold = serve.terms.probe == Probe::Startup;
+        let cold = serve.spec.probe() == Probe::Startup;
         let watch = if cold {
             before
         } else {
-            Watch::begin_of(serve.terms.knobs.streams > 1)?
+            Watch::begin_of(serve.spec.knobs.streams > 1)?
         };
-        if cold {
-            if let Err(error) = answer_cold(&mut channel, serve) {
+        if let Procedure::Startup(startup) = serve.spec.procedure {
+            if let Err(error) = answer_cold(&mut channel, startup, serve) {
                 door.turn_away(channel.peer(), error);
                 continue;
             }
@@ -265,20 +264,28 @@ fn stream<L: Listener>(
         };
         served.evidence.dst.socket = channel.settings()?;
         let mut one = SizeServed::default();
-        match serve.terms.probe {
-            Probe::Startup => {
-                one.messages = serve.terms.startup_messages().into();
+        match serve.spec.procedure {
+            Procedure::Startup(startup) => {
+                one.messages = startup.messages().into();
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
-            Probe::Latency | Probe::Message | Probe::Rate | Probe::Anatomy => {
+            Procedure::Latency(_)
+            | Procedure::Message(_)
+            | Procedure::Rate { .. }
+            | Procedure::Anatomy(_) => {
                 channel.use_method()?;
                 echo(&mut channel, serve, size, &mut one)?;
             }
-            Probe::Stream if serve.terms.knobs.streams > 1 => {
+            Procedure::Stream { window_ns } if serve.spec.knobs.streams > 1 => {
                 let channels = door.others(&mut acceptor, channel, visit, stop)?;
-                let retransmits =
-                    streams::receive(channels, serve, size, &mut one, &mut served.evidence)?;
+                let retransmits = streams::receive(
+                    channels,
+                    serve,
+                    (size, window_ns),
+                    &mut one,
+                    &mut served.evidence,
+                )?;
                 watch.end(&mut served.interference, Some(retransmits))?;
                 served.refused = door.refused;
                 served.sizes.push(one);
@@ -288,8 +295,8 @@ fn stream<L: Listener>(
                 door.since = Instant::now();
                 continue;
             }
-            Probe::Stream => {
-                let transfer = receive(&mut channel, serve, size, &mut one)?;
+            Procedure::Stream { window_ns } => {
+                let transfer = receive(&mut channel, serve, (size, window_ns), &mut one)?;
                 served.evidence.dst.transfer.merge(transfer);
             }
         }
@@ -335,11 +342,11 @@ fn answer_datagrams(
 }
 
 /// The messages of a start-up, there and back.
-fn answer_cold(channel: &mut impl ByteStream, serve: &Serve) -> Result<()> {
+fn answer_cold(channel: &mut impl ByteStream, startup: Startup, serve: &Serve) -> Result<()> {
     // One size a conversation.
-    let size = serve.terms.sizes_bytes[0] as usize;
+    let size = serve.spec.sizes_bytes[0] as usize;
     let mut message = vec![0; size];
-    for sequence in 0..serve.terms.startup_messages() {
+    for sequence in 0..startup.messages() {
         channel.recv(&mut message)?;
         channel.send(&message)?;
         check(&message, sequence, serve, channel.peer())?;
@@ -348,7 +355,7 @@ fn answer_cold(channel: &mut impl ByteStream, serve: &Serve) -> Result<()> {
 }
 
 fn check(message: &[u8], sequence: u32, serve: &Serve, peer: SocketAddr) -> Result<()> {
-    let checked = if serve.terms.verify {
+    let checked = if serve.spec.verify {
         payload::verify(message, sequence)
     } else {
         payload::check(message, sequence)
@@ -364,13 +371,13 @@ fn echo(
     one: &mut SizeServed,
 ) -> Result<()> {
     // What stays in place is answered from here: the pattern of all messages.
-    let mut message = Aligned::new(payload::message(size), &serve.terms.knobs)?;
+    let mut message = Aligned::new(payload::message(size), &serve.spec.knobs)?;
     // Where buffers are cold, what was just received is not: the answer lies elsewhere, with the number that is expected.
     let mut cold = match message.is_cold() {
-        true => Some(Aligned::new(payload::message(size), &serve.terms.knobs)?),
+        true => Some(Aligned::new(payload::message(size), &serve.spec.knobs)?),
         false => None,
     };
-    let answer = serve.terms.answer_bytes(size);
+    let answer = serve.spec.answer_bytes(size);
     loop {
         match channel.recv(&mut message) {
             Ok(()) => {}
@@ -393,13 +400,13 @@ fn echo(
 fn receive(
     channel: &mut impl ByteStream,
     serve: &Serve,
-    size: usize,
+    (size, window_ns): (usize, u64),
     one: &mut SizeServed,
 ) -> Result<Transfer> {
     let peer = channel.peer();
     let mut inlet = Inlet::open(channel)?;
-    let mut stream = StreamCheck::new(size, serve.terms.verify);
-    let mut meter = Meter::new(serve.terms.budget_ns);
+    let mut stream = StreamCheck::new(size, serve.spec.verify);
+    let mut meter = Meter::new(window_ns);
     let mut told = false;
     loop {
         let came = inlet.recv_some(channel)?;
@@ -437,14 +444,14 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
     let mut watch = Watch::begin()?;
     loop {
         let hello = door.hello_udp(&mut port, stop, gone, &mut cold)?;
-        if serve.terms.probe != Probe::Startup {
+        if serve.spec.probe() != Probe::Startup {
             // Here, so that the peer's first message does not wait for it.
             watch = Watch::begin()?;
         }
         let accepted = admission::datagram(&Verdict::Accept.reply())?;
         served.refused = door.refused;
         served.evidence.dst.socket = port.settings()?;
-        if serve.terms.probe == Probe::Startup {
+        if serve.spec.probe() == Probe::Startup {
             port.send_to(&accepted, hello.from)?;
             watch.end(&mut served.interference, None)?;
             served.sizes.push(cold);
@@ -493,11 +500,11 @@ impl Door<'_> {
                 .map_err(|error| self.closed(error))?;
             let (size, from) = came.ok_or(Error::Abandoned)?;
             let bytes = &mut buffer[..size];
-            if self.serve.terms.circuits && circuit::answer(bytes, from.ip(), self.serve) {
+            if has_circuits(&self.serve.spec) && circuit::answer(bytes, from.ip(), self.serve) {
                 port.send_to(bytes, from)?;
                 continue;
             }
-            let (token, terms, visit) = match admission::control::<Say>(bytes) {
+            let (token, spec, visit) = match admission::control::<Say>(bytes) {
                 None if gone == Some(from) => continue, // What was still under way.
                 None if is_cold(self.serve, size) => {
                     // An unknown peer gets its own bytes back and no more; who it was, the hello will say.
@@ -510,11 +517,7 @@ impl Door<'_> {
                     self.turn_away(from, format!("a message of {size} bytes without a hello"));
                     continue;
                 }
-                Some(Ok(Say::Hello {
-                    token,
-                    terms,
-                    visit,
-                })) => (token, terms, visit),
+                Some(Ok(Say::Hello { token, spec, visit })) => (token, spec, visit),
                 Some(Ok(Say::End { .. })) if gone == Some(from) => {
                     port.send_to(&admission::datagram(&Reply::Ended {})?, from)?;
                     continue;
@@ -524,7 +527,7 @@ impl Door<'_> {
                     continue;
                 }
             };
-            let verdict = admission::judge(&self.serve.token, &self.serve.terms, &token, &terms);
+            let verdict = admission::judge(&self.serve.token, &self.serve.spec, &token, &spec);
             if let Verdict::Accept = verdict {
                 return Ok(Hello { from, visit });
             }
@@ -539,8 +542,8 @@ impl Door<'_> {
 
 /// Whether a datagram may be one of a start-up.
 fn is_cold(serve: &Serve, size: usize) -> bool {
-    let terms = &serve.terms;
-    terms.probe == Probe::Startup && size as u64 == terms.sizes_bytes[0]
+    let spec = &serve.spec;
+    spec.probe() == Probe::Startup && size as u64 == spec.sizes_bytes[0]
 }
 
 fn visited(
@@ -549,9 +552,9 @@ fn visited(
     size: usize,
     transfer: &mut Transfer,
 ) -> Result<SizeServed> {
-    channel.set_resend_after(serve.terms.timeout())?;
-    match serve.terms.probe {
-        Probe::Stream => count(channel, serve, size, transfer),
+    channel.set_resend_after(serve.spec.timeout())?;
+    match serve.spec.procedure {
+        Procedure::Stream { window_ns } => count(channel, serve, (size, window_ns), transfer),
         _ => echo_datagrams(channel, serve, size),
     }
 }
@@ -588,7 +591,7 @@ fn steered(
     let peer = channel.peer();
     let Datagram::Of(size) = came else {
         let awaited = format!("a message of {wanted_bytes} bytes, or the end");
-        let waited = serve.terms.timeout();
+        let waited = serve.spec.timeout();
         return Err(sonde_channel::Error::Timeout {
             peer,
             awaited,
@@ -619,8 +622,8 @@ pub(crate) fn is_numbered(message: &[u8], number: u32) -> bool {
 }
 
 fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeServed> {
-    let knobs = &serve.terms.knobs;
-    let answer = serve.terms.answer_bytes(size);
+    let knobs = &serve.spec.knobs;
+    let answer = serve.spec.answer_bytes(size);
     let mut one = SizeServed::default();
     // What steers a conversation must fit too.
     let room = match knobs.buffers {
@@ -658,11 +661,11 @@ fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeS
 fn count(
     channel: &mut Udp,
     serve: &Serve,
-    size: usize,
+    (size, window_ns): (usize, u64),
     transfer: &mut Transfer,
 ) -> Result<SizeServed> {
     let mut catch = Catch::open(channel, size)?;
-    let mut meter = Meter::new(serve.terms.budget_ns);
+    let mut meter = Meter::new(window_ns);
     let mut seen = Seen::default();
     let mut tell_ns = 0;
     let mut sent = None;

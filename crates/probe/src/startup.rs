@@ -13,16 +13,17 @@
 use std::net::IpAddr;
 
 use sonde_channel::{Aligned, ByteStream, Channel, Shm, Tcp, Udp, Unix, payload};
+use sonde_measure::spec::NO_START;
 use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
-use sonde_measure::{Neighbour, Path, Socket, StartUp};
+use sonde_measure::{Neighbour, Path, Socket, Spec, StartUp, Startup};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::netlink::{Netlink, Resolved};
 
+use crate::Result;
 use crate::admission::{self, Visit};
 use crate::circuit::{self, RESEND_AFTER};
 use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::watch::Watch;
-use crate::{Result, Terms};
 
 /// Forgets the neighbours of an interface.
 pub(crate) fn flush(interface: Option<&str>) -> Result<()> {
@@ -63,8 +64,8 @@ impl<'a> Messages<'a> {
     fn new(measure: &'a Measure, size: usize) -> Result<Self> {
         Ok(Self {
             measure,
-            ping: Aligned::new(payload::message(size), &measure.terms.knobs)?,
-            pong: Aligned::new(vec![0; size], &measure.terms.knobs)?,
+            ping: Aligned::new(payload::message(size), &measure.spec.knobs)?,
+            pong: Aligned::new(vec![0; size], &measure.spec.knobs)?,
             sequence: 0,
         })
     }
@@ -87,7 +88,7 @@ impl<'a> Messages<'a> {
     }
 
     fn check(&self) -> Result<()> {
-        let checked = match self.measure.terms.verify {
+        let checked = match self.measure.spec.verify {
             true => payload::verify(&self.pong, self.sequence),
             false => payload::check(&self.pong, self.sequence),
         };
@@ -98,18 +99,19 @@ impl<'a> Messages<'a> {
     }
 }
 
-pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
-    let terms = &measure.terms;
+pub(crate) fn measure(measure: &Measure, procedure: Startup) -> Result<Measured> {
+    let spec = &measure.spec;
     let mut measured = Measured {
         sizes: Vec::new(),
         evidence: Default::default(),
         interference: Interference::default(),
     };
-    for visit in Visit::all(terms) {
-        let size_bytes = terms.sizes_bytes[visit.size];
+    for visit in Visit::all(spec) {
+        let size_bytes = spec.sizes_bytes[visit.size];
         let messages = Messages::new(measure, size_bytes as usize)?;
         let mut cold = Cold {
             measure,
+            procedure,
             visit,
             rows: Vec::new(),
             start_up: StartUp::default(),
@@ -117,14 +119,14 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
         // Before the neighbours are forgotten: reading the counters takes its time.
         let watch = Watch::begin()?;
         flush(measure.flush_neighbour.as_deref())?;
-        let socket = match terms.path {
+        let socket = match spec.path {
             Path::Tcp => cold.stream::<Tcp>(messages)?,
             Path::Unix => cold.stream::<Unix>(messages)?,
             Path::Shm => cold.stream::<Shm>(messages)?,
             Path::Udp => cold.udp(messages)?,
-            // Refused by the terms.
+            // Refused by the specification.
             Path::Packet | Path::Xdp => {
-                return Err(crate::Error::Integrity(crate::NO_START.into()));
+                return Err(crate::Error::Integrity(NO_START.into()));
             }
         };
         watch.end(&mut measured.interference, None)?;
@@ -143,6 +145,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
 /// One start-up.
 struct Cold<'a> {
     measure: &'a Measure,
+    procedure: Startup,
     visit: Visit,
     rows: Vec<Measurement>,
     /// What else is to be known.
@@ -150,8 +153,12 @@ struct Cold<'a> {
 }
 
 impl Cold<'_> {
-    fn terms(&self) -> &Terms {
-        &self.measure.terms
+    fn spec(&self) -> &Spec {
+        &self.measure.spec
+    }
+
+    fn in_steps(&self) -> bool {
+        matches!(self.procedure, Startup::Steps { .. })
     }
 
     fn stream<C: ByteStream>(&mut self, mut messages: Messages<'_>) -> Result<Socket> {
@@ -159,7 +166,7 @@ impl Cold<'_> {
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = C::connect(self.measure.peer, options)?;
-        if self.terms().parts {
+        if self.in_steps() {
             let connect_ns = monotonic_ns() - begin_ns;
             self.rows.push(row(Some(Step::Connect), Ok(connect_ns)));
             self.messages(&mut channel, &mut messages)?;
@@ -182,7 +189,7 @@ impl Cold<'_> {
         let begin_ns = monotonic_ns();
         let mut channel = Udp::connect(self.measure.peer, options)?;
         channel.set_resend_after(RESEND_AFTER)?;
-        if self.terms().parts {
+        if self.in_steps() {
             self.messages(&mut channel, &mut messages)?;
         } else {
             let end_ns = messages.exchange(&mut channel)?;
@@ -199,12 +206,12 @@ impl Cold<'_> {
 
     /// In parts: what the network needs before any transport.
     fn before_the_transport(&mut self) -> Result<()> {
-        if !self.terms().parts {
+        if !self.in_steps() {
             return Ok(());
         }
         let neighbour = self.neighbour()?;
         self.rows.push(row(Some(Step::Neighbour), neighbour));
-        let vc = if self.terms().circuits && !self.terms().path.is_within_machine() {
+        let vc = if self.procedure.has_circuits() && !self.spec().path.is_within_machine() {
             circuit::measure(self.measure)?.map(|set_up| {
                 self.start_up.peer_neighbour_ns = Some(set_up.peer_neighbour_ns);
                 set_up.ns
@@ -219,8 +226,8 @@ impl Cold<'_> {
     /// The three messages of a start-up in parts.
     fn messages(&mut self, channel: &mut impl Channel, messages: &mut Messages<'_>) -> Result<()> {
         for step in [Step::First, Step::Second, Step::Idle] {
-            if step == Step::Idle {
-                sleep_until_ns(monotonic_ns() + self.terms().idle_ns);
+            if let (Step::Idle, Startup::Steps { idle_ns, .. }) = (step, self.procedure) {
+                sleep_until_ns(monotonic_ns() + idle_ns);
             }
             let found = messages.trip(channel)?;
             self.rows.push(row(Some(step), found));
@@ -246,7 +253,7 @@ impl Cold<'_> {
                 return Ok(Err("only IPv4 neighbours are resolved alone".into()));
             }
         };
-        let timeout = self.terms().timeout();
+        let timeout = self.spec().timeout();
         let found = match netlink.resolve_neighbour(way.ifindex, whom, timeout) {
             Ok(Resolved::After { ns }) => Ok(ns),
             Ok(Resolved::Needless) => Err(format!(

@@ -11,17 +11,17 @@ use sonde_channel::{
     Aligned, ByteStream, Channel, Datagram, Outlet, Shm, Tcp, Udp, Unix, Volley, payload,
 };
 use sonde_measure::Interference;
-use sonde_measure::{Path, Side};
+use sonde_measure::spec::LEAD_IN_NS;
+use sonde_measure::{Path, Side, Spec};
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::cpu::thread_cpu_ns;
 use sonde_sys::socket::TcpInfo;
 
 use crate::admission::{self, Reply, Visit};
-use crate::meter::LEAD_IN_NS;
 use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
-use crate::{Error, Result, Terms, packet};
+use crate::{Error, Result, packet};
 
 /// How long before a datagram is due the clock is watched instead of slept by.
 const WATCH_NS: u64 = 60_000;
@@ -89,10 +89,10 @@ struct Pace {
 }
 
 impl Pace {
-    fn new(now_ns: u64, terms: &Terms) -> Self {
+    fn new(now_ns: u64, rate_bps: Option<u64>) -> Self {
         Self {
             begin_ns: now_ns,
-            rate_bps: terms.knobs.rate_bps,
+            rate_bps,
         }
     }
 
@@ -128,9 +128,9 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    fn new(now_ns: u64, terms: &Terms) -> Self {
+    fn new(now_ns: u64, window_ns: u64) -> Self {
         let begin_ns = now_ns + LEAD_IN_NS;
-        let end_ns = begin_ns + terms.budget_ns;
+        let end_ns = begin_ns + window_ns;
         Self {
             begin_ns,
             end_ns,
@@ -215,23 +215,26 @@ fn difference(begin: &Mark, end: &Mark, field: fn(&TcpInfo) -> Option<u64>) -> O
     Some(field(&end.info?)?.saturating_sub(field(&begin.info?)?))
 }
 
-pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
-    let terms = &measure.terms;
+pub(crate) fn measure(measure: &Measure, window_ns: u64) -> Result<Measured> {
+    let spec = &measure.spec;
     let mut measured = Measured {
         sizes: Vec::new(),
         evidence: Default::default(),
         interference: Interference::default(),
     };
-    for visit in Visit::all(terms) {
-        let size_bytes = terms.sizes_bytes[visit.size];
+    for visit in Visit::all(spec) {
+        let size_bytes = spec.sizes_bytes[visit.size];
         let mut stream = Stream {
-            terms,
+            spec,
+            window_ns,
             size: size_bytes as usize,
             interference: &mut measured.interference,
             side: &mut measured.evidence.src,
         };
-        let sent = match terms.path {
-            Path::Tcp if terms.knobs.streams > 1 => streams::send(measure, visit, &mut measured)?,
+        let sent = match spec.path {
+            Path::Tcp if spec.knobs.streams > 1 => {
+                streams::send(measure, window_ns, visit, &mut measured)?
+            }
             Path::Tcp => stream.through::<Tcp>(measure, visit)?,
             Path::Unix => stream.through::<Unix>(measure, visit)?,
             Path::Shm => stream.through::<Shm>(measure, visit)?,
@@ -239,7 +242,7 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
                 let mut channel = Udp::connect(measure.peer, measure.options())?;
                 admission::hello_udp(&mut channel, measure, visit)?;
                 let sent = stream.udp(&mut channel)?;
-                admission::end_udp(&mut channel, sent.messages, terms)?;
+                admission::end_udp(&mut channel, sent.messages, spec)?;
                 stream.side.socket = channel.settings()?;
                 sent
             }
@@ -256,7 +259,8 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
 }
 
 pub(crate) struct Stream<'a> {
-    terms: &'a Terms,
+    spec: &'a Spec,
+    window_ns: u64,
     size: usize,
     interference: &'a mut Interference,
     pub(crate) side: &'a mut Side,
@@ -273,7 +277,7 @@ impl Stream<'_> {
 
     fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
         let mut outlet = Outlet::open(channel, self.size)?;
-        let mut schedule = Schedule::new(monotonic_ns(), self.terms);
+        let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
         let mut bytes = 0u64;
         loop {
             bytes += outlet.send_some(channel, bytes)? as u64;
@@ -305,7 +309,7 @@ impl Stream<'_> {
         channel: &mut P,
         mut send: impl FnMut(&mut P, &[u8]) -> Result<()>,
     ) -> Result<Sent> {
-        let mut message = Aligned::new(payload::message(self.size), &self.terms.knobs)?;
+        let mut message = Aligned::new(payload::message(self.size), &self.spec.knobs)?;
         self.volleys(channel, |channel, messages| {
             message.number(messages as u32);
             send(channel, &message)?;
@@ -320,9 +324,9 @@ impl Stream<'_> {
         channel: &mut P,
         mut send: impl FnMut(&mut P, u64) -> Result<u64>,
     ) -> Result<Sent> {
-        let mut schedule = Schedule::new(monotonic_ns(), self.terms);
+        let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
         let mut messages = 0u64;
-        let mut pace = Pace::new(monotonic_ns(), self.terms);
+        let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.rate_bps);
         loop {
             pace.wait(messages * self.size as u64);
             messages += send(channel, messages)?;

@@ -14,13 +14,14 @@ use std::time::Duration;
 
 use sonde_channel::payload::StreamCheck;
 use sonde_channel::{ByteStream, Channel, Inlet, Outlet, Tcp};
+use sonde_measure::spec::{LEAD_IN_NS, WINDOW_NS_MIN};
 use sonde_measure::{Evidence, Fixed, Shares, Transfer};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
 use sonde_sys::socket::{TcpInfo, tcp_info};
 
 use crate::admission::{self, Visit};
-use crate::meter::{LEAD_IN_NS, SLOT_NS, Slots, WINDOW_NS_MIN, Window};
+use crate::meter::{SLOT_NS, Slots, Window};
 use crate::stream::{self, DEAF_NS, LOOK_NS};
 use crate::talk::{Measure, Measured, SenderWindow, Sent, Serve, SizeServed};
 use crate::watch::Watch;
@@ -131,7 +132,7 @@ fn joined<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Resu
 pub(crate) fn receive(
     channels: Vec<impl ByteStream + Send>,
     serve: &Serve,
-    size: usize,
+    (size, window_ns): (usize, u64),
     one: &mut SizeServed,
     evidence: &mut Evidence,
 ) -> Result<u64> {
@@ -143,7 +144,7 @@ pub(crate) fn receive(
             .enumerate()
             .map(|(index, channel)| scope.spawn(move || take(channel, index, serve, size, shared)))
             .collect();
-        let rated = rate(shared, serve.terms.budget_ns);
+        let rated = rate(shared, window_ns);
         shared.over.store(true, Relaxed);
         (rated, joined(threads))
     });
@@ -177,7 +178,7 @@ fn take(
     let _ended = Ended(shared);
     let peer = channel.peer();
     let mut inlet = Inlet::open(&mut channel)?;
-    let mut check = StreamCheck::new(size, serve.terms.verify);
+    let mut check = StreamCheck::new(size, serve.spec.verify);
     let (mut bytes, mut told) = (0u64, false);
     loop {
         let came = inlet.recv_some(&mut channel)?;
@@ -253,11 +254,16 @@ fn rate(shared: &Shared, budget_ns: u64) -> Result<Rated> {
 }
 
 /// Opens the connections of a visit and sends by all of them.
-pub(crate) fn send(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<Sent> {
-    let terms = &measure.terms;
-    let size = terms.sizes_bytes[visit.size] as usize;
+pub(crate) fn send(
+    measure: &Measure,
+    window_ns: u64,
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<Sent> {
+    let spec = &measure.spec;
+    let size = spec.sizes_bytes[visit.size] as usize;
     let mut channels = Vec::new();
-    for _ in 0..terms.knobs.streams {
+    for _ in 0..spec.knobs.streams {
         let mut channel = Tcp::connect(measure.peer, measure.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         channels.push(channel);
@@ -280,7 +286,7 @@ pub(crate) fn send(measure: &Measure, visit: Visit, measured: &mut Measured) -> 
             .enumerate()
             .map(|(index, channel)| scope.spawn(move || pour(channel, index, size, shared)))
             .collect();
-        let window = time(shared, &sockets, terms.budget_ns, measured, size);
+        let window = time(shared, &sockets, window_ns, measured, size);
         shared.over.store(true, Relaxed);
         shared.sleep_until(monotonic_ns() + DEAF_NS);
         shared.stop.store(true, Relaxed);

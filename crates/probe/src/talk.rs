@@ -12,9 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::Options;
-use sonde_measure::{Evidence, HostFacts, Interference, Measurement};
+use sonde_measure::{Evidence, HostFacts, Interference, Measurement, Spec};
 
-use crate::Terms;
 use crate::host::{Change, Settings};
 use crate::interfaces::Interfaces;
 use crate::load::{Load, LoadCounts, Steer};
@@ -27,7 +26,7 @@ use crate::program::{Program, Ran};
 #[serde(deny_unknown_fields)]
 pub struct Serve {
     /// What is agreed.
-    pub terms: Terms,
+    pub spec: Spec,
     /// The address to open the data port on.
     pub bind: IpAddr,
     /// What the peer must know.
@@ -41,7 +40,7 @@ pub struct Serve {
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     /// What is agreed.
-    pub terms: Terms,
+    pub spec: Spec,
     /// The peer's data port.
     pub peer: SocketAddr,
     /// What the peer wants to know.
@@ -53,12 +52,24 @@ pub struct Measure {
     pub source: Option<IpAddr>,
 }
 
+/// What the channels of a specification are asked to be.
+pub(crate) fn options(spec: &Spec) -> Options {
+    Options {
+        wait: spec.wait,
+        timeout: spec.timeout(),
+        method: spec.method,
+        knobs: spec.knobs.clone(),
+        message_bytes: spec.sizes_bytes.iter().copied().max().unwrap_or(1) as usize,
+        source: None,
+    }
+}
+
 impl Measure {
     /// What its channels are asked to be.
     pub(crate) fn options(&self) -> Options {
         Options {
             source: self.source,
-            ..self.terms.options()
+            ..options(&self.spec)
         }
     }
 }
@@ -220,7 +231,7 @@ pub struct SizeServed {
 /// What the measuring side saw.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Measured {
-    /// One entry for each size, in the order of the terms.
+    /// One entry for each size, in the order of the specification.
     pub sizes: Vec<SizeMeasured>,
     /// What was seen beside the samples: of its own side, and of the sizes.
     pub evidence: Evidence,
@@ -274,24 +285,23 @@ pub struct SenderWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Probe;
-    use sonde_measure::{Path, Wait};
+    use sonde_measure::{Path, Probe, Wait};
 
     #[test]
     fn unknown_members_are_refused() {
         let request = Request::Serve(Serve {
-            terms: Terms::new(Probe::Latency, Path::Tcp, Wait::Block),
+            spec: Spec::new(Probe::Latency, Path::Tcp, Wait::Block),
             bind: "10.9.0.2".parse().unwrap(),
             token: "t".into(),
             flush_neighbour: None,
         });
         let mut json = serde_json::to_value(&request).unwrap();
-        assert_eq!(json["serve"]["terms"]["path"], "tcp");
+        assert_eq!(json["serve"]["spec"]["path"], "tcp");
         assert_eq!(
             serde_json::from_value::<Request>(json.clone()).unwrap(),
             request
         );
-        json["serve"]["terms"]["sises_bytes"] = 3.into();
+        json["serve"]["spec"]["sises_bytes"] = 3.into();
         assert!(serde_json::from_value::<Request>(json).is_err());
     }
 }

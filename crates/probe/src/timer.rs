@@ -53,7 +53,7 @@ impl Timer {
         match (asked, counter()) {
             (Some(Clock::Monotonic), _) => Ok(Self::Monotonic),
             (Some(Clock::Tsc), Ok(counter)) => Ok(Self::Tsc(*counter)),
-            (Some(Clock::Tsc), Err(why)) => Err(Error::Terms {
+            (Some(Clock::Tsc), Err(why)) => Err(Error::Unmeasurable {
                 what: format!("the time stamp counter is no clock here: {why}"),
                 remedy: "leave `clock=tsc` out; `sonde doctor` tells what would make it one",
             }),

@@ -18,8 +18,10 @@ use std::time::Duration;
 
 use sonde_channel::payload::Mismatch;
 use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Udp, Unix, payload};
-use sonde_measure::{Buffers, EndedBy, Evidence, Path, Strayed};
-use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
+use sonde_measure::{
+    Buffers, Clock, EndedBy, Evidence, Interference, Knobs, Measurement, Path, Phase, Procedure,
+    Quantity, Sampling, Step, Strayed,
+};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::Stray;
@@ -29,7 +31,7 @@ use crate::placed::placed;
 use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::timer::Timer;
 use crate::watch::Watch;
-use crate::{Error, Probe, Result, Terms, packet};
+use crate::{Error, Result, packet};
 
 /// A ping is sent again after this many times the slowest round trip of the warm-up…
 pub(crate) const RESEND_ROUND_TRIPS: u64 = 10;
@@ -69,12 +71,53 @@ impl Peer {
     }
 }
 
+/// What a round trip is a sample of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sample {
+    /// Half its time; the answer is as long as the message.
+    Latency,
+    /// The rate of a message with an answer of one byte, bits a second.
+    Throughput,
+    /// The rate of so many messages with one answer of one byte, messages a second in thousandths.
+    Burst(u64),
+}
+
+impl Sample {
+    const fn quantity(self) -> Quantity {
+        match self {
+            Self::Latency => Quantity::LatencyNs,
+            Self::Throughput => Quantity::ThroughputBps,
+            Self::Burst(_) => Quantity::RatePerS,
+        }
+    }
+
+    /// Bytes of the answer to a message.
+    pub(crate) const fn answer_bytes(self, size: usize) -> usize {
+        match self {
+            Self::Latency => size,
+            Self::Throughput | Self::Burst(_) => 1,
+        }
+    }
+
+    #[inline]
+    fn value(self, size_bytes: u64, ns: u64) -> u64 {
+        match self {
+            Self::Latency => ns / 2,
+            Self::Throughput => bps(size_bytes, ns),
+            Self::Burst(messages) => per_s(messages, ns),
+        }
+    }
+}
+
 /// Round trips of one size under way.
-pub(crate) struct Trips<'a> {
-    terms: &'a Terms,
+pub(crate) struct Trips {
+    sampling: Sampling,
+    sample: Sample,
+    /// What was asked for.
+    clock: Option<Clock>,
+    is_cold: bool,
+    verify: bool,
     peer: Peer,
-    /// A round trip is of so many messages one way and one back, and a sample is messages a second.
-    volley: Option<u64>,
     ping: Aligned,
     pong: Aligned,
     sequence: u32,
@@ -83,30 +126,42 @@ pub(crate) struct Trips<'a> {
     strayed: Option<Stray>,
 }
 
-impl<'a> Trips<'a> {
-    pub(crate) fn new(measure: &'a Measure, size: usize) -> Result<Self> {
-        Self::with(&measure.terms, Peer::At(measure.peer), size)
+impl Trips {
+    /// Over a channel.
+    pub(crate) fn new(measure: &Measure, sampling: Sampling, size: usize) -> Result<Self> {
+        let spec = &measure.spec;
+        let sample = match spec.procedure {
+            Procedure::Message(_) => Sample::Throughput,
+            _ => Sample::Latency,
+        };
+        let peer = Peer::At(measure.peer);
+        Self::with((sampling, sample), (&spec.knobs, spec.verify), peer, size)
     }
 
-    pub(crate) fn with(terms: &'a Terms, peer: Peer, size: usize) -> Result<Self> {
+    /// Of rank 0 with rank 1.
+    pub(crate) fn of_ranks(how: (Sampling, Sample), verify: bool, size: usize) -> Result<Self> {
+        Self::with(how, (&Knobs::default(), verify), Peer::Rank(1), size)
+    }
+
+    fn with(
+        (sampling, sample): (Sampling, Sample),
+        (knobs, verify): (&Knobs, bool),
+        peer: Peer,
+        size: usize,
+    ) -> Result<Self> {
         Ok(Self {
-            terms,
+            sampling,
+            sample,
+            clock: knobs.clock,
+            is_cold: knobs.buffers == Buffers::Cold,
+            verify,
             peer,
-            volley: None,
-            ping: Aligned::new(payload::message(size), &terms.knobs)?,
-            pong: Aligned::new(vec![0; terms.answer_bytes(size)], &terms.knobs)?,
+            ping: Aligned::new(payload::message(size), knobs)?,
+            pong: Aligned::new(vec![0; sample.answer_bytes(size)], knobs)?,
             sequence: 0,
-            timer: Timer::choose(terms.knobs.clock)?,
+            timer: Timer::choose(knobs.clock)?,
             strayed: None,
         })
-    }
-
-    /// Of so many messages a time.
-    pub(crate) fn volleys(self, messages: u64) -> Self {
-        Self {
-            volley: Some(messages),
-            ..self
-        }
     }
 
     /// One round trip: when it began and ended by `timer`; `None` when the ping had to be sent again.
@@ -125,8 +180,7 @@ impl<'a> Trips<'a> {
 
     /// What is to be known of the clock.
     pub(crate) fn tell(&self, evidence: &mut Evidence) {
-        let asked = self.terms.knobs.clock;
-        evidence.src.place.clock = Some(self.timer.told(asked));
+        evidence.src.place.clock = Some(self.timer.told(self.clock));
         if let Some(Stray { ppm, allowed_ppm }) = self.strayed {
             evidence.size(self.ping.len() as u64).strayed = Some(Strayed { ppm, allowed_ppm });
         }
@@ -136,7 +190,7 @@ impl<'a> Trips<'a> {
     fn check(&self) -> Result<()> {
         let checked = if self.pong.len() < self.ping.len() {
             payload::check_answer(&self.pong, &self.ping)
-        } else if self.terms.verify {
+        } else if self.verify {
             payload::verify(&self.pong, self.sequence)
         } else {
             payload::check(&self.pong, self.sequence)
@@ -154,24 +208,25 @@ pub(crate) struct Times {
     ended_by: EndedBy,
     /// All round trips, those discarded and those lost included.
     pub(crate) count: u64,
-    volley: Option<u64>,
+    sample: Sample,
+    is_cold: bool,
 }
 
-pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
+pub(crate) fn measure(measure: &Measure, sampling: Sampling) -> Result<Measured> {
     // Counting the counter's rate takes its time: before anybody waits.
-    Timer::choose(measure.terms.knobs.clock)?;
+    Timer::choose(measure.spec.knobs.clock)?;
     let mut measured = Measured {
         sizes: Vec::new(),
         evidence: Default::default(),
         interference: Interference::default(),
     };
-    for visit in Visit::all(&measure.terms) {
-        let size = match measure.terms.path {
-            Path::Tcp => stream::<Tcp>(measure, visit, &mut measured)?,
-            Path::Udp => udp(measure, visit, &mut measured)?,
-            Path::Unix => stream::<Unix>(measure, visit, &mut measured)?,
-            Path::Shm => stream::<Shm>(measure, visit, &mut measured)?,
-            Path::Packet | Path::Xdp => packet::trips(measure, visit, &mut measured)?,
+    for visit in Visit::all(&measure.spec) {
+        let size = match measure.spec.path {
+            Path::Tcp => stream::<Tcp>(measure, sampling, visit, &mut measured)?,
+            Path::Udp => udp(measure, sampling, visit, &mut measured)?,
+            Path::Unix => stream::<Unix>(measure, sampling, visit, &mut measured)?,
+            Path::Shm => stream::<Shm>(measure, sampling, visit, &mut measured)?,
+            Path::Packet | Path::Xdp => packet::trips(measure, sampling, visit, &mut measured)?,
         };
         measured.sizes.push(size);
     }
@@ -180,15 +235,16 @@ pub(crate) fn measure(measure: &Measure) -> Result<Measured> {
 
 fn stream<C: ByteStream>(
     measure: &Measure,
+    sampling: Sampling,
     visit: Visit,
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
-    let terms = &measure.terms;
+    let spec = &measure.spec;
     let mut channel = C::connect(measure.peer, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     channel.use_method()?;
-    let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize)?;
+    let size = spec.sizes_bytes[visit.size];
+    let mut trips = Trips::new(measure, sampling, size as usize)?;
     let retransmits = |channel: &C| -> Result<Option<u64>> {
         Ok(channel.account()?.map(|info| info.total_retrans.into()))
     };
@@ -203,16 +259,21 @@ fn stream<C: ByteStream>(
     if let Some(tcp) = channel.as_tcp() {
         placed(tcp, &mut measured.evidence.src.place);
     }
-    Ok(times.measured(terms, size, &mut measured.evidence))
+    Ok(times.measured(size, &mut measured.evidence))
 }
 
-fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeMeasured> {
-    let terms = &measure.terms;
+fn udp(
+    measure: &Measure,
+    sampling: Sampling,
+    visit: Visit,
+    measured: &mut Measured,
+) -> Result<SizeMeasured> {
+    let spec = &measure.spec;
     let mut channel = Udp::connect(measure.peer, measure.options())?;
     admission::hello_udp(&mut channel, measure, visit)?;
     channel.set_resend_after(Duration::from_secs(1))?;
-    let size = terms.sizes_bytes[visit.size];
-    let mut trips = Trips::new(measure, size as usize)?;
+    let size = spec.sizes_bytes[visit.size];
+    let mut trips = Trips::new(measure, sampling, size as usize)?;
     let watch = Watch::begin()?;
     let mut warm = Losses::default();
     let times = trips.all(&mut channel, |channel, slowest_ns| {
@@ -225,24 +286,24 @@ fn udp(measure: &Measure, visit: Visit, measured: &mut Measured) -> Result<SizeM
     measured.evidence.src.socket = channel.settings()?;
     placed(&channel, &mut measured.evidence.src.place);
     let losses = channel.losses();
-    admission::end_udp(&mut channel, times.count, terms)?;
+    admission::end_udp(&mut channel, times.count, spec)?;
     let late = losses.late - warm.late;
     let lost = (losses.resent - warm.resent).saturating_sub(late);
     let sent = times.warm.count() + losses.resent - warm.resent;
-    let mut size = times.measured(terms, size, &mut measured.evidence);
+    let mut size = times.measured(size, &mut measured.evidence);
     size.measurements
         .push(share(Quantity::LostShare, lost, sent));
     Ok(size)
 }
 
-impl Trips<'_> {
+impl Trips {
     /// The first, the warm-up, the samples; `warmed` hears the slowest round trip so far, when there was one.
     pub(crate) fn all<C: Carrier>(
         &mut self,
         channel: &mut C,
         warmed: impl FnOnce(&mut C, u64) -> Result<()>,
     ) -> Result<Times> {
-        let terms = self.terms;
+        let sampling = self.sampling;
         let mut slowest_ns = 0;
         let begin_ns = monotonic_ns();
         // One sample is no place to save: what is cold has one clock everywhere.
@@ -251,8 +312,8 @@ impl Trips<'_> {
             .one(channel, cold)?
             .map(|(begin, end)| cold.ns(begin, end));
         // The warm-up has a quarter of the budget, and where the first message alone takes that, one round trip.
-        let warm_end_ns = begin_ns + terms.budget_ns / 4;
-        for discarded in 0..terms.warmup {
+        let warm_end_ns = begin_ns + sampling.budget_ns / 4;
+        for discarded in 0..sampling.warmup {
             if discarded > 0 && monotonic_ns() >= warm_end_ns {
                 break;
             }
@@ -276,7 +337,8 @@ impl Trips<'_> {
             warm,
             ended_by,
             count: self.sequence.into(),
-            volley: self.volley,
+            sample: self.sample,
+            is_cold: self.is_cold,
         })
     }
 
@@ -286,11 +348,11 @@ impl Trips<'_> {
         warm: &mut Series,
         timer: Timer,
     ) -> Result<EndedBy> {
-        let (terms, volley) = (self.terms, self.volley);
+        let (sampling, sample) = (self.sampling, self.sample);
         let size_bytes = self.ping.len() as u64;
-        let (low, high) = (terms.samples_min, terms.samples_max);
-        let deadline = timer.later(timer.now(), terms.budget_ns);
-        let mut look_at = terms.precision_per_mille.map_or(high, |_| low);
+        let (low, high) = (sampling.samples_min, sampling.samples_max);
+        let deadline = timer.later(timer.now(), sampling.budget_ns);
+        let mut look_at = sampling.precision_per_mille.map_or(high, |_| low);
         let mut tries = 0;
         loop {
             while tries < look_at {
@@ -299,10 +361,7 @@ impl Trips<'_> {
                     Some((begin, end)) => {
                         // Within its room: nothing is allocated.
                         let ns = timer.ns(begin, end);
-                        warm.record(match volley {
-                            None => value(terms.probe, size_bytes, ns),
-                            Some(messages) => per_s(messages, ns),
-                        });
+                        warm.record(sample.value(size_bytes, ns));
                         end
                     }
                     None => timer.now(),
@@ -314,7 +373,7 @@ impl Trips<'_> {
             if tries >= high {
                 return Ok(EndedBy::Samples);
             }
-            if is_known(warm, terms.precision_per_mille) {
+            if is_known(warm, sampling.precision_per_mille) {
                 return Ok(EndedBy::Precision);
             }
             // Looking goes through all buckets: not after every sample.
@@ -337,36 +396,13 @@ pub(crate) fn is_known(samples: &Series, precision_per_mille: Option<u64>) -> bo
         .is_none_or(|width| width <= wanted)
 }
 
-/// What a round trip of this time is a sample of.
-#[inline]
-fn value(probe: Probe, size_bytes: u64, ns: u64) -> u64 {
-    match probe {
-        Probe::Message => bps(size_bytes, ns),
-        _ => ns / 2,
-    }
-}
-
 impl Times {
-    pub(crate) fn measured(
-        self,
-        terms: &Terms,
-        size_bytes: u64,
-        evidence: &mut Evidence,
-    ) -> SizeMeasured {
+    pub(crate) fn measured(self, size_bytes: u64, evidence: &mut Evidence) -> SizeMeasured {
         evidence.size(size_bytes).ended_by = Some(self.ended_by);
-        let quantity = match (self.volley, terms.probe) {
-            (Some(_), _) => Quantity::RatePerS,
-            (None, Probe::Message) => Quantity::ThroughputBps,
-            _ => Quantity::LatencyNs,
-        };
-        let value = |ns| match self.volley {
-            Some(messages) => per_s(messages, ns),
-            None => value(terms.probe, size_bytes, ns),
-        };
+        let quantity = self.sample.quantity();
         // Both ends fill their areas after the hello: the first message would wait for the peer's.
-        let is_cold = terms.knobs.buffers == Buffers::Cold;
-        let first_ns = self.first_ns.filter(|_| !is_cold);
-        let none_first = match is_cold {
+        let first_ns = self.first_ns.filter(|_| !self.is_cold);
+        let none_first = match self.is_cold {
             true => "the first message waits until the peer has filled its cold buffers",
             false => "the message or its answer was lost, and sent again",
         };
@@ -374,7 +410,10 @@ impl Times {
             quantity,
             phase: Phase::Cold,
             step: Some(Step::First),
-            series: first_ns.map(value).into_iter().collect(),
+            series: first_ns
+                .map(|ns| self.sample.value(size_bytes, ns))
+                .into_iter()
+                .collect(),
             reason: first_ns.is_none().then(|| none_first.into()),
         };
         let none = || {

@@ -4,17 +4,20 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use crate::agents::{Agent, HERE, SOON, agents, conversation, impatient, measure, samples, serve};
+use crate::agents::{
+    Agent, HERE, SOON, agents, conversation, impatient, measure, sampled, samples, serve,
+};
 use sonde_channel::CONTROL;
 use sonde_measure::{EndedBy, Fixed};
 use sonde_measure::{Knobs, Method, Path, Wait};
 use sonde_measure::{Measurement, Phase, Quantity, Step};
-use sonde_probe::{Answer, Error, Outcome, Probe, Request, SizeOutcome, Terms, clock};
+use sonde_measure::{Probe, Procedure, Sampling, Spec, Startup};
+use sonde_probe::{Answer, Error, Outcome, Request, SizeOutcome, clock};
 use sonde_stats::Parts;
 
-fn have(terms: Terms) -> Outcome {
+fn have(spec: Spec) -> Outcome {
     let (mut client, mut server) = agents();
-    conversation(terms)
+    conversation(spec)
         .run(&mut client.link, &mut server.link)
         .unwrap_or_else(|error| panic!("{error}"))
 }
@@ -64,10 +67,10 @@ fn startup_whole_is_one_time_for_each_size() {
         (Path::Shm, Wait::Block),
         (Path::Shm, Wait::Poll),
     ] {
-        let outcome = have(Terms {
+        let outcome = have(Spec {
             sizes_bytes: vec![64, 1, 20_000],
             verify: true,
-            ..Terms::new(Probe::Startup, path, wait)
+            ..Spec::new(Probe::Startup, path, wait)
         });
         let sizes: Vec<u64> = outcome.sizes.iter().map(|size| size.size_bytes).collect();
         assert_eq!(sizes, [64, 1, 20_000]);
@@ -91,13 +94,14 @@ fn startup_in_parts_has_its_steps_in_order() {
         (Path::Unix, false),
         (Path::Shm, false),
     ] {
-        let outcome = have(Terms {
+        let outcome = have(Spec {
             sizes_bytes: vec![64],
-            parts: true,
-            circuits,
-            idle_ns: 30_000_000,
+            procedure: Procedure::Startup(Startup::Steps {
+                idle_ns: 30_000_000,
+                circuits,
+            }),
             verify: true,
-            ..Terms::new(Probe::Startup, path, Wait::Block)
+            ..Spec::new(Probe::Startup, path, Wait::Block)
         });
         let size = only(&outcome);
         let steps: Vec<Step> = size
@@ -136,20 +140,20 @@ fn latency_is_half_a_round_trip_and_its_first_is_apart() {
         (Path::Shm, Wait::Block, vec![1, 64, 1 << 20]),
         (Path::Shm, Wait::Poll, vec![8, 100_000]),
     ] {
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: sizes.clone(),
             knobs: Knobs {
                 // Both kinds of socket by UDP.
                 connected: path == Path::Tcp || wait == Wait::Block,
                 ..Knobs::default()
             },
-            budget_ns: 2_000_000_000,
-            warmup: 20,
             verify: true,
             wait,
-            ..samples(path, 500)
+            ..sampled(samples(path, 500), |sampling| {
+                (sampling.budget_ns, sampling.warmup) = (2_000_000_000, 20);
+            })
         };
-        let outcome = have(terms);
+        let outcome = have(spec);
         assert_eq!(outcome.sizes.len(), sizes.len());
         for (size, bytes) in outcome.sizes.iter().zip(sizes) {
             assert_eq!(size.size_bytes, bytes);
@@ -184,25 +188,22 @@ fn latency_is_half_a_round_trip_and_its_first_is_apart() {
 #[test]
 fn latency_ends_by_precision_by_samples_or_by_budget() {
     let (mut client, mut server) = agents();
-    let mut ended = |terms| {
-        let outcome = conversation(terms).run(&mut client.link, &mut server.link);
+    let mut ended = |spec| {
+        let outcome = conversation(spec).run(&mut client.link, &mut server.link);
         let outcome = outcome.unwrap();
         let count = warm(only(&outcome), Quantity::LatencyNs).buckets;
         let count: u64 = count.iter().map(|(_, count)| count).sum();
         (ended_by(&outcome).unwrap(), count)
     };
     assert_eq!(ended(samples(Path::Tcp, 1_234)), (EndedBy::Samples, 1_234));
-    let (by, count) = ended(Terms {
-        budget_ns: 50_000_000,
-        ..samples(Path::Tcp, 1_000_000)
-    });
+    let (by, count) = ended(sampled(samples(Path::Tcp, 1_000_000), |sampling| {
+        sampling.budget_ns = 50_000_000;
+    }));
     assert!(by == EndedBy::Budget && count < 1_000_000);
     // Any median is known within its hundredfold.
-    let (by, count) = ended(Terms {
-        samples_min: 30,
-        precision_per_mille: Some(100_000),
-        ..samples(Path::Tcp, 1_000_000)
-    });
+    let (by, count) = ended(sampled(samples(Path::Tcp, 1_000_000), |sampling| {
+        (sampling.samples_min, sampling.precision_per_mille) = (30, Some(100_000));
+    }));
     assert_eq!((by, count), (EndedBy::Precision, 30));
 }
 
@@ -215,14 +216,14 @@ fn message_has_everything_in_its_time() {
         (Path::Unix, Wait::Poll, vec![64 << 10]),
         (Path::Shm, Wait::Block, vec![1, 4 << 20]),
     ] {
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: sizes.clone(),
-            samples_max: 50,
+            procedure: Procedure::Message(Sampling::MESSAGE.up_to(50)),
             verify: true,
             wait,
-            ..Terms::new(Probe::Message, path, wait)
+            ..Spec::new(Probe::Message, path, wait)
         };
-        let outcome = have(terms);
+        let outcome = have(spec);
         for (size, bytes) in outcome.sizes.iter().zip(sizes) {
             assert_eq!(size.size_bytes, bytes);
             let warm = warm(size, Quantity::ThroughputBps);
@@ -240,10 +241,13 @@ fn message_has_everything_in_its_time() {
 
 #[test]
 fn message_takes_one_sample_at_least() {
-    let outcome = have(Terms {
+    let outcome = have(Spec {
         sizes_bytes: vec![8 << 20],
-        budget_ns: 1,
-        ..Terms::new(Probe::Message, Path::Tcp, Wait::Block)
+        procedure: Procedure::Message(Sampling {
+            budget_ns: 1,
+            ..Sampling::MESSAGE
+        }),
+        ..Spec::new(Probe::Message, Path::Tcp, Wait::Block)
     });
     assert_eq!(warm(only(&outcome), Quantity::ThroughputBps).first.len(), 1);
     assert_eq!(ended_by(&outcome), Some(EndedBy::Budget));
@@ -251,17 +255,17 @@ fn message_takes_one_sample_at_least() {
 
 #[test]
 fn stream_tcp_is_rated_by_its_receiver() {
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![70_000],
         verify: true,
         knobs: Knobs {
             send_buffer_bytes: Some(200_000),
             ..Knobs::default()
         },
-        ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+        ..Spec::new(Probe::Stream, Path::Tcp, Wait::Block)
     };
     let begin = Instant::now();
-    let outcome = have(terms);
+    let outcome = have(spec);
     println!("a stream of 1 s took {:?}", begin.elapsed());
     let size = only(&outcome);
     let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
@@ -288,14 +292,14 @@ fn stream_tcp_is_rated_by_its_receiver() {
 #[test]
 fn every_method_of_tcp_moves_a_stream() {
     for method in Path::Tcp.methods() {
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: vec![300_000],
             verify: true,
             method: *method,
-            ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+            ..Spec::new(Probe::Stream, Path::Tcp, Wait::Block)
         };
         let (mut client, mut server) = agents();
-        let outcome = match conversation(terms).run(&mut client.link, &mut server.link) {
+        let outcome = match conversation(spec).run(&mut client.link, &mut server.link) {
             Ok(outcome) => outcome,
             Err(error) if *method == Method::Uring && error.to_string().contains("io_uring") => {
                 println!("skipped: {error}");
@@ -326,16 +330,16 @@ fn round_trips_go_by_uring() {
         (Probe::Latency, Wait::Poll),
         (Probe::Message, Wait::Block),
     ] {
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: vec![1, 100_000],
-            samples_min: 50,
-            samples_max: 200,
             verify: true,
             method: Method::Uring,
-            ..Terms::new(probe, Path::Tcp, wait)
+            ..sampled(Spec::new(probe, Path::Tcp, wait), |sampling| {
+                (sampling.samples_min, sampling.samples_max) = (50, 200);
+            })
         };
         let (mut client, mut server) = agents();
-        match conversation(terms).run(&mut client.link, &mut server.link) {
+        match conversation(spec).run(&mut client.link, &mut server.link) {
             Ok(outcome) => {
                 let quantity = match probe {
                     Probe::Message => Quantity::ThroughputBps,
@@ -355,16 +359,16 @@ fn round_trips_go_by_uring() {
 
 #[test]
 fn several_streams_share_a_window() {
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![70_000, 1_000],
         verify: true,
         knobs: Knobs {
             streams: 3,
             ..Knobs::default()
         },
-        ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+        ..Spec::new(Probe::Stream, Path::Tcp, Wait::Block)
     };
-    let outcome = have(terms);
+    let outcome = have(spec);
     assert_eq!(outcome.sizes.len(), 2);
     for size in &outcome.sizes {
         let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
@@ -393,7 +397,7 @@ fn several_streams_share_a_window() {
 #[test]
 fn batches_of_datagrams_are_counted_one_by_one() {
     for method in [Method::Mmsg, Method::Gso] {
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: vec![1_000],
             verify: true,
             method,
@@ -401,9 +405,9 @@ fn batches_of_datagrams_are_counted_one_by_one() {
                 recv_buffer_bytes: Some(20_000),
                 ..Knobs::default()
             },
-            ..Terms::new(Probe::Stream, Path::Udp, Wait::Block)
+            ..Spec::new(Probe::Stream, Path::Udp, Wait::Block)
         };
-        let outcome = have(terms);
+        let outcome = have(spec);
         let size = only(&outcome);
         let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
         let lost = one(Quantity::LostShare);
@@ -422,11 +426,11 @@ fn batches_of_datagrams_are_counted_one_by_one() {
 #[test]
 fn stream_udp_accounts_for_every_datagram() {
     let (mut client, mut server) = agents();
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![1_472, 9_000],
-        ..Terms::new(Probe::Stream, Path::Udp, Wait::Block)
+        ..Spec::new(Probe::Stream, Path::Udp, Wait::Block)
     };
-    let outcome = conversation(terms)
+    let outcome = conversation(spec)
         .run(&mut client.link, &mut server.link)
         .unwrap();
     assert_eq!(outcome.sizes.len(), 2);
@@ -462,14 +466,14 @@ fn segments_and_alignments_carry_every_kind() {
                 Probe::Stream => vec![3 << 20],
                 _ => vec![8, 48, 49, 5_000, 1 << 20],
             };
-            let outcome = have(Terms {
+            let outcome = have(Spec {
                 sizes_bytes: sizes.clone(),
-                samples_min: 30,
-                samples_max: 30,
                 method,
                 knobs,
                 verify,
-                ..Terms::new(probe, Path::Shm, Wait::Block)
+                ..sampled(Spec::new(probe, Path::Shm, Wait::Block), |sampling| {
+                    (sampling.samples_min, sampling.samples_max) = (30, 30);
+                })
             });
             assert_eq!(outcome.sizes.len(), sizes.len());
             let room = outcome.evidence.src.socket.send_buffer.unwrap();
@@ -490,10 +494,10 @@ fn streams_within_one_machine_are_rated_by_their_receiver() {
         (Path::Shm, Wait::Block),
         (Path::Shm, Wait::Poll),
     ] {
-        let outcome = have(Terms {
+        let outcome = have(Spec {
             sizes_bytes: vec![70_000],
             verify: true,
-            ..Terms::new(Probe::Stream, path, wait)
+            ..Spec::new(Probe::Stream, path, wait)
         });
         let size = only(&outcome);
         let one = |quantity| sample(find(size, quantity, Phase::Warm, None));
@@ -539,13 +543,12 @@ fn losing_relay(server: SocketAddr) -> SocketAddr {
 #[test]
 fn lost_datagrams_are_counted_and_are_no_samples() {
     let (mut client, mut server) = agents();
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![64],
-        warmup: 5,
-        ..samples(Path::Udp, 300)
+        ..sampled(samples(Path::Udp, 300), |sampling| sampling.warmup = 5)
     };
-    let peer = losing_relay(serve(&mut server.link, &terms, "t"));
-    let measured = match measure(&mut client.link, &terms, peer, "t").unwrap() {
+    let peer = losing_relay(serve(&mut server.link, &spec, "t"));
+    let measured = match measure(&mut client.link, &spec, peer, "t").unwrap() {
         Answer::Measured(measured) => measured,
         other => panic!("{other:?}"),
     };
@@ -582,12 +585,12 @@ fn a_corrupted_message_is_an_error_that_says_where() {
         message[77] ^= 1;
         stream.write_all(&message).unwrap();
     });
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![100],
         verify: true,
         ..impatient(Probe::Latency, Path::Tcp)
     };
-    let error = measure(&mut client.link, &terms, peer, "t").unwrap_err();
+    let error = measure(&mut client.link, &spec, peer, "t").unwrap_err();
     let words = format!("agent h1: {peer}: byte 77 of message 0 (100 bytes)");
     assert!(error.to_string().contains(&words), "{error}");
     assert!(!error.lost());
@@ -614,11 +617,13 @@ fn clocks_and_facts_are_told() {
 #[test]
 fn neighbours_are_forgotten_on_request() {
     let (mut client, mut server) = agents();
-    let mut cold = conversation(Terms {
+    let mut cold = conversation(Spec {
         sizes_bytes: vec![1, 64],
-        parts: true,
-        idle_ns: 1_000_000,
-        ..Terms::new(Probe::Startup, Path::Udp, Wait::Block)
+        procedure: Procedure::Startup(Startup::Steps {
+            idle_ns: 1_000_000,
+            circuits: false,
+        }),
+        ..Spec::new(Probe::Startup, Path::Udp, Wait::Block)
     });
     (cold.flush_client, cold.flush_server) = (Some("lo".into()), Some("lo".into()));
     match cold.run(&mut client.link, &mut server.link) {
@@ -660,13 +665,16 @@ fn packet_round_trips_and_messages_by_each_method() {
     for method in [Method::Plain, Method::Ring] {
         for wait in [Wait::Block, Wait::Poll] {
             for probe in [Probe::Latency, Probe::Message] {
-                let outcome = have(Terms {
+                let outcome = have(Spec {
                     sizes_bytes: vec![1, 1_400],
                     method,
-                    wait,
-                    probe,
                     verify: true,
-                    ..samples(Path::Packet, 30)
+                    ..sampled(Spec::new(probe, Path::Packet, wait), |sampling| {
+                        *sampling = Sampling {
+                            precision_per_mille: None,
+                            ..sampling.up_to(30)
+                        };
+                    })
                 });
                 assert_eq!(outcome.sizes.len(), 2);
                 for size in &outcome.sizes {
@@ -694,10 +702,10 @@ fn packet_stream_accounts_for_every_frame() {
         return;
     }
     for method in [Method::Plain, Method::Ring] {
-        let outcome = have(Terms {
+        let outcome = have(Spec {
             sizes_bytes: vec![1_400],
             method,
-            ..Terms::new(Probe::Stream, Path::Packet, Wait::Block)
+            ..Spec::new(Probe::Stream, Path::Packet, Wait::Block)
         });
         let size = only(&outcome);
         assert!(sample(find(size, Quantity::ThroughputBps, Phase::Warm, None)) > 0);
@@ -716,9 +724,9 @@ fn packet_refuses_what_fits_in_no_frame_and_start_ups() {
         return;
     }
     let (mut client, mut server) = agents();
-    let large = Terms {
+    let large = Spec {
         sizes_bytes: vec![66_000],
-        ..Terms::new(Probe::Latency, Path::Packet, Wait::Block)
+        ..Spec::new(Probe::Latency, Path::Packet, Wait::Block)
     };
     let error = conversation(large).run(&mut client.link, &mut server.link);
     let error = error.unwrap_err().to_string();
@@ -726,7 +734,7 @@ fn packet_refuses_what_fits_in_no_frame_and_start_ups() {
         error.contains("66000 bytes fits in no frame here"),
         "{error}"
     );
-    let start = Terms::new(Probe::Startup, Path::Packet, Wait::Block);
+    let start = Spec::new(Probe::Startup, Path::Packet, Wait::Block);
     let error = start.check().unwrap_err().to_string();
     assert!(error.contains("frames have no start-up"), "{error}");
 }

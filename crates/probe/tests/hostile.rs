@@ -15,13 +15,14 @@ use crate::agents::{Agent, SOON, measure, samples, serve};
 use sonde_channel::CONTROL;
 use sonde_measure::Path;
 use sonde_measure::{Phase, Quantity};
-use sonde_probe::{Answer, Measured, Probe, Served, Terms};
+use sonde_measure::{Probe, Spec};
+use sonde_probe::{Answer, Measured, Served};
 
 const SAMPLES: u64 = 300;
 
-/// The terms under attack: two sizes, so that strangers have a pause between two visits too.
-fn terms(path: Path) -> Terms {
-    Terms {
+/// The spec under attack: two sizes, so that strangers have a pause between two visits too.
+fn spec(path: Path) -> Spec {
+    Spec {
         sizes_bytes: vec![64, 1_000],
         verify: true,
         timeout_ns: 8_000_000_000,
@@ -29,8 +30,8 @@ fn terms(path: Path) -> Terms {
     }
 }
 
-fn hello(token: &str, terms: &Terms) -> Vec<u8> {
-    let hello = serde_json::json!({"hello": {"token": token, "terms": terms, "visit": {"size": 0, "last": true}}});
+fn hello(token: &str, spec: &Spec) -> Vec<u8> {
+    let hello = serde_json::json!({"hello": {"token": token, "spec": spec, "visit": {"size": 0, "last": true}}});
     hello.to_string().into_bytes()
 }
 
@@ -49,13 +50,13 @@ fn connect(peer: SocketAddr) -> TcpStream {
 }
 
 /// A stranger by TCP; what it returns is kept open while the peer measures.
-type Stranger = fn(SocketAddr, &Terms) -> Vec<TcpStream>;
+type Stranger = fn(SocketAddr, &Spec) -> Vec<TcpStream>;
 
 /// What strangers do by TCP, by name, and whether each is one that is turned away for sure before the peer comes.
 const BY_TCP: [(&str, Stranger); 10] = [
-    ("a wrong token", |peer, terms| {
+    ("a wrong token", |peer, spec| {
         let mut stream = connect(peer);
-        stream.write_all(&framed(&hello("wrong", terms))).unwrap();
+        stream.write_all(&framed(&hello("wrong", spec))).unwrap();
         let mut said = Vec::new();
         stream.read_to_end(&mut said).unwrap();
         assert!(
@@ -64,11 +65,11 @@ const BY_TCP: [(&str, Stranger); 10] = [
         );
         vec![]
     }),
-    ("the hello of another conversation", |peer, terms| {
-        // What was overheard elsewhere: another token, and other terms.
-        let other = Terms {
+    ("the hello of another conversation", |peer, spec| {
+        // What was overheard elsewhere: another token, and other spec.
+        let other = Spec {
             sizes_bytes: vec![1],
-            ..terms.clone()
+            ..spec.clone()
         };
         let mut stream = connect(peer);
         stream
@@ -84,8 +85,8 @@ const BY_TCP: [(&str, Stranger); 10] = [
         connect(peer).write_all(&[0, 0]).unwrap();
         vec![]
     }),
-    ("half a hello, then an end", |peer, terms| {
-        let whole = framed(&hello("wrong", terms));
+    ("half a hello, then an end", |peer, spec| {
+        let whole = framed(&hello("wrong", spec));
         connect(peer).write_all(&whole[..whole.len() / 2]).unwrap();
         vec![]
     }),
@@ -109,10 +110,10 @@ const BY_TCP: [(&str, Stranger); 10] = [
     ("silence, with the connection open", |peer, _| {
         vec![connect(peer)]
     }),
-    ("one byte each 100 ms", |peer, terms| {
+    ("one byte each 100 ms", |peer, spec| {
         let stream = connect(peer);
         let mut slow = stream.try_clone().unwrap();
-        let whole = framed(&hello("wrong", terms));
+        let whole = framed(&hello("wrong", spec));
         std::thread::spawn(move || {
             for byte in whole {
                 if slow.write_all(&[byte]).is_err() {
@@ -126,16 +127,16 @@ const BY_TCP: [(&str, Stranger); 10] = [
 ];
 
 /// What strangers send by UDP.
-fn by_udp(terms: &Terms) -> Vec<(&'static str, Vec<u8>)> {
+fn by_udp(spec: &Spec) -> Vec<(&'static str, Vec<u8>)> {
     vec![
-        ("a wrong token", datagram(&hello("wrong", terms))),
+        ("a wrong token", datagram(&hello("wrong", spec))),
         (
             "the hello of another conversation",
             datagram(&hello(
                 &"0".repeat(32),
-                &Terms {
+                &Spec {
                     sizes_bytes: vec![1],
-                    ..terms.clone()
+                    ..spec.clone()
                 },
             )),
         ),
@@ -148,7 +149,7 @@ fn by_udp(terms: &Terms) -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("a control datagram of nonsense", datagram(b"}{")),
         ("a control datagram without a word", datagram(b"")),
-        ("a hello cut off", datagram(&hello("wrong", terms)[..100])),
+        ("a hello cut off", datagram(&hello("wrong", spec)[..100])),
         ("the longest datagram", vec![0x5a; 65_507]),
         ("deep nesting", datagram(&[b'['; 10_000])),
     ]
@@ -158,11 +159,11 @@ fn by_udp(terms: &Terms) -> Vec<(&'static str, Vec<u8>)> {
 fn measured(
     client: &mut Agent,
     server: &mut Agent,
-    terms: &Terms,
+    spec: &Spec,
     peer: SocketAddr,
     what: &str,
 ) -> Served {
-    let answer = measure(&mut client.link, terms, peer, "right")
+    let answer = measure(&mut client.link, spec, peer, "right")
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let Answer::Measured(Measured { sizes, .. }) = answer else {
         panic!("{what}: {answer:?}");
@@ -193,21 +194,21 @@ fn measured(
 #[test]
 fn strangers_by_tcp_change_nothing() {
     let (mut client, mut server) = agents::agents();
-    let terms = terms(Path::Tcp);
+    let spec = spec(Path::Tcp);
     for (what, stranger) in BY_TCP {
-        let peer = serve(&mut server.link, &terms, "right");
-        let kept = stranger(peer, &terms);
-        let served = measured(&mut client, &mut server, &terms, peer, what);
+        let peer = serve(&mut server.link, &spec, "right");
+        let kept = stranger(peer, &spec);
+        let served = measured(&mut client, &mut server, &spec, peer, what);
         assert_eq!(served.refused, 1, "{what}");
         drop(kept);
     }
     // One after the other at the same port.
-    let peer = serve(&mut server.link, &terms, "right");
+    let peer = serve(&mut server.link, &spec, "right");
     let kept: Vec<TcpStream> = BY_TCP
         .iter()
-        .flat_map(|(_, stranger)| stranger(peer, &terms))
+        .flat_map(|(_, stranger)| stranger(peer, &spec))
         .collect();
-    let served = measured(&mut client, &mut server, &terms, peer, "all");
+    let served = measured(&mut client, &mut server, &spec, peer, "all");
     assert_eq!(served.refused, BY_TCP.len() as u64);
     drop(kept);
 }
@@ -215,16 +216,16 @@ fn strangers_by_tcp_change_nothing() {
 #[test]
 fn strangers_by_udp_change_nothing() {
     let (mut client, mut server) = agents::agents();
-    let terms = terms(Path::Udp);
-    let attacks = by_udp(&terms);
+    let spec = spec(Path::Udp);
+    let attacks = by_udp(&spec);
     for (what, bytes) in &attacks {
-        let peer = serve(&mut server.link, &terms, "right");
+        let peer = serve(&mut server.link, &spec, "right");
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         socket.send_to(bytes, peer).unwrap();
-        let served = measured(&mut client, &mut server, &terms, peer, what);
+        let served = measured(&mut client, &mut server, &spec, peer, what);
         assert_eq!(served.refused, 1, "{what}");
     }
-    let peer = serve(&mut server.link, &terms, "right");
+    let peer = serve(&mut server.link, &spec, "right");
     for (_, bytes) in &attacks {
         // Another address of this host, too.
         for from in ["127.0.0.1", "127.0.0.2"] {
@@ -232,7 +233,7 @@ fn strangers_by_udp_change_nothing() {
             socket.send_to(bytes, peer).unwrap();
         }
     }
-    let served = measured(&mut client, &mut server, &terms, peer, "all");
+    let served = measured(&mut client, &mut server, &spec, peer, "all");
     assert_eq!(served.refused, 2 * attacks.len() as u64);
 }
 
@@ -240,14 +241,14 @@ fn strangers_by_udp_change_nothing() {
 fn flood(
     peer: SocketAddr,
     path: Path,
-    terms: &Terms,
+    spec: &Spec,
     stop: &Arc<AtomicBool>,
 ) -> std::thread::JoinHandle<u64> {
-    let (stop, terms) = (Arc::clone(stop), terms.clone());
+    let (stop, spec) = (Arc::clone(stop), spec.clone());
     std::thread::spawn(move || {
         let mut sent = 0;
         let socket = UdpSocket::bind(("127.0.0.2", 0)).unwrap();
-        let attacks = by_udp(&terms);
+        let attacks = by_udp(&spec);
         while !stop.load(Ordering::Relaxed) {
             match path {
                 Path::Udp => {
@@ -273,13 +274,13 @@ fn flood(
 fn strangers_who_go_on_all_the_while_change_nothing() {
     for path in [Path::Tcp, Path::Udp] {
         let (mut client, mut server) = agents::agents();
-        let terms = terms(path);
-        let peer = serve(&mut server.link, &terms, "right");
+        let spec = spec(path);
+        let peer = serve(&mut server.link, &spec, "right");
         let stop = Arc::new(AtomicBool::new(false));
-        let flood = flood(peer, path, &terms, &stop);
+        let flood = flood(peer, path, &spec, &stop);
         // Some are there before the peer is.
         std::thread::sleep(Duration::from_millis(50));
-        let served = measured(&mut client, &mut server, &terms, peer, path.name());
+        let served = measured(&mut client, &mut server, &spec, peer, path.name());
         stop.store(true, Ordering::Relaxed);
         let sent = flood.join().unwrap();
         assert!(
@@ -293,12 +294,12 @@ fn strangers_who_go_on_all_the_while_change_nothing() {
 #[test]
 fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
     let (mut client, mut server) = agents::agents();
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![8],
         timeout_ns: 4_000_000_000,
-        ..Terms::new(Probe::Startup, Path::Udp, sonde_measure::Wait::Block)
+        ..Spec::new(Probe::Startup, Path::Udp, sonde_measure::Wait::Block)
     };
-    let peer = serve(&mut server.link, &terms, "right");
+    let peer = serve(&mut server.link, &spec, "right");
     let stranger = UdpSocket::bind(("127.0.0.2", 0)).unwrap();
     stranger
         .set_read_timeout(Some(Duration::from_millis(300)))
@@ -311,7 +312,7 @@ fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
         }
     }
     let begin = Instant::now();
-    measure(&mut client.link, &terms, peer, "right").unwrap();
+    measure(&mut client.link, &spec, peer, "right").unwrap();
     let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
         panic!("no report after {:?}", begin.elapsed());
     };

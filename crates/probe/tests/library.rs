@@ -3,21 +3,36 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sonde_measure::{EndedBy, Phase, Quantity, Step, Wait};
+use sonde_measure::{EndedBy, Phase, Quantity, Sampling, Step, Wait};
 use sonde_message::native::{Manner, Memory};
 use sonde_message::{
     Call, Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, Tag, Tagged,
 };
-use sonde_probe::library::{Job, MARKER, Report, Task, begun};
-use sonde_probe::{Error, Outcome, Probe, Result};
+use sonde_probe::library::{COLLECTIVE, Job, MARKER, Report, Task, begun};
+use sonde_probe::{Error, Outcome, Result};
+
+const LATENCY: Task = Task::Latency(Sampling::LATENCY);
+const MESSAGE: Task = Task::Message(Sampling::MESSAGE);
+const STREAM: Task = Task::Stream {
+    window_ns: 1_000_000_000,
+};
+
+fn volleys(window: u64) -> Task {
+    Task::Volleys {
+        window,
+        sampling: Sampling::MESSAGE,
+    }
+}
 
 /// Few samples, soon over.
-fn job(task: Task, probe: Probe, sizes: &[u64]) -> Job {
-    let mut job = Job::new(task, probe, Wait::Block);
-    job.terms.sizes_bytes = sizes.to_vec();
-    job.terms.samples_min = job.terms.samples_min.min(20);
-    job.terms.samples_max = job.terms.samples_max.min(200);
-    job.terms.verify = true;
+fn job(task: Task, sizes: &[u64]) -> Job {
+    let mut job = Job::new(task, Wait::Block);
+    job.sizes_bytes = sizes.to_vec();
+    if let Some(sampling) = job.task.sampling_mut() {
+        sampling.samples_min = sampling.samples_min.min(20);
+        sampling.samples_max = sampling.samples_max.min(200);
+    }
+    job.verify = true;
     job
 }
 
@@ -44,7 +59,7 @@ fn samples(outcome: &Outcome, at: usize, quantity: Quantity, phase: Phase) -> u6
 
 #[test]
 fn latency_is_of_round_trips() {
-    let job = job(Task::Trips {}, Probe::Latency, &[1, 8, 100_000]);
+    let job = job(LATENCY, &[1, 8, 100_000]);
     let outcome = outcome(&job, 3).unwrap();
     assert_eq!(outcome.sizes.len(), 3);
     for at in 0..3 {
@@ -59,14 +74,14 @@ fn latency_is_of_round_trips() {
 
 #[test]
 fn message_is_rated_with_its_answer() {
-    let job = job(Task::Trips {}, Probe::Message, &[1, 4_096]);
+    let job = job(MESSAGE, &[1, 4_096]);
     let outcome = outcome(&job, 2).unwrap();
     assert!(samples(&outcome, 1, Quantity::ThroughputBps, Phase::Warm) >= 10);
 }
 
 #[test]
 fn rate_is_of_volleys() {
-    let job = job(Task::Volleys { window: 16 }, Probe::Rate, &[1, 8, 3_000]);
+    let job = job(volleys(16), &[1, 8, 3_000]);
     let outcome = outcome(&job, 2).unwrap();
     for at in 0..3 {
         assert!(samples(&outcome, at, Quantity::RatePerS, Phase::Warm) >= 10);
@@ -76,7 +91,7 @@ fn rate_is_of_volleys() {
 
 #[test]
 fn stream_is_rated_by_its_receiver() {
-    let job = job(Task::Stream {}, Probe::Stream, &[1 << 20, 1_000]);
+    let job = job(STREAM, &[1 << 20, 1_000]);
     let outcome = outcome(&job, 2).unwrap();
     assert_eq!(outcome.sizes.len(), 2);
     let rows: BTreeMap<Quantity, u64> = outcome.sizes[0]
@@ -99,7 +114,7 @@ fn stream_is_rated_by_its_receiver() {
 #[test]
 fn a_stream_over_a_slow_line_keeps_little_under_way() {
     // A message takes 70 ms, and a grain 280: the whole window of 64 would be under way for more than four seconds.
-    let job = job(Task::Stream {}, Probe::Stream, &[64 << 10]);
+    let job = job(STREAM, &[64 << 10]);
     let began_ns = begun().main_ns;
     let mut reports = Memory::run(2, |inner| {
         let mut marks = begun();
@@ -124,18 +139,18 @@ fn a_stream_over_a_slow_line_keeps_little_under_way() {
 
 #[test]
 fn waits_follow_what_is_under_way() {
-    let timeout = |task, size| job(task, Probe::Latency, &[size]).timeout();
+    let timeout = |task, size| job(task, &[size]).timeout();
     let plain = Duration::from_secs(10);
-    assert_eq!(timeout(Task::Trips {}, 1 << 20), plain);
+    assert_eq!(timeout(LATENCY, 1 << 20), plain);
     // Half a megabyte at 100 kbit/s, and two messages where these are more.
     let more = |bytes: u64| plain + Duration::from_nanos(bytes * 80_000);
-    assert_eq!(timeout(Task::Stream {}, 64 << 10), more(512 << 10));
-    assert_eq!(timeout(Task::Stream {}, 16 << 20), more(32 << 20));
+    assert_eq!(timeout(STREAM, 64 << 10), more(512 << 10));
+    assert_eq!(timeout(STREAM, 16 << 20), more(32 << 20));
 }
 
 #[test]
 fn startup_has_steps() {
-    let job = job(Task::Startup {}, Probe::Startup, &[8]);
+    let job = job(Task::Startup {}, &[8]);
     let outcome = outcome(&job, 2).unwrap();
     let steps: Vec<Option<Step>> = outcome.sizes[0]
         .measurements
@@ -170,9 +185,11 @@ fn collective_calls_are_timed_and_checked() {
             let task = Task::Collective {
                 kind: kind.into(),
                 algorithm: None,
+                sampling: COLLECTIVE,
             };
-            let mut job = job(task, Probe::Latency, &[1, 1_000]);
-            (job.terms.samples_min, job.terms.samples_max) = (5, 5);
+            let mut job = job(task, &[1, 1_000]);
+            let sampling = job.task.sampling_mut().unwrap();
+            (sampling.samples_min, sampling.samples_max) = (5, 5);
             let outcome = outcome(&job, ranks).unwrap();
             for size in &outcome.sizes {
                 let warm = &size.measurements[1];
@@ -192,18 +209,15 @@ fn what_cannot_be_measured_is_refused() {
         let error = job.check().unwrap_err();
         assert!(error.to_string().contains(said), "{error}");
     };
-    refused(job(Task::Trips {}, Probe::Latency, &[]), "0 sizes");
-    refused(job(Task::Trips {}, Probe::Stream, &[1]), "no ping-pong");
-    refused(
-        job(Task::Volleys { window: 0 }, Probe::Rate, &[1]),
-        "volley of 0",
-    );
+    refused(job(LATENCY, &[]), "0 sizes");
+    refused(job(volleys(0), &[1]), "volley of 0");
     let task = Task::Collective {
         kind: "gossip".into(),
         algorithm: None,
+        sampling: COLLECTIVE,
     };
-    refused(job(task, Probe::Latency, &[1]), "`gossip`");
-    let alone = job(Task::Trips {}, Probe::Latency, &[1]);
+    refused(job(task, &[1]), "`gossip`");
+    let alone = job(LATENCY, &[1]);
     let said = Memory::run(1, |messenger| {
         alone.run(messenger, begun()).unwrap_err().to_string()
     });
@@ -337,9 +351,8 @@ impl Messenger for Troubled<'_> {
 
 #[test]
 fn a_changed_byte_is_seen() {
-    for task in [Task::Trips {}, Task::Volleys { window: 4 }, Task::Stream {}] {
-        let mut job = job(task, Probe::Latency, &[64]);
-        job.terms.verify = true;
+    for task in [LATENCY, volleys(4), STREAM] {
+        let job = job(task, &[64]);
         let said = std::sync::Mutex::new(String::new());
         let all = Memory::with(
             2,

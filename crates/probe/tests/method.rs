@@ -1,13 +1,14 @@
 //! How round trips and streams are measured: the clock, buffers in the cache and not, the CPUs of the ends.
 
-use crate::agents::{agents, conversation, samples};
+use crate::agents::{agents, conversation, sampled, samples};
 use sonde_measure::{Buffers, Clock, Knobs, Method, Path, Seat, Wait};
+use sonde_measure::{Probe, Procedure, Quota, Sampling, Spec};
 use sonde_measure::{Quantity, SampleClock, Step};
-use sonde_probe::{Error, Outcome, Probe, Terms};
+use sonde_probe::{Error, Outcome};
 
-fn have(terms: Terms) -> Result<Outcome, Error> {
+fn have(spec: Spec) -> Result<Outcome, Error> {
     let (mut client, mut server) = agents();
-    conversation(terms).run(&mut client.link, &mut server.link)
+    conversation(spec).run(&mut client.link, &mut server.link)
 }
 
 fn counted(outcome: &Outcome) -> bool {
@@ -22,7 +23,7 @@ fn counted(outcome: &Outcome) -> bool {
 #[test]
 fn round_trips_are_timed_by_the_clock_asked_for() {
     for asked in [None, Some(Clock::Monotonic), Some(Clock::Tsc)] {
-        let terms = Terms {
+        let spec = Spec {
             knobs: Knobs {
                 clock: asked,
                 ..Knobs::default()
@@ -30,7 +31,7 @@ fn round_trips_are_timed_by_the_clock_asked_for() {
             sizes_bytes: vec![8, 100],
             ..samples(Path::Shm, 200)
         };
-        match (have(terms), sonde_sys::tsc::obstacle(), asked) {
+        match (have(spec), sonde_sys::tsc::obstacle(), asked) {
             (Err(error), Some(why), Some(Clock::Tsc)) => {
                 assert!(error.to_string().contains(&why), "{error}");
                 println!("skipped: the time stamp counter: {why}");
@@ -71,21 +72,25 @@ fn cold_buffers_carry_every_kind() {
                 (_, Path::Udp) => vec![1, 9, 30_000],
                 _ => vec![1, 5_000, 1 << 20],
             };
-            let terms = Terms {
+            let spec = Spec {
                 sizes_bytes: sizes.clone(),
-                samples_min: 30,
-                samples_max: 30,
-                warmup: 5,
-                precision_per_mille: None,
                 knobs: Knobs {
                     buffers: Buffers::Cold,
                     align: (probe == Probe::Message).then_some(3),
                     ..Knobs::default()
                 },
                 verify: true,
-                ..Terms::new(probe, path, wait)
+                ..sampled(Spec::new(probe, path, wait), |sampling| {
+                    *sampling = Sampling {
+                        samples_min: 30,
+                        samples_max: 30,
+                        warmup: 5,
+                        precision_per_mille: None,
+                        ..*sampling
+                    };
+                })
             };
-            let outcome = have(terms).unwrap_or_else(|error| panic!("{probe:?} {path}: {error}"));
+            let outcome = have(spec).unwrap_or_else(|error| panic!("{probe:?} {path}: {error}"));
             assert_eq!(outcome.sizes.len(), sizes.len());
             assert!(counted(&outcome), "{probe:?} {path}");
             // The peer fills its area within the first round trip, which is therefore none.
@@ -98,13 +103,13 @@ fn cold_buffers_carry_every_kind() {
             }
         }
     }
-    let refused = have(Terms {
+    let refused = have(Spec {
         method: Method::Zerocopy,
         knobs: Knobs {
             buffers: Buffers::Cold,
             ..Knobs::default()
         },
-        ..Terms::new(Probe::Stream, Path::Tcp, Wait::Block)
+        ..Spec::new(Probe::Stream, Path::Tcp, Wait::Block)
     });
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("buffers of its own"), "{error}");
@@ -117,7 +122,7 @@ fn ends_take_their_place() {
             place: Some(place),
             ..Knobs::default()
         };
-        have(Terms {
+        have(Spec {
             knobs,
             ..samples(path, 100)
         })
@@ -157,9 +162,12 @@ fn ends_take_their_place() {
 #[test]
 fn an_anatomy_says_why_no_card_stamped_it() {
     for path in [Path::Tcp, Path::Udp] {
-        let outcome = have(Terms {
-            samples_max: 50,
-            ..Terms::new(Probe::Anatomy, path, Wait::Block)
+        let outcome = have(Spec {
+            procedure: Procedure::Anatomy(Quota {
+                samples_max: 50,
+                ..Quota::ANATOMY
+            }),
+            ..Spec::new(Probe::Anatomy, path, Wait::Block)
         })
         .unwrap();
         let rows = &outcome.sizes[0].measurements;

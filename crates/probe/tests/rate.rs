@@ -4,23 +4,29 @@ use std::time::Duration;
 
 use crate::agents::{Agent, agents, conversation};
 use crate::processes::{children, signal, soon};
+use sonde_measure::{Pace, Probe, Procedure, Quota, Sampling, Spacing, Spec};
 use sonde_measure::{Path, Wait};
 use sonde_measure::{Phase, Quantity};
-use sonde_probe::{Outcome, Pace, Probe, Spacing, Terms};
+use sonde_probe::Outcome;
 use sonde_stats::Series;
 use sonde_sys::noise::measured;
 
 const MS: u64 = 1_000_000;
 
-fn at_rate(path: Path, rate_per_s: u64, budget_ms: u64, law: Spacing) -> Terms {
-    Terms {
-        budget_ns: budget_ms * MS,
-        pace: Some(Pace {
-            rate_per_s,
-            law,
-            seed: 5,
-        }),
-        ..Terms::new(Probe::Rate, path, Wait::Block)
+fn at_rate(path: Path, rate_per_s: u64, budget_ms: u64, law: Spacing) -> Spec {
+    Spec {
+        procedure: Procedure::Rate {
+            pace: Pace {
+                rate_per_s,
+                law,
+                seed: 5,
+            },
+            quota: Quota {
+                budget_ns: budget_ms * MS,
+                ..Quota::RATE
+            },
+        },
+        ..Spec::new(Probe::Rate, path, Wait::Block)
     }
 }
 
@@ -37,7 +43,7 @@ fn only(outcome: &Outcome, quantity: Quantity) -> u64 {
 }
 
 /// Has a conversation in which the worker of one agent stands still from 400 ms after it began, for 300 ms.
-fn stalled(terms: Terms, victim_serves: bool) -> Outcome {
+fn stalled(spec: Spec, victim_serves: bool) -> Outcome {
     let (mut client, mut server) = agents();
     let victim = if victim_serves { &server } else { &client }.child.id();
     let stopper = std::thread::spawn(move || {
@@ -48,7 +54,7 @@ fn stalled(terms: Terms, victim_serves: bool) -> Outcome {
         std::thread::sleep(Duration::from_millis(300));
         signal("-CONT", worker);
     });
-    let outcome = conversation(terms)
+    let outcome = conversation(spec)
         .run(&mut client.link, &mut server.link)
         .unwrap_or_else(|error| panic!("{error}"));
     stopper.join().unwrap();
@@ -63,12 +69,12 @@ fn every_planned_message_is_sent_and_answered() {
             (Path::Udp, Spacing::Poisson),
         ] {
             let (mut client, mut server): (Agent, Agent) = agents();
-            let terms = Terms {
+            let spec = Spec {
                 sizes_bytes: vec![8, 1_000],
                 verify: true,
                 ..at_rate(path, 500, 600, law)
             };
-            let outcome = conversation(terms)
+            let outcome = conversation(spec)
                 .run(&mut client.link, &mut server.link)
                 .unwrap();
             assert_eq!(outcome.sizes.len(), 2);
@@ -106,12 +112,15 @@ fn a_stalled_peer_is_in_the_response_and_not_in_a_closed_loop() {
             assert!(p95 > 100 * MS, "{path}: {p95}");
             // The same stall in a closed loop: one message of many thousands.
             let closed = stalled(
-                Terms {
+                Spec {
                     sizes_bytes: vec![64],
-                    samples_max: 1_000_000_000,
-                    precision_per_mille: None,
-                    budget_ns: 1_500 * MS,
-                    ..Terms::new(Probe::Latency, path, Wait::Block)
+                    procedure: Procedure::Latency(Sampling {
+                        samples_max: 1_000_000_000,
+                        precision_per_mille: None,
+                        budget_ns: 1_500 * MS,
+                        ..Sampling::LATENCY
+                    }),
+                    ..Spec::new(Probe::Latency, path, Wait::Block)
                 },
                 true,
             );
@@ -151,8 +160,8 @@ fn a_stalled_sender_sends_late_and_leaves_nothing_out() {
 #[test]
 fn a_rate_beyond_what_can_be_sent_is_reached_as_far_as_it_can() {
     let (mut client, mut server) = agents();
-    let terms = at_rate(Path::Tcp, 10_000_000, 200, Spacing::Constant);
-    let outcome = conversation(terms)
+    let spec = at_rate(Path::Tcp, 10_000_000, 200, Spacing::Constant);
+    let outcome = conversation(spec)
         .run(&mut client.link, &mut server.link)
         .unwrap();
     let unsent = outcome.evidence.sizes[&64].unsent.unwrap();

@@ -6,15 +6,24 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::agents::{
-    Agent, HERE, SOON, agent, agents, conversation, impatient, measure, samples, serve,
+    Agent, HERE, SOON, agent, agents, conversation, impatient, measure, sampled, samples, serve,
 };
 use crate::processes::{children, signal, soon};
 use sonde_channel::CONTROL;
 use sonde_measure::{Path, Wait};
-use sonde_probe::{Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
+use sonde_measure::{Probe, Procedure, Sampling, Spec};
+use sonde_probe::{Answer, Conversation, Error, Measure, Request, Serve};
 
 /// What goes through sockets; frames past them are for `conversation.rs`.
 const SOCKETS: &[Path] = &[Path::Tcp, Path::Udp, Path::Unix, Path::Shm];
+
+/// Longer than any test.
+const LONG: Procedure = Procedure::Latency(Sampling {
+    samples_max: 1_000_000,
+    precision_per_mille: None,
+    budget_ns: 60_000_000_000,
+    ..Sampling::LATENCY
+});
 
 #[test]
 fn a_link_carries_one_conversation_after_another() {
@@ -26,27 +35,28 @@ fn a_link_carries_one_conversation_after_another() {
         Probe::Startup,
     ] {
         for &path in SOCKETS {
-            let terms = Terms {
+            let spec = Spec {
                 sizes_bytes: vec![1, 100],
-                probe,
-                ..samples(path, 20)
+                ..sampled(Spec::new(probe, path, Wait::Block), |sampling| {
+                    *sampling = sampling.up_to(20);
+                })
             };
-            conversation(terms)
+            conversation(spec)
                 .run(&mut client.link, &mut server.link)
                 .unwrap();
         }
     }
-    let bad = Terms {
+    let bad = Spec {
         sizes_bytes: vec![0],
         ..impatient(Probe::Latency, Path::Tcp)
     };
     assert!(matches!(
         conversation(bad).run(&mut client.link, &mut server.link),
-        Err(Error::Terms { .. })
+        Err(Error::Unmeasurable { .. })
     ));
-    let terms = samples(Path::Tcp, 20);
+    let spec = samples(Path::Tcp, 20);
     // The roles can be exchanged.
-    conversation(terms)
+    conversation(spec)
         .run(&mut server.link, &mut client.link)
         .unwrap();
 }
@@ -56,19 +66,18 @@ fn a_wrong_token_is_refused_and_the_right_one_still_served() {
     for probe in [Probe::Startup, Probe::Latency] {
         for &path in SOCKETS {
             let (mut client, mut server) = agents();
-            let terms = Terms {
-                probe,
-                ..samples(path, 3)
-            };
-            let peer = serve(&mut server.link, &terms, "right");
-            let error = measure(&mut client.link, &terms, peer, "wrong")
+            let spec = sampled(Spec::new(probe, path, Wait::Block), |sampling| {
+                *sampling = sampling.up_to(3);
+            });
+            let peer = serve(&mut server.link, &spec, "right");
+            let error = measure(&mut client.link, &spec, peer, "wrong")
                 .unwrap_err()
                 .to_string();
             assert!(
                 error.contains("refused") && error.contains("token"),
                 "{error}"
             );
-            measure(&mut client.link, &terms, peer, "right").unwrap();
+            measure(&mut client.link, &spec, peer, "right").unwrap();
             match server.link.answer("its report", SOON).unwrap() {
                 Answer::Served(served) => assert_eq!(served.refused, 1, "{probe:?} {path:?}"),
                 other => panic!("{other:?}"),
@@ -81,9 +90,9 @@ fn a_wrong_token_is_refused_and_the_right_one_still_served() {
 fn nobody_with_the_token_is_an_error() {
     for &path in SOCKETS {
         let (mut client, mut server) = agents();
-        let terms = impatient(Probe::Latency, path);
-        let peer = serve(&mut server.link, &terms, "right");
-        measure(&mut client.link, &terms, peer, "wrong").unwrap_err();
+        let spec = impatient(Probe::Latency, path);
+        let peer = serve(&mut server.link, &spec, "right");
+        measure(&mut client.link, &spec, peer, "wrong").unwrap_err();
         let error = server
             .link
             .answer("its report", SOON)
@@ -101,14 +110,14 @@ fn nobody_with_the_token_is_an_error() {
 fn another_size_is_an_integrity_error() {
     for &path in SOCKETS {
         let (mut client, mut server) = agents();
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: vec![64],
             ..impatient(Probe::Latency, path)
         };
-        let peer = serve(&mut server.link, &terms, "t");
-        let other = Terms {
+        let peer = serve(&mut server.link, &spec, "t");
+        let other = Spec {
             sizes_bytes: vec![128],
-            ..terms
+            ..spec
         };
         let error = measure(&mut client.link, &other, peer, "t")
             .unwrap_err()
@@ -129,16 +138,16 @@ fn another_size_is_an_integrity_error() {
 #[test]
 fn a_datagram_of_another_size_is_an_error() {
     let mut server = Agent::start("h2");
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![64],
         ..impatient(Probe::Latency, Path::Udp)
     };
-    let peer = serve(&mut server.link, &terms, "t");
+    let peer = serve(&mut server.link, &spec, "t");
     let socket = UdpSocket::bind((HERE, 0)).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();
     socket.connect(peer).unwrap();
     let hello =
-        serde_json::json!({"hello": {"token": "t", "terms": terms, "visit": {"size": 0, "last": true}}})
+        serde_json::json!({"hello": {"token": "t", "spec": spec, "visit": {"size": 0, "last": true}}})
             .to_string();
     socket
         .send(&[CONTROL.as_slice(), hello.as_bytes()].concat())
@@ -166,16 +175,14 @@ fn a_killed_server_is_reported_in_time() {
         (Path::Shm, Wait::Poll),
     ] {
         let (mut client, mut server) = agents();
-        let terms = Terms {
+        let spec = Spec {
             wait,
-            samples_max: 1_000_000,
-            precision_per_mille: None,
-            budget_ns: 60_000_000_000,
+            procedure: LONG,
             ..impatient(Probe::Latency, path)
         };
-        let peer = serve(&mut server.link, &terms, "t");
+        let peer = serve(&mut server.link, &spec, "t");
         let request = Measure {
-            terms,
+            spec,
             peer,
             token: "t".into(),
             flush_neighbour: None,
@@ -205,11 +212,13 @@ fn a_killed_server_is_reported_in_time() {
 fn a_killed_client_is_reported_in_time() {
     for &path in SOCKETS {
         let (mut client, mut server) = agents();
-        let terms = Terms {
-            budget_ns: 60_000_000_000,
+        let spec = Spec {
+            procedure: Procedure::Stream {
+                window_ns: 60_000_000_000,
+            },
             ..impatient(Probe::Stream, path)
         };
-        let conversation = conversation(terms);
+        let conversation = conversation(spec);
         let pid = client.child.id();
         let killer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
@@ -238,15 +247,15 @@ fn a_killed_client_is_reported_in_time() {
 #[test]
 fn every_conversation_has_fresh_workers_and_leaves_none() {
     let (mut client, mut server) = agents();
-    let terms = samples(Path::Tcp, 5);
+    let spec = samples(Path::Tcp, 5);
     let mut seen = Vec::new();
     for _ in 0..3 {
-        let peer = serve(&mut server.link, &terms, "t");
+        let peer = serve(&mut server.link, &spec, "t");
         let workers = children(server.child.id());
         assert_eq!(workers.len(), 1);
         assert!(!seen.contains(&workers[0]));
         seen.extend(workers);
-        measure(&mut client.link, &terms, peer, "t").unwrap();
+        measure(&mut client.link, &spec, peer, "t").unwrap();
         server.link.answer("its report", SOON).unwrap();
         for agent in [&client, &server] {
             soon("a worker stays", || children(agent.child.id()).is_empty());
@@ -257,10 +266,8 @@ fn every_conversation_has_fresh_workers_and_leaves_none() {
 #[test]
 fn a_killed_worker_is_named_and_its_agent_goes_on() {
     let (mut client, mut server) = agents();
-    let long = Terms {
-        samples_max: 1_000_000,
-        precision_per_mille: None,
-        budget_ns: 60_000_000_000,
+    let long = Spec {
+        procedure: LONG,
         ..impatient(Probe::Latency, Path::Tcp)
     };
     for (victim_serves, doing) in [(true, "served"), (false, "measured")] {
@@ -296,10 +303,8 @@ fn a_killed_worker_is_named_and_its_agent_goes_on() {
 fn a_lost_agent_is_told_from_one_that_failed_and_leaves_no_worker() {
     for server_dies in [true, false] {
         let (mut client, mut server) = agents();
-        let long = Terms {
-            samples_max: 1_000_000,
-            precision_per_mille: None,
-            budget_ns: 60_000_000_000,
+        let long = Spec {
+            procedure: LONG,
             ..impatient(Probe::Latency, Path::Udp)
         };
         let (victim, name) = if server_dies {
@@ -355,11 +360,11 @@ fn an_agent_whose_program_was_unlinked_still_works() {
 fn a_wait_for_a_peer_can_be_given_up() {
     for path in [Path::Tcp, Path::Udp] {
         let mut server = Agent::start("h2");
-        let terms = Terms {
+        let spec = Spec {
             timeout_ns: 600_000_000_000,
-            ..Terms::new(Probe::Latency, path, Wait::Poll)
+            ..Spec::new(Probe::Latency, path, Wait::Poll)
         };
-        serve(&mut server.link, &terms, "t");
+        serve(&mut server.link, &spec, "t");
         server.link.send(&Request::Stop {}).unwrap();
         let error = server
             .link
@@ -397,9 +402,9 @@ fn the_end_of_the_input_ends_the_agent() {
         .spawn()
         .unwrap();
     let request = Serve {
-        terms: Terms {
+        spec: Spec {
             timeout_ns: 600_000_000_000,
-            ..Terms::new(Probe::Latency, Path::Tcp, Wait::Block)
+            ..Spec::new(Probe::Latency, Path::Tcp, Wait::Block)
         },
         bind: HERE.into(),
         token: "t".into(),

@@ -117,8 +117,7 @@ fn seats(text: &str) -> Result<Vec<Vec<usize>>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_measure::Wait;
-    use sonde_probe::Probe;
+    use sonde_measure::{Sampling, Wait};
     use sonde_probe::library::Task;
 
     fn read(words: &[&str]) -> Result<Order, String> {
@@ -127,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_command_line_is_read() {
-        let job = Job::new(Task::Trips {}, Probe::Latency, Wait::Poll);
+        let job = Job::new(Task::Latency(Sampling::LATENCY), Wait::Poll);
         let text = job.text();
         let order = read(&[
             "--adapter",
@@ -165,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let job = Job::new(Task::Trips {}, Probe::Latency, Wait::Poll).text();
+        let job = Job::new(Task::Latency(Sampling::LATENCY), Wait::Poll).text();
         for (words, said) in [
             (&["--check"][..], "--check needs a value"),
             (&["--check", "smoke"], "no path `smoke`"),

@@ -46,7 +46,7 @@ pub fn bootstrap(native: &Native, job: &Job) -> Result<Bootstrap, String> {
         meeting,
         own: native.own,
         token: native.token.clone(),
-        wait: job.terms.wait,
+        wait: job.wait,
         timeout: Duration::from_nanos(native.timeout_ns).max(job.timeout()),
     })
 }

@@ -18,18 +18,17 @@ use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
 use crate::model::Bounds;
-use crate::plan::{ProbeKind, Repeat};
+use crate::plan::{ProbeKind, Repeat, Work};
 use crate::sound;
-use crate::way::Way;
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use sonde_fleet::{Ask, Fleet, Launched, RanksAsk};
+use sonde_fleet::{Ask, Between, Fleet, Launched, RanksAsk};
 use sonde_lab::{Profile, Report};
 use sonde_measure::{
     CellRecord, CellResult, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord,
-    Measurement, NetworkRecord, Phase, Quantity, Repetition, Run, RunState, npb::Kernel,
+    Measurement, NetworkRecord, Phase, Quantity, Repetition, Run, RunState, Spec, npb::Kernel,
 };
 use sonde_probe::host::Change;
 use sonde_record::{Store, StoreError};
@@ -167,27 +166,15 @@ impl<'a> Campaign<'a> {
         bps: u64,
         launches: u64,
     ) -> Result<Block, Failure> {
-        let others = |block: &Block| {
-            let mut knobs = block.knobs.clone();
-            knobs.remove(knob);
-            (
-                block.site,
-                block.terms.sizes_bytes.clone(),
-                knobs,
-                block.terms.method,
-                block.terms.path,
-            )
+        let mut block = like.with(knob, format!("{bps}bit"))?;
+        let is_same = |one: &&mut Block| {
+            let of = |block: &Block| (block.site, block.work.clone(), block.host.clone());
+            !one.reference && of(one) == of(&block) && one.load == block.load
         };
-        let same = |block: &&mut Block| {
-            block.terms.knobs.rate_bps == Some(bps) && others(block) == others(like)
-        };
-        if let Some(block) = self.blocks.iter_mut().find(same) {
+        if let Some(block) = self.blocks.iter_mut().find(is_same) {
             block.launches = launches;
             return Ok(block.clone());
         }
-        let mut block = like.clone();
-        block.terms.knobs.rate_bps = Some(bps);
-        block.knobs.insert(knob.into(), format!("{bps}bit"));
         block.launches = launches;
         block.cells = layout::cells(&self.beds[like.site].site, &block, &[])?;
         for cell in &block.cells {
@@ -296,7 +283,7 @@ impl<'a> Campaign<'a> {
     /// What the model has for a cell's half round trip without load and under it, in nanoseconds; worked out once a cell, as soon
     /// as the idle cell beside it has been measured, which tells what the hosts take.
     fn model_of(&mut self, block: &Block, of: &CellRecord) -> Option<[u64; 2]> {
-        let (Some(load), ProbeKind::Latency) = (&block.load, block.kind) else {
+        let (Some(load), ProbeKind::Latency) = (&block.load, block.kind()) else {
             return None;
         };
         if let Some(known) = self.models.get(&of.id) {
@@ -308,7 +295,7 @@ impl<'a> Campaign<'a> {
         let profile = site.profile.unwrap_or(Profile::MODERN);
         let bounds = Bounds { spec, profile };
         let size = of.factors.size_bytes;
-        let path = block.path.beneath();
+        let path = block.path().beneath();
         let times = bounds.one_way(path, size).and_then(|idle| {
             let think = Span::nanos(measured).saturating_sub(idle);
             Ok((idle, bounds.loaded(path, size, load, think)?))
@@ -361,7 +348,9 @@ impl<'a> Campaign<'a> {
             return self.wanted(block, index);
         }
         // A stream at a constant rate is as precise as its sender: more of them say nothing more.
-        let constant = block.kind == ProbeKind::Throughput && block.terms.knobs.rate_bps.is_some();
+        let constant = block
+            .channel()
+            .is_some_and(|spec| spec.knobs.rate_bps.is_some());
         !constant
             && index < self.repeat.max
             && block.launches >= self.repeat.launches
@@ -372,7 +361,7 @@ impl<'a> Campaign<'a> {
     fn is_imprecise(&self, block: &Block) -> bool {
         let cells: BTreeSet<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
         let mut medians: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
-        let phase = match block.kind {
+        let phase = match block.kind() {
             ProbeKind::Startup => Phase::Cold,
             _ => Phase::Warm,
         };
@@ -410,8 +399,8 @@ impl<'a> Campaign<'a> {
             "{} left; {} {} {} {src_name} to {dst_name}",
             left(&self.bar, self.began),
             bed.site.name,
-            block.path.name(),
-            block.kind.name(),
+            block.path().name(),
+            block.kind().name(),
         ));
         let began_unix_ns = unix_ns();
         let began = Instant::now();
@@ -435,23 +424,25 @@ impl<'a> Campaign<'a> {
                 }
             }
             .and_then(|()| {
-                let ask = Ask {
-                    terms: block.terms.clone(),
+                let between = Between {
                     src,
                     dst,
                     one_way_ns: bed.one_way_ns,
                     load: block.load.clone(),
                 };
-                let launched = match (&block.ranks, block.path) {
-                    (Some(ranks), Way::Library(path)) => fleet.ranks(&RanksAsk {
-                        pair: ask,
-                        path,
+                let launched = match &block.work {
+                    Work::Ranks(ranks) => fleet.ranks(&RanksAsk {
+                        between,
+                        path: ranks.path,
                         job: ranks.job.clone(),
                         count: ranks.count,
                         settings: ranks.settings.clone(),
                         spread: ranks.spread,
                     }),
-                    _ => fleet.converse(&ask),
+                    Work::Channel(spec) => fleet.converse(&Ask {
+                        spec: Spec::clone(spec),
+                        between,
+                    }),
                 };
                 launched.map_err(|error| error.to_string())
             }),
@@ -471,7 +462,7 @@ impl<'a> Campaign<'a> {
                 let told = &mut launched.outcome.evidence.application;
                 self.trace = told.trace.take().map(|trace| trace.0);
                 // What it saw is kept: it says what is wrong.
-                let wrong = match block.kind {
+                let wrong = match block.kind() {
                     ProbeKind::Check => sound::wrong(&launched.outcome.evidence),
                     _ => told.kernel.as_ref().and_then(Kernel::unverified),
                 };
@@ -498,14 +489,14 @@ impl<'a> Campaign<'a> {
         }
         if let Some(text) = failure {
             let site = &self.beds[block.site].site.name;
-            let (path, number) = (block.path.name(), index + 1);
-            let text = match block.ranks.as_ref().and_then(Ranks::program) {
+            let (path, number) = (block.path().name(), index + 1);
+            let text = match block.ranks().and_then(Ranks::program) {
                 Some(program) => {
                     format!("{program} by {path} on {site}: launch {number} failed: {text}")
                 }
                 None => format!(
                     "{site} {path} {}: launch {number} from {src_name} to {dst_name} failed: {text}",
-                    block.kind.name()
+                    block.kind().name()
                 ),
             };
             self.bar.suspend(|| eprintln!("sonde: {text}"));
@@ -638,7 +629,7 @@ fn record(
         };
     };
     // Ranks on one host send nothing over the network whose emulation could be judged.
-    let ranks = block.ranks.as_ref();
+    let ranks = block.ranks();
     let is_on_one_host = ranks.is_some_and(Ranks::is_on_one_host);
     let report = launched.report.as_ref().filter(|_| !is_on_one_host);
     LaunchRecord {
@@ -660,8 +651,8 @@ fn named(block: &Block) -> String {
         .collect();
     format!(
         "{} by {} with {}",
-        block.kind.name(),
-        block.path,
+        block.kind().name(),
+        block.path(),
         knobs.join(", ")
     )
 }

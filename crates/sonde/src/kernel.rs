@@ -16,7 +16,6 @@ use sonde_fleet::Fleet;
 use sonde_measure::HostRecord;
 use sonde_measure::Wait;
 use sonde_message::aged;
-use sonde_probe::Probe;
 use sonde_probe::library::npb::Age;
 use sonde_probe::library::{Job, Task};
 use sonde_units::{Ratio, Span};
@@ -174,21 +173,21 @@ impl Asked {
 
     /// What all ranks do. `limit` is what a launch may take, without it many times the guess.
     pub fn job(&self, runs: u64, wait: Wait, limit: Option<Span>) -> Job {
+        // Ranks of a lab may share one CPU.
+        let guess_ns = self.estimate_ns(1);
+        let all_ns = guess_ns.saturating_mul(runs);
+        let usual_ns = all_ns.saturating_mul(LIMIT_FACTOR).max(LIMIT_NS);
         let task = Task::Npb {
             kernel: self.problem.kernel().name().into(),
             size: self.size.clone(),
             runs,
             age: self.age(),
             trace: None,
+            limit_ns: limit.map_or(usual_ns, Span::as_nanos).min(HOUR_NS),
         };
-        let mut job = Job::new(task, Probe::Message, wait);
-        // Ranks of a lab may share one CPU.
-        let guess_ns = self.estimate_ns(1);
-        let all_ns = guess_ns.saturating_mul(runs);
-        let usual_ns = all_ns.saturating_mul(LIMIT_FACTOR).max(LIMIT_NS);
-        job.terms.budget_ns = limit.map_or(usual_ns, Span::as_nanos).min(HOUR_NS);
+        let mut job = Job::new(task, wait);
         let timeout_ns = guess_ns.saturating_mul(TIMEOUT_FACTOR).max(TIMEOUT_NS);
-        job.terms.timeout_ns = timeout_ns.min(HOUR_NS);
+        job.timeout_ns = timeout_ns.min(HOUR_NS);
         job
     }
 }
@@ -343,17 +342,21 @@ mod tests {
         assert_eq!(asked("lu", "S", 6).refused(), None);
     }
 
+    fn limit_ns(job: &Job) -> u64 {
+        job.duration_max().as_nanos() as u64
+    }
+
     #[test]
     fn guesses_go_by_operations() {
         let of = |size, cpus| asked("lu", size, 4).estimate_ns(cpus);
         assert!(of("A", 1) > of("W", 1) && of("W", 1) > of("S", 1));
         assert!(of("A", 4) < of("A", 2) && of("A", 8) == of("A", 4));
         let job = asked("lu", "C", 1).job(100, Wait::Block, None);
-        assert_eq!(job.terms.budget_ns, HOUR_NS);
-        assert!(job.terms.timeout_ns >= TIMEOUT_NS);
+        assert_eq!(limit_ns(&job), HOUR_NS);
+        assert!(job.timeout_ns >= TIMEOUT_NS);
         job.check().unwrap();
         let short = asked("is", "S", 2).job(1, Wait::Poll, Some(Span::secs(5)));
-        assert_eq!(short.terms.budget_ns, 5 * SECOND_NS);
+        assert_eq!(limit_ns(&short), 5 * SECOND_NS);
     }
 
     #[test]
@@ -396,7 +399,7 @@ mod tests {
             "{guess}"
         );
         let job = cg("upc").unwrap().job(10, Wait::Block, None);
-        assert!(job.terms.timeout_ns >= guess && job.terms.budget_ns >= 10 * guess);
+        assert!(job.timeout_ns >= guess && limit_ns(&job) >= 10 * guess);
         job.check().unwrap();
         let words = asked("lu", "A", 4)
             .aged("100000")

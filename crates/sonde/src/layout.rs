@@ -2,25 +2,25 @@
 //!
 //! Model:   a block is one (network, path, probe, wait, load); a launch of it measures all its sizes, each of which is a cell.
 //! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
-//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `the_usual_plan_takes_three_minutes`.
+//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`.
 
 use crate::failure::Failure;
 use crate::kernel::Asked;
-use crate::knobs::apart;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
-use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
+use crate::plan::{self, Mode, Plan, ProbeKind, ProbePlan, Work};
 use crate::way::Way;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
-use sonde_measure::{Method, Path, Wait};
-
-use sonde_measure::{CellRecord, Factors, Layer, Quantity, Testbed};
+use sonde_measure::spec::{IDLE_NS, NO_STAMPS, NO_START};
+use sonde_measure::{
+    CellRecord, Factors, Knobs, Layer, Method, Path, Probe, Procedure, Quantity, Sampling, Spec,
+    Testbed, Wait,
+};
 use sonde_probe::host::Setting;
-use sonde_probe::{NO_STAMPS, NO_START, Probe, Terms};
-use sonde_units::Span;
+use sonde_probe::library::{Job, Task};
 use std::collections::BTreeMap;
 
 const MILLI_NS: u64 = 1_000_000;
@@ -30,9 +30,6 @@ const HOST_NS: u64 = 25_000;
 const LAUNCH_NS: u64 = 15 * MILLI_NS;
 /// What TCP sends at once on a fresh connection: ten segments.
 const WINDOW_BYTES: u64 = 14_480;
-/// The pause before the message after idleness.
-pub const IDLE_NS: u64 = 200 * MILLI_NS;
-const STREAM_NS: u64 = 1_000 * MILLI_NS;
 /// The second that is not rated, and what follows the window.
 const STREAM_BESIDE_NS: u64 = 1_040 * MILLI_NS;
 
@@ -60,19 +57,9 @@ pub struct Site {
 pub struct Block {
     /// Where, as an index into the sites.
     pub site: usize,
-    /// The kind of measurement.
-    pub kind: ProbeKind,
-    /// Throughput: of what.
-    pub mode: Option<Mode>,
-    /// By which path.
-    pub path: Way,
-    /// What ranks do, where the path is a library's.
-    pub ranks: Option<Ranks>,
-    /// How bytes are handed over.
-    pub method: Method,
-    /// How both sides wait.
-    pub wait: Wait,
-    /// What else is set, by name.
+    /// What a launch of it does.
+    pub work: Work,
+    /// What is set, by name, as its cells say it.
     pub knobs: BTreeMap<String, String>,
     /// What is set of both hosts meanwhile.
     pub host: Vec<Setting>,
@@ -80,9 +67,7 @@ pub struct Block {
     pub load: Option<Load>,
     /// Launches that the plan wants.
     pub launches: u64,
-    /// What both sides of a launch agree on.
-    pub terms: Terms,
-    /// One cell for each size of the terms, in their order.
+    /// One cell for each size, in their order.
     pub cells: Vec<CellRecord>,
     /// A guess at the time of a launch.
     pub estimate_ns: u64,
@@ -94,8 +79,8 @@ pub struct Block {
 
 /// Why a path cannot be had between these hosts, with the remedy.
 fn machines_apart(site: &Site, block: &Block) -> Option<String> {
-    let path = block.path;
-    if block.ranks.as_ref().is_some_and(Ranks::is_on_one_host) {
+    let path = block.path();
+    if block.ranks().is_some_and(Ranks::is_on_one_host) {
         return None;
     }
     let hosts = match site.testbed {
@@ -122,14 +107,113 @@ impl Block {
         self.cells.iter().find_map(|cell| cell.skipped.as_deref())
     }
 
+    /// The specification of the channel, where it is one's.
+    pub fn channel(&self) -> Option<&Spec> {
+        match &self.work {
+            Work::Channel(spec) => Some(spec),
+            Work::Ranks(_) => None,
+        }
+    }
+
+    /// What ranks do, where the path is a library's.
+    pub fn ranks(&self) -> Option<&Ranks> {
+        match &self.work {
+            Work::Channel(_) => None,
+            Work::Ranks(ranks) => Some(ranks),
+        }
+    }
+
+    /// By which path.
+    pub fn path(&self) -> Way {
+        match &self.work {
+            Work::Channel(spec) => spec.path.into(),
+            Work::Ranks(ranks) => Way::Library(ranks.path),
+        }
+    }
+
+    /// How bytes are handed over.
+    pub fn method(&self) -> Method {
+        self.channel().map_or(Method::Plain, |spec| spec.method)
+    }
+
+    /// How both sides wait.
+    pub fn wait(&self) -> Wait {
+        match &self.work {
+            Work::Channel(spec) => spec.wait,
+            Work::Ranks(ranks) => ranks.job.wait,
+        }
+    }
+
+    /// User bytes in a message; none where these have sizes of their own.
+    pub fn sizes_bytes(&self) -> &[u64] {
+        match &self.work {
+            Work::Channel(spec) => &spec.sizes_bytes,
+            Work::Ranks(ranks) => &ranks.job.sizes_bytes,
+        }
+    }
+
+    /// The kind of measurement.
+    pub fn kind(&self) -> ProbeKind {
+        match &self.work {
+            Work::Channel(spec) => match spec.probe() {
+                Probe::Startup => ProbeKind::Startup,
+                Probe::Latency => ProbeKind::Latency,
+                Probe::Stream | Probe::Message => ProbeKind::Throughput,
+                Probe::Anatomy => ProbeKind::Anatomy,
+                Probe::Rate => ProbeKind::Rate,
+            },
+            Work::Ranks(ranks) => match ranks.job.task {
+                Task::Startup {} => ProbeKind::Startup,
+                Task::Latency(_) => ProbeKind::Latency,
+                Task::Stream { .. } | Task::Message(_) => ProbeKind::Throughput,
+                Task::Volleys { .. } => ProbeKind::Rate,
+                Task::Collective { .. } => ProbeKind::Collective,
+                Task::Npb { .. } => ProbeKind::Npb,
+                Task::Messages { .. } => ProbeKind::Messages,
+                Task::Check { .. } => ProbeKind::Check,
+            },
+        }
+    }
+
+    /// Throughput: of what.
+    pub fn mode(&self) -> Option<Mode> {
+        match &self.work {
+            Work::Channel(spec) => match spec.probe() {
+                Probe::Stream => Some(Mode::Stream),
+                Probe::Message => Some(Mode::Message),
+                _ => None,
+            },
+            Work::Ranks(ranks) => match ranks.job.task {
+                Task::Stream { .. } => Some(Mode::Stream),
+                Task::Message(_) => Some(Mode::Message),
+                _ => None,
+            },
+        }
+    }
+
+    /// The same with another value of a channel's knob, and without its cells.
+    ///
+    /// # Errors
+    /// The channel does not take it.
+    pub fn with(&self, knob: &str, value: String) -> Result<Self, Failure> {
+        let mut block = self.clone();
+        block.cells.clear();
+        block.knobs.insert(knob.into(), value);
+        if let Work::Channel(spec) = &mut block.work {
+            let (_, channel) = plan::apart(&block.knobs)?;
+            spec.knobs = Knobs::parse(&channel).map_err(Failure::usage)?;
+        }
+        Ok(block)
+    }
+
     /// What its rows are about.
     pub fn quantity(&self) -> Quantity {
-        match self.kind {
+        match self.kind() {
             ProbeKind::Startup => Quantity::StartupNs,
             ProbeKind::Latency => Quantity::LatencyNs,
             ProbeKind::Throughput => Quantity::ThroughputBps,
             ProbeKind::Anatomy => Quantity::OneWayNs,
-            ProbeKind::Rate if self.ranks.is_some() => Quantity::RatePerS,
+            ProbeKind::Rate if self.ranks().is_some() => Quantity::RatePerS,
             ProbeKind::Rate => Quantity::ResponseNs,
             ProbeKind::Collective => Quantity::CollectiveNs,
             ProbeKind::Npb => Quantity::KernelNs,
@@ -140,8 +224,8 @@ impl Block {
 
     /// Whether the model of the transport beneath bounds it.
     pub fn is_bounded(&self) -> bool {
-        let of_times = matches!(self.kind, ProbeKind::Latency | ProbeKind::Throughput);
-        match self.path {
+        let of_times = matches!(self.kind(), ProbeKind::Latency | ProbeKind::Throughput);
+        match self.path() {
             Way::Channel(_) => true,
             // Its daemons speak by datagrams of their own.
             Way::Library(path) => of_times && path.to_string() != "pvm:default",
@@ -185,65 +269,31 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 };
                 let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
                 for (method, wait, knobs, load) in probe.product(*path, &loads) {
-                    let (host, channel) = apart(&knobs)?;
-                    let (terms, ranks) = match path {
-                        Way::Channel(path) => {
-                            let mut terms = terms(plan, probe, *path, wait, sizes.clone());
-                            terms.method = method;
-                            (terms.knobs, terms.pace) = probe.knobs(&channel, plan.repeat.seed)?;
-                            (terms, None)
-                        }
-                        Way::Library(path) => {
-                            let terms = terms(plan, probe, Path::Unix, wait, sizes.clone());
-                            let seed = plan.repeat.seed;
-                            let ranks = library::job(probe, *path, terms, &channel, seed)?;
-                            (ranks.job.terms.clone(), Some(ranks))
-                        }
-                    };
-                    // Where the path carries no size of them, its cells are left out with their reason.
-                    if !terms.sizes_bytes.is_empty() {
-                        terms.check().map_err(|error| {
-                            Failure::usage(format!("{error}: {}", error.remedy()))
-                        })?;
-                    }
-                    let trip_ns = round_trip_ns(site, &terms, 1)?;
-                    let sized = terms.sizes_bytes.iter().filter(|_| probe.kind.is_sized());
-                    let sized: Vec<u64> = sized.copied().collect();
-                    let beside = library::beside_ns(*path, &sized, trip_ns);
-                    let runs_ns = ranks.as_ref().and_then(|ranks| {
-                        let line = site.spec.as_ref().and_then(|spec| spec.line.usable());
-                        let left = line.map(|rate| left_bps(rate.bps(), load.as_ref()));
-                        let kernel_ns = ranks.kernel_ns(site.testbed);
-                        let replays_ns = || ranks.replays_ns(trip_ns, left);
-                        let checks_ns = || ranks.checks_ns(trip_ns);
-                        kernel_ns.or_else(replays_ns).or_else(checks_ns)
-                    });
-                    let estimate_ns = beside
-                        + match runs_ns {
-                            Some(runs_ns) => runs_ns,
-                            None => estimate_ns(site, &terms)?,
-                        };
-                    let kernel = ranks.as_ref().and_then(|ranks| ranks.kernel.as_ref());
-                    let refused = kernel.and_then(Asked::refused);
+                    let how = (method, wait);
+                    let (host, work) =
+                        probe.lower(*path, how, &knobs, sizes.clone(), &plan.repeat)?;
                     let mut block = Block {
                         site: index,
-                        kind: probe.kind,
-                        mode,
-                        path: *path,
-                        ranks,
-                        method,
-                        wait,
+                        work,
                         knobs,
                         host,
                         load,
                         launches: launches(plan, probe, site),
-                        terms,
                         cells: Vec::new(),
-                        estimate_ns,
+                        estimate_ns: 0,
                         reference: false,
                         way: plan.testbed.between(&site.hosts)?,
                     };
+                    // Where the path carries no size of them, its cells are left out with their reason.
+                    if let Some(spec) = block.channel().filter(|_| !sizes.is_empty()) {
+                        spec.check().map_err(|error| {
+                            Failure::usage(format!("{error}: {}", error.remedy))
+                        })?;
+                    }
+                    block.estimate_ns = launch_ns(site, &block)?;
                     block.cells = cells(site, &block, &beyond)?;
+                    let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
+                    let refused = kernel.and_then(Asked::refused);
                     if let Some(reason) = refused.or_else(|| machines_apart(site, &block)) {
                         block.skip(&reason);
                     }
@@ -302,19 +352,12 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     let mut all = Vec::new();
     for (index, site) in sites.iter().enumerate() {
         let here = || blocks.iter().filter(|block| block.site == index);
-        let Some(first) =
-            here().find(|block| block.kind == ProbeKind::Latency && block.ranks.is_none())
+        let Some((first, spec)) = here().find_map(|block| Some((block, short(block.channel()?)?)))
         else {
             continue;
         };
-        let mut terms = first.terms.clone();
-        terms.sizes_bytes.truncate(1);
-        terms.budget_ns = terms.budget_ns.min(REFERENCE_NS);
-        terms.warmup = terms.warmup.min(20);
-        (terms.samples_min, terms.samples_max) = (1, 1_000);
-        terms.precision_per_mille = None;
         // Those of libraries are among them, and short: drift is seen all the same.
-        let channels = here().filter(|block| block.ranks.is_none());
+        let channels = here().filter(|block| block.ranks().is_none());
         let launches: u64 = channels.map(|block| block.launches).sum();
         let mut knobs = first.knobs.clone();
         knobs.insert("reference".into(), "idle".into());
@@ -322,8 +365,8 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
             knobs,
             load: None,
             launches: launches.div_ceil(every.get()),
-            estimate_ns: estimate_ns(site, &terms)?,
-            terms,
+            estimate_ns: estimate_ns(site, &spec)?,
+            work: Work::Channel(Box::new(spec)),
             cells: Vec::new(),
             reference: true,
             ..first.clone()
@@ -334,49 +377,21 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
     Ok(all)
 }
 
-fn terms(plan: &Plan, probe: &ProbePlan, path: Path, wait: Wait, sizes: Vec<u64>) -> Terms {
-    let kind = match (probe.kind, probe.mode()) {
-        (ProbeKind::Startup, _) => Probe::Startup,
-        (ProbeKind::Latency, _) => Probe::Latency,
-        (ProbeKind::Throughput, Some(Mode::Message)) => Probe::Message,
-        (ProbeKind::Throughput, _) => Probe::Stream,
-        (ProbeKind::Anatomy, _) => Probe::Anatomy,
-        (ProbeKind::Rate, _) => Probe::Rate,
-        // Of libraries only; round trips are the nearest.
-        (ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Check, _) => {
-            Probe::Latency
-        }
+/// The short ping-pong of a latency's first size.
+fn short(spec: &Spec) -> Option<Spec> {
+    let Procedure::Latency(sampling) = spec.procedure else {
+        return None;
     };
-    let mut terms = Terms::new(kind, path, wait);
-    terms.sizes_bytes = sizes;
-    terms.idle_ns = IDLE_NS;
-    match kind {
-        Probe::Startup => {}
-        Probe::Latency | Probe::Message => {
-            terms.budget_ns = probe.budget.unwrap_or(Span::millis(500)).as_nanos();
-            if let Some(samples) = probe.samples {
-                terms.samples_max = samples;
-                terms.samples_min = terms.samples_min.min(samples);
-            }
-            terms.precision_per_mille =
-                (plan.repeat.precision_per_mille > 0).then_some(plan.repeat.precision_per_mille);
-        }
-        Probe::Anatomy => {
-            terms.budget_ns = probe.budget.unwrap_or(Span::millis(500)).as_nanos();
-            terms.samples_max = probe.samples.unwrap_or(u64::MAX).min(terms.samples_max);
-        }
-        Probe::Rate => {
-            terms.budget_ns = probe.budget.unwrap_or(Span::secs(1)).as_nanos();
-            terms.samples_max = probe.samples.unwrap_or(terms.samples_max);
-        }
-        Probe::Stream => {
-            terms.budget_ns = probe
-                .budget
-                .map_or(STREAM_NS, Span::as_nanos)
-                .max(STREAM_NS)
-        }
-    }
-    terms
+    let mut spec = spec.clone();
+    spec.sizes_bytes.truncate(1);
+    spec.procedure = Procedure::Latency(Sampling {
+        samples_min: 1,
+        samples_max: 1_000,
+        precision_per_mille: None,
+        warmup: sampling.warmup.min(20),
+        budget_ns: sampling.budget_ns.min(REFERENCE_NS),
+    });
+    Some(spec)
 }
 
 /// Sizes that `path` can carry in this kind of measurement, and those that it cannot, with the reason.
@@ -410,16 +425,16 @@ pub fn cells(
 ) -> Result<Vec<CellRecord>, Failure> {
     let cell = |(size_bytes, skipped): (&u64, Option<String>)| {
         let factors = Factors {
-            probe: block.kind.name().into(),
-            mode: block.mode.map(|mode| mode.name().into()),
-            layer: match block.kind.is_of_programs() {
+            probe: block.kind().name().into(),
+            mode: block.mode().map(|mode| mode.name().into()),
+            layer: match block.kind().is_of_programs() {
                 true => Layer::Application,
-                false => block.path.layer(),
+                false => block.path().layer(),
             },
-            path: block.path.name(),
-            method: Some(block.method.name().into()),
+            path: block.path().name(),
+            method: Some(block.method().name().into()),
             knobs: block.knobs.clone(),
-            wait: Some(block.wait.name().into()),
+            wait: Some(block.wait().name().into()),
             network: site.name.clone(),
             testbed: site.testbed,
             hosts: site.hosts.clone(),
@@ -429,11 +444,7 @@ pub fn cells(
             ),
             attachment: site.attachment.clone(),
             load: block.load.as_ref().map(ToString::to_string),
-            size_bytes: match block.kind.is_sized() {
-                true => *size_bytes,
-                // Its messages have sizes of their own.
-                false => 0,
-            },
+            size_bytes: *size_bytes,
         };
         Ok(CellRecord {
             id: factors.cell().map_err(Failure::cannot)?,
@@ -442,41 +453,87 @@ pub fn cells(
             skipped,
         })
     };
-    let sizes = block.terms.sizes_bytes.iter().map(|size| (size, None));
+    let sizes = match block.kind().is_sized() {
+        true => block.sizes_bytes(),
+        // Its messages have sizes of their own.
+        false => &[0],
+    };
+    let sizes = sizes.iter().map(|size| (size, None));
     let beyond = beyond.iter().map(|(size, why)| (size, Some(why.clone())));
     sizes.chain(beyond).map(cell).collect()
 }
 
 /// A round trip of a message, by the model where there is one.
-fn round_trip_ns(site: &Site, terms: &Terms, size: u64) -> Result<u64, Failure> {
+fn round_trip_ns(site: &Site, path: Path, size: u64) -> Result<u64, Failure> {
     let Some(spec) = &site.spec else {
         return Ok(2 * HOST_NS);
     };
     let profile = site.profile.unwrap_or(Profile::MODERN);
     let bounds = model::Bounds { spec, profile };
-    Ok(2 * (bounds.one_way(terms.path, size)?.as_nanos() + HOST_NS))
+    Ok(2 * (bounds.one_way(path, size)?.as_nanos() + HOST_NS))
+}
+
+/// The time of a launch.
+fn launch_ns(site: &Site, block: &Block) -> Result<u64, Failure> {
+    let ranks = match &block.work {
+        Work::Channel(spec) => return estimate_ns(site, spec),
+        Work::Ranks(ranks) => ranks,
+    };
+    let trip_ns = round_trip_ns(site, Path::Unix, 1)?;
+    let line = site.spec.as_ref().and_then(|spec| spec.line.usable());
+    let left = line.map(|rate| left_bps(rate.bps(), block.load.as_ref()));
+    let kernel_ns = ranks.kernel_ns(site.testbed);
+    let replays_ns = || ranks.replays_ns(trip_ns, left);
+    let checks_ns = || ranks.checks_ns(trip_ns);
+    let runs_ns = match kernel_ns.or_else(replays_ns).or_else(checks_ns) {
+        Some(runs_ns) => runs_ns,
+        None => estimate_ns(site, &alike(&ranks.job))?,
+    };
+    Ok(runs_ns + library::beside_ns(block.path(), block.sizes_bytes(), trip_ns))
+}
+
+/// What takes about as long as a job among ranks, over a channel.
+fn alike(job: &Job) -> Spec {
+    let procedure = match &job.task {
+        Task::Startup {} => Procedure::usual(Probe::Startup),
+        Task::Stream { window_ns } => Procedure::Stream {
+            window_ns: *window_ns,
+        },
+        Task::Latency(sampling) => Procedure::Latency(*sampling),
+        Task::Message(sampling)
+        | Task::Volleys { sampling, .. }
+        | Task::Collective { sampling, .. } => Procedure::Message(*sampling),
+        Task::Npb { .. } | Task::Messages { .. } | Task::Check { .. } => {
+            Procedure::Message(Sampling::MESSAGE)
+        }
+    };
+    Spec {
+        sizes_bytes: job.sizes_bytes.clone(),
+        procedure,
+        ..Spec::new(procedure.probe(), Path::Unix, job.wait)
+    }
 }
 
 /// The time of a launch without that of ranks' start.
-fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
-    let least = round_trip_ns(site, terms, 1)?;
+fn estimate_ns(site: &Site, spec: &Spec) -> Result<u64, Failure> {
+    let least = round_trip_ns(site, spec.path, 1)?;
     // The two sides meet, agree, and part.
     let mut sum = LAUNCH_NS + 8 * least;
-    for size in &terms.sizes_bytes {
-        let trip = round_trip_ns(site, terms, *size)?;
+    for size in &spec.sizes_bytes {
+        let trip = round_trip_ns(site, spec.path, *size)?;
         // The window of TCP opens over some round trips.
         let opens = u64::from((size / WINDOW_BYTES + 1).ilog2()) * least;
-        sum += match terms.probe {
+        sum += match &spec.procedure {
             // Whole: three trips. In steps: neighbour, circuit, handshake, and three messages.
-            Probe::Startup => 2 * LAUNCH_NS + 2 * trip + terms.idle_ns,
-            Probe::Latency => trips_ns(terms, trip) + 2 * opens,
+            Procedure::Startup(_) => 2 * LAUNCH_NS + 2 * trip + IDLE_NS,
+            Procedure::Latency(sampling) => trips_ns(sampling, trip) + 2 * opens,
             // There whole, back as one byte.
-            Probe::Message => trips_ns(terms, (trip + least) / 2) + opens,
-            Probe::Anatomy => (terms.samples_max * 2 * trip)
-                .min(terms.budget_ns)
+            Procedure::Message(sampling) => trips_ns(sampling, (trip + least) / 2) + opens,
+            Procedure::Anatomy(quota) => (quota.samples_max * 2 * trip)
+                .min(quota.budget_ns)
                 .max(4 * trip),
-            Probe::Rate => terms.budget_ns + 4 * trip,
-            Probe::Stream => terms.budget_ns + STREAM_BESIDE_NS + 2 * trip,
+            Procedure::Rate { quota, .. } => quota.budget_ns + 4 * trip,
+            Procedure::Stream { window_ns } => window_ns + STREAM_BESIDE_NS + 2 * trip,
         };
     }
     Ok(sum)
@@ -484,12 +541,12 @@ fn estimate_ns(site: &Site, terms: &Terms) -> Result<u64, Failure> {
 
 /// Round trips of `trip` nanoseconds each: the first, a warm-up of a quarter of the budget or one round trip, and samples until
 /// the budget is used up. That a size ends early, where its median is known, is left out.
-fn trips_ns(terms: &Terms, trip: u64) -> u64 {
-    let warmup = terms.warmup.saturating_mul(trip);
-    let warmup = warmup.min((terms.budget_ns / 4).saturating_sub(trip).max(trip));
-    let samples = terms.samples_max.saturating_mul(trip);
+fn trips_ns(sampling: &Sampling, trip: u64) -> u64 {
+    let warmup = sampling.warmup.saturating_mul(trip);
+    let warmup = warmup.min((sampling.budget_ns / 4).saturating_sub(trip).max(trip));
+    let samples = sampling.samples_max.saturating_mul(trip);
     // The last one is begun within the budget.
-    trip + warmup + samples.min(terms.budget_ns.next_multiple_of(trip))
+    trip + warmup + samples.min(sampling.budget_ns.next_multiple_of(trip))
 }
 
 #[cfg(test)]
@@ -612,16 +669,16 @@ mod tests {
         let cells: usize = blocks.iter().map(|block| block.cells.len()).sum();
         assert_eq!(ids.len(), cells);
         let latency = blocks.iter().find(|block| {
-            block.kind == ProbeKind::Latency && block.path == Way::TCP && block.site == 1
+            block.kind() == ProbeKind::Latency && block.path() == Way::TCP && block.site == 1
         });
-        let sizes = &latency.unwrap().terms.sizes_bytes;
+        let sizes = latency.unwrap().sizes_bytes();
         assert!(
             sizes.contains(&1_448) && sizes.contains(&1_449),
             "{sizes:?}"
         );
         let streams = blocks
             .iter()
-            .filter(|block| block.mode == Some(Mode::Stream));
+            .filter(|block| block.mode() == Some(Mode::Stream));
         assert!(streams.clone().all(|block| block.cells.len() == 1));
         assert!(streams.clone().any(|block| block.launches == 2));
     }
@@ -634,7 +691,7 @@ mod tests {
         let blocks = blocks(&plan, &[loopback(), site("ethernet-100")]).unwrap();
         let skipped: Vec<_> = blocks
             .iter()
-            .map(|block| (block.site, block.path, block.skipped().is_some()))
+            .map(|block| (block.site, block.path(), block.skipped().is_some()))
             .collect();
         assert_eq!(
             skipped,
@@ -648,6 +705,23 @@ mod tests {
         let reason = blocks[3].skipped().unwrap();
         assert!(reason.contains("use `--testbed local`"), "{reason}");
         assert!(blocks[3].launches == 0 && blocks[3].estimate_ns == 0);
+    }
+
+    #[test]
+    fn a_knob_is_set_in_one_place() {
+        let mut plan = plan(Effort::Quick);
+        let mut stream = ProbePlan::new(ProbeKind::Throughput, &[Way::UDP], &["mtu"]);
+        stream.knobs = [("rate".into(), vec!["50Mbit".into()])].into();
+        plan.probes = vec![stream];
+        let site = site("ethernet-100");
+        let block = &blocks(&plan, std::slice::from_ref(&site)).unwrap()[0];
+        let slower = block.with("rate", "40000000bit".into()).unwrap();
+        assert_eq!(slower.channel().unwrap().knobs.rate_bps, Some(40_000_000));
+        let factors = &cells(&site, &slower, &[]).unwrap()[0].factors;
+        assert_eq!(factors.knobs["rate"], "40000000bit");
+        let again = slower.with("rate", "50Mbit".into()).unwrap();
+        assert_eq!(again.work, block.work);
+        assert!(block.with("rate", "fast".into()).is_err());
     }
 
     #[test]

@@ -15,7 +15,6 @@ mod events;
 mod exit;
 mod failure;
 mod kernel;
-mod knobs;
 mod lab;
 mod layout;
 mod library;

@@ -10,14 +10,12 @@
 use crate::failure::Failure;
 use crate::kernel::{self, Asked};
 use crate::messages;
-use crate::plan::{Effort, Mode, ProbeKind, ProbePlan};
+use crate::plan::{BUDGET, Effort, Mode, ProbeKind, ProbePlan, Repeat, SECOND};
 use crate::way::Way;
-use sonde_measure::Wait;
-use sonde_measure::{Ceiling, Testbed};
+use sonde_measure::{Ceiling, Sampling, Testbed, Wait};
 use sonde_message::{Library, Path};
 use sonde_probe::library::npb::TRACE_EVENTS_MAX;
-use sonde_probe::library::{Job, RANKS_MAX, Task, VOLLEY};
-use sonde_probe::{Probe, Terms};
+use sonde_probe::library::{CHECK_NS, COLLECTIVE, Job, RANKS_MAX, Task, VOLLEY};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +33,8 @@ const FRAGMENT_BYTES: u64 = 4_080;
 /// What all ranks do, and how many there are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranks {
+    /// What carries their messages.
+    pub path: Path,
     /// What they do.
     pub job: Job,
     /// How many.
@@ -146,30 +146,37 @@ fn start_ns(path: Way) -> u64 {
     }
 }
 
-/// The job of one combination. `terms` are those of a channel's probe of this kind; `seed` is the plan's.
+/// The job of one combination.
 ///
 /// # Errors
 /// A knob that no library has, or a value that it does not take; a kind of measurement that there is none of.
 pub fn job(
     probe: &ProbePlan,
     path: Path,
-    terms: Terms,
+    wait: Wait,
+    sizes_bytes: Vec<u64>,
     knobs: &BTreeMap<String, String>,
-    seed: u64,
+    repeat: &Repeat,
 ) -> Result<Ranks, Failure> {
+    let seed = repeat.seed;
     match probe.kind {
-        ProbeKind::Npb => return of_kernel(probe, path, terms.wait, knobs.clone()),
-        ProbeKind::Messages => return of_messages(probe, path, terms.wait, knobs.clone(), seed),
+        ProbeKind::Npb => return of_kernel(probe, path, wait, knobs.clone()),
+        ProbeKind::Messages => return of_messages(probe, path, wait, knobs.clone(), seed),
         _ => {}
     }
     let mut left = knobs.clone();
     let task = match probe.kind {
         ProbeKind::Startup => Task::Startup {},
-        ProbeKind::Latency => Task::Trips {},
-        ProbeKind::Throughput if terms.probe == Probe::Message => Task::Trips {},
-        ProbeKind::Throughput => Task::Stream {},
+        ProbeKind::Latency => Task::Latency(probe.sampling(Sampling::LATENCY, repeat)),
+        ProbeKind::Throughput if probe.mode() == Some(Mode::Message) => {
+            Task::Message(probe.sampling(Sampling::MESSAGE, repeat))
+        }
+        ProbeKind::Throughput => Task::Stream {
+            window_ns: probe.window_ns(),
+        },
         ProbeKind::Rate => Task::Volleys {
             window: number(&mut left, "volley")?.unwrap_or(VOLLEY),
+            sampling: calls(probe, Sampling::MESSAGE, SECOND),
         },
         ProbeKind::Collective => Task::Collective {
             kind: left.remove("call").ok_or_else(|| {
@@ -178,10 +185,12 @@ pub fn job(
                 )
             })?,
             algorithm: left.remove("algorithm"),
+            sampling: calls(probe, COLLECTIVE, BUDGET),
         },
         ProbeKind::Check => Task::Check {
             seed: number(&mut left, "seed")?.unwrap_or(seed),
             cases: number(&mut left, "cases")?.unwrap_or(CASES),
+            budget_ns: probe.budget.map_or(CHECK_NS, Span::as_nanos),
         },
         ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages => {
             return Err(Failure::usage(format!(
@@ -202,13 +211,17 @@ pub fn job(
     }
     let settings = settings(path, &mut left)?;
     none_left(path, probe.kind, &left)?;
-    let mut job = Job::new(task, terms.probe, terms.wait);
-    lower(probe, terms, &mut job);
-    if !job.terms.sizes_bytes.is_empty() {
+    let is_left_out = sizes_bytes.is_empty();
+    let mut job = Job::new(task, wait);
+    if job.task.is_sized() {
+        job.sizes_bytes = sizes_bytes;
+    }
+    if !is_left_out {
         job.check()
             .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
     }
     Ok(Ranks {
+        path,
         job,
         count: count as usize,
         settings,
@@ -218,23 +231,11 @@ pub fn job(
     })
 }
 
-/// Puts what the plan says of sizes, samples and times into the terms of a job that is no program's.
-fn lower(probe: &ProbePlan, terms: Terms, job: &mut Job) {
-    match probe.kind {
-        ProbeKind::Rate | ProbeKind::Collective => {
-            job.terms.sizes_bytes = terms.sizes_bytes;
-            job.terms.budget_ns = terms.budget_ns;
-            if let Some(samples) = probe.samples {
-                job.terms.samples_max = samples;
-                job.terms.samples_min = job.terms.samples_min.min(samples);
-            }
-        }
-        // Its messages have sizes of their own.
-        ProbeKind::Check => {
-            let usual_ns = job.terms.budget_ns;
-            job.terms.budget_ns = probe.budget.map_or(usual_ns, Span::as_nanos);
-        }
-        _ => job.terms = terms,
+/// Samples of calls of a library, as far as the plan says how many.
+fn calls(probe: &ProbePlan, usual: Sampling, budget: Span) -> Sampling {
+    Sampling {
+        budget_ns: probe.budget.unwrap_or(budget).as_nanos(),
+        ..usual.up_to(probe.samples.unwrap_or(usual.samples_max))
     }
 }
 
@@ -259,6 +260,7 @@ fn of_kernel(
         )));
     }
     Ok(Ranks {
+        path,
         job,
         count: kernel.ranks,
         settings,
@@ -284,6 +286,7 @@ fn of_messages(
     job.check()
         .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy())))?;
     Ok(Ranks {
+        path,
         job,
         count: messages.ranks,
         settings,
@@ -417,29 +420,33 @@ mod tests {
     }
 
     fn by(path: &str, kind: ProbeKind, knobs: &[(&str, &str)]) -> Result<Ranks, String> {
-        let terms = Terms::new(Probe::Latency, sonde_measure::Path::Unix, Wait::Block);
         let knobs = knobs
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()));
         let path = path.parse().unwrap();
-        job(&probe(kind), path, terms, &knobs.collect(), 1).map_err(|failure| failure.to_string())
+        let repeat = Repeat::default();
+        job(
+            &probe(kind),
+            path,
+            Wait::Block,
+            vec![8],
+            &knobs.collect(),
+            &repeat,
+        )
+        .map_err(|failure| failure.to_string())
     }
 
     #[test]
     fn jobs_follow_the_probe() {
-        assert_eq!(
-            of(ProbeKind::Latency, &[]).unwrap().job.task,
-            Task::Trips {}
-        );
+        let latency = of(ProbeKind::Latency, &[]).unwrap().job;
+        assert!(matches!(latency.task, Task::Latency(_)));
         assert_eq!(
             of(ProbeKind::Startup, &[]).unwrap().job.task,
             Task::Startup {}
         );
         let rate = of(ProbeKind::Rate, &[("volley", "16")]).unwrap();
-        assert_eq!(
-            (rate.job.task, rate.count),
-            (Task::Volleys { window: 16 }, 2)
-        );
+        assert!(matches!(rate.job.task, Task::Volleys { window: 16, .. }));
+        assert_eq!((rate.count, rate.job.sizes_bytes), (2, vec![8]));
         let knobs = [("call", "allreduce"), ("ranks", "4"), ("algorithm", "ring")];
         let all = of(ProbeKind::Collective, &knobs).unwrap();
         assert_eq!(all.count, 4);

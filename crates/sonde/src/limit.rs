@@ -72,6 +72,11 @@ impl Bisection {
     }
 }
 
+/// The constant rate of a stream of datagrams.
+fn rate_bps(block: &Block) -> Option<u64> {
+    block.channel()?.knobs.rate_bps
+}
+
 impl Search {
     /// Looks for the limit of each stream at a rate of the campaign, whose first trial was made.
     ///
@@ -80,7 +85,7 @@ impl Search {
     pub fn run(self, campaign: &mut Campaign<'_>) -> Result<End, Failure> {
         let share = format!("{}", self.lost_ppm as f64 / 1e6);
         campaign.tell("loss_limit", &share)?;
-        let is_one = |block: &&Block| block.terms.knobs.rate_bps.is_some() && !block.reference;
+        let is_one = |block: &&Block| rate_bps(block).is_some() && !block.reference;
         let starts: Vec<Block> = campaign.blocks().iter().filter(is_one).cloned().collect();
         for start in starts.iter().filter(|start| start.skipped().is_none()) {
             match self.search(campaign, start)? {
@@ -92,7 +97,7 @@ impl Search {
     }
 
     fn search(self, campaign: &mut Campaign<'_>, start: &Block) -> Result<End, Failure> {
-        let most = start.terms.knobs.rate_bps.unwrap_or_default();
+        let most = rate_bps(start).unwrap_or_default();
         let mut at = Bisection::below(most);
         if self.passed(campaign, start) {
             (at.low, at.high) = (most, most + at.step);
@@ -123,7 +128,7 @@ impl Search {
         let Some(cell) = block.cells.first() else {
             return false;
         };
-        let rate = block.terms.knobs.rate_bps.unwrap_or_default();
+        let rate = rate_bps(block).unwrap_or_default();
         let mut made = campaign.run.repetitions_of(&cell.id).peekable();
         made.peek().is_some()
             && made.all(|Repetition { result, .. }| {

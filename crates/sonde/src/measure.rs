@@ -18,10 +18,10 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::kernel;
 use crate::layout::{self, Block, Site};
-use crate::library::{self, Ranks};
+use crate::library;
 use crate::limit::Search;
 use crate::model;
-use crate::plan::{Kind, Mode, NetworkPlan, Plan};
+use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
 use crate::shown;
 use crate::testbed::{self, LabOptions};
 use crate::wanted::{too_few, too_wide};
@@ -122,8 +122,11 @@ impl Task {
         let mut blocks = layout::blocks(&self.plan, &sites)?;
         leave_out(&mut blocks, &beds)?;
         if self.traced {
-            let ranks = blocks.iter_mut().filter_map(|block| block.ranks.as_mut());
-            ranks.for_each(Ranks::trace);
+            let ranks = blocks.iter_mut().filter_map(|block| match &mut block.work {
+                Work::Ranks(ranks) => Some(ranks),
+                Work::Channel(_) => None,
+            });
+            ranks.for_each(|ranks| ranks.trace());
         }
         blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
         warnings.extend(crowded(&blocks, &sites));
@@ -537,14 +540,14 @@ impl Bed {
                 .filter(|block| block.is_bounded())
         };
         for block in bounded() {
-            for size in &block.terms.sizes_bytes {
-                let size = (block.mode != Some(Mode::Stream)).then_some(*size);
-                points.insert((block.path.beneath(), block.quantity(), size));
+            for size in block.sizes_bytes() {
+                let size = (block.mode() != Some(Mode::Stream)).then_some(*size);
+                points.insert((block.path().beneath(), block.quantity(), size));
             }
         }
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
         let mut network = model::network(spec, profile, points, warnings)?;
-        let more = library::ceilings(bounded().map(|block| block.path), &network.ceilings);
+        let more = library::ceilings(bounded().map(Block::path), &network.ceilings);
         network.ceilings.extend(more);
         network.attachment = self.site.attachment.clone();
         network.backpressure = self.fleet.borrow().backpressure();
@@ -576,7 +579,7 @@ pub fn all_skipped(run: &Run) -> Option<&str> {
 fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
     for block in blocks {
         let bed = &beds[block.site];
-        if bed.site.testbed == Testbed::Local && block.path == Way::Channel(Route::Xdp) {
+        if bed.site.testbed == Testbed::Local && block.path() == Way::Channel(Route::Xdp) {
             block.skip(
                 "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts",
             );
@@ -584,7 +587,7 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
         let fleet = bed.fleet.borrow();
         let hosts = fleet.hosts();
         let lacks = |host: &HostRecord| {
-            let Way::Channel(path) = block.path else {
+            let Way::Channel(path) = block.path() else {
                 return None;
             };
             let why = host.facts.absent.get(&path)?;
@@ -594,7 +597,7 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
             block.skip(&why);
         }
         drop(fleet);
-        if let (Way::Library(path), None) = (block.path, block.skipped()) {
+        if let (Way::Library(path), None) = (block.path(), block.skipped()) {
             let mut fleet = bed.fleet.borrow_mut();
             let alive: Vec<usize> = (0..fleet.hosts().len())
                 .filter(|host| fleet.alive(*host))
@@ -602,7 +605,7 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
             if let Some(why) = fleet.lacks(path, &alive).map_err(Failure::cannot)? {
                 block.skip(&why);
             }
-            let ranks = block.ranks.as_ref();
+            let ranks = block.ranks();
             let no_room = ranks.and_then(|ranks| {
                 let (available, here) = kernel::room(&fleet, ranks.count, ranks.spread)?;
                 ranks.too_large(available, here)
@@ -621,7 +624,7 @@ fn crowded(blocks: &[Block], sites: &[Site]) -> Vec<String> {
         return Vec::new();
     };
     let mut warnings = BTreeSet::new();
-    for block in blocks.iter().filter(|block| block.wait == Wait::Poll) {
+    for block in blocks.iter().filter(|block| block.wait() == Wait::Poll) {
         let busy = match sites[block.site].testbed {
             Testbed::Lab => 3,
             Testbed::Local => 2,

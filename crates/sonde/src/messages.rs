@@ -11,8 +11,7 @@ use crate::failure::Failure;
 use serde_json::Value;
 use sonde_measure::Wait;
 use sonde_measure::replay::Asked as Told;
-use sonde_probe::Probe;
-use sonde_probe::library::{Job, RANKS_MAX, Task};
+use sonde_probe::library::{Job, PROGRAM_NS, RANKS_MAX, Task};
 use sonde_units::{Bytes, Matrix, Span};
 use sonde_workload::npb::Kernel;
 use sonde_workload::replay::{BYTES_MAX, Statistic, launch, upc};
@@ -50,10 +49,12 @@ impl Asked {
 
     /// What all ranks do. `limit` is what a launch may take.
     pub fn job(&self, runs: u64, wait: Wait, limit: Option<Span>) -> Job {
-        let asked = self.told.clone();
-        let mut job = Job::new(Task::Messages { asked, runs }, Probe::Message, wait);
-        job.terms.budget_ns = limit.map_or(job.terms.budget_ns, Span::as_nanos);
-        job
+        let task = Task::Messages {
+            asked: self.told.clone(),
+            runs,
+            limit_ns: limit.map_or(PROGRAM_NS, Span::as_nanos),
+        };
+        Job::new(task, wait)
     }
 
     /// A guess at a replay: half a round trip for each message of a rank, and its bytes over its line.
@@ -344,7 +345,7 @@ mod tests {
         assert_eq!(own.too_large(u64::MAX, 4), None);
         assert!(own.too_large(1 << 20, 4).unwrap().contains("4 ranks"));
         let job = own.job(2, Wait::Block, Some(Span::secs(5)));
-        assert_eq!(job.terms.budget_ns, 5_000_000_000);
+        assert_eq!(job.duration_max().as_nanos(), 5_000_000_000);
         job.check().unwrap();
     }
 

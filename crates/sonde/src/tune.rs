@@ -14,9 +14,9 @@ use crate::campaign::{Bed, Campaign, End, interruption, unix_ns};
 use crate::document::{self, Command};
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::knobs;
 use crate::layout::{self, Block};
 use crate::measure;
+use crate::plan::{self, Work};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{EventRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting};
@@ -157,7 +157,7 @@ impl Task {
             .find(|block| block.quantity() == Quantity::ThroughputBps)
             .cloned()
             .ok_or_else(|| Failure::cannot("the plan has no stream"))?;
-        let (_, sockets) = knobs::apart(&stream.knobs)?;
+        let (_, sockets) = plan::apart(&stream.knobs)?;
         drop(store);
         let (run, interrupted) = self.campaign(&mut beds, blocks, warnings)?;
         let mut state = State {
@@ -413,7 +413,9 @@ impl Task {
                 block.host = settings(advice);
                 change_sockets(&mut sockets, advice);
             }
-            block.terms.knobs = Knobs::parse(&sockets).map_err(Failure::usage)?;
+            if let Work::Channel(spec) = &mut block.work {
+                spec.knobs = Knobs::parse(&sockets).map_err(Failure::usage)?;
+            }
             let (hosts, _) = split(&state.stream.knobs);
             block.knobs = hosts.into_iter().chain(sockets).collect();
             let word = if with { &one.cause.rule } else { WITHOUT };

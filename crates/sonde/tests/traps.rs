@@ -5,9 +5,8 @@
 //! Source:  the defects were found in iperf3, netperf, sockperf, qperf, perftest, OSU and others, by reading and by measuring.
 
 use serde_json::Value;
-use sonde_measure::Number;
-use sonde_measure::{Path as Route, Wait};
-use sonde_probe::{Probe, SAMPLES_MAX, Terms};
+use sonde_measure::spec::SAMPLES_MAX;
+use sonde_measure::{Number, Sampling};
 use sonde_stats::{Parts, SAMPLES_FOR_P99, Series, Summary};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -206,8 +205,8 @@ fn a_sample_array_that_limits_duration() {
 
 #[test]
 fn fixed_counts() {
-    let terms = Terms::new(Probe::Latency, Route::Tcp, Wait::Block);
-    assert!(terms.samples_min < terms.samples_max && terms.precision_per_mille.is_some());
+    let usual = Sampling::LATENCY;
+    assert!(usual.samples_min < usual.samples_max && usual.precision_per_mille.is_some());
     // How many were taken stands in each row, and is not the most that may be.
     let counts: Vec<u64> = rows()
         .iter()

@@ -16,13 +16,14 @@ mod tool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use sonde_measure::Probe;
 use sonde_message::{Library, Path};
 use sonde_probe::library::{Job, Report, Task};
 use sonde_probe::{Answer, EndOf, Outcome, Program, Ran, Request};
 
 use crate::error::{FleetError, Result};
 use crate::fleet::Fleet;
-use crate::launch::{Ask, Launched};
+use crate::launch::{Between, Launched};
 use crate::placement::Placement;
 
 pub(crate) use tool::Tools;
@@ -37,8 +38,8 @@ const FOLLOW: Duration = Duration::from_secs(8);
 /// Ranks to be started.
 #[derive(Debug, Clone)]
 pub struct RanksAsk {
-    /// The hosts of ranks 0 and 1 as source and destination, the load, the model's time. Its terms are the job's.
-    pub pair: Ask,
+    /// The hosts of ranks 0 and 1 as source and destination, the load, the model's time.
+    pub between: Between,
     /// What carries messages.
     pub path: Path,
     /// What all ranks do.
@@ -61,28 +62,35 @@ impl Fleet {
     /// # Panics
     /// A host is not of this fleet, or both are the same.
     pub fn ranks(&mut self, ask: &RanksAsk) -> Result<Launched> {
-        let placements = match is_program(&ask.job) {
+        let placements = match ask.job.task.is_program() {
             true => [self.bed.kernel_placement(); 2],
-            false => self.bed.placements(&ask.pair.terms),
+            false => self.bed.placements(ask.job.wait, alike(&ask.job.task)),
         };
         let [src, dst] = placements;
-        let seats = self.seats(ask, [(ask.pair.src, src), (ask.pair.dst, dst)]);
+        let seats = self.seats(ask, [(ask.between.src, src), (ask.between.dst, dst)]);
         // The ways to all hosts that have ranks are loaded.
         let hosts: BTreeSet<usize> = seats.iter().map(|seat| seat.0).collect();
         let hosts: Vec<usize> = hosts.into_iter().collect();
-        self.launch_with(&ask.pair, placements, &hosts, |fleet, keys| {
-            let mut joined: Option<Outcome> = None;
-            for job in pieces(&ask.job) {
-                fleet.ready(keys)?;
-                let outcome = fleet.one_job(ask, &job, keys)?;
-                match &mut joined {
-                    Some(joined) => crate::launch::join(joined, outcome),
-                    none => *none = Some(outcome),
+        let launch_max = limit(&ask.job);
+        self.launch_with(
+            &ask.between,
+            launch_max,
+            placements,
+            &hosts,
+            |fleet, keys| {
+                let mut joined: Option<Outcome> = None;
+                for job in pieces(&ask.job) {
+                    fleet.ready(keys)?;
+                    let outcome = fleet.one_job(ask, &job, keys)?;
+                    match &mut joined {
+                        Some(joined) => crate::launch::join(joined, outcome),
+                        none => *none = Some(outcome),
+                    }
                 }
-            }
-            // A job without a size is refused before.
-            joined.ok_or_else(|| failed(ask, "it has no size", "ask for one"))
-        })
+                // A job without a size is refused before.
+                joined.ok_or_else(|| failed(ask, "it has no size", "ask for one"))
+            },
+        )
     }
 
     /// Why this path cannot be had on these hosts, with the remedy; `None` where it can.
@@ -122,7 +130,7 @@ impl Fleet {
                 let what = format!("rank 0 gave no report: it {}{said}", ran.told());
                 failed(ask, what, "look at what it said, and at `sonde doctor`")
             })?;
-        let names = [ask.pair.src, ask.pair.dst].map(|host| self.name(host).to_owned());
+        let names = [ask.between.src, ask.between.dst].map(|host| self.name(host).to_owned());
         let names = names.each_ref().map(String::as_str);
         let mut outcome = report
             .outcome(job, ran.began_ns, names)
@@ -203,9 +211,9 @@ impl Fleet {
     /// Where each rank runs: the first two where the pair does.
     fn seats(&self, ask: &RanksAsk, keys: [(usize, Placement); 2]) -> Vec<(usize, Placement)> {
         let count = self.hosts().len();
-        let mut order = vec![ask.pair.src, ask.pair.dst];
-        let others = (1..count).map(|step| (ask.pair.dst + step) % count);
-        order.extend(others.filter(|host| *host != ask.pair.src && self.alive(*host)));
+        let mut order = vec![ask.between.src, ask.between.dst];
+        let others = (1..count).map(|step| (ask.between.dst + step) % count);
+        order.extend(others.filter(|host| *host != ask.between.src && self.alive(*host)));
         order.dedup();
         order.truncate(ask.spread.unwrap_or(count).max(1));
         let seat = |rank: usize| match rank {
@@ -225,7 +233,7 @@ impl Fleet {
         };
         let cpus: Vec<String> = seats.iter().map(text).collect();
         let is_known = cpus.iter().all(|cpus| !cpus.is_empty());
-        match is_known && (seats.len() == 2 || is_program(job)) {
+        match is_known && (seats.len() == 2 || job.task.is_program()) {
             true => vec!["--cpus".into(), cpus.join(":")],
             false => Vec::new(),
         }
@@ -242,20 +250,21 @@ impl Fleet {
             .filter_map(|name| Some((name.to_string(), std::env::var(name).ok()?)));
         known.collect()
     }
-
-    /// The whole time that ranks may take: of a kernel or a replay its budget, else what the terms come to.
-    fn limit(job: &Job) -> Duration {
-        START_LIMIT
-            + match is_program(job) {
-                true => Duration::from_nanos(job.terms.budget_ns),
-                false => job.terms.duration_max(),
-            }
-    }
 }
 
-/// Whether its ranks do what a program does: a kernel, or the messages of one.
-fn is_program(job: &Job) -> bool {
-    matches!(job.task, Task::Npb { .. } | Task::Messages { .. })
+/// The whole time that ranks may take.
+fn limit(job: &Job) -> Duration {
+    START_LIMIT + job.duration_max()
+}
+
+/// The probe over a channel beside whose ends the first two ranks are placed.
+const fn alike(task: &Task) -> Probe {
+    match task {
+        Task::Startup {} => Probe::Startup,
+        Task::Latency(_) => Probe::Latency,
+        Task::Stream { .. } => Probe::Stream,
+        _ => Probe::Message,
+    }
 }
 
 /// A start-up has one size: what one message sets up serves all others.
@@ -263,10 +272,10 @@ fn pieces(job: &Job) -> Vec<Job> {
     if job.task != (Task::Startup {}) {
         return vec![job.clone()];
     }
-    let sizes = job.terms.sizes_bytes.iter();
+    let sizes = job.sizes_bytes.iter();
     let one = |size: &u64| {
         let mut job = job.clone();
-        job.terms.sizes_bytes = vec![*size];
+        job.sizes_bytes = vec![*size];
         job
     };
     sizes.map(one).collect()

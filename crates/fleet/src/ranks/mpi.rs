@@ -17,7 +17,7 @@ use sonde_probe::library::{Job, MARKER};
 use sonde_probe::{Program, Ran};
 use sonde_sys::cpu;
 
-use super::{RanksAsk, attempt, failed, went_well, words};
+use super::{RanksAsk, attempt, failed, limit, went_well, words};
 use crate::error::Result;
 use crate::fleet::Fleet;
 use crate::placement::Placement;
@@ -66,7 +66,7 @@ impl Fleet {
             hosts,
             rank: self.rank_words(&rank, ask, job, &seats),
         };
-        let mut program = Program::new(order.argv(), Self::limit(job));
+        let mut program = Program::new(order.argv(), limit(job));
         program.environment.extend(order.environment());
         let attempt = attempt(ask);
         let ran = self.run_program(keys[0], program, &attempt)?;

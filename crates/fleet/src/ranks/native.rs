@@ -14,7 +14,7 @@ use sonde_message::Library;
 use sonde_probe::library::{Job, NATIVE, Native};
 use sonde_probe::{Program, Ran, token};
 
-use super::{FOLLOW, GRACE, RanksAsk, attempt, failed, left, went_well, words};
+use super::{FOLLOW, GRACE, RanksAsk, attempt, failed, left, limit, went_well, words};
 use crate::error::{FleetError, Result};
 use crate::fleet::Fleet;
 use crate::placement::Placement;
@@ -66,7 +66,7 @@ impl Fleet {
             under_way.push(*seat);
         }
         let mut ends: BTreeMap<usize, Result<Ran>> = BTreeMap::new();
-        let first = self.end_program(started[0].0, Self::limit(job) + GRACE, &attempt);
+        let first = self.end_program(started[0].0, limit(job) + GRACE, &attempt);
         let until = Instant::now() + FOLLOW;
         let went = first.as_ref().is_ok_and(went_well);
         ends.insert(0, first);
@@ -106,7 +106,7 @@ impl Fleet {
             meeting,
             own: None,
             token,
-            timeout_ns: ask.job.terms.timeout_ns,
+            timeout_ns: ask.job.timeout_ns,
         })
     }
 
@@ -143,7 +143,7 @@ impl Fleet {
             words.extend(["--set".into(), address]);
         }
         words.push(job.text());
-        let mut program = Program::new(words, Self::limit(job));
+        let mut program = Program::new(words, limit(job));
         let text = serde_json::to_string(&told);
         let text = text.map_err(|error| failed(ask, error, "report this"))?;
         program.environment = self.rank_environment();

@@ -10,7 +10,7 @@
 use sonde_probe::library::Job;
 use sonde_probe::{Program, Ran};
 
-use super::{RanksAsk, attempt, failed, is_program, went_well, words};
+use super::{RanksAsk, attempt, failed, limit, went_well, words};
 use crate::error::Result;
 use crate::fleet::Fleet;
 use crate::placement::Placement;
@@ -40,11 +40,11 @@ impl Fleet {
         sets.extend(asked.map(|(name, value)| format!("{name}={value}")));
         let mut argv = vec![rank, "--adapter".into(), ask.path.to_string()];
         argv.extend(sets.into_iter().flat_map(|set| ["--set".to_string(), set]));
-        if is_program(job) {
+        if job.task.is_program() {
             argv.extend(self.bound(job, &seats));
         }
         argv.extend(["--ranks".into(), seats.len().to_string(), job.text()]);
-        let mut program = Program::new(argv, Self::limit(job));
+        let mut program = Program::new(argv, limit(job));
         program.environment = machine.environment().clone();
         let own = self.rank_environment();
         let exported: Vec<&str> = own.keys().map(String::as_str).collect();

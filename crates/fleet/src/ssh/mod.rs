@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use sonde_probe::Terms;
+use sonde_measure::{Probe, Wait};
 
 use crate::agent::Agent;
 use crate::bed::Bed;
@@ -240,7 +240,7 @@ impl Bed for Remote {
         ))
     }
 
-    fn placements(&self, _terms: &Terms) -> [Placement; 2] {
+    fn placements(&self, _wait: Wait, _probe: Probe) -> [Placement; 2] {
         [Placement::Any; 2]
     }
 

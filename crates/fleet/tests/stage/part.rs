@@ -12,11 +12,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sonde_fleet::{
-    Ask, ConnectOptions, Fleet, FleetError, Joining, Launcher, SshOptions, TOKEN_VARIABLE, Token,
-    join, targets,
+    Ask, Between, ConnectOptions, Fleet, FleetError, Joining, Launcher, SshOptions, TOKEN_VARIABLE,
+    Token, join, targets,
 };
 use sonde_measure::{Path, Wait};
-use sonde_probe::{Probe, Terms};
+use sonde_measure::{Probe, Procedure, Spec};
 
 fn main() -> ExitCode {
     let part = sonde_lab::entry().or_else(sonde_probe::agent::entry);
@@ -179,17 +179,21 @@ fn measure(fleet: &mut Fleet, probe: &str, src: usize, dst: usize) {
         "stream" => Probe::Stream,
         other => panic!("there is no probe {other}"),
     };
-    let mut terms = Terms::new(probe, Path::Tcp, Wait::Block);
-    terms.timeout_ns = 4_000_000_000;
+    let mut spec = Spec::new(probe, Path::Tcp, Wait::Block);
+    spec.timeout_ns = 4_000_000_000;
     if probe == Probe::Stream {
-        terms.budget_ns = 5_000_000_000;
+        spec.procedure = Procedure::Stream {
+            window_ns: 5_000_000_000,
+        };
     }
     let ask = Ask {
-        terms,
-        src,
-        dst,
-        one_way_ns: None,
-        load: None,
+        spec,
+        between: Between {
+            src,
+            dst,
+            one_way_ns: None,
+            load: None,
+        },
     };
     match fleet.converse(&ask) {
         Ok(launched) => {

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use sonde_measure::{Clock, Knobs, Path, Wait};
 use sonde_measure::{Phase, Quantity};
-use sonde_probe::{AgentLink, Conversation, Probe, Terms, agent};
+use sonde_measure::{Probe, Procedure, Sampling, Spec};
+use sonde_probe::{AgentLink, Conversation, agent};
 use sonde_stats::median_rank_interval;
 
 const PROMISED_NS: i64 = 60;
@@ -100,15 +101,15 @@ fn clocks(arguments: &[String]) -> ExitCode {
         monotonic.read_ns, counter.read_ns
     );
     let run = |clock: Clock| {
-        let terms = Terms {
+        let spec = Spec {
             sizes_bytes: vec![8],
             knobs: Knobs {
                 clock: Some(clock),
                 ..Knobs::default()
             },
-            ..terms(Path::Shm, Wait::Poll, samples)
+            ..spec(Path::Shm, Wait::Poll, samples)
         };
-        converse(terms, [first, last])
+        converse(spec, [first, last])
     };
     let (mut timed, mut whole) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
@@ -226,34 +227,37 @@ fn start(name: &str) -> (Child, AgentLink) {
     (child, link)
 }
 
-fn terms(path: Path, wait: Wait, samples: u64) -> Terms {
-    Terms {
-        samples_min: samples,
-        samples_max: samples,
-        precision_per_mille: None,
-        budget_ns: 60_000_000_000,
-        ..Terms::new(Probe::Latency, path, wait)
+fn spec(path: Path, wait: Wait, samples: u64) -> Spec {
+    Spec {
+        procedure: Procedure::Latency(Sampling {
+            samples_min: samples,
+            samples_max: samples,
+            precision_per_mille: None,
+            budget_ns: 60_000_000_000,
+            ..Sampling::LATENCY
+        }),
+        ..Spec::new(Probe::Latency, path, wait)
     }
 }
 
 fn run_sonde(path: Path, size: u64, samples: u64) -> Run {
-    let terms = Terms {
+    let spec = Spec {
         sizes_bytes: vec![size],
-        ..terms(path, Wait::Block, samples)
+        ..spec(path, Wait::Block, samples)
     };
     let cpus = sonde_sys::cpu::online().expect("the affinity can be read");
     let cpu = cpus[cpus.len() - 1];
-    converse(terms, [cpu, cpu])
+    converse(spec, [cpu, cpu])
 }
 
 /// One conversation between agents on these CPUs.
-fn converse(terms: Terms, [one, other]: [usize; 2]) -> Run {
+fn converse(spec: Spec, [one, other]: [usize; 2]) -> Run {
     let bound = |cpu| sonde_sys::cpu::pin(&[cpu]).expect("a CPU of ours can be bound to");
     bound(one);
     let (mut client, mut near) = start("client");
     bound(other);
     let (mut server, mut far) = start("server");
-    let conversation = Conversation::new(terms, [127, 0, 0, 1].into()).expect("a token");
+    let conversation = Conversation::new(spec, [127, 0, 0, 1].into()).expect("a token");
     let outcome = conversation
         .run(&mut near, &mut far)
         .expect("a conversation");

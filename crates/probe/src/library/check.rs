@@ -20,7 +20,7 @@ use sonde_message::{
 
 use super::runs::{row, size};
 use crate::talk::{Measured, Served, SizeServed};
-use crate::{Error, Result, Terms};
+use crate::{Error, Result};
 
 /// Messages of one size that are under way at once.
 const WINDOW: usize = 4;
@@ -46,7 +46,7 @@ struct Tally {
 /// Makes all checks; every rank calls it alike.
 pub(super) fn all(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    timeout: Duration,
     (seed, cases): (u64, u64),
     measured: &mut Measured,
     served: &mut Served,
@@ -57,7 +57,7 @@ pub(super) fn all(
         let mut world = Communicator::new(messenger, Comm::WORLD, Choice::default());
         collectives(&mut world, &drawn(seed, cases as usize), &mut tally)?;
     }
-    let mut ring = Ring::new(messenger, Comm::WORLD, terms.timeout());
+    let mut ring = Ring::new(messenger, Comm::WORLD, timeout);
     let sizes = oracle::cases(seed ^ 0x5152, 1 + cases as usize / 8);
     let sizes = sizes.map(|case| case.elements * case.element.bytes());
     for size in sizes.chain([LARGE]) {
@@ -77,7 +77,7 @@ pub(super) fn all(
         let made = ring.looked_for(tally_of);
         made.map_err(|error| during("looking for messages", error))?;
     }
-    let made = parted(messenger, terms.timeout(), seed, tally_of);
+    let made = parted(messenger, timeout, seed, tally_of);
     made.map_err(|error| during("groups", error))?;
     let checks = row(&[&tally], Quantity::Checks, |tally| {
         Some(tally.collectives + tally.messages)

@@ -10,7 +10,7 @@
 //! Units:   nanoseconds; the size is what each rank gives (barrier: nothing, and one size).
 //! Checked: `sums_have_no_carry`; `tests/library.rs`, `collective_*`.
 
-use sonde_measure::{EndedBy, Measurement, Phase, Quantity, Step};
+use sonde_measure::{EndedBy, Measurement, Phase, Quantity, Sampling, Step};
 use sonde_message::collectives::{Choice, Communicator, UnnamedChoice};
 use sonde_message::{Call, Comm, Element, Kind, Messenger, Operation, Parts};
 use sonde_stats::Series;
@@ -20,7 +20,7 @@ use super::{BESIDE, SEEN, receive};
 use crate::talk::{Measured, Served, SizeMeasured, SizeServed};
 use crate::trips::is_known;
 use crate::watch::Watch;
-use crate::{Error, Result, Terms};
+use crate::{Error, Result};
 
 /// Exchanges for one reading of a clock; the shortest counts.
 const READINGS: u32 = 20;
@@ -38,7 +38,7 @@ const LATE_MAX: u64 = 200;
 /// The kind with this name.
 pub(super) fn kind(name: &str) -> Result<Kind> {
     let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
-    found.ok_or_else(|| Error::Terms {
+    found.ok_or_else(|| Error::Unmeasurable {
         what: format!("there is no collective call `{name}`"),
         remedy: "write barrier, broadcast, reduce, allreduce, gather, scatter, allgather, alltoall or scan",
     })
@@ -50,7 +50,7 @@ pub(super) fn choice(kind: &str, algorithm: Option<&str>) -> Result<Choice> {
         return Ok(Choice::default());
     };
     let choice = format!("{kind}={algorithm}").parse();
-    choice.map_err(|error: UnnamedChoice| Error::Terms {
+    choice.map_err(|error: UnnamedChoice| Error::Unmeasurable {
         what: error.to_string(),
         remedy: "leave `algorithm` out for what the library has",
     })
@@ -79,7 +79,7 @@ struct Seen {
 
 pub(super) fn all(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    (sampling, sizes_bytes): (Sampling, &[u64]),
     (kind, choice): (Kind, Choice),
     measured: &mut Measured,
     served: &mut Served,
@@ -87,12 +87,12 @@ pub(super) fn all(
     let rank = messenger.rank(Comm::WORLD);
     // One for all sizes: its memory is not taken anew by each call.
     let mut group = Communicator::new(messenger, Comm::WORLD, choice);
-    for &size_bytes in &terms.sizes_bytes {
+    for &size_bytes in sizes_bytes {
         let mut data = Data::new(kind, group.messenger(), size_bytes as usize);
         let clocks = read_clocks(group.messenger())?;
         let watch = Watch::begin_of(true)?;
         if rank == 0 {
-            let (size, ended_by) = lead(&mut group, terms, &mut data, clocks)?;
+            let (size, ended_by) = lead(&mut group, sampling, &mut data, clocks)?;
             let facts = measured.evidence.size(size_bytes);
             facts.made_by = Some(data.made_by.into());
             facts.ended_by = Some(ended_by);
@@ -113,28 +113,30 @@ pub(super) fn all(
 /// Rank 0: tells when, takes part, and collects.
 fn lead(
     group: &mut Group<'_>,
-    terms: &Terms,
+    sampling: Sampling,
     data: &mut Data,
     clocks: Clocks,
 ) -> Result<(SizeMeasured, EndedBy)> {
     let mut warm = Series::up_to(1 << 40);
     let (mut first_ns, mut calls, mut late) = (None, 0_u64, 0_u64);
-    let deadline = monotonic_ns() + terms.budget_ns;
-    let low = terms.samples_min.max(1);
-    let mut look_at = terms.precision_per_mille.map_or(terms.samples_max, |_| low);
+    let deadline = monotonic_ns() + sampling.budget_ns;
+    let low = sampling.samples_min.max(1);
+    let mut look_at = sampling
+        .precision_per_mille
+        .map_or(sampling.samples_max, |_| low);
     let ended_by = loop {
-        let is_warm = calls > terms.warmup;
-        if is_warm && warm.count() >= terms.samples_max {
+        let is_warm = calls > sampling.warmup;
+        if is_warm && warm.count() >= sampling.samples_max {
             break EndedBy::Samples;
         }
         if is_warm && (monotonic_ns() >= deadline || (warm.is_empty() && late >= LATE_MAX)) {
             break EndedBy::Budget;
         }
         if is_warm && warm.count() >= look_at {
-            if is_known(&warm, terms.precision_per_mille) {
+            if is_known(&warm, sampling.precision_per_mille) {
                 break EndedBy::Precision;
             }
-            look_at = (look_at + look_at.div_ceil(4)).min(terms.samples_max);
+            look_at = (look_at + look_at.div_ceil(4)).min(sampling.samples_max);
         }
         let begin_ns = monotonic_ns() + clocks.telling_ns + AHEAD_NS;
         tell_all(group.messenger(), begin_ns)?;

@@ -26,7 +26,7 @@ pub const MATRIX_RANKS_MAX: usize = 64;
 fn check_matrix(asked: &Asked) -> Result<()> {
     let ranks = asked.messages_to.len();
     if let Some(row) = asked.messages_to.iter().find(|row| row.len() != ranks) {
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!(
                 "a matrix of {ranks} ranks has a row of {} numbers",
                 row.len()
@@ -35,7 +35,7 @@ fn check_matrix(asked: &Asked) -> Result<()> {
         });
     }
     if ranks > MATRIX_RANKS_MAX {
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!("a matrix of {ranks} ranks is too large to be handed to ranks"),
             remedy: "take one of 64 ranks at most, or a graph by its name",
         });
@@ -66,7 +66,7 @@ fn tell(replay: Replay, measured: &mut Measured) {
 /// No replay, too many, or a matrix that is none.
 pub(super) fn check(asked: &Asked, runs: u64) -> Result<()> {
     if !(1..=RUNS_MAX).contains(&runs) {
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!("{runs} replays cannot be made"),
             remedy: "ask for 1 to 1000",
         });
@@ -87,8 +87,8 @@ impl Job {
         mut once: impl FnMut(&mut dyn Messenger) -> Result<Option<Run>>,
     ) -> Result<Option<Report>> {
         self.check()?;
-        let Task::Messages { asked, runs } = &self.task else {
-            return Err(Error::Terms {
+        let Task::Messages { asked, runs, .. } = &self.task else {
+            return Err(Error::Unmeasurable {
                 what: format!("{} is no replay of messages", self.name()),
                 remedy: "run it as what it is",
             });
@@ -110,8 +110,8 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Probe;
-    use sonde_measure::Wait;
+    use crate::library::PROGRAM_NS;
+    use sonde_measure::{Sampling, Wait};
     use sonde_message::Comm;
     use sonde_message::counted::Lengths;
     use sonde_message::native::Memory;
@@ -125,7 +125,12 @@ mod tests {
             messages_to,
             seed: 1,
         };
-        Job::new(Task::Messages { asked, runs }, Probe::Message, Wait::Block)
+        let task = Task::Messages {
+            asked,
+            runs,
+            limit_ns: PROGRAM_NS,
+        };
+        Job::new(task, Wait::Block)
     }
 
     #[test]
@@ -172,7 +177,7 @@ mod tests {
         assert!(said(1, &[&row[..]; 65]).contains("64 ranks at most"));
         let once = |_: &mut dyn Messenger| Ok(None);
         let mut memory = Memory::all(2).remove(0);
-        let other = Job::new(Task::Trips {}, Probe::Latency, Wait::Block);
+        let other = Job::new(Task::Latency(Sampling::LATENCY), Wait::Block);
         let error = other.run_messages(&mut memory, Marks::default(), once);
         assert!(error.unwrap_err().to_string().contains("no replay"));
         let error = job(1, Vec::new()).run(&mut memory, Marks::default());

@@ -23,14 +23,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sonde_measure::Interference;
-use sonde_measure::{Evidence, Path, Wait};
+use sonde_measure::spec::{self, SLOWEST_NS_PER_BYTE};
+use sonde_measure::{Evidence, Interference, Sampling, Wait};
 use sonde_message::{Comm, Messenger, Source, Tag, Tagged};
 use sonde_sys::clock::monotonic_ns;
 
 use crate::talk::{Measured, Served};
-use crate::terms::SLOWEST_NS_PER_BYTE;
-use crate::{Error, Probe, Result, Terms};
+use crate::trips::Sample;
+use crate::{Error, Result};
 
 pub use report::{MARKER, Marks, Report};
 
@@ -48,9 +48,21 @@ pub const NATIVE: &str = "SONDE_NATIVE";
 pub const YIELDS: &str = "SONDE_YIELDS";
 /// Messages of a volley where nothing else is asked for.
 pub const VOLLEY: u64 = 64;
-/// What a launch of a kernel may take, and how long a rank of it may compute while others wait, unless the terms say otherwise.
-const KERNEL_NS: u64 = 600 * 1_000_000_000;
-const KERNEL_TIMEOUT_NS: u64 = 60 * 1_000_000_000;
+/// What a launch of a program may take, where nothing else is said.
+pub const PROGRAM_NS: u64 = 600 * 1_000_000_000;
+/// How long a rank of a program may compute while others wait, where nothing else is said.
+const PROGRAM_TIMEOUT_NS: u64 = 60 * 1_000_000_000;
+/// How long nothing may move of all else.
+const TIMEOUT_NS: u64 = 10 * 1_000_000_000;
+/// What a check is expected to take, where nothing else is said.
+pub const CHECK_NS: u64 = 1_000_000_000;
+/// A check takes no longer than its budget and a message of this size.
+const CHECKED_BYTES: u64 = 1 << 20;
+/// The usual sampling of collectives: that of messages, after 3 discarded.
+pub const COLLECTIVE: Sampling = Sampling {
+    warmup: 3,
+    ..Sampling::MESSAGE
+};
 /// The most ranks of a job.
 pub const RANKS_MAX: usize = 1_024;
 /// The most collectives of a check.
@@ -86,23 +98,37 @@ pub struct Native {
 pub struct Job {
     /// What is measured.
     pub task: Task,
-    /// How. Its path says nothing but that no message is lost; its method and knobs are of no meaning.
-    pub terms: Terms,
+    /// How ranks wait.
+    pub wait: Wait,
+    /// User bytes in a message: the sizes to measure, in this order. None of a program or a check, whose messages have sizes of
+    /// their own.
+    pub sizes_bytes: Vec<u64>,
+    /// The longest wait without progress, 1 ms to an hour.
+    pub timeout_ns: u64,
+    /// Check every byte, not only each message's header.
+    pub verify: bool,
 }
 
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Task {
-    /// Round trips: a ping-pong, or single messages with a short answer, by the probe of the terms.
-    Trips {},
+    /// Round trips: a ping-pong.
+    Latency(Sampling),
+    /// Round trips: single messages with a short answer.
+    Message(Sampling),
     /// So many messages posted at once, and one answer: messages a second.
     Volleys {
         /// Messages of a volley.
         window: u64,
+        /// How many volleys.
+        sampling: Sampling,
     },
     /// A stream one way, rated by its receiver.
-    Stream {},
+    Stream {
+        /// The time that is rated, 1 s to an hour.
+        window_ns: u64,
+    },
     /// The first and the second message; what came before is known from [`Marks`].
     Startup {},
     /// A collective call among all ranks.
@@ -110,8 +136,9 @@ pub enum Task {
         /// Its name: `barrier`, `allreduce`.
         kind: String,
         /// Who makes it: `library`, or one of sonde's algorithms by its name; null is the library where it has one.
-        #[serde(default)]
         algorithm: Option<String>,
+        /// How many calls.
+        sampling: Sampling,
     },
     /// A kernel of the NAS parallel benchmarks among all ranks, run by [`Job::run_kernel`].
     Npb {
@@ -122,11 +149,11 @@ pub enum Task {
         /// Runs of a launch; see [`npb::RUNS_MAX`].
         runs: u64,
         /// Of which age the hosts are; null of this one.
-        #[serde(default)]
         age: Option<npb::Age>,
         /// So many events of each rank are written down in the last run; null for nothing.
-        #[serde(default)]
         trace: Option<u64>,
+        /// What a launch may take, up to an hour.
+        limit_ns: u64,
     },
     /// The messages of a program without what it computes, run by [`Job::run_messages`].
     Messages {
@@ -134,6 +161,8 @@ pub enum Task {
         asked: sonde_measure::replay::Asked,
         /// Replays of a launch; see [`messages::RUNS_MAX`].
         runs: u64,
+        /// What a launch may take, up to an hour.
+        limit_ns: u64,
     },
     /// Nothing: messages and collectives are held against what they should give. See [`CASES_MAX`].
     Check {
@@ -141,47 +170,116 @@ pub enum Task {
         seed: u64,
         /// Collectives, beside one of each kind by the library.
         cases: u64,
+        /// What they are expected to take at most, up to an hour.
+        budget_ns: u64,
     },
 }
 
+impl Task {
+    /// Whether its ranks do what a program does: a kernel, or the messages of one.
+    pub const fn is_program(&self) -> bool {
+        matches!(self, Self::Npb { .. } | Self::Messages { .. })
+    }
+
+    /// Whether its messages are of sizes that are asked for.
+    pub const fn is_sized(&self) -> bool {
+        !(self.is_program() || matches!(self, Self::Check { .. }))
+    }
+
+    /// How many samples it takes, where it takes them in a closed loop.
+    pub const fn sampling_mut(&mut self) -> Option<&mut Sampling> {
+        match self {
+            Self::Latency(sampling)
+            | Self::Message(sampling)
+            | Self::Volleys { sampling, .. }
+            | Self::Collective { sampling, .. } => Some(sampling),
+            _ => None,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |what: String, remedy| Err(Error::Unmeasurable { what, remedy });
+        match self {
+            Self::Volleys { window, .. } if !(1..=VOLLEY_MAX).contains(window) => {
+                return refuse(
+                    format!("a volley of {window} messages cannot be sent"),
+                    "ask for 1 to 4096",
+                );
+            }
+            Self::Check { cases, .. } if !(1..=CASES_MAX).contains(cases) => {
+                return refuse(
+                    format!("{cases} cases cannot be checked"),
+                    "ask for 1 to 100000",
+                );
+            }
+            Self::Npb { runs, .. } if !(1..=npb::RUNS_MAX).contains(runs) => {
+                return refuse(
+                    format!("{runs} runs of a kernel cannot be made"),
+                    "ask for 1 to 1000",
+                );
+            }
+            Self::Npb {
+                trace: Some(events),
+                ..
+            } if !(1..=npb::TRACE_EVENTS_MAX).contains(events) => {
+                return refuse(
+                    format!("{events} events of a rank cannot be written down"),
+                    "ask for 1 to 80000",
+                );
+            }
+            Self::Messages { asked, runs, .. } => messages::check(asked, *runs)?,
+            Self::Collective {
+                kind, algorithm, ..
+            } => {
+                collective::kind(kind)?;
+                collective::choice(kind, algorithm.as_deref())?;
+            }
+            _ => {}
+        }
+        Ok(match self {
+            Self::Latency(sampling)
+            | Self::Message(sampling)
+            | Self::Volleys { sampling, .. }
+            | Self::Collective { sampling, .. } => sampling.check(),
+            Self::Stream { window_ns } => spec::check_window(*window_ns),
+            Self::Npb { limit_ns, .. } | Self::Messages { limit_ns, .. } => {
+                spec::check_budget(*limit_ns)
+            }
+            Self::Check { budget_ns, .. } => spec::check_budget(*budget_ns),
+            Self::Startup {} => Ok(()),
+        }?)
+    }
+}
+
 impl Job {
-    /// The usual terms of a task; see [`Terms::new`]. Volleys: 8 bytes, 10 to 1,000 samples after 2 discarded, for 1 s.
-    /// Collectives: 8 bytes, 10 to 1,000 samples after 3 discarded, for 1 s. Kernels and replays: at most 10 minutes, of which
-    /// ranks may wait for one.
-    pub fn new(task: Task, probe: Probe, wait: Wait) -> Self {
-        let probe = match task {
-            Task::Trips {} => probe,
-            Task::Volleys { .. } => Probe::Message,
-            Task::Stream {} => Probe::Stream,
-            Task::Startup {} => Probe::Startup,
-            Task::Collective { .. }
-            | Task::Check { .. }
-            | Task::Npb { .. }
-            | Task::Messages { .. } => Probe::Message,
+    /// The usual job of a task. Latency and start-up: 1 byte. Messages and streams: 1 MiB. Volleys and collectives: 8 bytes. Nothing
+    /// may stand still for 10 s, of kernels and replays for a minute.
+    pub fn new(task: Task, wait: Wait) -> Self {
+        let size_bytes = match task {
+            Task::Latency(_) | Task::Startup {} => Some(1),
+            Task::Message(_) | Task::Stream { .. } => Some(1 << 20),
+            Task::Volleys { .. } | Task::Collective { .. } => Some(8),
+            Task::Npb { .. } | Task::Messages { .. } | Task::Check { .. } => None,
         };
-        let mut terms = Terms::new(probe, Path::Unix, wait);
-        if let Task::Volleys { .. } | Task::Collective { .. } = task {
-            terms.sizes_bytes = vec![8];
-            (terms.samples_min, terms.samples_max) = (10, 1_000);
-            terms.budget_ns = 1_000_000_000;
+        Self {
+            timeout_ns: match task.is_program() {
+                true => PROGRAM_TIMEOUT_NS,
+                false => TIMEOUT_NS,
+            },
+            task,
+            wait,
+            sizes_bytes: size_bytes.into_iter().collect(),
+            verify: false,
         }
-        if let Task::Collective { .. } = task {
-            terms.warmup = 3;
-        }
-        if let Task::Npb { .. } | Task::Messages { .. } = task {
-            // Its messages have sizes of their own.
-            terms.sizes_bytes = vec![1];
-            (terms.budget_ns, terms.timeout_ns) = (KERNEL_NS, KERNEL_TIMEOUT_NS);
-        }
-        Self { task, terms }
     }
 
     /// Its name, in words: `latency`, `message`, `rate`, `allreduce`.
     pub fn name(&self) -> &str {
         match &self.task {
-            Task::Trips {} => self.terms.probe.name(),
+            Task::Latency(_) => "latency",
+            Task::Message(_) => "message",
             Task::Volleys { .. } => "rate",
-            Task::Stream {} => "stream",
+            Task::Stream { .. } => "stream",
             Task::Startup {} => "startup",
             Task::Collective { kind, .. } => kind,
             Task::Npb { kernel, .. } => kernel,
@@ -209,111 +307,121 @@ impl Job {
     /// Refuses what cannot be measured.
     ///
     /// # Errors
-    /// Those of [`Terms::check`]; a window or a kind that is none.
+    /// A size, a count or a time out of range; a window or a kind that is none.
     pub fn check(&self) -> Result<()> {
-        let refuse = |what: String, remedy| Err(Error::Terms { what, remedy });
-        match &self.task {
-            Task::Volleys { window } if !(1..=VOLLEY_MAX).contains(window) => {
-                return refuse(
-                    format!("a volley of {window} messages cannot be sent"),
-                    "ask for 1 to 4096",
-                );
+        self.task.check()?;
+        match (self.task.is_sized(), self.sizes_bytes.is_empty()) {
+            (true, _) => spec::check_sizes(&self.sizes_bytes)?,
+            (false, true) => {}
+            (false, false) => {
+                return Err(Error::Unmeasurable {
+                    what: format!("the messages of {} have sizes of their own", self.name()),
+                    remedy: "leave sizes out",
+                });
             }
-            Task::Check { cases, .. } if !(1..=CASES_MAX).contains(cases) => {
-                return refuse(
-                    format!("{cases} cases cannot be checked"),
-                    "ask for 1 to 100000",
-                );
-            }
-            Task::Npb { runs, .. } if !(1..=npb::RUNS_MAX).contains(runs) => {
-                return refuse(
-                    format!("{runs} runs of a kernel cannot be made"),
-                    "ask for 1 to 1000",
-                );
-            }
-            Task::Npb {
-                trace: Some(events),
-                ..
-            } if !(1..=npb::TRACE_EVENTS_MAX).contains(events) => {
-                return refuse(
-                    format!("{events} events of a rank cannot be written down"),
-                    "ask for 1 to 80000",
-                );
-            }
-            Task::Messages { asked, runs } => messages::check(asked, *runs)?,
-            Task::Collective { kind, algorithm } => {
-                collective::kind(kind)?;
-                collective::choice(kind, algorithm.as_deref())?;
-            }
-            Task::Trips {} if !matches!(self.terms.probe, Probe::Latency | Probe::Message) => {
-                return refuse(
-                    format!("{} is no ping-pong", self.terms.probe.name()),
-                    "ask for latency or message",
-                );
-            }
-            _ => {}
         }
-        self.terms.check()
+        Ok(spec::check_timeout(self.timeout_ns)?)
     }
 
-    /// The longest wait without progress: that of the terms, and of a stream also as long as what is under way on any network
-    /// takes on the slowest one that is reckoned with, since its sender waits for one word about all of it.
+    /// The longest wait without progress, and of a stream also as long as what is under way on any network takes on the slowest
+    /// one that is reckoned with, since its sender waits for one word about all of it.
     pub fn timeout(&self) -> Duration {
-        let largest = self.terms.sizes_bytes.iter().copied().max();
+        let largest = self.sizes_bytes.iter().copied().max();
         let under_way_bytes = match (&self.task, largest) {
-            (Task::Stream {}, Some(size_bytes)) => stream::under_way_bytes_min(size_bytes),
+            (Task::Stream { .. }, Some(size_bytes)) => stream::under_way_bytes_min(size_bytes),
             _ => 0,
         };
-        self.terms.timeout() + Duration::from_nanos(under_way_bytes * SLOWEST_NS_PER_BYTE)
+        Duration::from_nanos(self.timeout_ns + under_way_bytes * SLOWEST_NS_PER_BYTE)
+    }
+
+    /// The longest that its ranks may take once they are started.
+    pub fn duration_max(&self) -> Duration {
+        let (longest_ns, sizes_bytes) = match &self.task {
+            Task::Npb { limit_ns, .. } | Task::Messages { limit_ns, .. } => {
+                return Duration::from_nanos(*limit_ns);
+            }
+            Task::Check { budget_ns, .. } => (*budget_ns, &[CHECKED_BYTES][..]),
+            Task::Latency(sampling)
+            | Task::Message(sampling)
+            | Task::Volleys { sampling, .. }
+            | Task::Collective { sampling, .. } => (sampling.budget_ns, &self.sizes_bytes[..]),
+            Task::Stream { window_ns } => (*window_ns, &self.sizes_bytes[..]),
+            Task::Startup {} => (self.timeout_ns, &self.sizes_bytes[..]),
+        };
+        spec::duration_max(longest_ns, self.timeout_ns, sizes_bytes)
     }
 
     /// Does it; the report, at rank 0.
     ///
     /// # Errors
-    /// Terms that cannot be measured under; fewer than two ranks; a rank is gone or silent; what was received is not what
-    /// was sent.
+    /// It cannot be measured; fewer than two ranks; a rank is gone or silent; what was received is not what was sent.
     pub fn run(&self, messenger: &mut dyn Messenger, mut marks: Marks) -> Result<Option<Report>> {
         self.check()?;
         let (rank, ranks) = (messenger.rank(Comm::WORLD), messenger.size(Comm::WORLD));
         let may_be_alone = matches!(self.task, Task::Check { .. } | Task::Npb { .. });
         if ranks < 2 && !may_be_alone {
-            return Err(Error::Terms {
+            return Err(Error::Unmeasurable {
                 what: format!("{ranks} rank cannot be measured"),
                 remedy: "start at least two",
             });
         }
         let (mut measured, mut served) = (nothing_measured(), Served::default());
         match (&self.task, rank) {
-            (Task::Collective { kind, algorithm }, _) => {
+            (
+                Task::Collective {
+                    kind,
+                    algorithm,
+                    sampling,
+                },
+                _,
+            ) => {
                 let choice = collective::choice(kind, algorithm.as_deref())?;
                 let what = (collective::kind(kind)?, choice);
-                collective::all(messenger, &self.terms, what, &mut measured, &mut served)?;
+                let sizes = (*sampling, &self.sizes_bytes[..]);
+                collective::all(messenger, sizes, what, &mut measured, &mut served)?;
             }
-            (Task::Check { seed, cases }, _) => {
+            (Task::Check { seed, cases, .. }, _) => {
                 let what = (*seed, *cases);
-                check::all(messenger, &self.terms, what, &mut measured, &mut served)?;
+                let timeout = Duration::from_nanos(self.timeout_ns);
+                check::all(messenger, timeout, what, &mut measured, &mut served)?;
             }
             (Task::Npb { .. } | Task::Messages { .. }, _) => {
-                return Err(Error::Terms {
+                return Err(Error::Unmeasurable {
                     what: format!("{} is not in this room", self.name()),
                     remedy: "run it by who has it: sonde-rank",
                 });
             }
             (_, 2..) => {}
-            (Task::Trips {}, 0) => pair::measure(messenger, &self.terms, &mut measured)?,
-            (Task::Trips {}, _) => pair::serve(messenger, &self.terms, &mut served)?,
-            (Task::Volleys { window }, 0) => {
-                volley::measure(messenger, &self.terms, *window, &mut measured)?;
+            (Task::Latency(sampling), 0) => {
+                let how = (*sampling, Sample::Latency);
+                pair::measure(messenger, self, how, &mut measured)?;
             }
-            (Task::Volleys { window }, _) => {
-                volley::serve(messenger, &self.terms, *window, &mut served)?;
+            (Task::Message(sampling), 0) => {
+                let how = (*sampling, Sample::Throughput);
+                pair::measure(messenger, self, how, &mut measured)?;
             }
-            (Task::Stream {}, 0) => stream::measure(messenger, &self.terms, &mut measured)?,
-            (Task::Stream {}, _) => stream::serve(messenger, &self.terms, &mut served)?,
+            (Task::Latency(_), _) => {
+                pair::serve(messenger, self, Sample::Latency, &mut served)?;
+            }
+            (Task::Message(_), _) => {
+                pair::serve(messenger, self, Sample::Throughput, &mut served)?;
+            }
+            (Task::Volleys { window, sampling }, 0) => {
+                volley::measure(messenger, self, (*window, *sampling), &mut measured)?;
+            }
+            (Task::Volleys { window, .. }, _) => {
+                volley::serve(messenger, self, *window, &mut served)?;
+            }
+            (Task::Stream { .. }, 0) => {
+                stream::measure(messenger, &self.sizes_bytes, &mut measured)?;
+            }
+            (Task::Stream { window_ns }, _) => {
+                stream::serve(messenger, self, *window_ns, &mut served)?;
+            }
             (Task::Startup {}, 0) => {
-                marks.first_ns = Some(startup::measure(messenger, &self.terms, &mut measured)?);
+                marks.first_ns = Some(startup::measure(messenger, self, &mut measured)?);
             }
-            (Task::Startup {}, _) => startup::serve(messenger, &self.terms, &mut served)?,
+            (Task::Startup {}, _) => startup::serve(messenger, self, &mut served)?,
         }
         report::gather(messenger, measured, served, marks)
     }

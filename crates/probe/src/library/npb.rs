@@ -70,7 +70,7 @@ impl Job {
             kernel, size, runs, ..
         } = &self.task
         else {
-            return Err(Error::Terms {
+            return Err(Error::Unmeasurable {
                 what: format!("{} is no kernel", self.name()),
                 remedy: "run it as what it is",
             });
@@ -140,7 +140,6 @@ pub fn together<'a>(ranks: impl Iterator<Item = &'a Lengths>) -> LengthsRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Probe;
     use sonde_measure::Wait;
     use sonde_measure::npb::Check;
     use sonde_message::Comm;
@@ -190,8 +189,9 @@ mod tests {
             runs: values.len() as u64,
             age: None,
             trace: None,
+            limit_ns: super::super::PROGRAM_NS,
         };
-        let job = Job::new(task, Probe::Message, Wait::Block);
+        let job = Job::new(task, Wait::Block);
         let mut reports = Memory::run(2, |messenger| {
             let is_first = messenger.rank(Comm::WORLD) == 0;
             let mut values = values.iter();

@@ -5,13 +5,14 @@
 //! Checked: `tests/library.rs`, `latency_*`, `message_*`.
 
 use sonde_channel::{Aligned, payload};
+use sonde_measure::{Knobs, Sampling};
 use sonde_message::{Comm, Messenger, Source, Tagged};
 
-use super::{DATA, receive, whole};
+use super::{DATA, Job, receive, whole};
+use crate::Result;
 use crate::talk::{Measured, Served, SizeServed};
-use crate::trips::{Carrier, Peer, Trips};
+use crate::trips::{Carrier, Peer, Sample, Trips};
 use crate::watch::Watch;
-use crate::{Result, Terms};
 
 /// Messages between this rank and another.
 pub(super) struct Pair<'a> {
@@ -30,11 +31,12 @@ impl Carrier for Pair<'_> {
 
 pub(super) fn measure(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    job: &Job,
+    how: (Sampling, Sample),
     measured: &mut Measured,
 ) -> Result<()> {
-    for &size_bytes in &terms.sizes_bytes {
-        let mut trips = Trips::with(terms, Peer::Rank(1), size_bytes as usize)?;
+    for &size_bytes in &job.sizes_bytes {
+        let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize)?;
         let mut pair = Pair {
             messenger,
             other: 1,
@@ -44,7 +46,7 @@ pub(super) fn measure(
         watch.end(&mut measured.interference, None)?;
         messenger.send(Comm::WORLD, 1, DATA, &[])?;
         trips.tell(&mut measured.evidence);
-        let size = times.measured(terms, size_bytes, &mut measured.evidence);
+        let size = times.measured(size_bytes, &mut measured.evidence);
         measured.sizes.push(size);
     }
     Ok(())
@@ -52,13 +54,14 @@ pub(super) fn measure(
 
 pub(super) fn serve(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    job: &Job,
+    sample: Sample,
     served: &mut Served,
 ) -> Result<()> {
-    for &size_bytes in &terms.sizes_bytes {
+    for &size_bytes in &job.sizes_bytes {
         let size = size_bytes as usize;
-        let mut message = Aligned::new(payload::message(size), &terms.knobs)?;
-        let answer = terms.answer_bytes(size);
+        let mut message = Aligned::new(payload::message(size), &Knobs::default())?;
+        let answer = sample.answer_bytes(size);
         let mut one = SizeServed::default();
         let watch = Watch::begin_of(true)?;
         loop {
@@ -69,7 +72,7 @@ pub(super) fn serve(
             }
             whole(0, status.bytes, size)?;
             messenger.send(Comm::WORLD, 0, DATA, &message[..answer])?;
-            check(&message, one.messages as u32, terms)?;
+            check(&message, one.messages as u32, job.verify)?;
             one.messages += 1;
             one.bytes += size_bytes;
         }
@@ -80,8 +83,8 @@ pub(super) fn serve(
 }
 
 /// Whether this message is the one with this number.
-pub(super) fn check(message: &[u8], number: u32, terms: &Terms) -> Result<()> {
-    let checked = if terms.verify {
+pub(super) fn check(message: &[u8], number: u32, verify: bool) -> Result<()> {
+    let checked = if verify {
         payload::verify(message, number)
     } else {
         payload::check(message, number)

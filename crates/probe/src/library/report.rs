@@ -8,7 +8,7 @@ use sonde_message::{Comm, Messenger};
 
 use super::startup::row;
 use super::{Job, Task, hear, tell};
-use crate::conversation::Outcome;
+use crate::conversation::{Agreed, Outcome};
 use crate::talk::{Measured, Served};
 use crate::{Error, Moved, Result};
 
@@ -122,7 +122,7 @@ impl Report {
             refused: 0,
             moved: Moved::default(),
         };
-        outcome.add(&job.terms, self.measured, self.served)?;
+        outcome.add(&Agreed::of_job(job), self.measured, self.served)?;
         Ok(outcome)
     }
 
@@ -156,7 +156,6 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Probe;
     use crate::talk::{SizeMeasured, SizeServed};
     use sonde_measure::Wait;
     use std::collections::BTreeMap;
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn marks_become_steps() {
-        let job = Job::new(Task::Startup {}, Probe::Startup, Wait::Block);
+        let job = Job::new(Task::Startup {}, Wait::Block);
         let marks = Marks {
             main_ns: 130,
             open_ns: 200,

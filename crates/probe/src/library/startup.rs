@@ -12,11 +12,11 @@ use sonde_message::Messenger;
 use sonde_sys::clock::monotonic_ns;
 
 use super::pair::{Pair, check};
-use super::{DATA, receive};
+use super::{DATA, Job, receive};
+use crate::Result;
 use crate::talk::{Measured, Served, SizeMeasured, SizeServed};
 use crate::trips::{Carrier, Peer};
 use crate::watch::Watch;
-use crate::{Result, Terms};
 
 /// There and back, so often.
 const MESSAGES: u32 = 2;
@@ -35,10 +35,10 @@ pub(super) fn row(step: Option<Step>, ns: u64) -> Measurement {
 /// Measures; when the first message was back.
 pub(super) fn measure(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    job: &Job,
     measured: &mut Measured,
 ) -> Result<u64> {
-    let size_bytes = terms.sizes_bytes[0];
+    let size_bytes = job.sizes_bytes[0];
     let mut ping = payload::message(size_bytes as usize);
     let mut pong = vec![0; size_bytes as usize];
     let mut pair = Pair {
@@ -70,18 +70,14 @@ pub(super) fn measure(
     Ok(first_ns)
 }
 
-pub(super) fn serve(
-    messenger: &mut dyn Messenger,
-    terms: &Terms,
-    served: &mut Served,
-) -> Result<()> {
-    let mut message = vec![0; terms.sizes_bytes[0] as usize];
+pub(super) fn serve(messenger: &mut dyn Messenger, job: &Job, served: &mut Served) -> Result<()> {
+    let mut message = vec![0; job.sizes_bytes[0] as usize];
     let mut one = SizeServed::default();
     let watch = Watch::begin_of(true)?;
     for number in 0..MESSAGES {
         receive(messenger, 0, DATA, &mut message)?;
         messenger.send(sonde_message::Comm::WORLD, 0, DATA, &message)?;
-        check(&message, number, terms)?;
+        check(&message, number, job.verify)?;
         one.messages += 1;
         one.bytes += message.len() as u64;
     }

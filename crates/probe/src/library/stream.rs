@@ -20,16 +20,17 @@ use std::collections::VecDeque;
 
 use sonde_channel::payload;
 use sonde_measure::Interference;
+use sonde_measure::spec::{LEAD_IN_NS, WINDOW_NS_MIN};
 use sonde_message::{Comm, Completion, Messenger, Request, Source, Tagged};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
 
 use super::pair::check;
-use super::{BESIDE, DATA, whole};
-use crate::meter::{LEAD_IN_NS, Slots, WINDOW_NS_MIN, Window};
+use super::{BESIDE, DATA, Job, whole};
+use crate::meter::{Slots, Window};
 use crate::talk::{Measured, SenderWindow, Sent, Served, SizeMeasured, SizeServed};
 use crate::watch::{Watch, cpu_ns};
-use crate::{Error, Result, Terms};
+use crate::{Error, Result};
 
 /// Bytes under way, about, at most.
 const AHEAD_BYTES: u64 = 4 << 20;
@@ -263,10 +264,10 @@ impl<'a> Sender<'a> {
 
 pub(super) fn measure(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    sizes_bytes: &[u64],
     measured: &mut Measured,
 ) -> Result<()> {
-    for &size_bytes in &terms.sizes_bytes {
+    for &size_bytes in sizes_bytes {
         let mut sender = Sender::new(messenger, size_bytes);
         let sent = sender.run(&mut measured.interference)?;
         let messages = sender.allowance.messages;
@@ -283,12 +284,15 @@ pub(super) fn measure(
 
 pub(super) fn serve(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    job: &Job,
+    window_ns: u64,
     served: &mut Served,
 ) -> Result<()> {
-    for &size_bytes in &terms.sizes_bytes {
+    for &size_bytes in &job.sizes_bytes {
         let watch = Watch::begin_of(true)?;
-        served.sizes.push(receive(messenger, terms, size_bytes)?);
+        served
+            .sizes
+            .push(receive(messenger, job, window_ns, size_bytes)?);
         watch.end(&mut served.interference, None)?;
     }
     Ok(())
@@ -372,14 +376,19 @@ impl Rating {
     }
 }
 
-fn receive(messenger: &mut dyn Messenger, terms: &Terms, size_bytes: u64) -> Result<SizeServed> {
+fn receive(
+    messenger: &mut dyn Messenger,
+    job: &Job,
+    window_ns: u64,
+    size_bytes: u64,
+) -> Result<SizeServed> {
     let (world, size) = (Comm::WORLD, size_bytes as usize);
     let (from, tag) = (Source::Rank(0), Tagged::With(DATA));
     let mut posted = VecDeque::with_capacity(window(size_bytes) as usize);
     for _ in 0..window(size_bytes) {
         posted.push_back(messenger.irecv(world, from, tag, vec![0; size])?);
     }
-    let mut rating = Rating::new(terms.budget_ns);
+    let mut rating = Rating::new(window_ns);
     let mut one = SizeServed::default();
     let mut is_rated = false;
     // A process has one CPU time; it is asked for at the two ends of what is rated alone.
@@ -404,7 +413,7 @@ fn receive(messenger: &mut dyn Messenger, terms: &Terms, size_bytes: u64) -> Res
         }
         whole(0, done.status.bytes, size)?;
         let is_up = rating.on_message(now_ns, size_bytes);
-        check(&done.buffer[..size], one.messages as u32, terms)?;
+        check(&done.buffer[..size], one.messages as u32, job.verify)?;
         one.messages += 1;
         if one.messages % grain(size_bytes) == 0 {
             messenger.send(world, 0, BESIDE, &[TAKEN])?;

@@ -7,14 +7,15 @@
 //! Checked: `tests/library.rs`, `rate_*`.
 
 use sonde_channel::payload::{self, HEADER_BYTES};
+use sonde_measure::Sampling;
 use sonde_message::{Comm, Messenger, Request, Source, Tagged};
 
 use super::pair::check;
-use super::{BESIDE, DATA, receive, whole};
+use super::{BESIDE, DATA, Job, receive, whole};
+use crate::Result;
 use crate::talk::{Measured, Served, SizeServed};
-use crate::trips::{Carrier, Peer, Trips};
+use crate::trips::{Carrier, Sample, Trips};
 use crate::watch::Watch;
-use crate::{Result, Terms};
 
 /// Volleys to rank 1, with the buffers of their messages.
 struct Volleys<'a> {
@@ -41,12 +42,13 @@ impl Carrier for Volleys<'_> {
 
 pub(super) fn measure(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
-    window: u64,
+    job: &Job,
+    (window, sampling): (u64, Sampling),
     measured: &mut Measured,
 ) -> Result<()> {
-    for &size_bytes in &terms.sizes_bytes {
-        let mut trips = Trips::with(terms, Peer::Rank(1), size_bytes as usize)?.volleys(window);
+    for &size_bytes in &job.sizes_bytes {
+        let how = (sampling, Sample::Burst(window));
+        let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize)?;
         let message = payload::message(size_bytes as usize);
         let mut volleys = Volleys {
             messenger,
@@ -60,7 +62,7 @@ pub(super) fn measure(
             messenger.send(Comm::WORLD, 1, DATA, &[])?;
         }
         trips.tell(&mut measured.evidence);
-        let size = times.measured(terms, size_bytes, &mut measured.evidence);
+        let size = times.measured(size_bytes, &mut measured.evidence);
         measured.sizes.push(size);
     }
     measured.evidence.ranks.burst_messages = Some(window);
@@ -69,11 +71,11 @@ pub(super) fn measure(
 
 pub(super) fn serve(
     messenger: &mut dyn Messenger,
-    terms: &Terms,
+    job: &Job,
     window: u64,
     served: &mut Served,
 ) -> Result<()> {
-    for &size_bytes in &terms.sizes_bytes {
+    for &size_bytes in &job.sizes_bytes {
         let size = size_bytes as usize;
         let mut one = SizeServed::default();
         let watch = Watch::begin_of(true)?;
@@ -95,7 +97,7 @@ pub(super) fn serve(
                 is_over |= done.status.bytes == 0;
                 if !is_over {
                     whole(0, done.status.bytes, size)?;
-                    check(&done.buffer[..size], one.messages as u32, terms)?;
+                    check(&done.buffer[..size], one.messages as u32, job.verify)?;
                     one.bytes += size_bytes;
                 }
                 buffers.push(done.buffer);

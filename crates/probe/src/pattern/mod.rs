@@ -211,7 +211,7 @@ impl Join {
     /// The token or the timeout is out of range.
     pub fn check(&self) -> Result<()> {
         if self.token.len() != door::TOKEN_BYTES || !self.token.is_ascii() {
-            return Err(Error::Terms {
+            return Err(Error::Unmeasurable {
                 what: format!("a token of {} bytes cannot be told", self.token.len()),
                 remedy: "give 32 characters",
             });
@@ -233,7 +233,7 @@ fn within(what: &str, value: u64, low: u64, high: u64) -> Result<()> {
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(Error::Terms {
+    Err(Error::Unmeasurable {
         what: format!("{what} of {value} is out of range"),
         remedy: "ask for 1 B to 64 MiB, up to an hour, up to 4,096 flows a host and 1,000,000 samples",
     })
@@ -264,7 +264,7 @@ impl Go {
             "a number of samples",
             self.samples_max,
             1,
-            crate::SAMPLES_MAX,
+            sonde_measure::spec::SAMPLES_MAX,
         )?;
         let flows = self.leaving.len() + self.coming.len();
         within("a number of flows", flows as u64, 1, FLOWS_MAX as u64)

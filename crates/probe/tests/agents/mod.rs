@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use sonde_measure::{Path, Wait};
-use sonde_probe::{AgentLink, Answer, Conversation, Error, Measure, Probe, Request, Serve, Terms};
+use sonde_measure::{Path, Probe, Sampling, Spec, Wait};
+use sonde_probe::{AgentLink, Answer, Conversation, Error, Measure, Request, Serve};
 
 pub const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 pub const SOON: Duration = Duration::from_secs(20);
@@ -77,31 +77,37 @@ pub fn agents() -> (Agent, Agent) {
     (Agent::start("h1"), Agent::start("h2"))
 }
 
-pub fn conversation(terms: Terms) -> Conversation {
-    Conversation::new(terms, HERE.into()).unwrap()
+pub fn conversation(spec: Spec) -> Conversation {
+    Conversation::new(spec, HERE.into()).unwrap()
 }
 
 /// Short waits, so that what goes wrong is over soon.
-pub fn impatient(probe: Probe, path: Path) -> Terms {
-    Terms {
+pub fn impatient(probe: Probe, path: Path) -> Spec {
+    Spec {
         timeout_ns: 400_000_000,
-        ..Terms::new(probe, path, Wait::Block)
+        ..Spec::new(probe, path, Wait::Block)
     }
 }
 
 /// A latency of so many samples.
-pub fn samples(path: Path, count: u64) -> Terms {
-    Terms {
-        samples_min: count.min(1_000),
-        samples_max: count,
-        precision_per_mille: None,
-        ..Terms::new(Probe::Latency, path, Wait::Block)
-    }
+pub fn samples(path: Path, count: u64) -> Spec {
+    sampled(Spec::new(Probe::Latency, path, Wait::Block), |sampling| {
+        *sampling = Sampling {
+            precision_per_mille: None,
+            ..sampling.up_to(count)
+        };
+    })
 }
 
-pub fn serve(server: &mut AgentLink, terms: &Terms, token: &str) -> SocketAddr {
+/// The same with other samples.
+pub fn sampled(mut spec: Spec, change: impl FnOnce(&mut Sampling)) -> Spec {
+    spec.procedure.sampling_mut().map(change);
+    spec
+}
+
+pub fn serve(server: &mut AgentLink, spec: &Spec, token: &str) -> SocketAddr {
     let request = Serve {
-        terms: terms.clone(),
+        spec: spec.clone(),
         bind: HERE.into(),
         token: token.into(),
         flush_neighbour: None,
@@ -115,12 +121,12 @@ pub fn serve(server: &mut AgentLink, terms: &Terms, token: &str) -> SocketAddr {
 
 pub fn measure(
     client: &mut AgentLink,
-    terms: &Terms,
+    spec: &Spec,
     peer: SocketAddr,
     token: &str,
 ) -> Result<Answer, Error> {
     let request = Measure {
-        terms: terms.clone(),
+        spec: spec.clone(),
         peer,
         token: token.into(),
         flush_neighbour: None,

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
 use crate::way::Way;
 use clap::{Args, Subcommand};
-use sonde_measure::Method;
+use sonde_measure::spec::SAMPLES_MAX;
+use sonde_measure::{Method, RATE_MAX, Spacing};
 use sonde_message::Kind as Call;
-use sonde_probe::Spacing;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub enum ProbeTask {
   sonde probe rate --testbed hosts:a,b --rate 5000 --law constant,poisson --budget 10s")]
     Rate {
         /// Messages a second; with several, each of them.
-        #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=sonde_probe::RATE_MAX))]
+        #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
         rate: Vec<u64>,
         /// How they are spread in time: constant, poisson.
         #[arg(long, value_delimiter = ',', default_value = "constant")]
@@ -123,7 +123,7 @@ pub struct ChannelOptions {
     #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=1_000))]
     pub precision: u64,
     /// The most samples of a launch, for each size; without it 10000, and at a rate whatever the budget holds.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=sonde_probe::SAMPLES_MAX))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=SAMPLES_MAX))]
     pub samples: Option<u64>,
 }
 

@@ -4,8 +4,7 @@ use super::options::Common;
 use super::probe::knob;
 use super::refused::Command;
 use crate::failure::Failure;
-use crate::knobs;
-use crate::plan::{Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::plan::{self, Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::tune::Task;
 use crate::way::Way;
 use clap::Args;
@@ -53,7 +52,7 @@ impl TuneOptions {
         let one = knobs
             .iter()
             .map(|(name, values)| (name.clone(), values[0].clone()));
-        let (host, _) = knobs::apart(&one.collect())?;
+        let (host, _) = plan::apart(&one.collect())?;
         let plan = self.plan(&knobs)?;
         let (apply, yes) = (self.apply, self.yes);
         let measurement = self.common.measurement(plan, true);

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
-use sonde_measure::{Knobs, Method, Path as Route, Wait};
-use sonde_probe::{Pace, Terms};
+use sonde_measure::{Method, Wait};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -490,29 +489,6 @@ impl ProbePlan {
         all
     }
 
-    /// What knobs set: of the channel, and for a probe of kind rate when messages are due.
-    ///
-    /// # Errors
-    /// A name that is none, a value that it does not take; a rate that is missing or has no place.
-    pub fn knobs(
-        &self,
-        values: &BTreeMap<String, String>,
-        seed: u64,
-    ) -> Result<(Knobs, Option<Pace>), Failure> {
-        let mut values = values.clone();
-        let pace = if self.kind == ProbeKind::Rate {
-            let pace = Pace::take(&mut values, seed).map_err(Failure::usage)?;
-            Some(pace.ok_or_else(|| {
-                Failure::usage(
-                    "a probe of kind rate needs one: `rate` in [probe.with], or --rate 1000",
-                )
-            })?)
-        } else {
-            None
-        };
-        Ok((Knobs::parse(&values).map_err(Failure::usage)?, pace))
-    }
-
     /// Every combination of the knobs' values; one empty one where there are no knobs.
     pub fn settings(&self) -> Vec<BTreeMap<String, String>> {
         let mut all = vec![BTreeMap::new()];
@@ -583,19 +559,14 @@ impl ProbePlan {
     }
 
     /// Refuses knobs that nobody takes; for each kernel that is asked for, why it cannot be, if it cannot.
-    fn check_knobs(&self, seed: u64) -> Result<Vec<Option<String>>, Failure> {
+    fn check_knobs(&self, repeat: &Repeat) -> Result<Vec<Option<String>>, Failure> {
         let mut kernels = Vec::new();
         for knobs in self.settings() {
-            let (_, channel) = crate::knobs::apart(&knobs)?;
             for path in &self.path {
-                match path {
-                    Way::Channel(_) => drop(self.knobs(&channel, seed)?),
-                    Way::Library(path) => {
-                        let wait = Wait::Block;
-                        let terms = Terms::new(sonde_probe::Probe::Latency, Route::Unix, wait);
-                        let ranks = crate::library::job(self, *path, terms, &channel, seed)?;
-                        kernels.extend(ranks.kernel.map(|kernel| kernel.refused()));
-                    }
+                let how = (Method::Plain, Wait::Block);
+                let (_, work) = self.lower(*path, how, &knobs, vec![1], repeat)?;
+                if let Work::Ranks(ranks) = work {
+                    kernels.extend(ranks.kernel.map(|kernel| kernel.refused()));
                 }
             }
         }
@@ -675,7 +646,7 @@ impl Plan {
     fn check_kernels(&self) -> Result<(), Failure> {
         let mut kernels = Vec::new();
         for probe in &self.probes {
-            kernels.extend(probe.check_knobs(self.repeat.seed)?);
+            kernels.extend(probe.check_knobs(&self.repeat)?);
         }
         let refused: Option<Vec<String>> = kernels.into_iter().collect();
         match refused.iter().flatten().next() {
@@ -728,11 +699,13 @@ impl Plan {
 }
 
 mod fill;
+mod lower;
 mod places;
 mod repeat;
 mod size;
 mod usual;
 
+pub use lower::{BUDGET, SECOND, Work, apart};
 pub use repeat::{Effort, Repeat};
 pub use size::size_text;
 

@@ -197,7 +197,7 @@ fn aging(problem: &Problem, age: Age, messenger: &mut dyn Messenger) -> Result<(
     };
     if recorded_ns < own_ns {
         let seconds = |ns: u64| ns as f64 * 1e-9;
-        return Err(Error::Terms {
+        return Err(Error::Unmeasurable {
             what: format!(
                 "{} takes {:.4} s of one rank alone here, longer than the recorded {:.4} s: a program cannot be made faster than \
                  this machine",
