@@ -11,6 +11,7 @@ mod traps;
 /// With a lab, and nothing measured: two at a time.
 #[path = "."]
 mod steady {
+    mod json;
     mod lab_ends;
     mod lab_hosts;
     mod lab_input;
