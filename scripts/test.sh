@@ -8,9 +8,9 @@
 # named at the end, and more than NOISE_MAX of them fail the run. Logs stay in target/test-logs.
 #
 # The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
-# them, links target/release/sonde anew, dynamically. A crate's tests are one program, and tests/main.rs groups them: `steady`,
+# them, links target/release/sonde anew, dynamically. A crate's tests are one program, and tests/main.rs groups them: `paired`,
 # those with a lab that measure nothing and mostly wait, run two at a time; `alone`, which measure or are sensitive to timing, last
-# and one at a time; all others first, with the unit tests. Lints and fuzz targets are checked beside `steady`, on what it leaves
+# and one at a time; all others first, with the unit tests. Lints and fuzz targets are checked beside `paired`, on what it leaves
 # of the CPUs.
 #
 # `scripts/test.sh tests [NAME]` runs the tests without the checks; with NAME those whose name contains it (cargo xtask flakes).
@@ -187,7 +187,7 @@ checks() {
     fi
 }
 
-# late_checks: what runs beside the steady tests; `joined` counts it. A folder each: cargo locks the one in which it works.
+# late_checks: what runs beside the paired tests; `joined` counts it. A folder each: cargo locks the one in which it works.
 late_checks() {
     if command -v cargo-clippy >/dev/null; then
         beside lints cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
@@ -208,10 +208,10 @@ else
     headline build
     scripts/build.sh || trouble build
 fi
-tests units --lib --bins --test '*' -- --skip steady:: --skip alone:: ${filter:+"$filter"}
+tests units --lib --bins --test '*' -- --skip paired:: --skip alone:: ${filter:+"$filter"}
 tests docs --doc -- ${filter:+"$filter"}
 [ "$what" != all ] || late_checks
-class steady --test-threads=2
+class paired --test-threads=2
 for name in lints 'fuzz targets'; do
     [ -z "${beside[$name]:-}" ] || joined "$name"
 done

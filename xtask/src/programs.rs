@@ -1,6 +1,6 @@
 //! The programs that integration tests are built into: one a crate, and which of its tests run apart.
 //!
-//! Model:   `tests/main.rs` names each file beside it as a module, in a group or in none. The groups are `steady` and `alone`, which
+//! Model:   `tests/main.rs` names each file beside it as a module, in a group or in none. The groups are `paired` and `alone`, which
 //!          scripts/test.sh chooses by the begin of a test's path. A file that no `mod` names would be built by nobody.
 //! Checked: `a_second_program_is_found`, `a_file_that_nobody_names_is_found`, `groups_hold_what_is_theirs`,
 //!          `a_group_outside_of_tests_is_found`.
@@ -20,7 +20,7 @@ const OWN: &str = "#[global_allocator]";
 const MEASURED: &str = "noise::measured";
 
 /// The groups that run apart from all other tests.
-const GROUPS: [&str; 2] = ["steady", "alone"];
+const GROUPS: [&str; 2] = ["paired", "alone"];
 
 /// Finds second programs, files of tests that are in none, tests in the wrong group, and modules that are named like a group.
 pub fn check(tree: &Tree, metadata: &Metadata) -> Vec<Finding> {
@@ -94,7 +94,7 @@ fn misplaced(tree: &Tree, path: &Path, text: &str) -> Option<Finding> {
     } else if name.starts_with("lab_") && group.is_empty() {
         (
             "it starts labs beside the unit tests",
-            "name it in the group `steady`, or `alone`",
+            "name it in the group `paired`, or `alone`",
         )
     } else {
         return None;
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use crate::metadata::Package;
 
-    const MAIN: &str = "//! All.\nmod connect;\n#[path = \".\"]\nmod steady {\n    mod lab_ssh;\n}\n\
+    const MAIN: &str = "//! All.\nmod connect;\n#[path = \".\"]\nmod paired {\n    mod lab_ssh;\n}\n\
         #[path = \".\"]\nmod alone {\n    mod rate;\n}\n";
 
     fn found(files: &[(&str, &str)], programs: &[&str]) -> Vec<String> {

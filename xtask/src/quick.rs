@@ -18,11 +18,11 @@ use crate::metadata::{Metadata, Package, cargo, cargo_metadata};
 const SMOKE: (&str, &str, &str) = (
     "sonde-cli",
     "sonde",
-    "steady::lab_run::each_host_runs_it_and_a_failure_is_told",
+    "paired::lab_run::each_host_runs_it_and_a_failure_is_told",
 );
 
 /// The classes of tests that need a lab or a quiet machine, as each crate's tests/main.rs groups them.
-const APART: [&str; 2] = ["steady::", "alone::"];
+const APART: [&str; 2] = ["paired::", "alone::"];
 
 /// What of the tree outside of a crate's folder is part of it: the page that it embeds, the sources that it compiles, the
 /// documents and files that its tests read.
@@ -288,8 +288,8 @@ mod tests {
             calls.iter().map(|call| call.join(" ")).collect()
         };
         let smoke =
-            "--test=sonde -- --exact steady::lab_run::each_host_runs_it_and_a_failure_is_told";
-        let skips = "-- --skip=steady:: --skip=alone::";
+            "--test=sonde -- --exact paired::lab_run::each_host_runs_it_and_a_failure_is_told";
+        let skips = "-- --skip=paired:: --skip=alone::";
         let both = "test --release --no-fail-fast -p sonde-cli -p sonde-probe";
         assert_eq!(
             said(&["sonde-probe"]),

@@ -6,7 +6,7 @@ mod stage;
 
 /// With a lab, and nothing measured: two at a time.
 #[path = "."]
-mod steady {
+mod paired {
     mod lab_ssh;
     mod lab_virtual_machine;
 }

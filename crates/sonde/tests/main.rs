@@ -10,7 +10,7 @@ mod traps;
 
 /// With a lab, and nothing measured: two at a time.
 #[path = "."]
-mod steady {
+mod paired {
     mod json;
     mod lab_ends;
     mod lab_hosts;
