@@ -4,6 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 
 #[expect(dead_code, reason = "the command uses the rest")]
+#[path = "../../crates/sonde/src/exit.rs"]
+mod exit;
+#[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/failure.rs"]
 mod failure;
 #[expect(dead_code, reason = "the command uses the rest")]

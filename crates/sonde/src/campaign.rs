@@ -8,9 +8,11 @@
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+mod interruption;
 mod observer;
 mod seen;
 
+pub use interruption::{interrupted, interruption};
 pub use observer::{Observer, Silent};
 pub use seen::lost;
 
@@ -23,7 +25,6 @@ use crate::sound;
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use sonde_fleet::{Ask, Between, Fleet, Launched, RanksAsk};
 use sonde_lab::{Profile, Report};
 use sonde_measure::{
@@ -38,8 +39,7 @@ use sonde_units::Span;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A site with its hosts up.
@@ -707,40 +707,6 @@ fn left(bar: &ProgressBar, began: Instant) -> String {
     };
     let seconds = left.as_secs() + 1;
     format!("{}:{:02}", seconds / 60, seconds % 60)
-}
-
-/// Turns true with the first signal that ends a program; the second one ends it at once, and with it its labs and agents.
-/// Of several campaigns of one command all hear of it, also of one that came between two of them.
-pub fn interruption() -> Result<Arc<AtomicBool>, Failure> {
-    static WATCHED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    if let Some(flag) = WATCHED.get() {
-        return Ok(Arc::clone(flag));
-    }
-    let flag = Arc::clone(WATCHED.get_or_init(Arc::default));
-    let cannot = |e: std::io::Error| Failure::cannot(format!("cannot watch for interrupts: {e}"));
-    let first = SIGNAL.get_or_init(Arc::default);
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order: the second signal finds the flag set by the first.
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))
-            .map_err(cannot)?;
-        signal_hook::flag::register_usize(
-            signal,
-            Arc::clone(first),
-            signal.unsigned_abs() as usize,
-        )
-        .map_err(cannot)?;
-        signal_hook::flag::register(signal, Arc::clone(&flag)).map_err(cannot)?;
-    }
-    Ok(flag)
-}
-
-/// The number of the signal that came, 0 before one did.
-static SIGNAL: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
-
-/// The signal by which this command was interrupted, if it was.
-pub fn interrupted() -> Option<i32> {
-    let signal = SIGNAL.get()?.load(Ordering::Relaxed);
-    i32::try_from(signal).ok().filter(|signal| *signal > 0)
 }
 
 /// Fisher and Yates, from the last.

@@ -9,10 +9,6 @@
 //! Source:  sysexits.h for 64, 70 and 74; 128 + n as shells say it. Deviations: none.
 //! Checked: `the_first_that_applies`; `cargo xtask corpus inventory`, in `exit-codes.txt`.
 
-use crate::campaign;
-use crate::measure::is_untrue;
-use sonde_measure::{Run, Status};
-
 /// What a program ended with that did not say it.
 pub const PASSING: i32 = 125;
 
@@ -81,28 +77,6 @@ pub fn code(ending: &Ending) -> i32 {
 }
 
 impl Outcome {
-    /// What is so of every run: whether anything was measured, which launches are missing, whether the emulation was true.
-    pub fn of(run: &Run, is_strict: bool) -> Self {
-        let rows = run.rows();
-        let mut outcome = Self {
-            is_measured: rows.iter().any(|row| row.status == Status::Measured),
-            is_strict,
-            signal: campaign::interrupted(),
-            ..Self::default()
-        };
-        match run.missing().len() {
-            0 => {}
-            missing => outcome
-                .failed
-                .push(format!("launches that are missing or failed: {missing}")),
-        }
-        if is_untrue(&rows) {
-            let why = "the emulation was not true to the model in every row";
-            outcome.uncertain.push(why.into());
-        }
-        outcome
-    }
-
     /// Its exit code.
     pub fn code(self) -> i32 {
         code(&Ending::Tried(self))

@@ -557,8 +557,32 @@ impl Bed {
     }
 }
 
+impl Outcome {
+    /// What is so of every run: whether anything was measured, which launches are missing, whether the emulation was true.
+    pub fn of(run: &Run, is_strict: bool) -> Self {
+        let rows = run.rows();
+        let mut outcome = Self {
+            is_measured: rows.iter().any(|row| row.status == Status::Measured),
+            is_strict,
+            signal: campaign::interrupted(),
+            ..Self::default()
+        };
+        match run.missing().len() {
+            0 => {}
+            missing => outcome
+                .failed
+                .push(format!("launches that are missing or failed: {missing}")),
+        }
+        if is_untrue(&rows) {
+            let why = "the emulation was not true to the model in every row";
+            outcome.uncertain.push(why.into());
+        }
+        outcome
+    }
+}
+
 /// Whether the emulation was not true to the model in a row.
-pub fn is_untrue(rows: &[ResultRow]) -> bool {
+fn is_untrue(rows: &[ResultRow]) -> bool {
     let verdicts = rows.iter().filter_map(|row| row.verdict.as_ref());
     verdicts
         .map(|verdict| verdict.status)
