@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use serde::de::IgnoredAny;
 use sonde_stats::{Parts, Series};
+use std::collections::BTreeMap;
 
 #[expect(dead_code, reason = "reading is what is tried")]
 #[path = "../../crates/record/src/store/blob.rs"]
@@ -22,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     look(serde_json::from_slice::<Series>(bytes).ok());
     let _ = serde_json::from_slice::<sonde_measure::Run>(bytes);
-    let _ = serde_json::from_slice::<sonde_record::Document>(bytes);
+    let _ = serde_json::from_slice::<sonde_record::Document<BTreeMap<String, IgnoredAny>>>(bytes);
 });
 
 /// What reports do with a series.

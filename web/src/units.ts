@@ -105,7 +105,7 @@ const NAMES: Record<Quantity, string> = {
     response_ns: 'response, from the time it was due',
     service_ns: 'service, from the send',
     collective_ns: 'collective call',
-    rate_per_s: 'messages a second',
+    rate_per_s: 'messages per second',
     late_share: 'sent late',
     kernel_ns: 'kernel, longest rank',
     mop_per_s: 'million operations a second',

@@ -229,7 +229,7 @@ browserTest('the kernels are told at a glance', async () => {
     const view = kernelsView()
     const { page, troubles } = await open(file('kernels', view))
     assert.deepEqual(await page.locator('#kernels .answers dt').allInnerTexts(), ['Which route', 'Hosts or one host'])
-    assert.deepEqual(await page.locator('#kernels .answers dd > p').allInnerTexts(), ['What kernel-route says, 0.', 'What kernel-places says, 1.', 'What kernel-places says, 2.'])
+    assert.deepEqual(await page.locator('#kernels .answers dd > p').allInnerTexts(), ['What kernel-route says, 0.', 'What kernel-placement says, 1.', 'What kernel-placement says, 2.'])
     assert.equal(await page.locator('#kernels .answers summary').innerText(), '1 more')
     const places = page.locator('#kernels .places')
     assert.deepEqual(await places.locator('thead th').allInnerTexts(), ['Kernel', 'Load', 'one rank alone', '1 host, native:shm', '4 hosts, pvm:default', '4 hosts, pvm:direct', 'default over direct'])

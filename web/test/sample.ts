@@ -347,7 +347,7 @@ export function kernelsView(): View {
     view.kernels_phases = rows.flatMap((one) => [['keys', 0.7], ['ranking', 0.3]].map(([name, part]) => ({
         cell: one.cell, name: String(name), computing_ns: Math.round(one.time_ns * (1 - (one.communicating_share ?? 0)) * Number(part)), communicating_ns: Math.round(one.time_ns * (one.communicating_share ?? 0) * Number(part)),
     })))
-    view.findings = [...view.findings, ...['kernel-route', 'kernel-places', 'kernel-places', 'kernel-places'].map((rule, at) => ({ rule, severity: 'note' as const, sentence: `What ${rule} says, ${at}.`, arithmetic: 'IS idle 1.80', remedy: null, network: row.network, path: null }))]
+    view.findings = [...view.findings, ...['kernel-route', 'kernel-placement', 'kernel-placement', 'kernel-placement'].map((rule, at) => ({ rule, severity: 'note' as const, sentence: `What ${rule} says, ${at}.`, arithmetic: 'IS idle 1.80', remedy: null, network: row.network, path: null }))]
     view.results = rows.map((one) => ({
         ...row, probe: 'npb', layer: 'application', path: one.path, knobs: { kernel: one.kernel, class: one.class, ranks: String(one.ranks) }, load: one.load, size_bytes: null, cell: one.cell, quantity: 'kernel_ns', samples: 6,
         p50: one.time_ns, min: one.time_ns, max: one.time_ns, mean: one.time_ns, p90: one.time_ns, p99: null, ci95_low: one.ci95_low_ns, ci95_high: one.ci95_high_ns,

@@ -36,7 +36,7 @@ const OPTIONS: &str = "what a foreign library says or takes, handed on as it is"
 const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/adapter/src/load.rs", 1, OPTIONS),
     ("crates/adapter/src/loaded.rs", 1, OPTIONS),
-    ("crates/fleet/src/connect/guest.rs", 1, ENVIRONMENT),
+    ("crates/fleet/src/connect/peer.rs", 1, ENVIRONMENT),
     ("crates/fleet/src/launcher/slurm.rs", 1, ENVIRONMENT),
     ("crates/fleet/src/load.rs", 1, PAIRS),
     ("crates/fleet/src/networks.rs", 1, PAIRS),

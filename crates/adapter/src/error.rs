@@ -19,7 +19,7 @@ pub enum LoadError {
         /// What the kernel said.
         why: std::io::Error,
     },
-    /// It is no shared object of this kind of machine.
+    /// It is not a shared object of this kind of machine.
     #[error("the adapter {} is {found}, and must be {wanted}; {REMEDY}", file.display())]
     Form {
         /// Which.
@@ -41,7 +41,7 @@ pub enum LoadError {
         why: String,
     },
     /// It has no entry.
-    #[error("{} is no adapter of sonde: it has no function `sonde_adapter`; {REMEDY}", file.display())]
+    #[error("{} is not an adapter of sonde: it has no function `sonde_adapter`; {REMEDY}", file.display())]
     Entry {
         /// Which.
         file: PathBuf,

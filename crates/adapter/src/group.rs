@@ -35,7 +35,7 @@ impl Group {
 
 /// What a rank tells of itself when a group is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct Membership {
     /// None joins no group.
     pub colour: Option<u32>,
     /// Its place.
@@ -44,7 +44,7 @@ pub struct Told {
     pub number: u32,
 }
 
-impl Told {
+impl Membership {
     /// Bytes on the way.
     pub const BYTES: usize = 13;
 
@@ -71,12 +71,12 @@ impl Told {
 }
 
 /// The number that a split takes.
-pub fn agreed(told: &[Told]) -> u32 {
+pub fn agreed(told: &[Membership]) -> u32 {
     told.iter().map(|one| one.number).max().unwrap_or(1)
 }
 
 /// The ranks of the parent that are in the group of `own`, in the order of their keys, then of their ranks.
-pub fn members(told: &[Told], own: usize) -> Option<Vec<usize>> {
+pub fn members(told: &[Membership], own: usize) -> Option<Vec<usize>> {
     let colour = told[own].colour?;
     let mut found: Vec<(i32, usize)> = told
         .iter()
@@ -92,8 +92,8 @@ pub fn members(told: &[Told], own: usize) -> Option<Vec<usize>> {
 mod tests {
     use super::*;
 
-    fn told(colour: Option<u32>, key: i32, number: u32) -> Told {
-        Told {
+    fn told(colour: Option<u32>, key: i32, number: u32) -> Membership {
+        Membership {
             colour,
             key,
             number,
@@ -125,7 +125,7 @@ mod tests {
     fn numbers_are_agreed_upon() {
         let all = [told(Some(1), -5, 3), told(None, 9, 17)];
         let bytes: Vec<u8> = all.iter().flat_map(|one| one.bytes()).collect();
-        assert_eq!(Told::all(&bytes), all);
+        assert_eq!(Membership::all(&bytes), all);
         assert_eq!(agreed(&all), 17);
     }
 }

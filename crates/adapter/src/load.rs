@@ -84,7 +84,7 @@ impl Default for Options {
 /// Loads the adapter `file` and begins with its library: all ranks do.
 ///
 /// # Errors
-/// The file is no adapter, is one of another table or machine, or lacks a function; its library cannot be loaded or does
+/// The file is not an adapter, is one of another table or machine, or lacks a function; its library cannot be loaded or does
 /// not begin.
 pub fn open(file: &Path, options: Options) -> Result<Loaded> {
     let (library, calls) = load(file)?;

@@ -19,7 +19,7 @@ use sonde_message::{
 
 use crate::abi::{self, About, Calls, Details, Envelope, Rank, Transfer};
 use crate::collective::{Counts, lowered};
-use crate::group::{Group, Told, agreed, members};
+use crate::group::{Group, Membership, agreed, members};
 use crate::load::Meeting;
 use crate::slots::{Pending, Slots};
 use crate::watch::{Doing, Watch};
@@ -290,17 +290,17 @@ impl Loaded {
         key: i32,
     ) -> Result<Option<Comm>> {
         let (own, ranks) = (self.rank(comm), self.size(comm));
-        let mine = Told {
+        let mine = Membership {
             colour,
             key,
             number: self.next_number,
         };
-        let mut all = vec![0; ranks * Told::BYTES];
+        let mut all = vec![0; ranks * Membership::BYTES];
         let tag = Tagged::With(TAG_SPLIT);
         if own == 0 {
-            let (first, others) = all.split_at_mut(Told::BYTES);
+            let (first, others) = all.split_at_mut(Membership::BYTES);
             first.copy_from_slice(&mine.bytes());
-            for (rank, room) in others.chunks_exact_mut(Told::BYTES).enumerate() {
+            for (rank, room) in others.chunks_exact_mut(Membership::BYTES).enumerate() {
                 self.recv(comm, Source::Rank(rank + 1), tag, room)?;
             }
             for rank in 1..ranks {
@@ -310,7 +310,7 @@ impl Loaded {
             self.send(comm, 0, TAG_SPLIT, &mine.bytes())?;
             self.recv(comm, Source::Rank(0), tag, &mut all)?;
         }
-        let told = Told::all(&all);
+        let told = Membership::all(&all);
         let number = agreed(&told);
         self.next_number = number + 1;
         let Some(found) = members(&told, own) else {

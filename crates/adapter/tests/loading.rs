@@ -85,7 +85,7 @@ fn what_is_no_adapter_is_refused() {
     };
     assert!(refusal(&folder.file("nowhere.so")).contains("cannot be read: No such file"));
     let text = folder.file("text.so");
-    std::fs::write(&text, "#!/bin/sh\necho hello, this is no adapter\n").unwrap();
+    std::fs::write(&text, "#!/bin/sh\necho hello, this is not an adapter\n").unwrap();
     assert!(refusal(&text).contains("no ELF file"));
     std::fs::write(&text, "").unwrap();
     assert!(refusal(&text).contains("no ELF file"));

@@ -1,4 +1,4 @@
-//! Datagrams of one size, numbered, by each method of UDP: the end that sends them and the end that catches them.
+//! Datagrams of one size, numbered, by each method of UDP: the end that sends them and the end that receives them.
 //!
 //! Model:   `plain`: one call for a datagram. `mmsg`: one call for many (sendmmsg, recvmmsg). `gso`: one buffer for many,
 //!          cut on its way out (UDP_SEGMENT) and joined on its way in (UDP_GRO); where the device or the path below does
@@ -48,7 +48,7 @@ impl Calls {
 
 /// The sending end.
 #[derive(Debug)]
-pub struct Volley {
+pub struct BatchSender {
     size_bytes: usize,
     by: By,
     calls: Calls,
@@ -61,7 +61,7 @@ enum By {
     Gso { batch: Batch, segments: usize },
 }
 
-impl Volley {
+impl BatchSender {
     /// For datagrams of `size_bytes` by the socket's method.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ struct Piece {
 
 /// The receiving end.
 #[derive(Debug)]
-pub struct Catch {
+pub struct BatchReceiver {
     batch: Batch,
     /// By `plain`.
     one: Option<Room>,
@@ -204,7 +204,7 @@ pub struct Catch {
     joined: u64,
 }
 
-impl Catch {
+impl BatchReceiver {
     /// For datagrams of `size_bytes` by the socket's method.
     ///
     /// # Errors
@@ -374,26 +374,26 @@ mod tests {
                         );
                         continue;
                     }
-                    let mut volley = Volley::open(&client, size).unwrap();
-                    let mut catch = Catch::open(&server, size).unwrap();
+                    let mut batch = BatchSender::open(&client, size).unwrap();
+                    let mut burst = BatchReceiver::open(&server, size).unwrap();
                     let (mut sent, mut next) = (0, 0);
                     while next < 200 {
-                        sent += volley.send_some(&mut client, sent).unwrap() as u64;
+                        sent += batch.send_some(&mut client, sent).unwrap() as u64;
                         while next < sent as u32 {
-                            let count = catch.recv(&mut server).unwrap();
+                            let count = burst.recv(&mut server).unwrap();
                             assert!(count > 0, "{method} {size}: {next} of {sent} came");
                             for index in 0..count {
-                                let (datagram, whole) = catch.datagram(index);
+                                let (datagram, whole) = burst.datagram(index);
                                 assert_eq!(whole, size);
                                 assert_eq!(payload::verify(datagram, next), Ok(()));
                                 next += 1;
                             }
                         }
                     }
-                    let calls = volley.calls;
+                    let calls = batch.calls;
                     assert_eq!(calls.datagrams, sent);
                     assert_eq!(calls.datagrams > calls.calls, *method != Method::Plain);
-                    let joined = catch.transfer().joined_share;
+                    let joined = burst.transfer().joined_share;
                     let wanted = (*method == Method::Gso).then_some(Fixed(1_000));
                     assert_eq!(joined, wanted, "loopback joins all");
                 }
@@ -410,21 +410,21 @@ mod tests {
             };
             let (mut client, mut server) = pair(*method, Wait::Block, knobs);
             server.set_resend_after(Duration::from_millis(50)).unwrap();
-            let mut volley = Volley::open(&client, 1_000).unwrap();
-            let mut catch = Catch::open(&server, 1_000).unwrap();
+            let mut batch = BatchSender::open(&client, 1_000).unwrap();
+            let mut burst = BatchReceiver::open(&server, 1_000).unwrap();
             let mut sent = 0;
             while sent < 2_000 {
-                sent += volley.send_some(&mut client, sent).unwrap() as u64;
+                sent += batch.send_some(&mut client, sent).unwrap() as u64;
             }
             let mut came = 0;
             let mut last = None;
             loop {
-                let count = catch.recv(&mut server).unwrap();
+                let count = burst.recv(&mut server).unwrap();
                 if count == 0 {
                     break;
                 }
                 for index in 0..count {
-                    let number = payload::sequence(catch.datagram(index).0);
+                    let number = payload::sequence(burst.datagram(index).0);
                     assert!(number > last, "{number:?} after {last:?}");
                     last = number;
                     came += 1;

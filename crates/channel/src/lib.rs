@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod aligned;
+mod batch;
 mod error;
 mod inlet;
 mod lookout;
@@ -26,11 +27,11 @@ mod tcp;
 mod udp;
 mod unix;
 mod uring;
-mod volley;
 mod wait;
 mod zerocopy;
 
 pub use aligned::{Aligned, Room, cold_buffers, outrun};
+pub use batch::{BatchReceiver, BatchSender};
 pub use error::{Error, Result};
 pub use inlet::Inlet;
 pub use mesh::{Mesh, inbox_bytes};
@@ -42,7 +43,6 @@ pub use stream::{ByteStream, Listener};
 pub use tcp::{Acceptor, Tcp};
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
 pub use unix::{Unix, UnixPort};
-pub use volley::{Catch, Volley};
 pub use wait::{Woken, readable, ready};
 
 use sonde_measure::Socket;

@@ -143,7 +143,7 @@ impl ByteStream for Tcp {
     }
 }
 
-/// Waits for a listening socket's next guest; `None` when `stop` can be read before one comes.
+/// Waits for a listening socket's next peer; `None` when `stop` can be read before one comes.
 ///
 /// # Errors
 /// Nobody came within the timeout; the kernel refuses to wait or to accept.
@@ -173,7 +173,7 @@ pub(crate) fn await_guest<T>(
             }
         }
         match accept() {
-            Ok(guest) => return Ok(Some(guest)),
+            Ok(peer) => return Ok(Some(peer)),
             // The connection was reset between poll and accept.
             Err(error)
                 if matches!(

@@ -28,20 +28,20 @@ const SAID_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The last that was written to a standard error, collected by a thread until its end.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
-    kept: Arc<Mutex<Kept>>,
+pub(crate) struct ErrorTail {
+    kept: Arc<Mutex<Tail>>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Tail {
     bytes: Vec<u8>,
     ended: bool,
 }
 
-impl Said {
+impl ErrorTail {
     /// Collects from `stream`.
     pub(crate) fn collect(mut stream: impl Read + Send + 'static) -> Self {
-        let kept = Arc::new(Mutex::new(Kept::default()));
+        let kept = Arc::new(Mutex::new(Tail::default()));
         let written = Arc::clone(&kept);
         std::thread::spawn(move || {
             let mut piece = [0; 1 << 10];
@@ -67,7 +67,7 @@ impl Said {
 
     /// Of an agent whose words go elsewhere.
     pub(crate) fn nothing() -> Self {
-        let kept = Kept {
+        let kept = Tail {
             bytes: Vec::new(),
             ended: true,
         };
@@ -113,7 +113,7 @@ pub(crate) struct Agent {
     /// To talk to it; none once it was hung up.
     link: Option<AgentLink>,
     body: Body,
-    said: Said,
+    said: ErrorTail,
     /// When it must have ended by itself, once it was hung up.
     end_by: Option<Instant>,
     is_gone: bool,
@@ -121,7 +121,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// An agent whose marker was read.
-    pub(crate) fn new(link: AgentLink, body: Body, said: Said) -> Self {
+    pub(crate) fn new(link: AgentLink, body: Body, said: ErrorTail) -> Self {
         Self {
             name: link.name().to_owned(),
             link: Some(link),
@@ -241,12 +241,12 @@ mod tests {
     fn the_end_of_a_text_is_kept() {
         let noise = vec![b'x'; 3 * SAID_BYTES_MAX];
         let text = [&noise[..], b"\n\n  Permission denied \r\n last\n"].concat();
-        let said = Said::collect(std::io::Cursor::new(text)).text();
+        let said = ErrorTail::collect(std::io::Cursor::new(text)).text();
         assert!(said.ends_with("x / Permission denied / last"), "{said}");
         assert!(said.len() <= SAID_BYTES_MAX);
-        assert_eq!(Said::collect(std::io::empty()).text(), "");
+        assert_eq!(ErrorTail::collect(std::io::empty()).text(), "");
         // A stream that does not end is not waited for.
         let (near, _far) = UnixStream::pair().unwrap();
-        assert_eq!(Said::collect(near).text(), "");
+        assert_eq!(ErrorTail::collect(near).text(), "");
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sonde_measure::{Probe, Wait};
 
-use crate::agent::{Agent, Body, Said};
+use crate::agent::{Agent, Body, ErrorTail};
 use crate::bed::Bed;
 use crate::connect::{Assembly, DIRECT_MAX, Member, Token};
 use crate::error::{FleetError, Result};
@@ -65,8 +65,9 @@ impl Connected {
             addresses: members.iter().map(|member| member.address).collect(),
             _starter: starter,
         };
-        let agent =
-            |member: Member| Agent::new(member.link, Body::Joined(member.line), Said::nothing());
+        let agent = |member: Member| {
+            Agent::new(member.link, Body::Joined(member.line), ErrorTail::nothing())
+        };
         Ok((connected, members.into_iter().map(agent).collect(), notes))
     }
 }

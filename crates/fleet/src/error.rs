@@ -47,7 +47,7 @@ impl FleetError {
         }
     }
 
-    /// A failure that is no host's.
+    /// A failure that is not a host's.
     pub(crate) fn of_all(
         attempt: impl Into<String>,
         happened: impl fmt::Display,

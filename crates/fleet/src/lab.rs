@@ -20,7 +20,7 @@ use sonde_measure::{Probe, Wait};
 use sonde_probe::AgentLink;
 use sonde_units::Ratio;
 
-use crate::agent::{Agent, Body, Said};
+use crate::agent::{Agent, Body, ErrorTail};
 use crate::bed::Bed;
 use crate::error::{FleetError, Result};
 use crate::load::Load;
@@ -139,7 +139,7 @@ impl Bed for Emulated {
                 error => failed(&error),
             })?;
         drop((theirs, their_errors));
-        let said = Said::collect(errors);
+        let said = ErrorTail::collect(errors);
         let clone = || mine.try_clone().map_err(|error| failed(&error));
         let link = AgentLink::open(&*name, clone()?, clone()?, GREETING)
             .map_err(|error| failed(&format!("{error} {}", said.text())))?;

@@ -35,7 +35,7 @@ pub fn flow(text: &str) -> Result<(String, String), String> {
         .split_once('>')
         .filter(|(from, to)| is_name(from) && is_name(to) && from != to);
     let (from, to) = pair.ok_or_else(|| {
-        format!("`{text}` is no flow: write the two hosts that it goes between, as in 'a>b'")
+        format!("`{text}` is not a flow: write the two hosts that it goes between, as in 'a>b'")
     })?;
     Ok((from.into(), to.into()))
 }
@@ -105,7 +105,7 @@ impl FromStr for Load {
             .ok()
             .filter(|rho| *rho <= Ratio::ONE)
             .ok_or_else(|| {
-                format!("`{level}` is no level of load: write a share of the link from 0 to 1, as in 0.6")
+                format!("`{level}` is not a level of load: write a share of the link from 0 to 1, as in 0.6")
             })?;
         let mut load = Self::poisson(rho);
         for part in parts {
@@ -117,7 +117,7 @@ impl FromStr for Load {
                         .map(Bytes)
                         .or_else(|_| size.parse())
                         .map_err(|_| {
-                            format!("`{size}` is no size of a frame: write bytes, as in 1500")
+                            format!("`{size}` is not a size of a frame: write bytes, as in 1500")
                         })?;
                 }
                 Some(("of", rate)) => {

@@ -14,7 +14,7 @@ use sonde_measure::{Probe, Wait};
 use sonde_probe::AgentLink;
 use sonde_sys::exec::{Step, before_exec};
 
-use crate::agent::{Agent, Body, Said};
+use crate::agent::{Agent, Body, ErrorTail};
 use crate::bed::Bed;
 use crate::error::{FleetError, Result};
 use crate::placement::{Cpus, Placement};
@@ -81,7 +81,7 @@ impl Bed for Local {
         let (Some(to), Some(from), Some(error)) = streams else {
             unreachable!("all three were asked for");
         };
-        let said = Said::collect(error);
+        let said = ErrorTail::collect(error);
         let pinned = sonde_sys::cpu::pin_pid(child.id(), self.cpus.of_agent(placement));
         let link = AgentLink::open(name, from, to, GREETING);
         match (link, pinned) {

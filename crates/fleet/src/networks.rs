@@ -42,7 +42,7 @@ pub enum Selector {
 /// A text that names no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no network of real hosts: {problem}; write NAME=INTERFACE as in ib=ib0, ib=h1/ib0,h2/ib1, or ib=10.9.1.0/24"
+    "`{text}` is not a network of real hosts: {problem}; write NAME=INTERFACE as in ib=ib0, ib=h1/ib0,h2/ib1, or ib=10.9.1.0/24"
 )]
 pub struct NetworkError {
     /// The text.

@@ -43,8 +43,8 @@ pub enum TargetError {
         /// What the system said.
         problem: String,
     },
-    /// A word is no host.
-    #[error("{place}`{word}` is no host: {problem}")]
+    /// A word is not a host.
+    #[error("{place}`{word}` is not a host: {problem}")]
     Word {
         /// `FILE:LINE: `, or nothing.
         place: String,
@@ -241,7 +241,7 @@ fn split_port(word: &str) -> Result<(&str, Option<u16>), String> {
     let port = word[at + 1..].parse().ok().filter(|port| *port > 0);
     let port = port.ok_or_else(|| {
         format!(
-            "`{}` is no port: write 1 to 65535 after the colon, and an IPv6 address with a port in brackets",
+            "`{}` is not a port: write 1 to 65535 after the colon, and an IPv6 address with a port in brackets",
             &word[at + 1..]
         )
     })?;
@@ -300,7 +300,7 @@ fn expand(pattern: &str) -> Result<Vec<String>, String> {
 fn numbers(range: &str) -> Result<Vec<String>, String> {
     let bad = || {
         format!(
-            "`[{range}]` is no range; write numbers and ranges of them, as in `[01-16]` or `[1,4-6]`"
+            "`[{range}]` is not a range; write numbers and ranges of them, as in `[01-16]` or `[1,4-6]`"
         )
     };
     let number = |text: &str| {
@@ -394,10 +394,10 @@ mod tests {
             ("a,,b", "between two commas"),
             ("a,b,a", "host a is named twice"),
             ("n[1-3],n2", "host n2 is named twice"),
-            ("a:0,b", "`0` is no port"),
-            ("a:70000,b", "`70000` is no port"),
-            ("a:,b", "no port"),
-            ("fd00::1:x,b", "no port"),
+            ("a:0,b", "`0` is not a port"),
+            ("a:70000,b", "`70000` is not a port"),
+            ("a:,b", "not a port"),
+            ("fd00::1:x,b", "not a port"),
             ("a,-oProxyCommand=x", "begins with `-`"),
             ("-l@a,b", "begins with `-`"),
             ("@a,b", "the user is missing"),
@@ -406,13 +406,13 @@ mod tests {
             ("a;reboot,c", "has other characters"),
             ("n[1-3,b", "is not closed"),
             ("n1-3],b", "has no `[`"),
-            ("n[],b", "is no range"),
-            ("n[a-b],b", "is no range"),
-            ("n[1-2-3],b", "is no range"),
+            ("n[],b", "is not a range"),
+            ("n[a-b],b", "is not a range"),
+            ("n[1-2-3],b", "is not a range"),
             ("n[5-2],b", "runs backwards"),
             ("n[1-99999],b", "more than 1024"),
             ("n[1-100]x[1-100],b", "more than 1024"),
-            ("n[1-99999999999999999999],b", "is no range"),
+            ("n[1-99999999999999999999],b", "is not a range"),
             ("n[1-600],m[1-600]", "more than 1024 hosts are named"),
         ] {
             let error = targets(text, read_none).unwrap_err().to_string();
@@ -454,14 +454,14 @@ mod tests {
     fn bad_files_name_the_line() {
         for (text, said) in [
             ("a\nb\na\n", "x/y:3: host a is named twice"),
-            ("a\n\nb!\n", "x/y:3: `b!` is no host"),
+            ("a\n\nb!\n", "x/y:3: `b!` is not a host"),
             (
                 "a b\n",
-                "x/y:1: `b` is no host: after a host stands nothing but `address=`",
+                "x/y:1: `b` is not a host: after a host stands nothing but `address=`",
             ),
             (
                 "a address=b\n",
-                "x/y:1: `address=b` is no host: write one numeric address",
+                "x/y:1: `address=b` is not a host: write one numeric address",
             ),
             (
                 "a address=10.0.0.1 address=10.0.0.2\n",

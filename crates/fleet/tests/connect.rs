@@ -13,7 +13,7 @@ use sonde_measure::{Path, Wait};
 use sonde_measure::{Probe, Procedure, Sampling, Spec};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_sonde-fleet-part");
-/// What must happen happens within this; it is no measure of speed.
+/// What must happen happens within this; it is not a measure of speed.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A port that was free just now.
@@ -183,7 +183,7 @@ fn beyond_64_hosts_agents_hand_on_for_others() {
                     .collect::<Vec<_>>()
             };
             let mut agents = Agents(start(0..DIRECT_MAX));
-            // The relays: its connection, its door, its own agent's pair.
+            // The relays: its connection, its listener, its own agent's pair.
             eventually("the first do not become relays", || {
                 agents.0.iter().all(|child| sockets(child) >= 4)
             });

@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(named(PASSWD, user(1_000), &[]), ("me".into(), None));
         for (caller, name) in [
             (vec![some("alice"), some("bob")], "alice"),
-            // A name of another, and what is no name.
+            // A name of another, and what is not a name.
             (vec![None, some("root"), some("b.ob")], "b.ob"),
             (vec![some("a:b"), some(""), some("me")], NAMELESS),
         ] {

@@ -7,7 +7,7 @@
 use crate::config::{Config, HOSTS, Info};
 use crate::control::{Answer, Request, TalkError, hear, say};
 use crate::cradle;
-use crate::exec::{Exec, ExecError, Session, Terminal, door_path};
+use crate::exec::{Exec, ExecError, Session, Terminal, listener_path};
 use crate::meter::Report;
 use sonde_sys::namespace::{self, IdMap};
 use sonde_sys::{message, process};
@@ -300,7 +300,7 @@ pub fn tell(text: &str) -> Result<(), LabError> {
             "cannot reach the switch: {problem}; this works for programs in a lab, as in `sonde lab shell`"
         ))
     };
-    let socket = message::connect(&door_path()).map_err(|e| outside(&e))?;
+    let socket = message::connect(&listener_path()).map_err(|e| outside(&e))?;
     say(&socket, &Request::Command(text.into()), &[]).map_err(|e| outside(&e))?;
     match hear::<Answer>(&socket).map_err(|e| outside(&e))?.0 {
         Answer::Done => Ok(()),

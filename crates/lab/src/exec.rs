@@ -25,7 +25,7 @@ pub(crate) fn socket_path(number: u16) -> PathBuf {
 }
 
 /// The socket of the switch, for programs in the lab that change the network.
-pub(crate) fn door_path() -> PathBuf {
+pub(crate) fn listener_path() -> PathBuf {
     Path::new(FOLDER).join("switch")
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn pack(text: &OsStr) -> String {
         .collect()
 }
 
-/// The bytes again; what is no byte is left out.
+/// The bytes again; what is not a byte is left out.
 pub(crate) fn unpack(text: &str) -> OsString {
     OsString::from_vec(
         text.chars()

@@ -1,6 +1,6 @@
 //! A remote shell by ssh's command line, for programs that start others on the hosts of a lab that way.
 //!
-//! Model:   the first word that is no option is the host; the words behind it, joined by spaces, are a command of `sh` there.
+//! Model:   the first word that is not an option is the host; the words behind it, joined by spaces, are a command of `sh` there.
 //!          Of the options `-n` gives an empty input and `-f` goes on when the call has ended; the others, and a user, are
 //!          passed over: a lab's hosts need none of them. Options may stand behind the host too, as rsh has them. Who is
 //!          root stays root. The environment and the folder go along.
@@ -138,7 +138,7 @@ fn host_number(word: &OsStr, own: Option<&str>) -> Result<u16, String> {
         .filter(|number| (1..=*HOSTS.end()).contains(number))
         .ok_or_else(|| {
             format!(
-                "`{text}` is no host of a lab: write h1, h2 and so on, or an address as 10.9.0.2"
+                "`{text}` is not a host of a lab: write h1, h2 and so on, or an address as 10.9.0.2"
             )
         })
 }
@@ -202,10 +202,10 @@ mod tests {
             ("-p 22", "the host is missing"),
             ("h2", "there is no command for h2: write `rsh h2 COMMAND`"),
             ("h2 -n", "there is no command for h2"),
-            ("example.org a", "`example.org` is no host of a lab"),
-            ("10.8.0.2 a", "`10.8.0.2` is no host"),
-            ("h0 a", "`h0` is no host"),
-            ("h65 a", "`h65` is no host"),
+            ("example.org a", "`example.org` is not a host of a lab"),
+            ("10.8.0.2 a", "`10.8.0.2` is not a host"),
+            ("h0 a", "`h0` is not a host"),
+            ("h65 a", "`h65` is not a host"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(said), "{line}: {error}");

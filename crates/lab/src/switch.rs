@@ -42,7 +42,7 @@ const FRAMES_BYTES_MAX: usize = 512 << 20;
 /// The real-time clock is slewed; its distance is taken anew this often.
 const OFFSET_EVERY_NS: u64 = 500_000_000;
 const TOKEN_CONTROL: u64 = u64::MAX;
-const TOKEN_DOOR: u64 = u64::MAX - 1;
+const TOKEN_LISTENER: u64 = u64::MAX - 1;
 const TOKEN_HOST: u64 = 1 << 32;
 const TOKEN_VISITOR: u64 = 2 << 32;
 /// Programs of the lab that can change the network at a time.
@@ -98,7 +98,7 @@ struct HostProcess {
 struct Switch {
     control: OwnedFd,
     /// Where programs of the lab come in that change the network, and those that are in.
-    door: OwnedFd,
+    listener: OwnedFd,
     visitors: Vec<Option<OwnedFd>>,
     net: Several,
     ports: Vec<Port>,
@@ -192,10 +192,11 @@ impl Switch {
             epoll.add(&host.socket, TOKEN_HOST + index as u64, Interest::Read)?;
         }
         epoll.add(&control, TOKEN_CONTROL, Interest::Read)?;
-        let door = message::listen(&exec::door_path())?;
-        std::fs::set_permissions(exec::door_path(), Permissions::from_mode(0o666))
-            .map_err(file("open the switch's door to all programs of the lab"))?;
-        epoll.add(&door, TOKEN_DOOR, Interest::Read)?;
+        let listener = message::listen(&exec::listener_path())?;
+        std::fs::set_permissions(exec::listener_path(), Permissions::from_mode(0o666)).map_err(
+            file("open the switch's listener to all programs of the lab"),
+        )?;
+        epoll.add(&listener, TOKEN_LISTENER, Interest::Read)?;
         let epoch_ns = clock::monotonic_ns();
         let info = Info {
             attachment,
@@ -210,7 +211,7 @@ impl Switch {
         let meter = Meter::new(hosts.len() as u16);
         let mut switch = Self {
             control,
-            door,
+            listener,
             visitors: Vec::new(),
             net,
             ports,
@@ -267,7 +268,7 @@ impl Switch {
             for &token in &readable {
                 match token {
                     TOKEN_CONTROL => self.on_control()?,
-                    TOKEN_DOOR => self.on_door()?,
+                    TOKEN_LISTENER => self.on_door()?,
                     token if token >= TOKEN_VISITOR => {
                         self.on_visitor((token - TOKEN_VISITOR) as usize)?;
                     }

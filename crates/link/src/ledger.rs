@@ -99,7 +99,7 @@ pub enum LedgerError {
     Read(#[from] io::Error),
     /// It is something else.
     #[error(
-        "this is no ledger: it begins with other bytes than `SONDELGR`; give the file that `sonde lab` wrote"
+        "this is not a ledger: it begins with other bytes than `SONDELGR`; give the file that `sonde lab` wrote"
     )]
     NotALedger,
     /// A later sonde wrote it.
@@ -481,7 +481,7 @@ mod tests {
         let end = Entry::End { at: Instant::START };
         assert!(first_error(&written(&[end, lost(5, 0)])).contains("after the end"));
 
-        assert!(first_error(b"name = \"x\"").contains("no ledger"));
+        assert!(first_error(b"name = \"x\"").contains("not a ledger"));
         let mut later = good.clone();
         later[8] = 9;
         assert!(first_error(&later).contains("version 9"));

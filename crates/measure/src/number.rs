@@ -33,7 +33,7 @@ impl fmt::Display for Number {
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if !self.0.is_finite() {
-            let text = format!("{} is no figure: what was not measured is null", self.0);
+            let text = format!("{} is not a figure: what was not measured is null", self.0);
             return Err(serde::ser::Error::custom(text));
         }
         if self.0.fract().abs() > 0.0 || self.0.abs() > EXACT_MAX {
@@ -73,7 +73,7 @@ mod tests {
     fn there_is_no_nan() {
         for number in [f64::NAN, f64::INFINITY] {
             let error = serde_json::to_string(&Number(number)).unwrap_err();
-            assert!(error.to_string().contains("no figure"), "{error}");
+            assert!(error.to_string().contains("not a figure"), "{error}");
         }
         assert!(serde_json::from_str::<Number>("null").is_err());
     }

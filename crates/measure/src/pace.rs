@@ -79,8 +79,8 @@ impl Pace {
         let parsed = rate.parse().ok();
         let Some(rate_per_s) = parsed.filter(|rate| (1..=RATE_MAX).contains(rate)) else {
             return refuse(
-                format!("`{rate}` is no rate of messages"),
-                "write 1 to 10000000 messages a second",
+                format!("`{rate}` is not a rate of messages"),
+                "write 1 to 10000000 messages per second",
             );
         };
         match law.as_deref().map_or(Ok(Spacing::Constant), str::parse) {
@@ -124,8 +124,8 @@ mod tests {
         );
         assert_eq!(take(&[("sndbuf", "1")]), (Ok(None), 1));
         for (pairs, said) in [
-            (&[("rate", "0")][..], "`0` is no rate"),
-            (&[("rate", "10000001")], "no rate"),
+            (&[("rate", "0")][..], "`0` is not a rate"),
+            (&[("rate", "10000001")], "not a rate"),
             (&[("rate", "1k")], "`1k`"),
             (&[("rate", "1"), ("law", "even")], "no law `even`"),
             (&[("law", "poisson")], "has no rate"),

@@ -13,8 +13,8 @@ use crate::LengthsRow;
 /// What is replayed: a statistic, and who sends to whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ReplayAsked")]
-pub struct Asked {
+#[schemars(rename = "ReplayRequest")]
+pub struct ReplayRequest {
     /// How many messages, of all ranks together.
     pub messages: u64,
     /// Their lengths, summed; to the messages as the mean is to one.
@@ -30,7 +30,7 @@ pub struct Asked {
     pub seed: u64,
 }
 
-impl Asked {
+impl ReplayRequest {
     /// The mean of their lengths.
     pub fn bytes_mean(&self) -> f64 {
         self.bytes as f64 / self.messages as f64
@@ -53,7 +53,7 @@ pub struct Run {
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// What was asked for.
-    pub asked: Asked,
+    pub asked: ReplayRequest,
     /// Each, in their order.
     pub runs: Vec<Run>,
 }

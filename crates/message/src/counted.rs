@@ -119,7 +119,7 @@ impl Clocked {
 
 /// Which way a message went, as its rank sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// From this rank.
     Sent = 0,
     /// To this rank.
@@ -154,7 +154,7 @@ impl Counts {
     }
 
     #[inline]
-    fn add(&mut self, way: Way, rank: usize, tag: Tag, bytes: usize) {
+    fn add(&mut self, way: Direction, rank: usize, tag: Tag, bytes: usize) {
         let bytes = bytes as u64;
         self.lengths[way as usize].add(bytes);
         let tags = &mut self.flows[way as usize][rank];
@@ -169,7 +169,7 @@ impl Counts {
 
     /// Bytes, then messages, to each rank.
     fn row(&self) -> impl Iterator<Item = u64> {
-        let sent = &self.flows[Way::Sent as usize];
+        let sent = &self.flows[Direction::Sent as usize];
         let sum = |of: fn(&Total) -> u64| {
             let to = move |tags: &Vec<(Tag, Total)>| tags.iter().map(|(_, total)| of(total)).sum();
             sent.iter().map(to)
@@ -204,9 +204,9 @@ impl Counts {
             computing_ns,
             busy_ns: self.busy_ns,
             collectives: collectives.collect(),
-            sent: self.lengths[Way::Sent as usize].row(),
-            received: self.lengths[Way::Received as usize].row(),
-            flows: [Way::Sent, Way::Received]
+            sent: self.lengths[Direction::Sent as usize].row(),
+            received: self.lengths[Direction::Received as usize].row(),
+            flows: [Direction::Sent, Direction::Received]
                 .into_iter()
                 .flat_map(|way| self.flows_of(way))
                 .collect(),
@@ -214,13 +214,13 @@ impl Counts {
         }
     }
 
-    fn flows_of(&self, way: Way) -> impl Iterator<Item = Flow> {
+    fn flows_of(&self, way: Direction) -> impl Iterator<Item = Flow> {
         let ranks = self.flows[way as usize].iter().enumerate();
         ranks.flat_map(move |(rank, tags)| {
             let mut tags = tags.clone();
             tags.sort_unstable_by_key(|(tag, _)| *tag);
             tags.into_iter().map(move |(tag, total)| Flow {
-                sent: way == Way::Sent,
+                sent: way == Direction::Sent,
                 rank,
                 tag,
                 collective: made_of(tag).map(|kind| kind.name().into()),
@@ -293,7 +293,7 @@ impl<M: Messenger> Counted<M> {
     pub fn sent(&self, wanted: impl Fn(&str) -> bool) -> Lengths {
         let mut sent = Lengths::new();
         for phase in self.phases.iter().filter(|phase| wanted(&phase.name)) {
-            sent.merge(&phase.lengths[Way::Sent as usize]);
+            sent.merge(&phase.lengths[Direction::Sent as usize]);
         }
         sent
     }
@@ -354,14 +354,20 @@ impl<M: Messenger> Counted<M> {
     }
 
     #[inline]
-    fn count(&mut self, way: Way, comm: Comm, rank: usize, tag: Tag, bytes: usize) {
+    fn count(&mut self, way: Direction, comm: Comm, rank: usize, tag: Tag, bytes: usize) {
         let rank = self.groups.world_rank(comm, rank);
         self.phases[self.current].add(way, rank, tag, bytes);
     }
 
     fn completed(&mut self, request: u64, status: Status) {
         if let Some(comm) = self.receives.remove(&request) {
-            self.count(Way::Received, comm, status.from, status.tag, status.bytes);
+            self.count(
+                Direction::Received,
+                comm,
+                status.from,
+                status.tag,
+                status.bytes,
+            );
         }
     }
 }
@@ -396,13 +402,19 @@ impl<M: Messenger> Messenger for Counted<M> {
 
     fn send(&mut self, comm: Comm, to: usize, tag: Tag, payload: &[u8]) -> Result<()> {
         self.timed(Timed::Send, |inner| inner.send(comm, to, tag, payload))?;
-        self.count(Way::Sent, comm, to, tag, payload.len());
+        self.count(Direction::Sent, comm, to, tag, payload.len());
         Ok(())
     }
 
     fn recv(&mut self, comm: Comm, from: Source, tag: Tagged, room: &mut [u8]) -> Result<Status> {
         let status = self.timed(Timed::Recv, |inner| inner.recv(comm, from, tag, room))?;
-        self.count(Way::Received, comm, status.from, status.tag, status.bytes);
+        self.count(
+            Direction::Received,
+            comm,
+            status.from,
+            status.tag,
+            status.bytes,
+        );
         Ok(status)
     }
 
@@ -411,10 +423,16 @@ impl<M: Messenger> Messenger for Counted<M> {
         for (op, status) in ops.iter().zip(statuses) {
             match op {
                 Op::Send { to, tag, payload } => {
-                    self.count(Way::Sent, comm, *to, *tag, payload.len());
+                    self.count(Direction::Sent, comm, *to, *tag, payload.len());
                 }
                 Op::Recv { .. } => {
-                    self.count(Way::Received, comm, status.from, status.tag, status.bytes);
+                    self.count(
+                        Direction::Received,
+                        comm,
+                        status.from,
+                        status.tag,
+                        status.bytes,
+                    );
                 }
             }
         }
@@ -424,7 +442,7 @@ impl<M: Messenger> Messenger for Counted<M> {
     fn isend(&mut self, comm: Comm, to: usize, tag: Tag, payload: Vec<u8>) -> Result<Request> {
         let bytes = payload.len();
         let request = self.timed(Timed::Isend, |inner| inner.isend(comm, to, tag, payload))?;
-        self.count(Way::Sent, comm, to, tag, bytes);
+        self.count(Direction::Sent, comm, to, tag, bytes);
         Ok(request)
     }
 

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use sonde_sys::clock::monotonic_ns;
 
 use crate::collectives::made_of;
-use crate::counted::{Groups, Spread, Timed, Way, bytes_of};
+use crate::counted::{Direction, Groups, Spread, Timed, bytes_of};
 use crate::{
     Call, Capabilities, Comm, Completion, Error, Kind, Messenger, Op, Request, Result, Source,
     Status, TAG_MAX, Tag, Tagged,
@@ -177,7 +177,7 @@ impl<M: Messenger> Timeline<M> {
     }
 
     /// A message that ended with the call before.
-    fn message(&mut self, way: Way, comm: Comm, status: Status) {
+    fn message(&mut self, way: Direction, comm: Comm, status: Status) {
         let mut event = Event {
             begin_ns: self.last_ns,
             end_ns: self.last_ns,
@@ -191,7 +191,7 @@ impl<M: Messenger> Timeline<M> {
 
     fn completed(&mut self, request: u64, status: Status) {
         if let Some(comm) = self.receives.remove(&request) {
-            self.message(Way::Received, comm, status);
+            self.message(Direction::Received, comm, status);
         }
     }
 }
@@ -224,7 +224,7 @@ impl<M: Messenger> Messenger for Timeline<M> {
             |inner| inner.send(comm, to, tag, payload),
             |groups, (), event| {
                 let status = envelope(to, tag, payload.len());
-                event.moves(Way::Sent, groups.world_rank(comm, to), status);
+                event.moves(Direction::Sent, groups.world_rank(comm, to), status);
             },
         )
     }
@@ -235,7 +235,7 @@ impl<M: Messenger> Messenger for Timeline<M> {
             |inner| inner.recv(comm, from, tag, room),
             |groups, status, event| {
                 let peer = groups.world_rank(comm, status.from);
-                event.moves(Way::Received, peer, *status);
+                event.moves(Direction::Received, peer, *status);
             },
         )
     }
@@ -250,9 +250,9 @@ impl<M: Messenger> Messenger for Timeline<M> {
             match op {
                 Op::Send { to, tag, payload } => {
                     let status = envelope(*to, *tag, payload.len());
-                    self.message(Way::Sent, comm, status);
+                    self.message(Direction::Sent, comm, status);
                 }
-                Op::Recv { .. } => self.message(Way::Received, comm, *status),
+                Op::Recv { .. } => self.message(Direction::Received, comm, *status),
             }
         }
         Ok(())
@@ -263,7 +263,7 @@ impl<M: Messenger> Messenger for Timeline<M> {
         self.timed(
             Timed::Isend,
             |inner| inner.isend(comm, to, tag, payload),
-            |groups, _, event| event.moves(Way::Sent, groups.world_rank(comm, to), status),
+            |groups, _, event| event.moves(Direction::Sent, groups.world_rank(comm, to), status),
         )
     }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use sonde_units::{BitRate, Span};
 use thiserror::Error;
 
-/// Why a text is no cluster.
+/// Why a text is not a cluster.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum FileError {
     /// It is not of the form.

@@ -37,7 +37,9 @@ const ALL: [(&str, Launcher); 5] = [
 
 /// Nothing is called so.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is no launcher's file: write openmpi, openmpi-hosts, openmpi-seq, mpich or slurm")]
+#[error(
+    "`{0}` is not a launcher's file: write openmpi, openmpi-hosts, openmpi-seq, mpich or slurm"
+)]
 pub struct Unnamed(pub String);
 
 impl FromStr for Launcher {

@@ -53,7 +53,7 @@ const ALL: [(&str, Pattern); 8] = [
 pub enum PatternError {
     /// Nothing is called so.
     #[error(
-        "`{0}` is no pattern: write stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all or random"
+        "`{0}` is not a pattern: write stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all or random"
     )]
     Unknown(String),
     /// The number of ranks does not fit.

@@ -5,7 +5,7 @@
 //!          learned times or a bad placement from the one before, and a launch is a fresh pair of processes. The agent
 //!          itself sleeps meanwhile; it hands whole frames on, requests to the worker's standard input and answers from its
 //!          standard output. A worker that dies is an answered failure that names it. What goes wrong in a conversation
-//!          is an answer; the end of the input ends the worker and the agent, as does a stream that is no frames.
+//!          is an answer; the end of the input ends the worker and the agent, as does a stream that is not frames.
 //!          The worker dies with the agent, by the parent-death signal and by the end of its input; one that runs a program
 //!          by the latter alone, when it has ended it.
 //! Checked: `tests/conversation.rs`, `tests/trouble.rs`; `a_bad_request_is_answered`.
@@ -235,7 +235,7 @@ fn failed(error: &Error) -> Answer {
     }
 }
 
-/// The next body; what is no frame is answered before it ends the agent.
+/// The next body; what is not a frame is answered before it ends the agent.
 fn read_request(from: &mut File, to: &mut impl Write) -> Result<Option<Vec<u8>>> {
     match frame::read(from) {
         Err(error @ (FrameError::TooLong(_) | FrameError::Truncated { .. })) => {

@@ -39,7 +39,7 @@ use sonde_sys::stamps::{self, Arrival, Sent};
 use cut::Cut;
 
 use crate::admission::{self, Visit};
-use crate::serve::Door;
+use crate::serve::Admission;
 use crate::talk::{Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
 use crate::watch::Watch;
 use crate::{Error, Result, packet};
@@ -507,14 +507,14 @@ pub(crate) fn serve(
     serve: &Serve,
     stop: BorrowedFd<'_>,
 ) -> Result<Served> {
-    let mut door = Door::new(serve, acceptor.local());
+    let mut admission = Admission::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
         let accepted = acceptor
-            .accept(Some(stop), door.left())
-            .map_err(|error| door.closed(error))?;
+            .accept(Some(stop), admission.left())
+            .map_err(|error| admission.closed(error))?;
         let mut control = accepted.ok_or(Error::Abandoned)?;
-        let Some((visit, size)) = door.hello(&mut control)? else {
+        let Some((visit, size)) = admission.hello(&mut control)? else {
             continue;
         };
         let line = open_serving(&mut control, serve, visit)?;
@@ -539,7 +539,7 @@ pub(crate) fn serve(
         ear.arrivals.iter().for_each(|one| one.write(&mut bytes));
         ear.control.send(&bytes)?;
         tell_time(&mut ear.control, true)?;
-        served.refused = door.refused;
+        served.refused = admission.refused;
         served.sizes.push(SizeServed {
             bytes: messages * size as u64,
             messages,
@@ -548,7 +548,7 @@ pub(crate) fn serve(
         if visit.last {
             return Ok(served);
         }
-        door.since = Instant::now();
+        admission.since = Instant::now();
     }
 }
 

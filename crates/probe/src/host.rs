@@ -66,7 +66,7 @@ pub const KNOBS: [(&str, &str); 9] = [
     ("gro", "on or off"),
 ];
 
-/// The settings that a knob of a host stands for, at both ends; `None` where it is no knob of a host.
+/// The settings that a knob of a host stands for, at both ends; `None` where it is not a knob of a host.
 ///
 /// # Errors
 /// A value that it does not take, in words.
@@ -172,7 +172,7 @@ enum Name<'a> {
 fn named(name: &str) -> Result<Name<'_>> {
     let refuse = || {
         Error::Setting {
-        what: format!("`{name}` is no setting that can be changed"),
+        what: format!("`{name}` is not a setting that can be changed"),
         remedy: "write net.… of sysctl, mtu, offload.tso, offload.gso, offload.gro, offload.tx, or route.window, \
                  route.mtu, route.initcwnd, route.initrwnd, route.advmss, route.rto_min, route.congctl, route.quickack"
             .into(),
@@ -200,7 +200,7 @@ fn named(name: &str) -> Result<Name<'_>> {
 
 /// Interface and route that lead to a peer.
 #[derive(Debug)]
-struct Way {
+struct RouteTo {
     link: Link,
     /// The route that is used now; none to this host itself.
     used: Option<Route>,
@@ -208,7 +208,7 @@ struct Way {
     peer: Ipv4Addr,
 }
 
-impl Way {
+impl RouteTo {
     fn to(peer: IpAddr) -> Result<Self> {
         let mut netlink = Netlink::open()?;
         let way = netlink.way_to(peer)?;
@@ -524,7 +524,7 @@ fn words(route: &Route, interface: &str) -> String {
 
 /// What a host says of its way to a peer beside its sysctls: offloads, metrics, and who serves its interrupts.
 pub(crate) fn facts(peer: IpAddr, all: &mut sonde_measure::Settings) {
-    let Ok(way) = Way::to(peer) else {
+    let Ok(way) = RouteTo::to(peer) else {
         return;
     };
     for known in Known::ALL {
@@ -585,7 +585,10 @@ mod tests {
             "mtu.x",
         ] {
             let error = named(name).unwrap_err();
-            assert!(error.to_string().contains("no setting"), "{name}: {error}");
+            assert!(
+                error.to_string().contains("not a setting"),
+                "{name}: {error}"
+            );
             assert!(error.remedy().contains("route.window"));
         }
     }

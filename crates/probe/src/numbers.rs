@@ -6,12 +6,12 @@
 //! Units:   memory is half a MiB for any number of messages.
 //! Checked: `numbers_are_counted`, `numbers_go_round`, `memory_does_not_grow`, `any_order_is_accounted_for`.
 
-/// How far back numbers are told apart: at 10 million messages a second, 0.4 s.
+/// How far back numbers are told apart: at 10 million messages per second, 0.4 s.
 const WINDOW: u64 = 1 << 22;
 
 /// The numbers that came so far.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ArrivedNumbers {
     /// Of number n at n modulo the window.
     bits: Box<[u64]>,
     /// One above the highest so far.
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) duplicated: u64,
 }
 
-impl Default for Seen {
+impl Default for ArrivedNumbers {
     fn default() -> Self {
         Self {
             bits: vec![0; (WINDOW / 64) as usize].into(),
@@ -39,7 +39,7 @@ impl Default for Seen {
     }
 }
 
-impl Seen {
+impl ArrivedNumbers {
     /// Takes a number.
     #[inline]
     pub(crate) fn on_number(&mut self, number: u32) {
@@ -106,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn counted(numbers: impl IntoIterator<Item = u64>) -> (u64, u64, u64) {
-        let mut seen = Seen::default();
+        let mut seen = ArrivedNumbers::default();
         for number in numbers {
             seen.on_number(number as u32);
         }
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn numbers_go_round() {
-        let mut seen = Seen {
+        let mut seen = ArrivedNumbers {
             next: (1 << 32) - 2,
-            ..Seen::default()
+            ..ArrivedNumbers::default()
         };
         for number in [u32::MAX - 1, 0, u32::MAX, 1, 0] {
             seen.on_number(number);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn memory_does_not_grow() {
-        let mut seen = Seen::default();
+        let mut seen = ArrivedNumbers::default();
         let words = seen.bits.len();
         // Every third is missing, over two windows; then one of the missing, and one more than there are.
         for number in (0..2 * WINDOW).filter(|number| number % 3 != 2) {

@@ -23,8 +23,8 @@ use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Reply, Say, Visit};
 use crate::meter::{Meter, Reading};
-use crate::seen::Seen;
-use crate::serve::{Door, is_numbered};
+use crate::numbers::ArrivedNumbers;
+use crate::serve::{Admission, is_numbered};
 use crate::stream::{Pipe, Stream};
 use crate::talk::{Measure, Measured, Sent, Serve, Served, SizeMeasured, SizeServed, options};
 use crate::trips::{RESEND_AFTER_NS_MIN, RESEND_ROUND_TRIPS, Trips, share};
@@ -219,14 +219,14 @@ pub(crate) fn blast(measure: &Measure, visit: Visit, stream: &mut Stream<'_>) ->
 
 /// The serving side.
 pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
-    let mut door = Door::new(serve, acceptor.local());
+    let mut admission = Admission::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
         let accepted = acceptor
-            .accept(Some(stop), door.left())
-            .map_err(|error| door.closed(error))?;
+            .accept(Some(stop), admission.left())
+            .map_err(|error| admission.closed(error))?;
         let mut control = accepted.ok_or(Error::Abandoned)?;
-        let Some((visit, size)) = door.hello(&mut control)? else {
+        let Some((visit, size)) = admission.hello(&mut control)? else {
             continue;
         };
         let spec = &serve.spec;
@@ -247,12 +247,12 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
         watch.end(&mut served.interference, None)?;
         tell(&visited.channel, &mut served.evidence.dst)?;
         admission::send_frame(&mut visited.control, &Reply::Ended {})?;
-        served.refused = door.refused;
+        served.refused = admission.refused;
         served.sizes.push(one);
         if visit.last {
             return Ok(served);
         }
-        door.since = Instant::now();
+        admission.since = Instant::now();
     }
 }
 
@@ -332,7 +332,7 @@ impl Visited<'_> {
     fn count(&mut self, window_ns: u64) -> Result<SizeServed> {
         self.channel.set_within(LOOK)?;
         let mut meter = Meter::new(window_ns);
-        let mut seen = Seen::default();
+        let mut seen = ArrivedNumbers::default();
         let mut highest = 0;
         let (mut told, mut heard, mut foreign) = (false, false, 0u64);
         let mut sent = None;

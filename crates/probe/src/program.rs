@@ -253,7 +253,7 @@ fn watch(child: &Child, limit_ns: u64, from: &mut File) -> Result<Option<EndOf>>
 /// Reads to the end on a thread of its own: the begin or the end of it is kept, and how much was beyond that.
 fn collect(mut from: impl Read + Send + 'static, begin: bool) -> JoinHandle<(Vec<u8>, u64)> {
     std::thread::spawn(move || {
-        let mut kept = Kept::new(begin);
+        let mut kept = Excerpt::new(begin);
         let mut piece = [0; 16 << 10];
         loop {
             match from.read(&mut piece) {
@@ -266,13 +266,13 @@ fn collect(mut from: impl Read + Send + 'static, begin: bool) -> JoinHandle<(Vec
 }
 
 /// The begin or the end of what came.
-struct Kept {
+struct Excerpt {
     begin: bool,
     bytes: Vec<u8>,
     beyond: u64,
 }
 
-impl Kept {
+impl Excerpt {
     fn new(begin: bool) -> Self {
         Self {
             begin,
@@ -342,13 +342,13 @@ mod tests {
 
     #[test]
     fn what_is_too_long_is_cut() {
-        let mut begin = Kept::new(true);
+        let mut begin = Excerpt::new(true);
         begin.take(&vec![b'a'; OUTPUT_BYTES_MAX - 1]);
         begin.take(b"bc");
         begin.take(b"d");
         assert_eq!((begin.bytes.len(), begin.beyond), (OUTPUT_BYTES_MAX, 2));
         assert_eq!(begin.bytes.last(), Some(&b'b'));
-        let mut end = Kept::new(false);
+        let mut end = Excerpt::new(false);
         end.take(&[b'a'; ERRORS_BYTES_MAX]);
         end.take(b"bc");
         assert_eq!((end.bytes.len(), end.beyond), (ERRORS_BYTES_MAX, 2));

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
-    Acceptor, Aligned, ByteStream, CONTROL, Catch, Channel, Datagram, Inlet, Listener, Room,
-    ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
+    Acceptor, Aligned, BatchReceiver, ByteStream, CONTROL, Channel, Datagram, Inlet, Listener,
+    Room, ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
 };
 use sonde_measure::{Buffers, Path, Probe, Procedure, Quota, Spec, Startup, Transfer};
 use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Reply, Say, Verdict, Visit};
 use crate::meter::{Meter, Reading};
-use crate::seen::Seen;
+use crate::numbers::ArrivedNumbers;
 use crate::talk::{Serve, Served, SizeServed, options};
 use crate::watch::Watch;
 use crate::{Error, Result};
@@ -125,7 +125,7 @@ impl Port {
 }
 
 /// The wait for the peer, with those who were turned away.
-pub(crate) struct Door<'a> {
+pub(crate) struct Admission<'a> {
     serve: &'a Serve,
     local: SocketAddr,
     pub(crate) since: Instant,
@@ -133,7 +133,7 @@ pub(crate) struct Door<'a> {
     last: String,
 }
 
-impl<'a> Door<'a> {
+impl<'a> Admission<'a> {
     pub(crate) fn new(serve: &'a Serve, local: SocketAddr) -> Self {
         Self {
             serve,
@@ -235,17 +235,17 @@ fn stream<L: Listener>(
     serve: &Serve,
     stop: BorrowedFd<'_>,
 ) -> Result<Served> {
-    let mut door = Door::new(serve, acceptor.local());
+    let mut admission = Admission::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
         if let Some(port) = &mut datagrams {
-            answer_datagrams(port, &acceptor, serve, stop, door.left())?;
+            answer_datagrams(port, &acceptor, serve, stop, admission.left())?;
         }
         // Reading the counters takes its time: of a start-up before anybody comes, else before the hello.
         let before = Watch::begin()?;
         let accepted = acceptor
-            .accept(Some(stop), door.left())
-            .map_err(|error| door.closed(error))?;
+            .accept(Some(stop), admission.left())
+            .map_err(|error| admission.closed(error))?;
         let mut channel = accepted.ok_or(Error::Abandoned)?;
         let cold = serve.spec.probe() == Probe::Startup;
         let watch = if cold {
@@ -255,11 +255,11 @@ fn stream<L: Listener>(
         };
         if let Procedure::Startup(startup) = serve.spec.procedure {
             if let Err(error) = answer_cold(&mut channel, startup, serve) {
-                door.turn_away(channel.peer(), error);
+                admission.turn_away(channel.peer(), error);
                 continue;
             }
         }
-        let Some((visit, size)) = door.hello(&mut channel)? else {
+        let Some((visit, size)) = admission.hello(&mut channel)? else {
             continue;
         };
         served.evidence.dst.socket = channel.settings()?;
@@ -278,7 +278,7 @@ fn stream<L: Listener>(
                 echo(&mut channel, serve, size, &mut one)?;
             }
             Procedure::Stream { window_ns } if serve.spec.knobs.streams > 1 => {
-                let channels = door.others(&mut acceptor, channel, visit, stop)?;
+                let channels = admission.others(&mut acceptor, channel, visit, stop)?;
                 let retransmits = streams::receive(
                     channels,
                     serve,
@@ -287,12 +287,12 @@ fn stream<L: Listener>(
                     &mut served.evidence,
                 )?;
                 watch.end(&mut served.interference, Some(retransmits))?;
-                served.refused = door.refused;
+                served.refused = admission.refused;
                 served.sizes.push(one);
                 if visit.last {
                     return Ok(served);
                 }
-                door.since = Instant::now();
+                admission.since = Instant::now();
                 continue;
             }
             Procedure::Stream { window_ns } => {
@@ -303,12 +303,12 @@ fn stream<L: Listener>(
         let account = channel.account()?;
         let retransmits = account.map(|info| info.total_retrans.into());
         watch.end(&mut served.interference, retransmits)?;
-        served.refused = door.refused;
+        served.refused = admission.refused;
         served.sizes.push(one);
         if visit.last {
             return Ok(served);
         }
-        door.since = Instant::now();
+        admission.since = Instant::now();
     }
 }
 
@@ -437,19 +437,19 @@ fn receive(
 }
 
 fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served> {
-    let mut door = Door::new(serve, port.local());
+    let mut admission = Admission::new(serve, port.local());
     let mut served = Served::default();
     let mut cold = SizeServed::default();
     let mut gone = None;
     let mut watch = Watch::begin()?;
     loop {
-        let hello = door.hello_udp(&mut port, stop, gone, &mut cold)?;
+        let hello = admission.hello_udp(&mut port, stop, gone, &mut cold)?;
         if serve.spec.probe() != Probe::Startup {
             // Here, so that the peer's first message does not wait for it.
             watch = Watch::begin()?;
         }
         let accepted = admission::datagram(&Verdict::Accept.reply())?;
-        served.refused = door.refused;
+        served.refused = admission.refused;
         served.evidence.dst.socket = port.settings()?;
         if serve.spec.probe() == Probe::Startup {
             port.send_to(&accepted, hello.from)?;
@@ -458,7 +458,7 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
             return Ok(served);
         }
         let mut channel = port.join(hello.from)?;
-        let size = door.size(hello.visit)?;
+        let size = admission.size(hello.visit)?;
         // What others sent before stays in the socket's queue and would pass for the peer's, who is silent until he is
         // accepted.
         while channel.recv_now(&mut [0; 1])? != Datagram::Silence {}
@@ -474,7 +474,7 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
         }
         watch = Watch::begin()?;
         gone = Some(hello.from);
-        door.since = Instant::now();
+        admission.since = Instant::now();
     }
 }
 
@@ -484,7 +484,7 @@ struct Hello {
     visit: Visit,
 }
 
-impl Door<'_> {
+impl Admission<'_> {
     /// Waits for our peer's hello; answers what comes before it, and `gone`, who has been here already.
     fn hello_udp(
         &mut self,
@@ -523,7 +523,7 @@ impl Door<'_> {
                     continue;
                 }
                 Some(_) => {
-                    self.turn_away(from, "an end or nonsense without a hello");
+                    self.turn_away(from, "an end or a protocol violation before a hello");
                     continue;
                 }
             };
@@ -664,19 +664,19 @@ fn count(
     (size, window_ns): (usize, u64),
     transfer: &mut Transfer,
 ) -> Result<SizeServed> {
-    let mut catch = Catch::open(channel, size)?;
+    let mut burst = BatchReceiver::open(channel, size)?;
     let mut meter = Meter::new(window_ns);
-    let mut seen = Seen::default();
+    let mut seen = ArrivedNumbers::default();
     let mut tell_ns = 0;
     let mut sent = None;
     while sent.is_none() {
-        let came = catch.recv(channel)?;
+        let came = burst.recv(channel)?;
         if came == 0 {
             steered(channel, Datagram::Silence, &[], serve, size)?;
         }
         let mut bytes = 0;
         for index in 0..came {
-            let (message, whole) = catch.datagram(index);
+            let (message, whole) = burst.datagram(index);
             if whole != size || message.first_chunk() == Some(CONTROL) {
                 let datagram = Datagram::Of(whole);
                 if let Some(Came::End { messages }) =
@@ -701,7 +701,7 @@ fn count(
         }
     }
     let sent = sent.unwrap_or(0);
-    transfer.merge(catch.transfer());
+    transfer.merge(burst.transfer());
     if sent < seen.distinct {
         return Err(Error::Integrity(format!(
             "{} datagrams came of {sent} sent",

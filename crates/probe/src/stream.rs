@@ -8,7 +8,7 @@
 //! Checked: `tests/conversation.rs`, `stream_*`.
 
 use sonde_channel::{
-    Aligned, ByteStream, Channel, Datagram, Outlet, Shm, Tcp, Udp, Unix, Volley, payload,
+    Aligned, BatchSender, ByteStream, Channel, Datagram, Outlet, Shm, Tcp, Udp, Unix, payload,
 };
 use sonde_measure::Interference;
 use sonde_measure::spec::LEAD_IN_NS;
@@ -295,11 +295,11 @@ impl Stream<'_> {
     }
 
     fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
-        let mut volley = Volley::open(channel, self.size)?;
-        let sent = self.volleys(channel, |channel, messages| {
-            Ok(volley.send_some(channel, messages)? as u64)
+        let mut batch = BatchSender::open(channel, self.size)?;
+        let sent = self.batches(channel, |channel, messages| {
+            Ok(batch.send_some(channel, messages)? as u64)
         })?;
-        self.side.transfer.merge(volley.transfer());
+        self.side.transfer.merge(batch.transfer());
         Ok(sent)
     }
 
@@ -310,7 +310,7 @@ impl Stream<'_> {
         mut send: impl FnMut(&mut P, &[u8]) -> Result<()>,
     ) -> Result<Sent> {
         let mut message = Aligned::new(payload::message(self.size), &self.spec.knobs)?;
-        self.volleys(channel, |channel, messages| {
+        self.batches(channel, |channel, messages| {
             message.number(messages as u32);
             send(channel, &message)?;
             message.used(messages as u32);
@@ -319,7 +319,7 @@ impl Stream<'_> {
     }
 
     /// Messages of which `send` sends some at a time, told how many have gone before.
-    fn volleys<P: Pipe>(
+    fn batches<P: Pipe>(
         &mut self,
         channel: &mut P,
         mut send: impl FnMut(&mut P, u64) -> Result<u64>,

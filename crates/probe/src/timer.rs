@@ -54,7 +54,7 @@ impl Timer {
             (Some(Clock::Monotonic), _) => Ok(Self::Monotonic),
             (Some(Clock::Tsc), Ok(counter)) => Ok(Self::Tsc(*counter)),
             (Some(Clock::Tsc), Err(why)) => Err(Error::Unmeasurable {
-                what: format!("the time stamp counter is no clock here: {why}"),
+                what: format!("the time stamp counter is not a clock here: {why}"),
                 remedy: "leave `clock=tsc` out; `sonde doctor` tells what would make it one",
             }),
             (None, Ok(counter)) if is_cheaper(counter).is_ok() => Ok(Self::Tsc(*counter)),
@@ -100,7 +100,7 @@ impl Timer {
     pub(crate) fn told(&self, asked: Option<Clock>) -> SampleClock {
         let why = || match counter() {
             _ if asked == Some(Clock::Monotonic) => "asked for".into(),
-            Err(why) => format!("the time stamp counter is no clock here: {why}"),
+            Err(why) => format!("the time stamp counter is not a clock here: {why}"),
             Ok(counter) => is_cheaper(counter).err().unwrap_or_default(),
         };
         match self {

@@ -1,10 +1,10 @@
-//! Round trips in a closed loop, the measuring side: a ping-pong (`latency`), single messages (`message`), and volleys of
+//! Round trips in a closed loop, the measuring side: a ping-pong (`latency`), single messages (`message`), and batches of
 //! messages with one answer (message rates of a library).
 //!
 //! Model:   every size has a socket of its own. Its first round trip is a row by itself (cold, first); then `warmup` round
 //!          trips are discarded, and then each is a sample until there are enough, the median is known well enough, or the
 //!          budget is used up. Samples go into a histogram as they come, so that memory does not grow with them. Between the two readings of the clock there is one send and one receive; stamping, checking
-//!          and storing lie outside. Which clock it is, [`crate::timer`] says. Closed loop: this is no load test.
+//!          and storing lie outside. Which clock it is, [`crate::timer`] says. Closed loop: this is not a load test.
 //!          A ping-pong's answer has the size of its ping, and half of the round trip is the latency. A message's answer is
 //!          its first byte alone, sent when the whole message is in the peer's memory: the rate is the size over the time
 //!          from the call that sends to the return of the call that receives this byte. One clock; nothing is
@@ -78,7 +78,7 @@ pub(crate) enum Sample {
     Latency,
     /// The rate of a message with an answer of one byte, bits a second.
     Throughput,
-    /// The rate of so many messages with one answer of one byte, messages a second in thousandths.
+    /// The rate of so many messages with one answer of one byte, messages per second in thousandths.
     Burst(u64),
 }
 

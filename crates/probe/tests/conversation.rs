@@ -682,7 +682,7 @@ fn packet_round_trips_and_messages_by_each_method() {
                         Probe::Latency => Quantity::LatencyNs,
                         _ => Quantity::ThroughputBps,
                     };
-                    // On a busy machine an answer may come after its ping was sent again: that is no sample.
+                    // On a busy machine an answer may come after its ping was sent again: that is not a sample.
                     let count = warm(size, quantity).first.len();
                     assert!((20..=30).contains(&count), "{count}");
                     assert!(sample(find(size, Quantity::LostShare, Phase::Warm, None)) < 500_000);

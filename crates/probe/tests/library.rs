@@ -17,8 +17,8 @@ const STREAM: Task = Task::Stream {
     window_ns: 1_000_000_000,
 };
 
-fn volleys(window: u64) -> Task {
-    Task::Volleys {
+fn batches(window: u64) -> Task {
+    Task::Batches {
         window,
         sampling: Sampling::MESSAGE,
     }
@@ -81,7 +81,7 @@ fn message_is_rated_with_its_answer() {
 
 #[test]
 fn rate_is_of_volleys() {
-    let job = job(volleys(16), &[1, 8, 3_000]);
+    let job = job(batches(16), &[1, 8, 3_000]);
     let outcome = outcome(&job, 2).unwrap();
     for at in 0..3 {
         assert!(samples(&outcome, at, Quantity::RatePerS, Phase::Warm) >= 10);
@@ -210,7 +210,7 @@ fn what_cannot_be_measured_is_refused() {
         assert!(error.to_string().contains(said), "{error}");
     };
     refused(job(LATENCY, &[]), "0 sizes");
-    refused(job(volleys(0), &[1]), "volley of 0");
+    refused(job(batches(0), &[1]), "batch of 0");
     let task = Task::Collective {
         kind: "gossip".into(),
         algorithm: None,
@@ -351,7 +351,7 @@ impl Messenger for Troubled<'_> {
 
 #[test]
 fn a_changed_byte_is_seen() {
-    for task in [LATENCY, volleys(4), STREAM] {
+    for task in [LATENCY, batches(4), STREAM] {
         let job = job(task, &[64]);
         let said = std::sync::Mutex::new(String::new());
         let all = Memory::with(

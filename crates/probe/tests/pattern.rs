@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::agents::{Agent, HERE, SOON};
 use sonde_measure::Knobs;
-use sonde_probe::pattern::{Due, Go, Join, Kind, Way, Went, What};
+use sonde_probe::pattern::{Due, Go, Join, Kind, OutgoingFlow, Went, What};
 use sonde_probe::{Answer, Request};
 use sonde_sys::clock::monotonic_ns;
 
@@ -28,7 +28,7 @@ fn join(agent: &mut Agent) -> SocketAddr {
     }
 }
 
-fn go(leaving: Vec<Way>, coming: Vec<Due>, settle_ms: u64) -> Go {
+fn go(leaving: Vec<OutgoingFlow>, coming: Vec<Due>, settle_ms: u64) -> Go {
     Go {
         start_ns: monotonic_ns() + settle_ms * MS,
         lead_ns: 20 * MS,
@@ -64,7 +64,7 @@ fn rounds(hosts: usize, rounds: &[Vec<(usize, usize, What)>]) -> Vec<Vec<Went>> 
     let all = rounds
         .iter()
         .map(|round| {
-            let mut parts: BTreeMap<usize, (Vec<Way>, Vec<Due>)> = BTreeMap::new();
+            let mut parts: BTreeMap<usize, (Vec<OutgoingFlow>, Vec<Due>)> = BTreeMap::new();
             for (src, dst, what) in round {
                 flow += 1;
                 let (what, peer) = (*what, peers[*dst]);
@@ -72,7 +72,7 @@ fn rounds(hosts: usize, rounds: &[Vec<(usize, usize, What)>]) -> Vec<Vec<Went>> 
                     .entry(*src)
                     .or_default()
                     .0
-                    .push(Way { flow, peer, what });
+                    .push(OutgoingFlow { flow, peer, what });
                 parts.entry(*dst).or_default().1.push(Due { flow, what });
             }
             let asks: Vec<_> = parts.into_iter().collect();
@@ -153,7 +153,7 @@ fn every_kind_of_flow_goes_in_one_session() {
     assert!(all[4][2].left[1].trips.count() > 0);
 }
 
-/// What a stranger says, and whether the door is shut on it.
+/// What a stranger says, and whether it is refused.
 fn is_turned_away(to: SocketAddr, said: &[u8]) -> bool {
     let mut stream = TcpStream::connect(to).unwrap();
     stream
@@ -177,7 +177,7 @@ fn strangers_are_turned_away_and_change_nothing() {
         flow: 7,
         what: latency,
     };
-    let way = Way {
+    let way = OutgoingFlow {
         flow: 7,
         peer,
         what: latency,
@@ -209,7 +209,7 @@ fn strangers_are_turned_away_and_change_nothing() {
         what: latency,
     };
     ask.start_ns = monotonic_ns() + 1_500 * MS;
-    ask.leaving = vec![Way {
+    ask.leaving = vec![OutgoingFlow {
         flow: 8,
         peer,
         what: latency,
@@ -244,7 +244,7 @@ fn who_does_not_come_is_told_and_others_go_on() {
     let (_, peer) = (join(&mut client), join(&mut server));
     let stream = what(Kind::Stream, 1_000);
     let due = |flow| Due { flow, what: stream };
-    let way = Way {
+    let way = OutgoingFlow {
         flow: 1,
         peer,
         what: stream,

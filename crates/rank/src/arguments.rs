@@ -70,7 +70,7 @@ pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Order, String> {
             "--ranks" => {
                 let text = value()?;
                 let number = text.parse().ok().filter(|number| *number > 0);
-                ranks = Some(number.ok_or(format!("`{text}` is no number of ranks"))?);
+                ranks = Some(number.ok_or(format!("`{text}` is not a number of ranks"))?);
             }
             _ if word.starts_with('-') => return Err(format!("there is no option `{word}`")),
             _ if job.is_some() => return Err(format!("`{word}` is one word too many")),
@@ -174,7 +174,7 @@ mod tests {
             (&["--adapter", "pvm", "--cpus", "0,x", &job], "`x` of `0,x`"),
             (
                 &["--adapter", "pvm", "--ranks", "0", &job],
-                "`0` is no number",
+                "`0` is not a number",
             ),
             (&["--adapter", "pvm", &job, &job], "one word too many"),
             (&["--set", "idle"], "sets nothing"),

@@ -18,7 +18,7 @@ use sonde_sys::exec::{Step, before_exec};
 pub fn told() -> Result<Native, String> {
     let text = std::env::var(NATIVE)
         .map_err(|_| format!("${NATIVE} is not set: sonde starts native ranks, nobody else"))?;
-    serde_json::from_str(&text).map_err(|error| format!("${NATIVE} is no meeting: {error}"))
+    serde_json::from_str(&text).map_err(|error| format!("${NATIVE} is not a meeting: {error}"))
 }
 
 /// What the engine takes.
@@ -34,7 +34,8 @@ pub fn bootstrap(native: &Native, job: &Job) -> Result<Bootstrap, String> {
         Transport::Tcp => {
             let address = native.meeting.parse();
             Meeting::Address(
-                address.map_err(|_| format!("`{}` is no address with a port", native.meeting))?,
+                address
+                    .map_err(|_| format!("`{}` is not an address with a port", native.meeting))?,
             )
         }
         Transport::Unix | Transport::Shm => Meeting::Name(native.meeting.clone()),

@@ -76,7 +76,7 @@ impl Store {
     /// Opens the store in the folder `dir` for measuring; folder and file are made if absent.
     ///
     /// # Errors
-    /// When it cannot be written, before anything was measured for it; when it is no store, of a newer sonde, or damaged.
+    /// When it cannot be written, before anything was measured for it; when it is not a store, of a newer sonde, or damaged.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         fs::create_dir_all(dir).map_err(|source| StoreError::Folder {
             dir: dir.to_path_buf(),
@@ -100,7 +100,7 @@ impl Store {
     /// Opens the store in the folder `dir` for reading: nothing is made, and a store on read-only media will do.
     ///
     /// # Errors
-    /// When there is none, it is no store, of a newer sonde, or damaged.
+    /// When there is none, it is not a store, of a newer sonde, or damaged.
     pub fn read(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
         if !path.try_exists().unwrap_or(true) {

@@ -166,7 +166,7 @@ fn middle(result: &CellResult) -> Option<Middle> {
     let messages = chosen.len() as u64;
     let mean = |of: &[u64]| chosen.iter().map(|at| of[*at]).sum::<u64>() / messages;
     let part = |quantity| {
-        // All are of the same messages, or it is no cut of these.
+        // All are of the same messages, or it is not a cut of these.
         let of = samples(result, quantity).filter(|of| of.len() == whole.len());
         of.map(mean)
     };

@@ -134,9 +134,9 @@ pub struct Comparison {
 /// Runs that cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// A name that is no factor.
+    /// A name that is not a factor.
     #[error(
-        "`{name}` is no factor in which runs can differ: write one of {known}, or a knob of the run"
+        "`{name}` is not a factor in which runs can differ: write one of {known}, or a knob of the run"
     )]
     Unknown {
         /// What was written.

@@ -16,6 +16,7 @@ mod drift;
 mod fidelity;
 mod hosts;
 mod kernels;
+mod layer_cost;
 mod load;
 mod loss;
 mod mtu;
@@ -23,7 +24,6 @@ mod noise;
 mod pairs;
 mod place;
 mod precision;
-mod rungs;
 mod sweep;
 mod window;
 
@@ -184,9 +184,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule(&["queueing"], Find::Run(load::queueing)),
     rule(&["library-cost"], Find::Run(crate::library::costs)),
     rule(kernels::IDS, Find::Run(kernels::all)),
-    rule(&["rung"], Find::Run(rungs::most)),
+    rule(&["layer-cost"], Find::Run(layer_cost::most)),
     rule(&["curves-cross"], Find::Run(crossing::curves)),
-    rule(&["past-ip"], Find::Run(anatomy::past_ip)),
+    rule(&["kernel-bypass"], Find::Run(anatomy::kernel_bypass)),
     rule(sweep::IDS, Find::Run(sweep::all)),
     rule(&["host-set-apart", "mtu-apart"], Find::Run(hosts::apart)),
     rule(&["mtu"], Find::Pair(pair::black_hole)),

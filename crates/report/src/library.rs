@@ -273,7 +273,7 @@ pub(crate) fn costs(index: &Index<'_>) -> Vec<Finding> {
     let rows = libraries(index).into_iter();
     let rows = rows.filter(|row| row.load.is_none() && row.per_message_ns.is_apart());
     rows.map(|row| {
-        let found = crate::words::rungs::Library { row: &row };
+        let found = crate::words::layer_cost::Library { row: &row };
         let mut finding = Finding::said("library-cost", Severity::Note, &found);
         finding.network = Some(row.network.clone());
         finding.path = Some(row.path.clone());
@@ -347,7 +347,7 @@ mod tests {
             per_byte_ps: Some(cost(-48_300, -103_000, 31_500)),
             sizes: Vec::new(),
         };
-        let found = crate::words::rungs::Library { row: &row };
+        let found = crate::words::layer_cost::Library { row: &row };
         use crate::words::Words;
         assert_eq!(
             found.sentence(),

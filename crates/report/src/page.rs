@@ -87,7 +87,7 @@ fn packed(rows: &[Value]) -> Value {
         .into_iter()
         .flat_map(|fields| fields.keys())
         .collect();
-    // In the order of a row, which a JSON object does not keep; what is no column of a table comes last.
+    // In the order of a row, which a JSON object does not keep; what is not a column of a table comes last.
     names.sort_by_key(|name| {
         CSV_COLUMNS
             .iter()

@@ -257,7 +257,7 @@ impl<'a> Check<'a> {
 fn no_check(run: &Run) -> Failure {
     let id = &run.head.id;
     Failure::cannot(format!(
-        "the run {id} is no check of a lab: `sonde report show {id}` shows it"
+        "the run {id} is not a check of a lab: `sonde report show {id}` shows it"
     ))
 }
 

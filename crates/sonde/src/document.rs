@@ -144,7 +144,7 @@ pub fn of_run<'a>(command: Command<'a>, run: &Run, verdict: Judgement) -> Docume
 /// Prints a document.
 ///
 /// # Errors
-/// It holds what is no figure; standard output cannot be written.
+/// It holds what is not a figure; standard output cannot be written.
 pub fn print(document: &Document<'_>) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(document).map_err(Failure::cannot)?;
     text.push('\n');

@@ -43,7 +43,7 @@ const ARRAYS_TENTHS: u64 = 11;
 
 /// A kernel of a size among ranks, with its words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct KernelRequest {
     /// What is computed.
     pub problem: Problem,
     /// The size as it was asked for.
@@ -54,7 +54,7 @@ pub struct Asked {
     age: Option<(String, Age)>,
 }
 
-impl Asked {
+impl KernelRequest {
     /// Reads the words.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Asked {
     /// The same on hosts of an age: a factor, the time of a sequential run on such a host, or a study that prints one. 1 is this age.
     ///
     /// # Errors
-    /// It is no age; a study prints no time of this kernel and size.
+    /// It is not an age; a study prints no time of this kernel and size.
     pub fn aged(mut self, text: &str) -> Result<Self, Failure> {
         self.age = age(self.problem.kernel(), &self.size, text)?.map(|age| (text.into(), age));
         Ok(self)
@@ -222,7 +222,7 @@ fn age(kernel: Kernel, size: &str, text: &str) -> Result<Option<Age>, Failure> {
     };
     if recorded_ns == 0 {
         return Err(Failure::usage(format!(
-            "`{text}` is no age of hosts: write how much longer they compute, 1 to {}, as in 120, the time of a sequential run \
+            "`{text}` is not an age of hosts: write how much longer they compute, 1 to {}, as in 120, the time of a sequential run \
              of the same on such a host, as in 16.66s, or a study that prints one, as in upc",
             aged::FACTOR_MAX
         )));
@@ -261,7 +261,7 @@ pub fn assessed(testbed: Kind, effort: Effort) -> Vec<ProbePlan> {
 ///
 /// # Errors
 /// One is missing, or names nothing.
-pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(Asked, u64), Failure> {
+pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(KernelRequest, u64), Failure> {
     let kernel = knobs.remove("kernel").ok_or_else(|| {
         Failure::usage(
             "a probe of kind npb needs `kernel` in [probe.with], as in kernel = [\"cg\"]",
@@ -276,15 +276,14 @@ pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(Asked, u64), Failur
             ));
         }
     };
-    let mut number =
-        |name: &str, usual: u64| match knobs.remove(name) {
-            None => Ok(usual),
-            Some(text) => text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-                Failure::usage(format!("`{name}={text}` is no number: write {name}=4"))
-            }),
-        };
+    let mut number = |name: &str, usual: u64| match knobs.remove(name) {
+        None => Ok(usual),
+        Some(text) => text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
+            Failure::usage(format!("`{name}={text}` is not a number: write {name}=4"))
+        }),
+    };
     let (ranks, runs) = (number("ranks", 4)?, number("runs", 1)?);
-    let mut asked = Asked::read(&kernel, &size, ranks as usize)?;
+    let mut asked = KernelRequest::read(&kernel, &size, ranks as usize)?;
     if let Some(age) = knobs.remove("age") {
         asked = asked.aged(&age)?;
     }
@@ -315,8 +314,8 @@ pub fn room(fleet: &Fleet, ranks: usize, spread: Option<usize>) -> Option<(u64, 
 mod tests {
     use super::*;
 
-    fn asked(kernel: &str, size: &str, ranks: usize) -> Asked {
-        Asked::read(kernel, size, ranks).unwrap()
+    fn asked(kernel: &str, size: &str, ranks: usize) -> KernelRequest {
+        KernelRequest::read(kernel, size, ranks).unwrap()
     }
 
     #[test]
@@ -412,7 +411,7 @@ mod tests {
         );
         assert_eq!(asked("lu", "C", 1).too_long(1_000), None);
         // Alone one rank has all of it.
-        let bytes = |asked: Asked| asked.bytes(1);
+        let bytes = |asked: KernelRequest| asked.bytes(1);
         let ft = || asked("ft", "A", 4);
         assert!(bytes(ft().aged("600s").unwrap()) > 2 * bytes(ft()));
     }
@@ -467,7 +466,7 @@ mod tests {
             (&[("kernel", "mg"), ("class", "D")], "parameters alone"),
             (
                 &[("kernel", "mg"), ("class", "S"), ("ranks", "0")],
-                "no number",
+                "not a number",
             ),
             (
                 &[("kernel", "mg"), ("class", "S"), ("age", "old")],

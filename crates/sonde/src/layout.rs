@@ -5,7 +5,7 @@
 //! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`.
 
 use crate::failure::Failure;
-use crate::kernel::Asked;
+use crate::kernel::KernelRequest;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
@@ -166,7 +166,7 @@ impl Block {
                 Task::Startup {} => ProbeKind::Startup,
                 Task::Latency(_) => ProbeKind::Latency,
                 Task::Stream { .. } | Task::Message(_) => ProbeKind::Throughput,
-                Task::Volleys { .. } => ProbeKind::Rate,
+                Task::Batches { .. } => ProbeKind::Rate,
                 Task::Collective { .. } => ProbeKind::Collective,
                 Task::Npb { .. } => ProbeKind::Npb,
                 Task::Messages { .. } => ProbeKind::Messages,
@@ -293,7 +293,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     block.estimate_ns = launch_ns(site, &block)?;
                     block.cells = cells(site, &block, &beyond)?;
                     let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
-                    let refused = kernel.and_then(Asked::refused);
+                    let refused = kernel.and_then(KernelRequest::refused);
                     if let Some(reason) = refused.or_else(|| machines_apart(site, &block)) {
                         block.skip(&reason);
                     }
@@ -501,7 +501,7 @@ fn alike(job: &Job) -> Spec {
         },
         Task::Latency(sampling) => Procedure::Latency(*sampling),
         Task::Message(sampling)
-        | Task::Volleys { sampling, .. }
+        | Task::Batches { sampling, .. }
         | Task::Collective { sampling, .. } => Procedure::Message(*sampling),
         Task::Npb { .. } | Task::Messages { .. } | Task::Check { .. } => {
             Procedure::Message(Sampling::MESSAGE)

@@ -8,14 +8,14 @@
 //! Checked: `jobs_follow_the_probe`.
 
 use crate::failure::Failure;
-use crate::kernel::{self, Asked};
+use crate::kernel::{self, KernelRequest};
 use crate::messages;
 use crate::plan::{BUDGET, Effort, Mode, ProbeKind, ProbePlan, Repeat, SECOND};
 use crate::way::Way;
 use sonde_measure::{Ceiling, Sampling, Testbed, Wait};
 use sonde_message::{Library, Path};
 use sonde_probe::library::npb::TRACE_EVENTS_MAX;
-use sonde_probe::library::{CHECK_NS, COLLECTIVE, Job, RANKS_MAX, Task, VOLLEY};
+use sonde_probe::library::{BATCH, CHECK_NS, COLLECTIVE, Job, RANKS_MAX, Task};
 use sonde_units::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,9 +44,9 @@ pub struct Ranks {
     /// Round how many hosts they go; round all where none.
     pub spread: Option<usize>,
     /// The kernel that they run, if they run one.
-    pub kernel: Option<Asked>,
+    pub kernel: Option<KernelRequest>,
     /// The messages that they replay, if they do.
-    pub messages: Option<messages::Asked>,
+    pub messages: Option<messages::MessagesRequest>,
 }
 
 impl Ranks {
@@ -102,8 +102,8 @@ impl Ranks {
         if let Task::Check { cases, .. } = self.job.task {
             return Some(format!("{cases} cases on {}", self.count));
         }
-        let kernel = self.kernel.as_ref().map(Asked::name);
-        kernel.or_else(|| self.messages.as_ref().map(messages::Asked::name))
+        let kernel = self.kernel.as_ref().map(KernelRequest::name);
+        kernel.or_else(|| self.messages.as_ref().map(messages::MessagesRequest::name))
     }
 
     /// Why it does not fit into memory where a host has so many of its ranks.
@@ -174,8 +174,8 @@ pub fn job(
         ProbeKind::Throughput => Task::Stream {
             window_ns: probe.window_ns(),
         },
-        ProbeKind::Rate => Task::Volleys {
-            window: number(&mut left, "volley")?.unwrap_or(VOLLEY),
+        ProbeKind::Rate => Task::Batches {
+            window: number(&mut left, "volley")?.unwrap_or(BATCH),
             sampling: calls(probe, Sampling::MESSAGE, SECOND),
         },
         ProbeKind::Collective => Task::Collective {
@@ -346,7 +346,7 @@ fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64
     };
     let number = text
         .parse()
-        .map_err(|_| Failure::usage(format!("`{name}={text}` is no number: write {name}=64")))?;
+        .map_err(|_| Failure::usage(format!("`{name}={text}` is not a number: write {name}=64")))?;
     Ok(Some(number))
 }
 
@@ -445,7 +445,7 @@ mod tests {
             Task::Startup {}
         );
         let rate = of(ProbeKind::Rate, &[("volley", "16")]).unwrap();
-        assert!(matches!(rate.job.task, Task::Volleys { window: 16, .. }));
+        assert!(matches!(rate.job.task, Task::Batches { window: 16, .. }));
         assert_eq!((rate.count, rate.job.sizes_bytes), (2, vec![8]));
         let knobs = [("call", "allreduce"), ("ranks", "4"), ("algorithm", "ring")];
         let all = of(ProbeKind::Collective, &knobs).unwrap();
@@ -481,8 +481,8 @@ mod tests {
                 &[("call", "barrier"), ("ranks", "1")],
                 "1 ranks",
             ),
-            (ProbeKind::Rate, &[("volley", "many")], "no number"),
-            (ProbeKind::Rate, &[("volley", "0")], "volley of 0"),
+            (ProbeKind::Rate, &[("volley", "many")], "not a number"),
+            (ProbeKind::Rate, &[("volley", "0")], "batch of 0"),
             (
                 ProbeKind::Latency,
                 &[("sndbuf", "1KiB")],

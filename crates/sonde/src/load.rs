@@ -16,7 +16,7 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure;
 use crate::plan::Kind;
-use kept::Kept;
+use kept::LoadRun;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::{Fleet, Load, Stream, StreamReport, Traffic, TrafficReport};
@@ -81,7 +81,7 @@ impl Task {
             .begin_load(&streams, self.lasts, LEASE, seed)
             .map_err(Failure::cannot)?;
         let at = (&site, network);
-        let kept = Kept::begin(store, seed, at, fleet.hosts(), &self.load, &streams)?;
+        let kept = LoadRun::begin(store, seed, at, fleet.hosts(), &self.load, &streams)?;
         self.follow(fleet, &traffic, kept, &site.hosts)
     }
 
@@ -90,7 +90,7 @@ impl Task {
         &self,
         mut fleet: Fleet,
         traffic: &Traffic,
-        mut kept: Kept,
+        mut kept: LoadRun,
         names: &[String],
     ) -> Result<i32, Failure> {
         let interrupted = campaign::interruption()?;

@@ -10,7 +10,7 @@
 use crate::failure::Failure;
 use serde_json::Value;
 use sonde_measure::Wait;
-use sonde_measure::replay::Asked as Told;
+use sonde_measure::replay::ReplayRequest;
 use sonde_probe::library::{Job, PROGRAM_NS, RANKS_MAX, Task};
 use sonde_units::{Bytes, Matrix, Span};
 use sonde_workload::npb::Kernel;
@@ -27,18 +27,18 @@ const MESSAGE_BYTES: u64 = 96;
 
 /// Messages among ranks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct MessagesRequest {
     /// By which name they were asked for, if by one.
     of: Option<String>,
     /// The statistic and the graph.
-    pub told: Told,
+    pub told: ReplayRequest,
     /// Among how many.
     pub ranks: usize,
     /// The longest one.
     pub longest_bytes: u64,
 }
 
-impl Asked {
+impl MessagesRequest {
     /// In words: `upc:cg on 4`, `1000 of 2000 B on 6`.
     pub fn name(&self) -> String {
         let told = &self.told;
@@ -101,7 +101,10 @@ struct Known {
 ///
 /// # Errors
 /// One is missing, or names nothing; no messages are so.
-pub fn take(knobs: &mut BTreeMap<String, String>, seed: u64) -> Result<(Asked, u64), Failure> {
+pub fn take(
+    knobs: &mut BTreeMap<String, String>,
+    seed: u64,
+) -> Result<(MessagesRequest, u64), Failure> {
     let of = knobs.remove("of");
     let mut known = of.as_deref().map_or(Ok(Known::default()), named)?;
     let mut number = |name: &str| whole(knobs, name);
@@ -121,11 +124,11 @@ pub fn take(knobs: &mut BTreeMap<String, String>, seed: u64) -> Result<(Asked, u
         (None, known) => known.unwrap_or(upc::RANKS),
     };
     let asked = asked(known, ranks, seed)?;
-    Ok((Asked { of, ..asked }, runs.unwrap_or(1)))
+    Ok((MessagesRequest { of, ..asked }, runs.unwrap_or(1)))
 }
 
 /// Everything is there, and can be.
-fn asked(known: Known, ranks: usize, seed: u64) -> Result<Asked, Failure> {
+fn asked(known: Known, ranks: usize, seed: u64) -> Result<MessagesRequest, Failure> {
     if !(2..=RANKS_MAX).contains(&ranks) {
         return Err(Failure::usage(format!(
             "messages go among 2 to {RANKS_MAX} ranks, not {ranks}: write ranks=4"
@@ -150,7 +153,7 @@ fn asked(known: Known, ranks: usize, seed: u64) -> Result<Asked, Failure> {
     let longest_bytes = statistic.longest(BYTES_MAX).map_err(Failure::usage)?;
     let is_matrix = !known.messages_to.is_empty();
     let usual = if is_matrix { "matrix" } else { EVERYBODY };
-    let told = Told {
+    let told = ReplayRequest {
         messages: statistic.messages,
         bytes: (statistic.messages as f64 * statistic.bytes_mean).round() as u64,
         bytes_median: statistic.bytes_median,
@@ -160,7 +163,7 @@ fn asked(known: Known, ranks: usize, seed: u64) -> Result<Asked, Failure> {
     };
     let graph = launch::graph(&told).map_err(Failure::usage)?;
     graph.check(ranks).map_err(Failure::usage)?;
-    Ok(Asked {
+    Ok(MessagesRequest {
         of: None,
         told,
         ranks,
@@ -277,7 +280,7 @@ fn whole(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>
     };
     let number = text
         .parse()
-        .map_err(|_| Failure::usage(format!("`{name}={text}` is no number: write {name}=4")))?;
+        .map_err(|_| Failure::usage(format!("`{name}={text}` is not a number: write {name}=4")))?;
     Ok(Some(number))
 }
 
@@ -294,7 +297,7 @@ fn length(name: &str, text: &str) -> Result<u64, Failure> {
     bare.or_else(|_| text.parse::<Bytes>().map(|bytes| bytes.0))
         .map_err(|_| {
             Failure::usage(format!(
-                "`{name}={text}` is no length: write {name}=2000 or {name}=2KiB"
+                "`{name}={text}` is not a length: write {name}=2000 or {name}=2KiB"
             ))
         })
 }
@@ -303,7 +306,7 @@ fn length(name: &str, text: &str) -> Result<u64, Failure> {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<(Asked, u64), String> {
+    fn read(pairs: &[(&str, &str)]) -> Result<(MessagesRequest, u64), String> {
         let pairs = pairs.iter();
         let mut knobs = pairs
             .map(|(name, value)| ((*name).into(), (*value).into()))
@@ -402,13 +405,13 @@ mod tests {
             (&[("of", "upc:dg")], "ep, cg"),
             (&[("of", "nowhere.json")], "write upc:cg, or a file"),
             (&[("of", "upc:cg"), ("count", "0")], "1 message or more"),
-            (&[("of", "upc:cg"), ("count", "-1")], "no number"),
+            (&[("of", "upc:cg"), ("count", "-1")], "not a number"),
             (
                 &[("of", "upc:cg"), ("count", "9999999999")],
                 "replay a part",
             ),
             (&[("of", "upc:cg"), ("median", "5000")], "mean is"),
-            (&[("of", "upc:cg"), ("median", "4x")], "no length"),
+            (&[("of", "upc:cg"), ("median", "4x")], "not a length"),
             (&[("of", "upc:cg"), ("mean", "-4")], "-4 B"),
             (
                 &[("of", "upc:cg"), ("graph", "mesh:2x2"), ("ranks", "6")],

@@ -14,7 +14,7 @@ use crate::campaign::Observer;
 use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::kernel::{self, Asked};
+use crate::kernel::{self, KernelRequest};
 use crate::measure::{self, Measured, all_skipped};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,7 +50,7 @@ struct Shown {
     #[serde(skip)]
     name: String,
     #[serde(skip)]
-    asked: Asked,
+    asked: KernelRequest,
     /// The network's name with its knobs.
     network: String,
     /// Background traffic; null when idle.
@@ -230,13 +230,13 @@ impl Task {
 }
 
 /// The kernel that a cell is of.
-fn asked(cell: &CellRecord) -> Option<Asked> {
+fn asked(cell: &CellRecord) -> Option<KernelRequest> {
     let mut knobs = cell.factors.knobs.clone();
     kernel::take(&mut knobs).ok().map(|(asked, _)| asked)
 }
 
 /// The path of a cell; one rank sends nothing by it.
-fn path(cell: &CellRecord, asked: &Asked) -> String {
+fn path(cell: &CellRecord, asked: &KernelRequest) -> String {
     match asked.ranks {
         1 => SEQUENTIAL.into(),
         _ => cell.factors.path.clone(),
@@ -244,7 +244,7 @@ fn path(cell: &CellRecord, asked: &Asked) -> String {
 }
 
 /// A cell in words: `cg S on 4 by native:shm`, and on which network and under which load where the run has several.
-fn name(run: &Run, cell: &CellRecord, asked: &Asked) -> String {
+fn name(run: &Run, cell: &CellRecord, asked: &KernelRequest) -> String {
     let factors = &cell.factors;
     let mut name = format!("{} by {}", asked.name(), path(cell, asked));
     if run.networks.len() > 1 {
@@ -322,7 +322,7 @@ impl Kernels {
 }
 
 impl Shown {
-    /// None of a cell that is no kernel's.
+    /// None of a cell that is not a kernel's.
     fn of(run: &Run, one: Repetition<'_>) -> Option<Self> {
         let cell = run.cells.iter().find(|cell| cell.id == one.result.cell)?;
         let asked = asked(cell)?;

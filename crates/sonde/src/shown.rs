@@ -28,7 +28,8 @@ fn print_rows(run: &Run, width: usize) {
     if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
         println!("\n{anatomy}");
         let mut view = View::of(run);
-        view.findings.retain(|finding| finding.rule == "past-ip");
+        view.findings
+            .retain(|finding| finding.rule == "kernel-bypass");
         if !view.findings.is_empty() {
             println!("\n{}", sonde_report::findings_text(&view, width));
         }

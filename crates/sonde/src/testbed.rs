@@ -75,7 +75,7 @@ pub fn host_number(text: &str) -> Result<u16, String> {
     text.strip_prefix('h')
         .and_then(|number| number.parse().ok())
         .filter(|number| *number > 0)
-        .ok_or_else(|| format!("`{text}` is no host: write h1, h2 and so on"))
+        .ok_or_else(|| format!("`{text}` is not a host: write h1, h2 and so on"))
 }
 
 fn capture(text: &str) -> Result<(u16, PathBuf), String> {

@@ -424,7 +424,7 @@ fn lab_md_names_every_field_of_a_report() {
 
 /// The knobs that the command names for a network.
 fn knobs(selector: &str) -> Vec<String> {
-    let said = complaint(&format!("{selector}:nosuch=1")).expect("it is no knob");
+    let said = complaint(&format!("{selector}:nosuch=1")).expect("it is not a knob");
     let list = said.split_once(" has ").expect("it lists the knobs").1;
     list.trim().split(", ").map(str::to_owned).collect()
 }

@@ -402,7 +402,7 @@ fn a_store_that_cannot_be_written_is_told_before_anything_is_measured() {
     std::fs::create_dir(stage.path("damaged")).unwrap();
     std::fs::write(
         stage.path("damaged/sonde.db"),
-        "this is no database, and long enough to be read as one. ".repeat(100),
+        "this is not a database, and long enough to be read as one. ".repeat(100),
     )
     .unwrap();
     let told = stage

@@ -189,12 +189,12 @@ fn captures_of_hosts_that_are_not_there() {
             &[host, "h1 to h2"],
         );
     }
-    refused_on(&stage, &["--pcap", "h0=x"], USAGE, &["`h0` is no host"]);
+    refused_on(&stage, &["--pcap", "h0=x"], USAGE, &["`h0` is not a host"]);
     refused_on(
         &stage,
         &["--pcap", "2=x"],
         USAGE,
-        &["`2` is no host", "h1, h2"],
+        &["`2` is not a host", "h1, h2"],
     );
     refused_on(&stage, &["--pcap", "h2"], USAGE, &["HOST=FILE"]);
     assert_eq!(

@@ -206,7 +206,7 @@ fn a_matrix_and_a_cluster_of_ones_own() {
         ),
         (
             vec!["--matrix", &table, "--cluster", &cluster, "--slots=-3"],
-            "`-3` is no number of slots",
+            "`-3` is not a number of slots",
         ),
         (vec!["--matrix", &table], "say what the hosts are"),
         (vec!["--cluster", &cluster], "say who talks to whom"),
@@ -216,7 +216,7 @@ fn a_matrix_and_a_cluster_of_ones_own() {
         ),
         (
             vec!["--pattern", "knot", "--cluster", &cluster],
-            "`knot` is no pattern",
+            "`knot` is not a pattern",
         ),
         (
             vec![
@@ -253,7 +253,7 @@ fn a_matrix_and_a_cluster_of_ones_own() {
                 "--write",
                 "lam:x",
             ],
-            "`lam` is no launcher's file",
+            "`lam` is not a launcher's file",
         ),
         (
             vec![

@@ -47,7 +47,7 @@ impl Interval {
 pub fn median_rank_interval(samples: &[u64], confidence: f64) -> Option<Interval> {
     assert!(
         confidence > 0.0 && confidence < 1.0,
-        "{confidence} is no confidence"
+        "{confidence} is not a confidence"
     );
     let (rank, coverage) = lower_rank(samples.len() as u64, confidence)?;
     let rank = rank as usize;

@@ -79,9 +79,9 @@ mod wide {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
         match Wide::deserialize(from)? {
             Wide::Short(short) => Ok(short.into()),
-            Wide::Long(text) => text
-                .parse()
-                .map_err(|e| D::Error::custom(format!("{text:?} is no integer of 128 bits: {e}"))),
+            Wide::Long(text) => text.parse().map_err(|e| {
+                D::Error::custom(format!("{text:?} is not an integer of 128 bits: {e}"))
+            }),
         }
     }
 }
@@ -290,7 +290,7 @@ impl Series {
     pub fn quantile(&self, numerator: u64, denominator: u64) -> Option<u64> {
         assert!(
             numerator <= denominator && denominator > 0,
-            "{numerator}/{denominator} is no quantile"
+            "{numerator}/{denominator} is not a quantile"
         );
         let rank = (u128::from(self.count) * u128::from(numerator)).div_ceil(denominator.into());
         self.of_ranks([rank as u64]).map(|[value]| value)

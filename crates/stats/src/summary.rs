@@ -53,7 +53,7 @@ impl Samples {
     pub fn quantile(&self, numerator: u64, denominator: u64) -> u64 {
         assert!(
             numerator <= denominator && denominator > 0,
-            "{numerator}/{denominator} is no quantile"
+            "{numerator}/{denominator} is not a quantile"
         );
         let rank = (self.0.len() as u128 * u128::from(numerator)).div_ceil(denominator.into());
         self.0[(rank as usize).saturating_sub(1)]

@@ -28,7 +28,7 @@ pub fn make_private(target: &Path) -> Result<()> {
     rustix::mount::mount_change(target, flags)
         .attempt(|| {
             format!(
-                "make the mounts under {0} private (in a chroot {0} is no mount: start it with its folder bound to itself, or as a container)",
+                "make the mounts under {0} private (in a chroot {0} is not a mount: start it with its folder bound to itself, or as a container)",
                 target.display()
             )
         })

@@ -43,7 +43,7 @@ fn raw_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Why the counter is no clock here; `None` where it is one.
+/// Why the counter is not a clock here; `None` where it is one.
 pub fn obstacle() -> Option<String> {
     let source = crate::host::clock_source();
     judged(is_invariant(), is_forbidden(), source.as_deref())
@@ -159,7 +159,7 @@ impl Counter {
     /// Counts the rate, for 10 ms.
     ///
     /// # Errors
-    /// It is no clock here: why.
+    /// It is not a clock here: why.
     pub fn begin() -> Result<Self, String> {
         if let Some(why) = obstacle() {
             return Err(why);

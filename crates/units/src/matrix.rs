@@ -26,12 +26,12 @@ pub struct Matrix {
     pub time_ns: Option<u64>,
 }
 
-/// Why a text is no matrix.
+/// Why a text is not a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MatrixError {
     /// It is not of the form at all.
     #[error(
-        "it is no communication matrix: {0}; write {{\"schema\": \"{SCHEMA}\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}}, or a table of bytes as comma-separated values"
+        "it is not a communication matrix: {0}; write {{\"schema\": \"{SCHEMA}\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}}, or a table of bytes as comma-separated values"
     )]
     Form(String),
     /// It is of another form.
@@ -94,7 +94,7 @@ struct Written {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct MatrixDocument<'a> {
     schema: &'static str,
     ranks: usize,
     bytes: Vec<&'a [u64]>,
@@ -202,7 +202,7 @@ impl Matrix {
 
     /// The matrix as JSON, in one line.
     pub fn to_json(&self) -> String {
-        let shown = Shown {
+        let shown = MatrixDocument {
             schema: SCHEMA,
             ranks: self.ranks,
             bytes: self.bytes.chunks(self.ranks).collect(),

@@ -74,7 +74,7 @@ impl Span {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
-    /// Whether it is no time.
+    /// Whether it is not a time.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

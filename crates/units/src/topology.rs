@@ -22,7 +22,7 @@ pub struct Topology {
 /// A text that names no topology of so many ranks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no topology of {ranks} ranks: {why}; write ring, mesh, mesh:AxB, torus:AxBxC or hypercube"
+    "`{text}` is not a topology of {ranks} ranks: {why}; write ring, mesh, mesh:AxB, torus:AxBxC or hypercube"
 )]
 pub struct Shapeless {
     /// What was written.
@@ -37,7 +37,7 @@ impl Topology {
     /// Of text and the number of ranks: `ring`, `mesh`, `mesh:4x4`, `torus:2x3x4`, `hypercube`.
     ///
     /// # Errors
-    /// Another word, sides that do not multiply to the ranks, a hypercube of a number that is no power of two.
+    /// Another word, sides that do not multiply to the ranks, a hypercube of a number that is not a power of two.
     pub fn parse(text: &str, ranks: usize) -> Result<Self, Shapeless> {
         let refused = |why: String| Shapeless {
             text: text.into(),
@@ -77,7 +77,7 @@ impl Topology {
                 sides: vec![2; ranks.ilog2() as usize],
                 wraps: false,
             }),
-            None if text == "hypercube" => Err(refused("that is no power of two".into())),
+            None if text == "hypercube" => Err(refused("that is not a power of two".into())),
             _ => Err(refused("there is no such word".into())),
         }
     }

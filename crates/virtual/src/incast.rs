@@ -13,7 +13,7 @@ use crate::idle::FAR;
 use crate::meter::Reason;
 use crate::stream::{recoverable, traffic};
 use crate::tcp::Sender;
-use crate::tcp::traffic::Told;
+use crate::tcp::traffic::Outcome;
 use sonde_link::{NetworkSpec, Place, Port};
 use sonde_units::{Bytes, Span};
 
@@ -59,13 +59,13 @@ pub fn incast(
     }
     while open > 0 {
         match traffic.step(start + TIME_MAX) {
-            Some(Told::Arrived { flow, at, .. }) => {
+            Some(Outcome::Arrived { flow, at, .. }) => {
                 if completion[flow].is_none() && traffic.is_complete(flow) {
                     completion[flow] = Some(at.since(start));
                     open -= 1;
                 }
             }
-            Some(Told::Lost {
+            Some(Outcome::Lost {
                 segment,
                 place,
                 cause,
@@ -74,7 +74,7 @@ pub fn incast(
                 lost += u64::from(segment);
                 last_loss = Some((place, cause));
             }
-            Some(Told::Other) => {}
+            Some(Outcome::Other) => {}
             None => return Err(unfinished(last_loss)),
         }
     }

@@ -14,7 +14,7 @@
 use crate::idle::{Built, FAR, NEAR, built, raise_circuits, round_trip};
 use crate::meter::{ENOUGH, Meter, Reason};
 use crate::steady::Steady;
-use crate::tcp::traffic::{Flow, Told, Traffic};
+use crate::tcp::traffic::{Flow, Outcome, Traffic};
 use crate::tcp::{Sender, Transmit};
 use sonde_link::{Cause, Counters, Network, NetworkSpec, Place, Port, Signalling};
 use sonde_units::{Bytes, Instant, Span};
@@ -89,18 +89,18 @@ fn rate(spec: &NetworkSpec, sender: &Sender, warm_up: Span, length: Span) -> Res
     traffic.begin(0);
     while let Some(told) = traffic.step(meter.until()) {
         let (at, bytes) = match told {
-            Told::Arrived {
+            Outcome::Arrived {
                 at,
                 bytes,
                 in_order: true,
                 ..
             } => (at, bytes),
-            Told::Arrived { .. } => return mean(spec, sender),
-            Told::Lost { place, cause, .. } => {
+            Outcome::Arrived { .. } => return mean(spec, sender),
+            Outcome::Lost { place, cause, .. } => {
                 recoverable(place, cause)?;
                 return mean(spec, sender);
             }
-            Told::Other => continue,
+            Outcome::Other => continue,
         };
         received += 1;
         if stands && traffic.transmit(0).window() >= cap {
@@ -184,7 +184,7 @@ fn mean(spec: &NetworkSpec, sender: &Sender) -> Result<u64, Reason> {
             continue;
         };
         match told {
-            Told::Arrived { at, bytes, .. } => {
+            Outcome::Arrived { at, bytes, .. } => {
                 arrived += 1;
                 let recovered = recovers && !traffic.transmit(0).recovers();
                 recovers = traffic.transmit(0).recovers();
@@ -197,11 +197,11 @@ fn mean(spec: &NetworkSpec, sender: &Sender) -> Result<u64, Reason> {
                     steady = Some(Steady::new(at));
                 }
             }
-            Told::Lost { place, cause, .. } => {
+            Outcome::Lost { place, cause, .. } => {
                 recoverable(place, cause)?;
                 last_loss = Some((place, cause));
             }
-            Told::Other => {}
+            Outcome::Other => {}
         }
     }
     match (steady.map_or(0, |steady| steady.rate()), last_loss) {
@@ -269,10 +269,10 @@ pub fn share(
     let (mut counts, mut lost) = (vec![Count::default(); flows.len()], 0);
     while let Some(told) = traffic.step(from + length) {
         match told {
-            Told::Arrived {
+            Outcome::Arrived {
                 flow, at, bytes, ..
             } if at >= from => counts[flow].add(at, bytes),
-            Told::Lost { place, cause, .. } => {
+            Outcome::Lost { place, cause, .. } => {
                 recoverable(place, cause)?;
                 lost += u64::from(traffic.now() >= from);
             }

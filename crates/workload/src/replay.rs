@@ -219,7 +219,7 @@ struct Edge {
 }
 
 impl Graph {
-    /// Refuses what is no graph of so many ranks.
+    /// Refuses what is not a graph of so many ranks.
     ///
     /// # Errors
     /// [`Refused`]: it is of others, or nobody sends.

@@ -13,7 +13,7 @@ import { share, time, times } from '../units'
 import type { KernelRow, View } from '../view'
 
 const ANSWERS: Record<string, string> = {
-    'kernel-route': 'Which route', 'kernel-load': 'What a load does', 'kernel-route-load': 'Routes under load', 'kernel-places': 'Hosts or one host',
+    'kernel-route': 'Which route', 'kernel-load': 'What a load does', 'kernel-route-load': 'Routes under load', 'kernel-placement': 'Hosts or one host',
     'kernel-reference': 'Beside shared memory', 'kernel-one-host': 'Load on one host', 'kernel-messages': 'Messages',
 }
 /** The one that is expected to be slower first. */

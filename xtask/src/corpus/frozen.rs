@@ -81,7 +81,7 @@ impl Stores {
     /// The names of its runs, the oldest first.
     ///
     /// # Errors
-    /// It is no store.
+    /// It is not a store.
     pub fn runs(&self, name: &str) -> Result<Vec<String>> {
         let store = Connection::open(self.copy(name)?.join(STORE))?;
         let mut ids = store.prepare("SELECT id FROM run ORDER BY began_unix_ns, id")?;

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use sonde_probe::AgentLink;
 
 use super::DIRECT_MAX;
-use super::door::{Door, Guest};
 use super::handshake::{self, Hello, RelayPort, Welcome};
 use super::line::Line;
+use super::listener::{Listener, Peer};
 use super::token::Token;
 use super::trunk::{OWN, Trunk};
 use crate::error::{FleetError, Result};
@@ -60,7 +60,7 @@ struct Relay {
 
 /// An orchestrator that waits for its agents.
 pub(crate) struct Assembly {
-    door: Door,
+    listener: Listener,
     expected: Expected,
     seats: BTreeMap<String, Seat>,
     relays: Vec<Relay>,
@@ -78,7 +78,7 @@ impl Assembly {
     /// It cannot be had.
     pub(crate) fn open(at: SocketAddr, token: &Token, expected: Expected) -> Result<Self> {
         Ok(Self {
-            door: Door::open(at, token.clone())?,
+            listener: Listener::open(at, token.clone())?,
             expected,
             seats: BTreeMap::new(),
             relays: Vec::new(),
@@ -90,7 +90,7 @@ impl Assembly {
 
     /// Where agents are to connect to.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.listener.address()
     }
 
     /// Waits until all are there; `over` tells why no more can come. What is to be known beside is in the second.
@@ -104,8 +104,8 @@ impl Assembly {
     ) -> Result<(Vec<Member>, Vec<String>)> {
         let end = Instant::now() + timeout;
         while !self.is_complete() {
-            if let Some(guest) = self.door.await_guest(LOOK) {
-                self.admit(guest);
+            if let Some(peer) = self.listener.await_peer(LOOK) {
+                self.admit(peer);
                 continue;
             }
             let why = match over() {
@@ -115,7 +115,7 @@ impl Assembly {
             };
             return Err(self.incomplete(&why));
         }
-        let (strangers, last) = self.door.strangers();
+        let (strangers, last) = self.listener.strangers();
         if strangers > 0 {
             self.notes.insert(format!(
                 "{strangers} connections without the run's token were dropped; the last: {}",
@@ -171,8 +171,8 @@ impl Assembly {
             0 => "no agent came".into(),
             _ => format!("{missing} did not connect back"),
         };
-        let (strangers, last) = self.door.strangers();
-        let mut happened = format!("{why}, and {missing} to {}", self.door.address());
+        let (strangers, last) = self.listener.strangers();
+        let mut happened = format!("{why}, and {missing} to {}", self.listener.address());
         if strangers > 0 {
             let last = last.unwrap_or_default();
             happened.push_str(&format!(
@@ -187,31 +187,31 @@ impl Assembly {
         FleetError::of_all("gather the agents", happened, remedy)
     }
 
-    /// Gives a guest its place; one that fails meanwhile has not come.
-    fn admit(&mut self, guest: Guest) {
-        self.told = self.told.or(guest.hello.size.map(|size| size as usize));
-        if let Some((why, refused)) = self.objection(&guest.hello) {
+    /// Gives a peer its place; one that fails meanwhile has not come.
+    fn admit(&mut self, peer: Peer) {
+        self.told = self.told.or(peer.hello.size.map(|size| size as usize));
+        if let Some((why, refused)) = self.objection(&peer.hello) {
             if refused {
                 self.notes.insert(format!(
                     "an agent of {} was refused: {why}",
-                    guest.hello.name
+                    peer.hello.name
                 ));
             } else {
                 self.came += 1;
             }
             // It may be gone already.
-            drop(handshake::say(&guest.stream, &Welcome::Go { why, refused }));
+            drop(handshake::say(&peer.stream, &Welcome::Go { why, refused }));
             return;
         }
-        let name = guest.hello.name.clone();
+        let name = peer.hello.name.clone();
         let seated = if self.seats.len() - self.below() >= DIRECT_MAX {
-            self.send_on(guest)
+            self.send_on(peer)
         } else if self.size() > DIRECT_MAX {
-            self.make_relay(guest)
+            self.make_relay(peer)
         } else {
-            handshake::say(&guest.stream, &Welcome::Stay {}).map(|()| Seat {
-                hello: guest.hello,
-                line: Line::Stream(guest.stream),
+            handshake::say(&peer.stream, &Welcome::Stay {}).map(|()| Seat {
+                hello: peer.hello,
+                line: Line::Stream(peer.stream),
             })
         };
         match seated {
@@ -230,7 +230,7 @@ impl Assembly {
         self.relays.iter().map(|relay| relay.below).sum()
     }
 
-    /// Why a guest cannot stay, and whether that is a failure.
+    /// Why a peer cannot stay, and whether that is a failure.
     fn objection(&self, hello: &Hello) -> Option<(String, bool)> {
         let own = env!("CARGO_PKG_VERSION");
         if hello.version != own {
@@ -259,8 +259,8 @@ impl Assembly {
         }
     }
 
-    fn make_relay(&mut self, guest: Guest) -> std::io::Result<Seat> {
-        let Guest { stream, hello } = guest;
+    fn make_relay(&mut self, peer: Peer) -> std::io::Result<Seat> {
+        let Peer { stream, hello } = peer;
         handshake::say(&stream, &Welcome::Relay {})?;
         let told: RelayPort = handshake::hear(&stream, Instant::now() + RELAY_TIMEOUT)?;
         let (trunk, lane) = Trunk::new(stream)?;
@@ -278,9 +278,9 @@ impl Assembly {
         Ok(Seat { hello, line })
     }
 
-    /// Sends a guest to the relay with the fewest.
-    fn send_on(&mut self, guest: Guest) -> std::io::Result<Seat> {
-        let Guest { stream, hello } = guest;
+    /// Sends a peer to the relay with the fewest.
+    fn send_on(&mut self, peer: Peer) -> std::io::Result<Seat> {
+        let Peer { stream, hello } = peer;
         let relay = self.relays.iter_mut().min_by_key(|relay| relay.below);
         let relay = relay.expect("beyond so many hosts the first are relays");
         let ticket = u32::try_from(self.seats.len()).unwrap_or(OWN - 1);
@@ -361,7 +361,7 @@ mod tests {
         }
     }
 
-    /// What a guest with this hello is told; it stays connected.
+    /// What a peer with this hello is told; it stays connected.
     fn come(assembly: &mut Assembly, hello: Hello) -> (Welcome, std::net::TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -369,7 +369,7 @@ mod tests {
         if assembly.size() > DIRECT_MAX && assembly.relays.len() < DIRECT_MAX {
             handshake::say(&far, &RelayPort { port: 9 }).unwrap();
         }
-        assembly.admit(Guest { stream, hello });
+        assembly.admit(Peer { stream, hello });
         let soon = Instant::now() + GREETING;
         (handshake::hear(&far, soon).unwrap(), far)
     }

@@ -1,7 +1,7 @@
 //! The first words of a connection back: proofs of the token both ways, then who comes and what becomes of it.
 //!
-//! Model:   the listening side sends its name and a nonce; the guest its name, a nonce and its proof; then the listening side
-//!          its proof. All of that has a fixed length, so that a stranger can announce nothing. Only then the guest says
+//! Model:   the listening side sends its name and a nonce; the peer its name, a nonce and its proof; then the listening side
+//!          its proof. All of that has a fixed length, so that a stranger can announce nothing. Only then the peer says
 //!          in a frame who it is, and is told in a frame what it is to do. The whole has one deadline, however slowly it
 //!          comes. The stream is not encrypted: who can change packets on the way could take a connection over after
 //!          its proofs, as with every plain control connection of a resource manager.
@@ -20,7 +20,7 @@ use sonde_probe::frame;
 use super::token::{NONCE_BYTES, PROOF_BYTES, Role, Token, random, same};
 
 const HOST_WORD: &[u8; 13] = b"sonde-root/1\n";
-const GUEST_WORD: &[u8; 13] = b"sonde-join/1\n";
+const PEER_WORD: &[u8; 13] = b"sonde-join/1\n";
 /// A hello, and what is said to one, are no longer than this.
 const WORDS_BYTES_MAX: u64 = 4 << 10;
 /// A peer that takes or gives nothing for so long within a message is given up.
@@ -42,7 +42,7 @@ pub(super) struct Hello {
     pub address: IpAddr,
     /// Of the program.
     pub version: String,
-    /// What a relay's guest was given by the orchestrator.
+    /// What a relay's peer was given by the orchestrator.
     pub ticket: Option<u32>,
 }
 
@@ -111,29 +111,29 @@ pub(super) fn settle(stream: &TcpStream) -> std::io::Result<()> {
     )?)
 }
 
-/// The listening side's part, until the guest has shown the token and been shown it.
+/// The listening side's part, until the peer has shown the token and been shown it.
 pub(super) fn receive(stream: &TcpStream, token: &Token, end: Instant) -> std::io::Result<()> {
     settle(stream)?;
     let host: [u8; NONCE_BYTES] = random().map_err(Error::other)?;
     (&mut &*stream).write_all(&[&HOST_WORD[..], &host].concat())?;
     let mut timed = Timed { stream, end };
-    let (mut word, mut guest, mut proof) = ([0; 13], [0; NONCE_BYTES], [0; PROOF_BYTES]);
+    let (mut word, mut peer, mut proof) = ([0; 13], [0; NONCE_BYTES], [0; PROOF_BYTES]);
     timed.read_exact(&mut word)?;
-    if word != *GUEST_WORD {
+    if word != *PEER_WORD {
         return Err(refused("it says something else than an agent does"));
     }
-    timed.read_exact(&mut guest)?;
+    timed.read_exact(&mut peer)?;
     timed.read_exact(&mut proof)?;
-    if !same(&proof, &token.proof(Role::Guest, &guest, &host)) {
+    if !same(&proof, &token.proof(Role::Peer, &peer, &host)) {
         return Err(refused("it has another token"));
     }
-    (&mut &*stream).write_all(&token.proof(Role::Host, &guest, &host))
+    (&mut &*stream).write_all(&token.proof(Role::Host, &peer, &host))
 }
 
-/// The guest's part, until it knows that it is where it belongs.
+/// The peer's part, until it knows that it is where it belongs.
 pub(super) fn introduce(stream: &TcpStream, token: &Token, end: Instant) -> std::io::Result<()> {
     settle(stream)?;
-    let guest: [u8; NONCE_BYTES] = random().map_err(Error::other)?;
+    let peer: [u8; NONCE_BYTES] = random().map_err(Error::other)?;
     let mut timed = Timed { stream, end };
     let (mut word, mut host, mut proof) = ([0; 13], [0; NONCE_BYTES], [0; PROOF_BYTES]);
     timed.read_exact(&mut word)?;
@@ -141,8 +141,8 @@ pub(super) fn introduce(stream: &TcpStream, token: &Token, end: Instant) -> std:
         return Err(refused("no sonde of this version listens there"));
     }
     timed.read_exact(&mut host)?;
-    let own = token.proof(Role::Guest, &guest, &host);
-    (&mut &*stream).write_all(&[&GUEST_WORD[..], &guest, &own].concat())?;
+    let own = token.proof(Role::Peer, &peer, &host);
+    (&mut &*stream).write_all(&[&PEER_WORD[..], &peer, &own].concat())?;
     timed
         .read_exact(&mut proof)
         .map_err(|error| match error.kind() {
@@ -151,7 +151,7 @@ pub(super) fn introduce(stream: &TcpStream, token: &Token, end: Instant) -> std:
             }
             _ => error,
         })?;
-    if same(&proof, &token.proof(Role::Host, &guest, &host)) {
+    if same(&proof, &token.proof(Role::Host, &peer, &host)) {
         Ok(())
     } else {
         Err(refused("it does not have the token itself"))
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn both_ends_know_each_other() {
-        let (guest, host) = ends();
+        let (peer, host) = ends();
         let token = Token::random().unwrap();
         let theirs = token.clone();
         let hello = Hello {
@@ -210,9 +210,9 @@ mod tests {
         };
         let said = hello.clone();
         let thread = std::thread::spawn(move || {
-            introduce(&guest, &theirs, soon()).unwrap();
-            say(&guest, &said).unwrap();
-            hear::<Welcome>(&guest, soon()).unwrap()
+            introduce(&peer, &theirs, soon()).unwrap();
+            say(&peer, &said).unwrap();
+            hear::<Welcome>(&peer, soon()).unwrap()
         });
         receive(&host, &token, soon()).unwrap();
         assert_eq!(hear::<Hello>(&host, soon()).unwrap(), hello);
@@ -224,42 +224,42 @@ mod tests {
     fn a_stranger_is_refused() {
         let token = Token::random().unwrap();
         // Another token: each end says so.
-        let (guest, host) = ends();
+        let (peer, host) = ends();
         let thread = std::thread::spawn(move || {
-            introduce(&guest, &Token::random().unwrap(), soon()).unwrap_err()
+            introduce(&peer, &Token::random().unwrap(), soon()).unwrap_err()
         });
         let said = receive(&host, &token, soon()).unwrap_err();
         assert_eq!(said.to_string(), "it has another token");
         drop(host);
         assert_eq!(thread.join().unwrap().kind(), ErrorKind::PermissionDenied);
         // What was heard once is of no use again, since the nonce is another.
-        let (guest, host) = ends();
+        let (peer, host) = ends();
         let heard = [
-            &GUEST_WORD[..],
+            &PEER_WORD[..],
             &[7; 16],
-            &token.proof(Role::Guest, &[7; 16], &[8; 16]),
+            &token.proof(Role::Peer, &[7; 16], &[8; 16]),
         ]
         .concat();
-        (&mut &guest).write_all(&heard).unwrap();
+        (&mut &peer).write_all(&heard).unwrap();
         assert!(receive(&host, &token, soon()).is_err());
         // One that listens without the token is not obeyed.
-        let (guest, host) = ends();
+        let (peer, host) = ends();
         (&mut &host)
             .write_all(&[&HOST_WORD[..], &[1; 16], &[2; 32]].concat())
             .unwrap();
-        assert!(introduce(&guest, &token, soon()).is_err());
+        assert!(introduce(&peer, &token, soon()).is_err());
         // Silence ends with the deadline.
-        let (guest, host) = ends();
+        let (peer, host) = ends();
         let end = Instant::now() + Duration::from_millis(50);
         assert_eq!(
             receive(&host, &token, end).unwrap_err().kind(),
             ErrorKind::TimedOut
         );
         // A hello may not announce more than its share.
-        drop(guest);
-        let (guest, host) = ends();
-        (&mut &guest).write_all(&[0, 1, 0, 0]).unwrap();
-        (&mut &guest).write_all(&[b' '; 8 << 10]).unwrap();
+        drop(peer);
+        let (peer, host) = ends();
+        (&mut &peer).write_all(&[0, 1, 0, 0]).unwrap();
+        (&mut &peer).write_all(&[b' '; 8 << 10]).unwrap();
         assert!(hear::<Hello>(&host, soon()).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! The listening side: a port, and a thread that lets in who shows the token.
 //!
 //! Model:   each connection is heard by a thread of its own until it has shown the token and said who it is, which has one
-//!          deadline; so one that is silent, slow or talks nonsense holds nobody up but itself. So many may be heard at a
+//!          deadline; so one that is silent, slow or violates the protocol holds nobody up but itself. So many may be heard at a
 //!          time; the rest wait in the kernel. Who fails is dropped and counted.
 //! Checked: `strangers_are_counted_and_hold_nobody_up`; `tests/connect.rs`.
 
@@ -31,15 +31,15 @@ const STACK_BYTES: usize = 128 << 10;
 
 /// One that has shown the token.
 #[derive(Debug)]
-pub(super) struct Guest {
+pub(super) struct Peer {
     pub stream: TcpStream,
     pub hello: Hello,
 }
 
 /// A port that is open as long as this lives.
-pub(super) struct Door {
+pub(super) struct Listener {
     address: SocketAddr,
-    guests: Receiver<Guest>,
+    peers: Receiver<Peer>,
     shared: Arc<Shared>,
 }
 
@@ -73,16 +73,16 @@ impl AsFd for Bell {
 
 struct Shared {
     token: Token,
-    /// Rings when a guest is there.
+    /// Rings when a peer is there.
     arrived: Bell,
-    /// Rings when the door closes.
+    /// Rings when the listener closes.
     closed: Bell,
     heard: AtomicUsize,
     strangers: AtomicU64,
     last: Mutex<Option<String>>,
 }
 
-impl Door {
+impl Listener {
     /// Opens it.
     ///
     /// # Errors
@@ -115,14 +115,14 @@ impl Door {
             strangers: AtomicU64::new(0),
             last: Mutex::new(None),
         });
-        let (sender, guests) = channel();
+        let (sender, peers) = channel();
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         let started = thread.spawn(move || attend(&listener, &theirs, &sender));
         started.map_err(failed)?;
         Ok(Self {
             address,
-            guests,
+            peers,
             shared,
         })
     }
@@ -132,25 +132,25 @@ impl Door {
         self.address
     }
 
-    /// Rings when a guest is there.
+    /// Rings when a peer is there.
     pub(super) fn bell(&self) -> &Bell {
         &self.shared.arrived
     }
 
-    /// The next guest, if one is there.
-    pub(super) fn guest(&self) -> Option<Guest> {
+    /// The next peer, if one is there.
+    pub(super) fn peer(&self) -> Option<Peer> {
         self.shared.arrived.hush();
-        let guest = self.guests.try_recv().ok();
-        if guest.is_some() {
+        let peer = self.peers.try_recv().ok();
+        if peer.is_some() {
             // Another may wait behind this one.
             self.shared.arrived.ring();
         }
-        guest
+        peer
     }
 
-    /// The next guest, awaited for so long.
-    pub(super) fn await_guest(&self, timeout: Duration) -> Option<Guest> {
-        self.guests.recv_timeout(timeout).ok()
+    /// The next peer, awaited for so long.
+    pub(super) fn await_peer(&self, timeout: Duration) -> Option<Peer> {
+        self.peers.recv_timeout(timeout).ok()
     }
 
     /// How many came without the token, and what was wrong with the last.
@@ -161,20 +161,20 @@ impl Door {
     }
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
         self.shared.closed.ring();
     }
 }
 
-/// Takes connections until the door closes.
-fn attend(listener: &TcpListener, shared: &Arc<Shared>, guests: &Sender<Guest>) {
+/// Takes connections until the listener closes.
+fn attend(socket: &TcpListener, shared: &Arc<Shared>, peers: &Sender<Peer>) {
     const PAUSE: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(3_600);
     let mut open = true;
     while open {
         let may = shared.heard.load(Ordering::Acquire) < HEARD_MAX;
-        let both = [shared.closed.as_fd(), listener.as_fd()];
+        let both = [shared.closed.as_fd(), socket.as_fd()];
         let (list, timeout) = if may {
             (&both[..], LONG)
         } else {
@@ -182,8 +182,8 @@ fn attend(listener: &TcpListener, shared: &Arc<Shared>, guests: &Sender<Guest>) 
         };
         match readable(list, timeout) {
             Ok(Woken::Readable(0)) => open = false,
-            Ok(Woken::Readable(_)) => match listener.accept() {
-                Ok((stream, from)) => hear(stream, from, shared, guests),
+            Ok(Woken::Readable(_)) => match socket.accept() {
+                Ok((stream, from)) => hear(stream, from, shared, peers),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 // No descriptor is left, or the peer is gone already.
                 Err(_) => std::thread::sleep(PAUSE),
@@ -194,8 +194,8 @@ fn attend(listener: &TcpListener, shared: &Arc<Shared>, guests: &Sender<Guest>) 
     }
 }
 
-fn hear(stream: TcpStream, from: SocketAddr, shared: &Arc<Shared>, guests: &Sender<Guest>) {
-    let (theirs, guests) = (Arc::clone(shared), guests.clone());
+fn hear(stream: TcpStream, from: SocketAddr, shared: &Arc<Shared>, peers: &Sender<Peer>) {
+    let (theirs, peers) = (Arc::clone(shared), peers.clone());
     shared.heard.fetch_add(1, Ordering::AcqRel);
     let end = Instant::now() + HEARING;
     let hearing = move || {
@@ -206,8 +206,8 @@ fn hear(stream: TcpStream, from: SocketAddr, shared: &Arc<Shared>, guests: &Send
         };
         match heard() {
             Ok(hello) => {
-                // It fails where nobody wants guests any more.
-                drop(guests.send(Guest { stream, hello }));
+                // It fails where nobody wants peers any more.
+                drop(peers.send(Peer { stream, hello }));
                 theirs.arrived.ring();
             }
             Err(error) => {
@@ -234,17 +234,17 @@ mod tests {
     #[test]
     fn strangers_are_counted_and_hold_nobody_up() {
         let token = Token::random().unwrap();
-        let door = Door::open("127.0.0.1:0".parse().unwrap(), token.clone()).unwrap();
-        let at = door.address();
+        let listener = Listener::open("127.0.0.1:0".parse().unwrap(), token.clone()).unwrap();
+        let at = listener.address();
         let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(at).unwrap()).collect();
         let noise: [&[u8]; 3] = [b"GET / HTTP/1.0\r\n\r\n", &[0xff; 4096], b"sonde-join/1\n"];
         for bytes in noise {
             // It may be dropped before it has said all.
             drop(TcpStream::connect(at).unwrap().write_all(bytes));
         }
-        let guest = TcpStream::connect(at).unwrap();
+        let peer = TcpStream::connect(at).unwrap();
         let soon = Instant::now() + HEARING;
-        handshake::introduce(&guest, &token, soon).unwrap();
+        handshake::introduce(&peer, &token, soon).unwrap();
         let hello = Hello {
             name: "n1".into(),
             machine: String::new(),
@@ -254,21 +254,21 @@ mod tests {
             version: String::new(),
             ticket: None,
         };
-        handshake::say(&guest, &hello).unwrap();
+        handshake::say(&peer, &hello).unwrap();
         let began = Instant::now();
-        let heard = door.await_guest(2 * HEARING).unwrap();
+        let heard = listener.await_peer(2 * HEARING).unwrap();
         assert_eq!(heard.hello, hello);
         assert!(began.elapsed() < HEARING, "the silent ones were waited for");
-        while door.strangers().0 < 3 {
+        while listener.strangers().0 < 3 {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(silent);
-        while door.strangers().0 < 43 {
+        while listener.strangers().0 < 43 {
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(door.guest().is_none());
-        // A closed door takes nobody.
-        drop(door);
+        assert!(listener.peer().is_none());
+        // A closed listener takes nobody.
+        drop(listener);
         let end = Instant::now() + HEARING;
         while TcpStream::connect(at).is_ok() {
             assert!(Instant::now() < end, "the port stayed open");

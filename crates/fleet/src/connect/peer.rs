@@ -12,8 +12,8 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::door::Door;
 use super::handshake::{self, Hello, RelayPort, Welcome};
+use super::listener::Listener;
 use super::relay;
 use super::token::Token;
 use crate::error::{FleetError, Result};
@@ -99,11 +99,11 @@ fn hand_on(stream: TcpStream, joining: &Joining) -> Result<()> {
         )
     };
     let here = stream.local_addr().map_err(failed)?;
-    let door = Door::open(SocketAddr::new(here.ip(), 0), joining.token.clone())?;
-    let port = door.address().port();
+    let listener = Listener::open(SocketAddr::new(here.ip(), 0), joining.token.clone())?;
+    let port = listener.address().port();
     handshake::say(&stream, &RelayPort { port }).map_err(failed)?;
     let (near, far) = UnixStream::pair().map_err(failed)?;
-    let relaying = std::thread::spawn(move || relay::serve(stream, far, &door));
+    let relaying = std::thread::spawn(move || relay::serve(stream, far, &listener));
     let obeyed = sonde_probe::agent::run(&near, &near)
         .map_err(|error| FleetError::of_all("obey the orchestrator", &error, error.remedy()));
     // The relay sees its end, and goes on for the others.
@@ -121,7 +121,8 @@ fn resolve(to: &str) -> Result<Vec<SocketAddr>> {
     if let Ok(place) = to.parse() {
         return Ok(vec![place]);
     }
-    let (host, port) = split(to).ok_or_else(|| refused(format!("`{to}` is no host and port")))?;
+    let (host, port) =
+        split(to).ok_or_else(|| refused(format!("`{to}` is not a host and port")))?;
     let addresses = addresses_of(host);
     if addresses.is_empty() {
         return Err(refused(format!(

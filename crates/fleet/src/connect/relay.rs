@@ -1,7 +1,7 @@
 //! The agent in the middle: what it hands on between the orchestrator and the agents below it.
 //!
 //! Model:   one thread waits for the orchestrator, for its own agent (which the main thread plays, on a pair of sockets),
-//!          for new agents at its door, and for those that are there; what they say goes up in pieces with their tickets
+//!          for new agents at its listener, and for those that are there; what they say goes up in pieces with their tickets
 //!          ([`super::trunk`]), what comes down goes to the ticket's agent. It keeps nothing and understands nothing.
 //!          The end of the orchestrator's connection is the end of all; the end of one agent is told, and no other's.
 //! Checked: `agents_below_are_heard_and_end_alone`; `tests/connect.rs` with 130 agents.
@@ -16,15 +16,15 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::door::Door;
 use super::handshake::{self, Welcome};
+use super::listener::Listener;
 use super::trunk::{OWN, PIECE_BYTES_MAX, read_piece, write_piece};
 
 /// An agent that takes nothing for so long is given up.
 const STALL_MAX: Duration = Duration::from_secs(15);
 
 /// Relays until the orchestrator's connection ends.
-pub(super) fn serve(up: TcpStream, own: UnixStream, door: &Door) -> std::io::Result<()> {
+pub(super) fn serve(up: TcpStream, own: UnixStream, listener: &Listener) -> std::io::Result<()> {
     own.set_write_timeout(Some(STALL_MAX))?;
     // A piece that has begun comes whole, or the connection is no good any more.
     up.set_read_timeout(Some(STALL_MAX))?;
@@ -32,21 +32,21 @@ pub(super) fn serve(up: TcpStream, own: UnixStream, door: &Door) -> std::io::Res
         up,
         below: BTreeMap::from([(OWN, Below::Own(own))]),
     };
-    while relay.step(door)? {}
+    while relay.step(listener)? {}
     Ok(())
 }
 
 /// A stream to an agent.
 enum Below {
     Own(UnixStream),
-    Guest(TcpStream),
+    Peer(TcpStream),
 }
 
 impl Below {
     fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::Own(stream) => (&mut &*stream).read(buffer),
-            Self::Guest(stream) => (&mut &*stream).read(buffer),
+            Self::Peer(stream) => (&mut &*stream).read(buffer),
         }
     }
 
@@ -54,9 +54,9 @@ impl Below {
     fn tell(&self, bytes: &[u8]) -> std::io::Result<()> {
         match (self, bytes.is_empty()) {
             (Self::Own(stream), true) => stream.shutdown(Shutdown::Write),
-            (Self::Guest(stream), true) => stream.shutdown(Shutdown::Write),
+            (Self::Peer(stream), true) => stream.shutdown(Shutdown::Write),
             (Self::Own(stream), false) => (&mut &*stream).write_all(bytes),
-            (Self::Guest(stream), false) => (&mut &*stream).write_all(bytes),
+            (Self::Peer(stream), false) => (&mut &*stream).write_all(bytes),
         }
     }
 }
@@ -65,7 +65,7 @@ impl AsFd for Below {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Own(stream) => stream.as_fd(),
-            Self::Guest(stream) => stream.as_fd(),
+            Self::Peer(stream) => stream.as_fd(),
         }
     }
 }
@@ -77,9 +77,9 @@ struct Relay {
 
 impl Relay {
     /// Waits for something to happen and does what follows; false at the end.
-    fn step(&mut self, door: &Door) -> std::io::Result<bool> {
+    fn step(&mut self, listener: &Listener) -> std::io::Result<bool> {
         let tickets: Vec<u32> = self.below.keys().copied().collect();
-        let fds = [self.up.as_fd(), door.bell().as_fd()];
+        let fds = [self.up.as_fd(), listener.bell().as_fd()];
         let fds = fds.into_iter().chain(self.below.values().map(AsFd::as_fd));
         let mut list: Vec<_> = fds
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -93,7 +93,7 @@ impl Relay {
             self.hand_up(*ticket)?;
         }
         if ready[1] {
-            self.admit(door)?;
+            self.admit(listener)?;
         }
         if ready[0] {
             return self.hand_down();
@@ -128,11 +128,11 @@ impl Relay {
     }
 
     /// Lets an agent in that brings a ticket, once.
-    fn admit(&mut self, door: &Door) -> std::io::Result<()> {
-        let Some(guest) = door.guest() else {
+    fn admit(&mut self, listener: &Listener) -> std::io::Result<()> {
+        let Some(peer) = listener.peer() else {
             return Ok(());
         };
-        let ticket = guest
+        let ticket = peer
             .hello
             .ticket
             .filter(|ticket| !self.below.contains_key(ticket));
@@ -140,15 +140,15 @@ impl Relay {
             let why = "this relay expects agents that the orchestrator sent, each once".into();
             // It may be gone.
             drop(handshake::say(
-                &guest.stream,
+                &peer.stream,
                 &Welcome::Go { why, refused: true },
             ));
             return Ok(());
         };
-        if handshake::say(&guest.stream, &Welcome::Stay {}).is_err() {
+        if handshake::say(&peer.stream, &Welcome::Stay {}).is_err() {
             return write_piece(&mut self.up, ticket, &[]);
         }
-        self.below.insert(ticket, Below::Guest(guest.stream));
+        self.below.insert(ticket, Below::Peer(peer.stream));
         Ok(())
     }
 }
@@ -166,15 +166,15 @@ mod tests {
     }
 
     /// One below, and what it was told.
-    fn come(door: std::net::SocketAddr, token: &Token, ticket: u32) -> (TcpStream, Welcome) {
-        let stream = TcpStream::connect(door).unwrap();
+    fn come(listener: std::net::SocketAddr, token: &Token, ticket: u32) -> (TcpStream, Welcome) {
+        let stream = TcpStream::connect(listener).unwrap();
         handshake::introduce(&stream, token, soon()).unwrap();
         let hello = Hello {
             name: format!("n{ticket}"),
             machine: String::new(),
             rank: ticket,
             size: None,
-            address: door.ip(),
+            address: listener.ip(),
             version: String::new(),
             ticket: Some(ticket),
         };
@@ -186,14 +186,14 @@ mod tests {
     #[test]
     fn agents_below_are_heard_and_end_alone() {
         let token = Token::random().unwrap();
-        let door = Door::open("127.0.0.1:0".parse().unwrap(), token.clone()).unwrap();
-        let at = door.address();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut root = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let listener = Listener::open("127.0.0.1:0".parse().unwrap(), token.clone()).unwrap();
+        let at = listener.address();
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut root = TcpStream::connect(socket.local_addr().unwrap()).unwrap();
         root.set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
-        let (up, (own, mut agent)) = (listener.accept().unwrap().0, UnixStream::pair().unwrap());
-        let relay = std::thread::spawn(move || serve(up, own, &door));
+        let (up, (own, mut agent)) = (socket.accept().unwrap().0, UnixStream::pair().unwrap());
+        let relay = std::thread::spawn(move || serve(up, own, &listener));
         agent.write_all(b"own").unwrap();
         assert_eq!(
             read_piece(&mut root).unwrap().unwrap(),

@@ -34,7 +34,7 @@ impl fmt::Debug for Token {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The one that connects.
-    Guest,
+    Peer,
     /// The one that listens.
     Host,
 }
@@ -83,14 +83,14 @@ impl Token {
     pub(super) fn proof(
         &self,
         role: Role,
-        guest: &[u8; NONCE_BYTES],
+        peer: &[u8; NONCE_BYTES],
         host: &[u8; NONCE_BYTES],
     ) -> [u8; PROOF_BYTES] {
         let role: &[u8] = match role {
-            Role::Guest => b"sonde guest",
+            Role::Peer => b"sonde guest",
             Role::Host => b"sonde host",
         };
-        hmac(&self.0, &[role, guest, host])
+        hmac(&self.0, &[role, peer, host])
     }
 }
 
@@ -172,10 +172,10 @@ mod tests {
     fn roles_and_nonces_count() {
         let (token, other) = (Token([1; 16]), Token([2; 16]));
         let (a, b) = ([3; 16], [4; 16]);
-        let proof = token.proof(Role::Guest, &a, &b);
-        assert!(same(&proof, &token.proof(Role::Guest, &a, &b)));
+        let proof = token.proof(Role::Peer, &a, &b);
+        assert!(same(&proof, &token.proof(Role::Peer, &a, &b)));
         assert!(!same(&proof, &token.proof(Role::Host, &a, &b)));
-        assert!(!same(&proof, &token.proof(Role::Guest, &b, &a)));
-        assert!(!same(&proof, &other.proof(Role::Guest, &a, &b)));
+        assert!(!same(&proof, &token.proof(Role::Peer, &b, &a)));
+        assert!(!same(&proof, &other.proof(Role::Peer, &a, &b)));
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sonde_channel::{Woken, readable};
 
-use super::door::Bell;
+use super::listener::Bell;
 
 /// The relay's own agent.
 pub(super) const OWN: u32 = u32::MAX;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use sonde_lab::Report;
 use sonde_measure::{Interference, Knobs};
-use sonde_probe::pattern::{Came, Due, Go, Join, Left, Way, Went, What};
+use sonde_probe::pattern::{Came, Due, Go, Join, Left, OutgoingFlow, Went, What};
 use sonde_probe::{Answer, Request, clock};
 use sonde_sys::clock::monotonic_ns;
 
@@ -324,12 +324,12 @@ impl Session {
         let first = self.next_flow;
         let numbers: Vec<u64> = (first..).take(round.flows.len()).collect();
         self.next_flow += numbers.len() as u64;
-        let mut parts: BTreeMap<usize, (Vec<Way>, Vec<Due>)> = BTreeMap::new();
+        let mut parts: BTreeMap<usize, (Vec<OutgoingFlow>, Vec<Due>)> = BTreeMap::new();
         for ((src, dst, what), flow) in round.flows.iter().zip(&numbers) {
             let (Some(_), Some(to)) = (self.members.get(src), self.members.get(dst)) else {
                 continue;
             };
-            let way = Way {
+            let way = OutgoingFlow {
                 flow: *flow,
                 peer: to.peer,
                 what: *what,

@@ -17,7 +17,7 @@ use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::netlink::Netlink;
 use sonde_sys::process;
 
-use crate::agent::Said;
+use crate::agent::ErrorTail;
 use crate::connect::{Expected, Token};
 use crate::error::{FleetError, Result};
 pub use mpirun::{Make as Mpi, mpi_of};
@@ -250,7 +250,7 @@ fn first_of_an_interface() -> Option<IpAddr> {
 pub(crate) struct Starter {
     what: &'static str,
     child: Child,
-    said: Said,
+    said: ErrorTail,
     /// What its words mean, and what to do.
     remedy: fn(&str) -> &'static str,
 }
@@ -281,7 +281,7 @@ impl Starter {
                 remedy("not found"),
             )
         })?;
-        let said = Said::collect(child.stderr.take().expect("it was asked for"));
+        let said = ErrorTail::collect(child.stderr.take().expect("it was asked for"));
         Ok(Self {
             what,
             child,

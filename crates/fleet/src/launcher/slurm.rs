@@ -44,7 +44,7 @@ impl Allocation {
             return Ok(None);
         };
         let list = of(["SLURM_JOB_NODELIST", "SLURM_NODELIST"]).unwrap_or_default();
-        let nodes = targets(&list, |_| Err("it is no file"));
+        let nodes = targets(&list, |_| Err("it is not a file"));
         let nodes = nodes.map_err(|error| {
             let happened = format!("job {job} has the nodes `{list}`: {error}");
             FleetError::of_all(ATTEMPT, happened, "take two nodes at least: `salloc -N2`")

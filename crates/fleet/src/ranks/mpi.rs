@@ -339,7 +339,7 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)";
             "; it said: process 364 is gone, and another rank read its memory / =   PID 361 RUNNING AT localhost / \
              =   EXIT CODE: 9 / ranks were ended by signal 9 and others, which the launcher joins to (signal 15)"
         );
-        // One signal alone is told as it is, and so is what is no signal.
+        // One signal alone is told as it is, and so is what is not a signal.
         for alone in [
             "=   EXIT CODE: 9\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
             "=   EXIT CODE: 1\nmore",

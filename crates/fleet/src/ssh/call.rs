@@ -19,7 +19,7 @@ use sonde_probe::AgentLink;
 use sonde_sys::exec::{Step, before_exec};
 
 use super::{SshOptions, advice};
-use crate::agent::{Agent, Body, Said, end_process};
+use crate::agent::{Agent, Body, ErrorTail, end_process};
 use crate::error::{FleetError, Result};
 use crate::target::Target;
 
@@ -123,7 +123,7 @@ pub(crate) struct Calling {
     child: Option<Child>,
     to: ChildStdin,
     from: ChildStdout,
-    said: Said,
+    said: ErrorTail,
 }
 
 /// Starts ssh to a host. It dies with the calling thread, which must be the main one.
@@ -156,7 +156,7 @@ pub(crate) fn call(target: &Target, options: &SshOptions, program: &Program) -> 
         child: Some(child),
         to,
         from,
-        said: Said::collect(error),
+        said: ErrorTail::collect(error),
     })
 }
 

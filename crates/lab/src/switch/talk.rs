@@ -55,7 +55,7 @@ impl Switch {
 
     /// Lets a program in. Beyond the most, it is shown out and hears that the connection ended.
     pub(super) fn on_door(&mut self) -> Result<(), SwitchError> {
-        let Some(visitor) = message::accept(&self.door)? else {
+        let Some(visitor) = message::accept(&self.listener)? else {
             return Ok(());
         };
         let free = self.visitors.iter().position(Option::is_none);

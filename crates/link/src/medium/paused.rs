@@ -199,7 +199,7 @@ impl Paused {
         })
     }
 
-    /// The link of a sender that is no station.
+    /// The link of a sender that is not a station.
     fn link(&self, sender: usize) -> Option<LinkId> {
         let link = sender.checked_sub(usize::from(self.ports))?;
         Some(LinkId(link as u32))

@@ -59,7 +59,7 @@ impl Procedure {
             Self::Rate { pace, quota } => {
                 refuse(
                     !(1..=RATE_MAX).contains(&pace.rate_per_s),
-                    format_args!("{} messages a second cannot be sent", pace.rate_per_s),
+                    format_args!("{} messages per second cannot be sent", pace.rate_per_s),
                     "ask for 1 to 10,000,000",
                 )?;
                 quota.check()

@@ -1,14 +1,14 @@
 //! One rank's messages as a state machine: posts and frames in, frames, copies and completions out.
 //!
-//! Model:   a message of at most `eager_bytes` for which there is credit goes at once, with its bytes. Any other goes as a
-//!          request, its envelope alone; the receiver that has a receive for it clears it, and the bytes come straight to
-//!          where they are wanted, or takes them out of the sender's memory. What came for no receive is kept. Bounds: an
+//! Model:   a message of at most `eager_bytes` for which there is credit is eager: it goes with its bytes. Any other goes
+//!          by rendezvous: a request to send (RTS), its envelope alone; the receiver that has a receive for it answers with a
+//!          clear to send (CTS), and the bytes come straight to where they are wanted, or takes them out of the sender's memory. What came for no receive is kept. Bounds: an
 //!          unreceived message holds an envelope of the sender's credit, and its bytes if they came; credit comes back
 //!          with the heads of frames when it is received. Without an envelope a send waits with its sender, and all later
 //!          ones to the same rank behind it.
 //! Source:  MPI 4.0 §3.5 (order, progress). Deviations: none known.
 //! Units:   bytes.
-//! Checked: `programs_end_as_the_model_says`, `credit_bounds_what_is_kept`, `nonsense_is_refused`.
+//! Checked: `programs_end_as_the_model_says`, `credit_bounds_what_is_kept`, `protocol_violations_are_refused`.
 //!
 //! It reads no clock and opens no socket, and never sees the bytes of messages: it says which operation's bytes a frame
 //! carries, and where to the body of a frame goes.
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use super::frame::{Head, Kind, TEXT_BYTES_MAX, pair, unpair};
 use super::matching::{Envelope, Matching, Pattern};
-use super::operation::{Action, Kept, Operation, Place, State};
+use super::operation::{Action, Operation, Place, State, Unexpected};
 use super::peer::{Body, Failure, Landing, Out, Peer, Target};
 
 const NONE: u32 = u32::MAX;
@@ -28,7 +28,7 @@ const SPARE_BYTES_MAX: usize = 64 << 10;
 /// What bounds the messages between two ranks; the same on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// The longest message that goes at once.
+    /// The longest eager message.
     pub(crate) eager_bytes: usize,
     /// Unreceived bytes at a receiver, of each sender.
     pub(crate) window_bytes: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Engine {
     matching: Matching,
     ops: Vec<Operation>,
     free_ops: Vec<u32>,
-    kept: Vec<Kept>,
+    kept: Vec<Unexpected>,
     free_kept: Vec<u32>,
     spares: Vec<Vec<u8>>,
     /// Where a rank is among those met, and those.
@@ -163,7 +163,7 @@ impl Engine {
 
     // Sends.
 
-    /// The head of a message that can go at once, its credit taken; `None` if it has to be posted.
+    /// The head of an eager message, its credit taken; `None` if it has to be posted.
     #[inline]
     pub(crate) fn eager(&mut self, to: u32, envelope: Envelope, bytes: usize) -> Option<Head> {
         if bytes > self.limits.eager_bytes {
@@ -237,13 +237,13 @@ impl Engine {
         let mut operation = Operation::send(place, comm, self.rank, context, tag, bytes);
         operation.state = State::Done;
         let op = self.add(operation);
-        let kept = self.keep(Kept {
+        let kept = self.keep(Unexpected {
             source: self.rank,
             tag,
             bytes,
             is_whole: true,
             payload,
-            ..Kept::default()
+            ..Unexpected::default()
         });
         match self.matching.claim(envelope) {
             Some(receive) => {
@@ -270,7 +270,7 @@ impl Engine {
             (Kind::Eager, State::Going, Body::Of(op))
         } else {
             let told = pair(u64::from(op), operation.address);
-            (Kind::Request, State::Asked, Body::Pair(told))
+            (Kind::RequestToSend, State::Requested, Body::Pair(told))
         };
         let head = Head::new(kind, operation.context, operation.tag, operation.bytes);
         self.ops[op as usize].state = state;
@@ -289,7 +289,7 @@ impl Engine {
 
     fn tell(&mut self, to: u32, head: Head) {
         let body = match head.kind {
-            Kind::Clear => Body::Pair(pair(0, 0)),
+            Kind::ClearToSend => Body::Pair(pair(0, 0)),
             _ => Body::Empty,
         };
         self.queue(to, Out::new(head, body));
@@ -370,12 +370,12 @@ impl Engine {
         (operation.other, operation.address) = (other, address);
         let (peer, bytes) = (operation.peer, operation.bytes);
         if bytes > operation.room {
-            self.tell(peer, Head::new(Kind::Clear, op, other, 0));
+            self.tell(peer, Head::new(Kind::ClearToSend, op, other, 0));
             self.done(op);
         } else if self.pulls && address != 0 {
             self.actions.push_back(Action::Pull(op));
         } else {
-            self.tell(peer, Head::new(Kind::Clear, op, other, bytes));
+            self.tell(peer, Head::new(Kind::ClearToSend, op, other, bytes));
         }
         self.give_back(peer, 0);
     }
@@ -401,11 +401,11 @@ impl Engine {
             self.tell(peer, Head::new(Kind::Done, op, other, 0));
         } else {
             self.pulls = false;
-            self.tell(peer, Head::new(Kind::Clear, op, other, bytes));
+            self.tell(peer, Head::new(Kind::ClearToSend, op, other, bytes));
         }
     }
 
-    fn keep(&mut self, kept: Kept) -> u32 {
+    fn keep(&mut self, kept: Unexpected) -> u32 {
         match self.free_kept.pop() {
             Some(index) => {
                 self.kept[index as usize] = kept;
@@ -467,7 +467,7 @@ impl Engine {
             && (self.matching.unexpected() == 0 || self.matching.find(pattern).is_none())
     }
 
-    /// A message has come at once for the receive that waits alone: its head. Its bytes are read to their end then.
+    /// An eager message has come for the receive that waits alone: its head. Its bytes are read to their end then.
     #[inline]
     pub(crate) fn on_direct(&mut self, from: u32, head: Head) -> Result<(), Nonsense> {
         if head.credit != 0 || head.envelopes != 0 {
@@ -578,15 +578,15 @@ impl Engine {
         }
         let mut payload = self.spares.pop().unwrap_or_default();
         payload.resize(head.bytes as usize, 0);
-        let kept = self.keep(Kept {
+        let kept = self.keep(Unexpected {
             source: from,
             tag: head.tag,
             bytes: head.bytes,
             payload,
-            ..Kept::default()
+            ..Unexpected::default()
         });
         self.matching.arrive(envelope, kept);
-        Ok((Target::Kept(kept), head.bytes as usize))
+        Ok((Target::Unexpected(kept), head.bytes as usize))
     }
 
     /// The receive of this rank that `tag` names, whose message is coming from there.
@@ -597,11 +597,11 @@ impl Engine {
             .ok_or_else(|| format!("{:?} for no receive", head.kind))
     }
 
-    /// The send to that rank that `tag` names, which was asked for.
+    /// The send to that rank that `tag` names, whose request to send is out.
     fn asked(&self, from: u32, head: Head) -> Result<&Operation, Nonsense> {
         self.ops
             .get(head.tag as usize)
-            .filter(|op| op.state == State::Asked && op.peer == from)
+            .filter(|op| op.state == State::Requested && op.peer == from)
             .ok_or_else(|| format!("{:?} for no send", head.kind))
     }
 
@@ -615,7 +615,7 @@ impl Engine {
                 self.give_back(from, head.bytes as u32);
                 Ok(())
             }
-            (Kind::Eager, Target::Kept(kept)) => {
+            (Kind::Eager, Target::Unexpected(kept)) => {
                 let there = &mut self.kept[kept as usize];
                 there.is_whole = true;
                 if let Some(op) = there.claimed.take() {
@@ -633,8 +633,8 @@ impl Engine {
 
     fn on_control(&mut self, from: u32, head: Head) -> Result<(), Nonsense> {
         match head.kind {
-            Kind::Request => return self.on_request(from, head),
-            Kind::Clear => {
+            Kind::RequestToSend => return self.on_request(from, head),
+            Kind::ClearToSend => {
                 let bytes = self.asked(from, head)?.bytes;
                 if head.bytes == 0 {
                     self.done(head.tag);
@@ -674,12 +674,12 @@ impl Engine {
             self.begin(op, other, address);
             return Ok(());
         }
-        let kept = self.keep(Kept {
+        let kept = self.keep(Unexpected {
             source: from,
             tag: head.tag,
             bytes: head.bytes,
             request: Some((other, address)),
-            ..Kept::default()
+            ..Unexpected::default()
         });
         self.matching.arrive(envelope, kept);
         Ok(())

@@ -18,13 +18,13 @@ pub(crate) const TEXT_BYTES_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A whole message: `context`, `tag`, `bytes`, and the bytes.
+    /// A whole message, eager: `context`, `tag`, `bytes`, and the bytes.
     Eager = 1,
-    /// The envelope of a message that stays with its sender: `context`, `tag`, `bytes`, and as a pair the sender's
+    /// RTS, the first frame of a rendezvous: the envelope of a message that stays with its sender: `context`, `tag`, `bytes`, and as a pair the sender's
     /// operation and where the bytes are in its memory.
-    Request = 2,
-    /// It may come, with an empty pair: operations of the sender (`tag`) and of the receiver (`context`), and how many bytes are wanted.
-    Clear = 3,
+    RequestToSend = 2,
+    /// CTS, the answer: the bytes may come, with an empty pair: operations of the sender (`tag`) and of the receiver (`context`), and how many bytes are wanted.
+    ClearToSend = 3,
     /// The bytes of a message for the receiver's operation (`tag`).
     Data = 4,
     /// The receiver has taken the bytes by itself: the sender's operation (`tag`).
@@ -68,7 +68,7 @@ impl Head {
     pub(crate) const fn body(&self) -> u64 {
         match self.kind {
             Kind::Eager | Kind::Data | Kind::Fail => self.bytes,
-            Kind::Request | Kind::Clear => PAIR_BYTES as u64,
+            Kind::RequestToSend | Kind::ClearToSend => PAIR_BYTES as u64,
             Kind::Done | Kind::Credit | Kind::Bye => 0,
         }
     }
@@ -88,8 +88,8 @@ impl Head {
     pub(crate) fn of_words([first, second, bytes]: [u64; 3]) -> Option<Self> {
         let kind = match first as u16 {
             1 => Kind::Eager,
-            2 => Kind::Request,
-            3 => Kind::Clear,
+            2 => Kind::RequestToSend,
+            3 => Kind::ClearToSend,
             4 => Kind::Data,
             5 => Kind::Done,
             6 => Kind::Credit,

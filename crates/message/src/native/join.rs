@@ -100,7 +100,7 @@ struct Joining<'a> {
 }
 
 /// Who has come to a meeting.
-struct Guest<S> {
+struct Arrival<S> {
     stream: S,
     /// How it can be reached, or what else it said of itself.
     says: String,
@@ -268,24 +268,24 @@ impl Joining<'_> {
         &self,
         listener: &F::Listener,
         wanted: impl Fn(usize) -> bool,
-    ) -> Result<Vec<Option<Guest<F::Stream>>>> {
+    ) -> Result<Vec<Option<Arrival<F::Stream>>>> {
         let size = self.boot.size;
-        let mut guests: Vec<Option<Guest<F::Stream>>> = (0..size).map(|_| None).collect();
+        let mut arrivals: Vec<Option<Arrival<F::Stream>>> = (0..size).map(|_| None).collect();
         let mut strangers = 0;
         loop {
             let absent: Vec<usize> = (0..size)
-                .filter(|rank| wanted(*rank) && guests[*rank].is_none())
+                .filter(|rank| wanted(*rank) && arrivals[*rank].is_none())
                 .collect();
             let Some(first) = absent.first() else {
-                return Ok(guests);
+                return Ok(arrivals);
             };
             let woken = readable(&[listener.as_fd()], self.left());
             let woken = woken.map_err(|error| self.refused("waiting for ranks", error))?;
             if woken == Woken::Silence {
                 let text = absence(&absent, size, strangers);
-                for guest in guests.iter_mut().flatten() {
+                for arrival in arrivals.iter_mut().flatten() {
                     drop(write_record(
-                        &mut guest.stream,
+                        &mut arrival.stream,
                         &format!("no\n{first}\n{text}"),
                     ));
                 }
@@ -297,8 +297,8 @@ impl Joining<'_> {
             let within = HELLO_WITHIN.min(self.left().max(Duration::from_millis(1)));
             let heard = F::bound(&stream, within).and_then(|()| read_record(&mut stream));
             match heard.ok().and_then(|hello| self.known(&hello)) {
-                Some((rank, says)) if wanted(rank) && guests[rank].is_none() => {
-                    guests[rank] = Some(Guest { stream, says });
+                Some((rank, says)) if wanted(rank) && arrivals[rank].is_none() => {
+                    arrivals[rank] = Some(Arrival { stream, says });
                 }
                 _ => strangers += 1,
             }
@@ -374,15 +374,15 @@ impl Joining<'_> {
             let listener = family
                 .listen(meeting)
                 .map_err(|error| self.refused(format!("listening at {meeting}"), error))?;
-            let guests = self.gather::<F>(&listener, |rank| rank > 0)?;
-            let says: Vec<&str> = guests
+            let arrivals = self.gather::<F>(&listener, |rank| rank > 0)?;
+            let says: Vec<&str> = arrivals
                 .iter()
                 .flatten()
-                .map(|guest| &guest.says[..])
+                .map(|arrival| &arrival.says[..])
                 .collect();
             let table = format!("go\n{}", says.join("\n"));
-            for (rank, guest) in guests.into_iter().enumerate() {
-                let Some(Guest { mut stream, .. }) = guest else {
+            for (rank, arrival) in arrivals.into_iter().enumerate() {
+                let Some(Arrival { mut stream, .. }) = arrival else {
                     continue;
                 };
                 write_record(&mut stream, &table).map_err(|error| self.lost(rank, error))?;
@@ -403,10 +403,10 @@ impl Joining<'_> {
                 write_record(&mut stream, &hello).map_err(|error| self.lost(other, error))?;
                 streams[other] = Some(stream);
             }
-            let guests = self.gather::<F>(&listener, |other| other > rank)?;
-            for (rank, guest) in guests.into_iter().enumerate() {
-                if let Some(guest) = guest {
-                    streams[rank] = Some(guest.stream);
+            let arrivals = self.gather::<F>(&listener, |other| other > rank)?;
+            for (rank, arrival) in arrivals.into_iter().enumerate() {
+                if let Some(arrival) = arrival {
+                    streams[rank] = Some(arrival.stream);
                 }
             }
         }
@@ -493,13 +493,13 @@ impl Joining<'_> {
         let listener = UnixFamily
             .listen(meeting)
             .map_err(|error| self.refused(format!("listening at {meeting}"), error))?;
-        let guests = self.gather::<UnixFamily>(&listener, |rank| rank > 0)?;
+        let arrivals = self.gather::<UnixFamily>(&listener, |rank| rank > 0)?;
         let mut all = vec![own];
-        for (rank, guest) in guests.into_iter().enumerate() {
-            if let Some(guest) = guest {
-                let taken = Own::take_over(&guest.stream, &guest.says);
+        for (rank, arrival) in arrivals.into_iter().enumerate() {
+            if let Some(arrival) = arrival {
+                let taken = Own::take_over(&arrival.stream, &arrival.says);
                 all.push(taken.map_err(|error| self.lost(rank, error))?);
-                streams[rank] = Some(guest.stream);
+                streams[rank] = Some(arrival.stream);
             }
         }
         let says: Vec<&str> = all.iter().map(|own| &own.says[..]).collect();

@@ -1,6 +1,6 @@
 //! One rank's messenger of the native engine, over whatever wires.
 //!
-//! Model:   see the engine for how messages move, `progress` for when. A send of a message that may go at once is one push
+//! Model:   see the engine for how messages move, `progress` for when. An eager send is one push
 //!          to the wires and touches nothing else. After an error that names a lost rank, or a silence, the messenger is
 //!          ended: every later call gives the same error.
 //! Units:   bytes; ranks of a call in its group, of an error in the world.
@@ -16,7 +16,7 @@ use super::group::Groups;
 use super::matching::{Envelope, Pattern};
 use super::operation::{Operation, Place};
 use super::peer::{Body, Landing, Out, Target};
-use super::progress::{Goal, Stop, nonsense};
+use super::progress::{Goal, Stop, protocol_violation};
 use super::wires::{Broken, Wires};
 use crate::{
     Call, Capabilities, Comm, Completion, Error, Messenger, Op, Request, Result, Source, Status,
@@ -176,7 +176,7 @@ impl<W: Wires> Native<W> {
         })
     }
 
-    /// Sends what may go at once, or posts what is left of it, or all.
+    /// Sends what is eager, or posts what is left of it, or all.
     #[inline]
     fn begin_send(
         &mut self,
@@ -312,7 +312,7 @@ impl<W: Wires> Native<W> {
     ) -> Result<Direct> {
         let source = envelope.source;
         if let Err(what) = self.engine.on_direct(source, head) {
-            return Err(self.fail_receiving(nonsense(source, &what)));
+            return Err(self.fail_receiving(protocol_violation(source, &what)));
         }
         let keep = head.bytes as usize;
         let mut come = 0;
@@ -481,7 +481,7 @@ enum Direct {
     Not,
 }
 
-/// Whether this is the head of a message that came at once, for this receive, and fits it.
+/// Whether this is the head of an eager message for this receive, and fits it.
 #[inline]
 fn is_direct(head: &Head, envelope: Envelope, room: usize) -> bool {
     head.kind == Kind::Eager

@@ -18,8 +18,8 @@ pub(super) enum State {
     Free,
     /// A send that waits for an envelope.
     Waiting,
-    /// A send whose request is out.
-    Asked,
+    /// A send whose request to send is out.
+    Requested,
     /// A send whose bytes are going out.
     Going,
     /// A receive without a message.
@@ -66,7 +66,7 @@ pub(crate) enum Action {
 
 /// A message that nobody has received yet.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct Unexpected {
     pub(super) source: u32,
     pub(super) tag: u32,
     pub(super) bytes: u64,

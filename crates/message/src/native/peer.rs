@@ -36,7 +36,7 @@ pub(crate) enum Target {
     /// To the bytes of this operation.
     Of(u32),
     /// To a message that is kept.
-    Kept(u32),
+    Unexpected(u32),
     /// To the pair of the rank it comes from.
     Pair,
     /// To the text of the rank it comes from.

@@ -206,10 +206,11 @@ impl<W: Wires> Native<W> {
                     }
                     inbound.have = 0;
                     moved = true;
-                    let head = Head::read(&inbound.head)
-                        .ok_or_else(|| nonsense(from, &format!("a frame {:?}", inbound.head)))?;
+                    let head = Head::read(&inbound.head).ok_or_else(|| {
+                        protocol_violation(from, &format!("a frame {:?}", inbound.head))
+                    })?;
                     let taken = self.engine.on_head(from, head);
-                    taken.map_err(|what| nonsense(from, &what))?
+                    taken.map_err(|what| protocol_violation(from, &what))?
                 }
             };
             let body = landing.head.body() as usize;
@@ -223,7 +224,7 @@ impl<W: Wires> Native<W> {
                 moved = true;
             }
             let taken = self.engine.on_body(from, landing);
-            taken.map_err(|what| nonsense(from, &what))?;
+            taken.map_err(|what| protocol_violation(from, &what))?;
             if matches!(landing.head.kind, Kind::Bye | Kind::Fail) {
                 self.on_end_of(from)?;
             }
@@ -256,7 +257,7 @@ impl<W: Wires> Native<W> {
                 let place = self.engine.op(op).place;
                 &mut room_of(&mut self.own, ops, op, place)[come..keep]
             }
-            Target::Kept(kept) => &mut self.engine.payload(kept)[come..keep],
+            Target::Unexpected(kept) => &mut self.engine.payload(kept)[come..keep],
             Target::Pair => &mut self.engine.peer(from).inbound.pair[come..keep],
             Target::Text => &mut self.engine.peer(from).inbound.text[come..keep],
         };
@@ -459,7 +460,7 @@ pub(super) enum Stop {
     Silence,
 }
 
-pub(super) fn nonsense(rank: u32, what: &str) -> Broken {
+pub(super) fn protocol_violation(rank: u32, what: &str) -> Broken {
     let why = format!("it sent {what}: are both of the same version?");
     Broken { rank, why }
 }

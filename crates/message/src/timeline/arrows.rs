@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::event::What;
 use super::{RankTrace, Recording};
 use crate::Tag;
-use crate::counted::Way;
+use crate::counted::Direction;
 
 /// A message from its send to its receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Arrow {
 
 /// A message that a rank sent or received: when its call began and ended.
 struct End {
-    way: Way,
+    way: Direction,
     peer: usize,
     tag: Tag,
     call: (u64, u64),
@@ -49,14 +49,14 @@ fn ends(recording: &Recording) -> impl Iterator<Item = End> + '_ {
 pub(super) fn arrows(ranks: &[RankTrace]) -> Vec<Arrow> {
     let mut sent: BTreeMap<(usize, usize, Tag), VecDeque<u64>> = BTreeMap::new();
     for (rank, one) in ranks.iter().enumerate() {
-        for end in ends(&one.recording).filter(|end| end.way == Way::Sent) {
+        for end in ends(&one.recording).filter(|end| end.way == Direction::Sent) {
             let way = (rank, end.peer, end.tag);
             sent.entry(way).or_default().push_back(end.call.0);
         }
     }
     let mut all = Vec::new();
     for (rank, one) in ranks.iter().enumerate() {
-        for end in ends(&one.recording).filter(|end| end.way == Way::Received) {
+        for end in ends(&one.recording).filter(|end| end.way == Direction::Received) {
             let begin = sent.get_mut(&(end.peer, rank, end.tag));
             let Some(begin_ns) = begin.and_then(VecDeque::pop_front) else {
                 continue;

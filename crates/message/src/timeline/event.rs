@@ -4,7 +4,7 @@
 //! Units:   nanoseconds, bytes, ranks of the world.
 //! Checked: `events_come_back_from_their_words`, `words_that_are_no_event_are_refused`.
 
-use crate::counted::{Timed, Way};
+use crate::counted::{Direction, Timed};
 use crate::{Kind, Status, Tag};
 
 /// What an event is.
@@ -68,7 +68,7 @@ pub struct Event {
     /// What it was.
     pub what: What,
     /// Which way a message went; none of what moved none.
-    pub way: Option<Way>,
+    pub way: Option<Direction>,
     /// The collective that the library made.
     pub kind: Option<Kind>,
     /// The call ended in an error.
@@ -103,7 +103,7 @@ impl Event {
 
     /// It moved this message to or from that rank of the world.
     #[inline]
-    pub(super) fn moves(&mut self, way: Way, peer: usize, status: Status) {
+    pub(super) fn moves(&mut self, way: Direction, peer: usize, status: Status) {
         self.way = Some(way);
         self.peer = Some(peer as u32);
         self.tag = Some(status.tag);
@@ -160,7 +160,7 @@ impl Event {
             tag: some(peer_tag as u32),
             phase: calls_phase as u32,
             what: What::of_number(what)?,
-            way: [None, Some(Way::Sent), Some(Way::Received)][way],
+            way: [None, Some(Direction::Sent), Some(Direction::Received)][way],
             kind: kind.checked_sub(1).map(|kind| Kind::ALL[kind]),
             is_failed: failed == 1,
             is_idle: idle == 1,
@@ -179,8 +179,13 @@ mod tests {
         for (number, what) in calls.into_iter().chain(OTHERS).enumerate() {
             for (way, kind, peer, tag) in [
                 (None, None, None, None),
-                (Some(Way::Sent), Some(Kind::Barrier), Some(0), Some(0)),
-                (Some(Way::Received), Some(Kind::Scan), Some(7), Some(NO - 1)),
+                (Some(Direction::Sent), Some(Kind::Barrier), Some(0), Some(0)),
+                (
+                    Some(Direction::Received),
+                    Some(Kind::Scan),
+                    Some(7),
+                    Some(NO - 1),
+                ),
             ] {
                 let event = Event {
                     begin_ns: 5,

@@ -180,7 +180,7 @@ fn value(digits: &mut impl Iterator<Item = u8>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counted::{Timed, Way};
+    use crate::counted::{Direction, Timed};
     use proptest::prelude::*;
 
     fn event(begin_ns: u64, took_ns: u64, bytes: u64, peer: Option<u32>) -> Event {
@@ -191,7 +191,7 @@ mod tests {
             peer,
             tag: peer,
             what: super::super::What::Call(Timed::Send),
-            way: peer.map(|_| Way::Sent),
+            way: peer.map(|_| Direction::Sent),
             calls: 1,
             ..Event::NONE
         }

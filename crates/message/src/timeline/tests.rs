@@ -97,7 +97,10 @@ fn sums_are_those_of_the_counts() {
                     calls.time_ns
                 );
             }
-            for (way, lengths) in [(Way::Sent, &phase.sent), (Way::Received, &phase.received)] {
+            for (way, lengths) in [
+                (Direction::Sent, &phase.sent),
+                (Direction::Received, &phase.received),
+            ] {
                 let moved = events.iter().filter(|event| event.way == Some(way));
                 let (count, bytes) = moved.fold((0, 0), |(count, bytes), event| {
                     (count + 1, bytes + event.bytes)
@@ -110,7 +113,11 @@ fn sums_are_those_of_the_counts() {
                 );
             }
             for flow in &phase.flows {
-                let way = if flow.sent { Way::Sent } else { Way::Received };
+                let way = if flow.sent {
+                    Direction::Sent
+                } else {
+                    Direction::Received
+                };
                 let moved = events.iter().filter(|event| {
                     (event.way, event.peer, event.tag)
                         == (Some(way), Some(flow.rank as u32), Some(flow.tag))
@@ -165,8 +172,8 @@ fn events_nest_and_ascend() {
         assert_eq!(
             messages.map(|event| (event.what, event.way, event.tag, event.bytes)),
             [
-                (What::Message, Some(Way::Received), Some(2), 20),
-                (What::Message, Some(Way::Sent), Some(2), 20)
+                (What::Message, Some(Direction::Received), Some(2), 20),
+                (What::Message, Some(Direction::Sent), Some(2), 20)
             ]
         );
     }
@@ -304,7 +311,7 @@ fn arrows_join_sends_and_receives_in_their_order() {
     for rank in &mut cut.ranks[1..] {
         rank.recording
             .events
-            .retain(|event| event.way != Some(Way::Received));
+            .retain(|event| event.way != Some(Direction::Received));
     }
     assert!(arrows::arrows(&cut.ranks).iter().all(|arrow| arrow.to == 0));
 }

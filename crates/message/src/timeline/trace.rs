@@ -19,7 +19,7 @@ use super::arrows::{Arrow, arrows};
 use super::clocks::{Clocks, Course, Standing};
 use super::event::{Event, What, Words};
 use super::{Recording, TAG, collective_of, disorder, receive};
-use crate::counted::{Timed, Way};
+use crate::counted::{Direction, Timed};
 use crate::{Comm, Error, Messenger, Result};
 
 /// The schema of both forms.
@@ -208,7 +208,7 @@ fn take<M: Messenger + ?Sized>(messenger: &mut M, rank: usize) -> Result<Recordi
         receive(messenger, rank, bytemuck::cast_slice_mut(&mut words))?;
         for words in &words {
             let event = Event::of_words(*words, head.phases.len());
-            events.push(event.ok_or_else(|| disorder(rank, format!("{words:?} is no event")))?);
+            events.push(event.ok_or_else(|| disorder(rank, format!("{words:?} is not an event")))?);
         }
         left -= count as u64;
     }
@@ -219,10 +219,10 @@ fn take<M: Messenger + ?Sized>(messenger: &mut M, rank: usize) -> Result<Recordi
     })
 }
 
-const fn way_name(way: Way) -> &'static str {
+const fn way_name(way: Direction) -> &'static str {
     match way {
-        Way::Sent => "sent",
-        Way::Received => "received",
+        Direction::Sent => "sent",
+        Direction::Received => "received",
     }
 }
 
@@ -247,10 +247,10 @@ fn quoted(text: &str) -> String {
 struct Chrome<'a>(&'a Trace);
 
 /// Its events, one after the other.
-struct Shown<'a>(&'a Trace);
+struct Events<'a>(&'a Trace);
 
 #[derive(Serialize)]
-struct ShownEvent<'a> {
+struct EventDocument<'a> {
     name: &'a str,
     cat: &'static str,
     ph: &'static str,
@@ -332,12 +332,12 @@ impl Serialize for Chrome<'_> {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("displayTimeUnit", "ns")?;
         map.serialize_entry("otherData", &other)?;
-        map.serialize_entry("traceEvents", &Shown(self.0))?;
+        map.serialize_entry("traceEvents", &Events(self.0))?;
         map.end()
     }
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for Events<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         let zero_ns = self.0.zero_ns();
         let all = self.0.ranks.iter().enumerate().flat_map(|(rank, one)| {
@@ -369,8 +369,8 @@ impl Args<'_> {
 }
 
 /// What names a rank's process and gives it its place.
-fn named<'a>(rank: usize) -> [ShownEvent<'a>; 2] {
-    let event = |name, args| ShownEvent {
+fn named<'a>(rank: usize) -> [EventDocument<'a>; 2] {
+    let event = |name, args| EventDocument {
         name,
         cat: "__metadata",
         ph: "M",
@@ -402,8 +402,8 @@ fn micros(ns: u64) -> f64 {
 }
 
 /// Its two ends.
-fn shown_arrow<'a>(id: usize, arrow: Arrow, zero_ns: u64) -> [ShownEvent<'a>; 2] {
-    let end = |ph, rank: usize, at_ns: u64, bp| ShownEvent {
+fn shown_arrow<'a>(id: usize, arrow: Arrow, zero_ns: u64) -> [EventDocument<'a>; 2] {
+    let end = |ph, rank: usize, at_ns: u64, bp| EventDocument {
         name: "message",
         cat: "arrow",
         ph,
@@ -427,7 +427,7 @@ fn shown_event<'a>(
     event: &Event,
     recording: &'a Recording,
     zero_ns: u64,
-) -> ShownEvent<'a> {
+) -> EventDocument<'a> {
     let phase = recording.phases[event.phase as usize].as_str();
     let collective = collective_of(event).map(|kind| kind.name());
     let (name, cat) = match event.what {
@@ -438,7 +438,7 @@ fn shown_event<'a>(
         What::Call(timed) => (timed.name(), "call"),
     };
     let is_instant = event.what == What::Message;
-    ShownEvent {
+    EventDocument {
         name,
         cat,
         ph: if is_instant { "i" } else { "X" },

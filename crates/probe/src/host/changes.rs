@@ -13,7 +13,7 @@ use sonde_sys::netlink::{Netlink, Route, RouteMetrics};
 use sonde_sys::sysctl;
 
 use super::journal::Journal;
-use super::{Change, METRICS, Settings, Way, metric, set_metric, set_mtu};
+use super::{Change, METRICS, RouteTo, Settings, metric, set_metric, set_mtu};
 use crate::{Error, Result};
 
 /// What puts a change back.
@@ -186,7 +186,7 @@ fn offload(name: &str) -> Result<Offload> {
     known
         .map(|(_, which)| *which)
         .ok_or_else(|| Error::Setting {
-            what: format!("`{name}` is no offload"),
+            what: format!("`{name}` is not an offload"),
             remedy: "give all hosts the same version of sonde".into(),
         })
 }
@@ -201,7 +201,7 @@ pub(crate) struct Changes {
 impl Changes {
     /// Looks, or changes and reads back: a new layer.
     pub(crate) fn make(&mut self, asked: &Settings) -> Result<Vec<Change>> {
-        let way = Way::to(asked.peer)?;
+        let way = RouteTo::to(asked.peer)?;
         if asked.look {
             return way.make(asked, self);
         }

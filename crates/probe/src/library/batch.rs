@@ -1,9 +1,9 @@
 //! Message rates: many messages posted at once from rank 0 to rank 1, and one answer when all have come.
 //!
-//! Model:   the receives of the next volley are posted before the answer to this one is sent, so that no message of it is
-//!          unexpected. Messages of a volley have one number. A volley of messages without bytes ends a size.
+//! Model:   the receives of the next batch are posted before the answer to this one is sent, so that no message of it is
+//!          unexpected. Messages of a batch have one number. A batch of messages without bytes ends a size.
 //! Source:  the OSU micro-benchmarks' osu_mbw_mr for the window; Deviations: receives are posted beforehand.
-//! Units:   a sample is messages a second, in thousandths.
+//! Units:   a sample is messages per second, in thousandths.
 //! Checked: `tests/library.rs`, `rate_*`.
 
 use sonde_channel::payload::{self, HEADER_BYTES};
@@ -17,14 +17,14 @@ use crate::talk::{Measured, Served, SizeServed};
 use crate::trips::{Carrier, Sample, Trips};
 use crate::watch::Watch;
 
-/// Volleys to rank 1, with the buffers of their messages.
-struct Volleys<'a> {
+/// Batches to rank 1, with the buffers of their messages.
+struct Batches<'a> {
     messenger: &'a mut dyn Messenger,
     buffers: Vec<Vec<u8>>,
     posted: Vec<Request>,
 }
 
-impl Carrier for Volleys<'_> {
+impl Carrier for Batches<'_> {
     fn carry(&mut self, ping: &[u8], pong: &mut [u8]) -> Result<u32> {
         let head = ping.len().min(HEADER_BYTES);
         for mut buffer in self.buffers.drain(..) {
@@ -50,13 +50,13 @@ pub(super) fn measure(
         let how = (sampling, Sample::Burst(window));
         let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize)?;
         let message = payload::message(size_bytes as usize);
-        let mut volleys = Volleys {
+        let mut batches = Batches {
             messenger,
             buffers: vec![message; window as usize],
             posted: Vec::with_capacity(window as usize),
         };
         let watch = Watch::begin_of(true)?;
-        let times = trips.all(&mut volleys, |_, _| Ok(()))?;
+        let times = trips.all(&mut batches, |_, _| Ok(()))?;
         watch.end(&mut measured.interference, None)?;
         for _ in 0..window {
             messenger.send(Comm::WORLD, 1, DATA, &[])?;

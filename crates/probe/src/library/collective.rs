@@ -70,7 +70,7 @@ struct Clocks {
 
 /// One call, as a rank saw it.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct CallTimes {
     /// From the agreed begin to its return.
     time_ns: u64,
     /// From the agreed begin to its own.
@@ -144,7 +144,7 @@ fn lead(
         for other in 1..data.ranks {
             let mut words = [0; 16];
             receive(group.messenger(), other, SEEN, &mut words)?;
-            seen = seen.and(Seen::of(words));
+            seen = seen.and(CallTimes::of(words));
         }
         // Before the second one nothing is warm.
         if calls == 0 {
@@ -257,7 +257,7 @@ fn read_clocks(messenger: &mut dyn Messenger) -> Result<Clocks> {
     })
 }
 
-impl Seen {
+impl CallTimes {
     /// The longest of both.
     fn and(self, other: Self) -> Self {
         Self {
@@ -394,7 +394,7 @@ impl Data {
     }
 
     /// Waits for the begin, calls, and checks what came.
-    fn call(&mut self, group: &mut Group<'_>, call: u64, begin_ns: u64) -> Result<Seen> {
+    fn call(&mut self, group: &mut Group<'_>, call: u64, begin_ns: u64) -> Result<CallTimes> {
         self.fill(call);
         sleep_until_ns(begin_ns.saturating_sub(WATCH_NS));
         let mut now_ns = monotonic_ns();
@@ -415,7 +415,7 @@ impl Data {
                 self.wanted(at, call)
             )));
         }
-        Ok(Seen {
+        Ok(CallTimes {
             time_ns: end_ns.saturating_sub(begin_ns),
             late_ns: now_ns.saturating_sub(begin_ns),
         })
@@ -496,12 +496,12 @@ mod tests {
 
     #[test]
     fn late_calls_are_no_samples() {
-        let seen = |time_ns, late_ns| Seen { time_ns, late_ns };
+        let seen = |time_ns, late_ns| CallTimes { time_ns, late_ns };
         assert!(!seen(100, 50).is_held_up() && seen(100, 51).is_held_up());
         let both = seen(100, 10).and(seen(80, 60));
         assert_eq!((both.time_ns, both.late_ns), (100, 60));
         assert!(both.is_held_up());
-        let back = Seen::of(seen(7, 1 << 40).words());
+        let back = CallTimes::of(seen(7, 1 << 40).words());
         assert_eq!((back.time_ns, back.late_ns), (7, 1 << 40));
     }
 }

@@ -7,7 +7,7 @@
 //! Units:   nanoseconds, bytes, messages of all ranks together.
 //! Checked: `a_replay_becomes_rows`, `what_is_no_statistic_is_refused`; `crates/workload`, `replay::launch`.
 
-use sonde_measure::replay::{Asked, Replay, Run};
+use sonde_measure::replay::{Replay, ReplayRequest, Run};
 
 use sonde_measure::Quantity;
 use sonde_message::Messenger;
@@ -23,7 +23,7 @@ pub const RUNS_MAX: u64 = 1_000;
 pub const MATRIX_RANKS_MAX: usize = 64;
 
 /// Refuses a matrix that is none.
-fn check_matrix(asked: &Asked) -> Result<()> {
+fn check_matrix(asked: &ReplayRequest) -> Result<()> {
     let ranks = asked.messages_to.len();
     if let Some(row) = asked.messages_to.iter().find(|row| row.len() != ranks) {
         return Err(Error::Unmeasurable {
@@ -64,7 +64,7 @@ fn tell(replay: Replay, measured: &mut Measured) {
 ///
 /// # Errors
 /// No replay, too many, or a matrix that is none.
-pub(super) fn check(asked: &Asked, runs: u64) -> Result<()> {
+pub(super) fn check(asked: &ReplayRequest, runs: u64) -> Result<()> {
     if !(1..=RUNS_MAX).contains(&runs) {
         return Err(Error::Unmeasurable {
             what: format!("{runs} replays cannot be made"),
@@ -89,7 +89,7 @@ impl Job {
         self.check()?;
         let Task::Messages { asked, runs, .. } = &self.task else {
             return Err(Error::Unmeasurable {
-                what: format!("{} is no replay of messages", self.name()),
+                what: format!("{} is not a replay of messages", self.name()),
                 remedy: "run it as what it is",
             });
         };
@@ -117,7 +117,7 @@ mod tests {
     use sonde_message::native::Memory;
 
     fn job(runs: u64, messages_to: Vec<Vec<u64>>) -> Job {
-        let asked = Asked {
+        let asked = ReplayRequest {
             messages: 3,
             bytes: 1_108,
             bytes_median: 8,
@@ -179,7 +179,7 @@ mod tests {
         let mut memory = Memory::all(2).remove(0);
         let other = Job::new(Task::Latency(Sampling::LATENCY), Wait::Block);
         let error = other.run_messages(&mut memory, Marks::default(), once);
-        assert!(error.unwrap_err().to_string().contains("no replay"));
+        assert!(error.unwrap_err().to_string().contains("not a replay"));
         let error = job(1, Vec::new()).run(&mut memory, Marks::default());
         assert!(error.unwrap_err().to_string().contains("not in this room"));
     }

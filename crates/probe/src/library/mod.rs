@@ -8,6 +8,7 @@
 //! Units:   integer nanoseconds on CLOCK_MONOTONIC, bits a second, bytes.
 //! Checked: the tests of each module; `tests/library.rs`: every job among ranks of one process, and what goes wrong.
 
+mod batch;
 mod check;
 mod collective;
 pub mod messages;
@@ -17,7 +18,6 @@ mod report;
 mod runs;
 mod startup;
 mod stream;
-mod volley;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -46,8 +46,8 @@ const SAID_BYTES_MAX: u64 = 8 << 20;
 pub const NATIVE: &str = "SONDE_NATIVE";
 /// In a rank's environment: whether its library yields the CPU when it finds nothing, as who started it knows; a fact of it.
 pub const YIELDS: &str = "SONDE_YIELDS";
-/// Messages of a volley where nothing else is asked for.
-pub const VOLLEY: u64 = 64;
+/// Messages of a batch where nothing else is asked for.
+pub const BATCH: u64 = 64;
 /// What a launch of a program may take, where nothing else is said.
 pub const PROGRAM_NS: u64 = 600 * 1_000_000_000;
 /// How long a rank of a program may compute while others wait, where nothing else is said.
@@ -67,8 +67,8 @@ pub const COLLECTIVE: Sampling = Sampling {
 pub const RANKS_MAX: usize = 1_024;
 /// The most collectives of a check.
 pub const CASES_MAX: u64 = 100_000;
-/// The most messages of a volley.
-pub const VOLLEY_MAX: u64 = 4_096;
+/// The most messages of a batch.
+pub const BATCH_MAX: u64 = 4_096;
 
 /// How a native rank meets the others; see `sonde_message::native::Bootstrap`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,11 +117,11 @@ pub enum Task {
     Latency(Sampling),
     /// Round trips: single messages with a short answer.
     Message(Sampling),
-    /// So many messages posted at once, and one answer: messages a second.
-    Volleys {
-        /// Messages of a volley.
+    /// So many messages posted at once, and one answer: messages per second.
+    Batches {
+        /// Messages of a batch.
         window: u64,
-        /// How many volleys.
+        /// How many batches.
         sampling: Sampling,
     },
     /// A stream one way, rated by its receiver.
@@ -158,7 +158,7 @@ pub enum Task {
     /// The messages of a program without what it computes, run by [`Job::run_messages`].
     Messages {
         /// Which.
-        asked: sonde_measure::replay::Asked,
+        asked: sonde_measure::replay::ReplayRequest,
         /// Replays of a launch; see [`messages::RUNS_MAX`].
         runs: u64,
         /// What a launch may take, up to an hour.
@@ -191,7 +191,7 @@ impl Task {
         match self {
             Self::Latency(sampling)
             | Self::Message(sampling)
-            | Self::Volleys { sampling, .. }
+            | Self::Batches { sampling, .. }
             | Self::Collective { sampling, .. } => Some(sampling),
             _ => None,
         }
@@ -200,9 +200,9 @@ impl Task {
     fn check(&self) -> Result<()> {
         let refuse = |what: String, remedy| Err(Error::Unmeasurable { what, remedy });
         match self {
-            Self::Volleys { window, .. } if !(1..=VOLLEY_MAX).contains(window) => {
+            Self::Batches { window, .. } if !(1..=BATCH_MAX).contains(window) => {
                 return refuse(
-                    format!("a volley of {window} messages cannot be sent"),
+                    format!("a batch of {window} messages cannot be sent"),
                     "ask for 1 to 4096",
                 );
             }
@@ -239,7 +239,7 @@ impl Task {
         Ok(match self {
             Self::Latency(sampling)
             | Self::Message(sampling)
-            | Self::Volleys { sampling, .. }
+            | Self::Batches { sampling, .. }
             | Self::Collective { sampling, .. } => sampling.check(),
             Self::Stream { window_ns } => spec::check_window(*window_ns),
             Self::Npb { limit_ns, .. } | Self::Messages { limit_ns, .. } => {
@@ -252,13 +252,13 @@ impl Task {
 }
 
 impl Job {
-    /// The usual job of a task. Latency and start-up: 1 byte. Messages and streams: 1 MiB. Volleys and collectives: 8 bytes. Nothing
+    /// The usual job of a task. Latency and start-up: 1 byte. Messages and streams: 1 MiB. Batches and collectives: 8 bytes. Nothing
     /// may stand still for 10 s, of kernels and replays for a minute.
     pub fn new(task: Task, wait: Wait) -> Self {
         let size_bytes = match task {
             Task::Latency(_) | Task::Startup {} => Some(1),
             Task::Message(_) | Task::Stream { .. } => Some(1 << 20),
-            Task::Volleys { .. } | Task::Collective { .. } => Some(8),
+            Task::Batches { .. } | Task::Collective { .. } => Some(8),
             Task::Npb { .. } | Task::Messages { .. } | Task::Check { .. } => None,
         };
         Self {
@@ -278,7 +278,7 @@ impl Job {
         match &self.task {
             Task::Latency(_) => "latency",
             Task::Message(_) => "message",
-            Task::Volleys { .. } => "rate",
+            Task::Batches { .. } => "rate",
             Task::Stream { .. } => "stream",
             Task::Startup {} => "startup",
             Task::Collective { kind, .. } => kind,
@@ -299,7 +299,7 @@ impl Job {
     /// What [`text`](Self::text) gave.
     ///
     /// # Errors
-    /// It is no job.
+    /// It is not a job.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(crate::frame::parse(text.as_bytes())?)
     }
@@ -343,7 +343,7 @@ impl Job {
             Task::Check { budget_ns, .. } => (*budget_ns, &[CHECKED_BYTES][..]),
             Task::Latency(sampling)
             | Task::Message(sampling)
-            | Task::Volleys { sampling, .. }
+            | Task::Batches { sampling, .. }
             | Task::Collective { sampling, .. } => (sampling.budget_ns, &self.sizes_bytes[..]),
             Task::Stream { window_ns } => (*window_ns, &self.sizes_bytes[..]),
             Task::Startup {} => (self.timeout_ns, &self.sizes_bytes[..]),
@@ -406,11 +406,11 @@ impl Job {
             (Task::Message(_), _) => {
                 pair::serve(messenger, self, Sample::Throughput, &mut served)?;
             }
-            (Task::Volleys { window, sampling }, 0) => {
-                volley::measure(messenger, self, (*window, *sampling), &mut measured)?;
+            (Task::Batches { window, sampling }, 0) => {
+                batch::measure(messenger, self, (*window, *sampling), &mut measured)?;
             }
-            (Task::Volleys { window, .. }, _) => {
-                volley::serve(messenger, self, *window, &mut served)?;
+            (Task::Batches { window, .. }, _) => {
+                batch::serve(messenger, self, *window, &mut served)?;
             }
             (Task::Stream { .. }, 0) => {
                 stream::measure(messenger, &self.sizes_bytes, &mut measured)?;

@@ -71,7 +71,7 @@ impl Job {
         } = &self.task
         else {
             return Err(Error::Unmeasurable {
-                what: format!("{} is no kernel", self.name()),
+                what: format!("{} is not a kernel", self.name()),
                 remedy: "run it as what it is",
             });
         };

@@ -41,7 +41,7 @@ pub struct Report {
 
 /// What a rank tells rank 0.
 #[derive(Serialize, Deserialize)]
-struct Seen {
+struct RankReport {
     served: Option<Served>,
     host: String,
 }
@@ -62,14 +62,14 @@ pub(super) fn gather(
     let host = hostname();
     if rank > 0 {
         let served = (rank == 1).then_some(served);
-        tell(messenger, 0, &Seen { served, host })?;
+        tell(messenger, 0, &RankReport { served, host })?;
         return Ok(None);
     }
     let library = messenger.facts()?;
     let mut hosts = vec![host];
     let mut told = None;
     for other in 1..ranks {
-        let seen: Seen = hear(messenger, other)?;
+        let seen: RankReport = hear(messenger, other)?;
         hosts.push(seen.host);
         told = told.or(seen.served);
     }

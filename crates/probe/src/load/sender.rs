@@ -196,14 +196,14 @@ fn is_room(errno: impl Into<std::io::Error>) -> bool {
 
 /// What the thread tells.
 #[derive(Default)]
-struct Told {
+struct SenderReport {
     flows: Vec<SentFlow>,
     cpu_ns: u64,
 }
 
 /// All flows of a host.
 pub(super) struct Sender {
-    told: Arc<Mutex<Told>>,
+    told: Arc<Mutex<SenderReport>>,
     halt: Arc<AtomicBool>,
     spins: bool,
     thread: Option<JoinHandle<()>>,
@@ -213,7 +213,7 @@ impl Sender {
     pub(super) fn start(bind: IpAddr, token: [u8; 16], flows: &[LoadFlow]) -> Result<Self> {
         let made = flows.iter().map(|flow| Flow::new(bind, token, flow));
         let made = made.collect::<Result<Vec<Flow>>>()?;
-        let told = Arc::new(Mutex::new(Told::default()));
+        let told = Arc::new(Mutex::new(SenderReport::default()));
         let halt = Arc::new(AtomicBool::new(false));
         let spins = online().is_ok_and(|cpus| cpus.len() >= CPUS_MIN);
         let (theirs, end) = (Arc::clone(&told), Arc::clone(&halt));
@@ -244,13 +244,13 @@ impl Sender {
     }
 }
 
-fn publish(flows: &[Flow], told: &Mutex<Told>) {
+fn publish(flows: &[Flow], told: &Mutex<SenderReport>) {
     let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
     told.flows = flows.iter().map(|flow| flow.counts.clone()).collect();
     told.cpu_ns = thread_cpu_ns();
 }
 
-fn run(mut flows: Vec<Flow>, told: &Mutex<Told>, halt: &AtomicBool, spins: bool) {
+fn run(mut flows: Vec<Flow>, told: &Mutex<SenderReport>, halt: &AtomicBool, spins: bool) {
     // It is no more than later without it.
     drop(timer_slack_min());
     let begin_ns = monotonic_ns();

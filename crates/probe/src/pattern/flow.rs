@@ -16,9 +16,9 @@ use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 use sonde_sys::cpu::thread_cpu_ns;
 
-use super::door::{self, Line};
 use super::gate::Gate;
-use super::{Came, Counts, Due, Go, Join, Kind, Left, Way, await_start};
+use super::listener::{self, Line};
+use super::{Came, Counts, Due, Go, Join, Kind, Left, OutgoingFlow, await_start};
 use crate::meter::Window;
 
 /// How long a blocked call waits before the clock is looked at.
@@ -120,12 +120,12 @@ fn ready(line: &Line) -> std::io::Result<()> {
 }
 
 /// A flow that leaves this host, from its connection to its end.
-pub(super) fn leave(join: &Join, go: &Go, way: &Way, gate: &Gate) -> Left {
+pub(super) fn leave(join: &Join, go: &Go, way: &OutgoingFlow, gate: &Gate) -> Left {
     let mut left = Left {
         flow: way.flow,
         ..Left::default()
     };
-    let done = door::enter(join, go, way)
+    let done = listener::enter(join, go, way)
         .map_err(|error| error.to_string())
         .and_then(|mut line| {
             let worked = ready(&line).and_then(|()| {
@@ -459,8 +459,11 @@ mod tests {
         // What stopped is rated over all of the window.
         let stopped = rated(mark(second + second / 2, 100), None, 225, planned);
         assert_eq!((stopped.bps, stopped.cpu_ns), (1_000, None));
-        let silent = rated(None, None, 50, planned);
-        assert_eq!((silent.bps, silent.window_ns), (0, second));
+        let unauthenticated = rated(None, None, 50, planned);
+        assert_eq!(
+            (unauthenticated.bps, unauthenticated.window_ns),
+            (0, second)
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Who may come to a pattern's data port: flows that are expected in this round, with the token.
 //!
-//! Model:   a guest says 32 bytes of token, the number of its flow and, for datagrams, the port that they come from; it is
+//! Model:   a peer says 32 bytes of token, the number of its flow and, for datagrams, the port that they come from; it is
 //!          answered by one byte and a port. Who says something else, says nothing for long, or comes for a flow that is not
-//!          expected or is here already, is turned away and counted. Guests are read as they speak: a slow one holds up
+//!          expected or is here already, is turned away and counted. Peers are read as they speak: a slow one holds up
 //!          nobody.
 //! Checked: `strangers_are_turned_away`; `tests/pattern.rs`.
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use sonde_channel::{Acceptor, Tcp};
 use sonde_sys::clock::monotonic_ns;
 
-use super::{Due, Go, Join, Kind, Way};
+use super::{Due, Go, Join, Kind, OutgoingFlow};
 use crate::{Error, Result};
 
 /// A token's length.
@@ -24,9 +24,9 @@ const HELLO_BYTES: usize = TOKEN_BYTES + 8 + 2;
 const WELCOME: u8 = b'Y';
 /// Who has said nothing whole for so long is turned away.
 const SPEAK_WITHIN: Duration = Duration::from_secs(2);
-/// The most guests that have not spoken; the first of them goes when more come.
-const SILENT_MAX: usize = 1_024;
-/// Between two looks at guests that have not spoken.
+/// The most peers that have not spoken; the first of them goes when more come.
+const UNAUTHENTICATED_MAX: usize = 1_024;
+/// Between two looks at peers that have not spoken.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// A socket of a flow, to be read and written with deadlines, and its counters.
@@ -59,31 +59,31 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
     }
 }
 
-/// A guest that has not said all yet.
-struct Guest {
+/// A peer that has not said all yet.
+struct Peer {
     line: Line,
     said: Vec<u8>,
     since: Instant,
 }
 
 /// The data port.
-pub(super) struct Door {
+pub(super) struct Listener {
     acceptor: Acceptor,
     refused: u64,
-    /// Guests of a later round, which its request lets in.
+    /// Peers of a later round, which its request lets in.
     early: Vec<(u64, u16, Line)>,
-    silent: Vec<Guest>,
+    unauthenticated: Vec<Peer>,
     token: Vec<u8>,
 }
 
-impl Door {
+impl Listener {
     pub(super) fn open(join: &Join) -> Result<Self> {
         let acceptor = Acceptor::bind(SocketAddr::new(join.bind, 0), join.options())?;
         Ok(Self {
             acceptor,
             refused: 0,
             early: Vec::new(),
-            silent: Vec::new(),
+            unauthenticated: Vec::new(),
             token: join.token.as_bytes().to_vec(),
         })
     }
@@ -108,11 +108,11 @@ impl Door {
         let timeout = join.options().timeout;
         let begin = Instant::now();
         let newest = go.coming.iter().map(|due| due.flow).max();
-        for guest in std::mem::take(&mut self.early) {
-            if expected.contains_key(&guest.0) {
-                self.welcome(&mut expected, guest, &mut take);
-            } else if Some(guest.0) > newest {
-                self.early.push(guest);
+        for peer in std::mem::take(&mut self.early) {
+            if expected.contains_key(&peer.0) {
+                self.welcome(&mut expected, peer, &mut take);
+            } else if Some(peer.0) > newest {
+                self.early.push(peer);
             }
             // Else it came too late for its round, and its host has told that.
         }
@@ -122,19 +122,23 @@ impl Door {
             if left.is_zero() {
                 return Ok(());
             }
-            let pause = if self.silent.is_empty() { left } else { LOOK };
+            let pause = if self.unauthenticated.is_empty() {
+                left
+            } else {
+                LOOK
+            };
             match self.acceptor.accept(None, pause.min(left)) {
                 Ok(Some(tcp)) => self.let_speak(tcp)?,
                 Ok(None) => {}
                 Err(sonde_channel::Error::Timeout { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            for guest in self.spoken() {
-                if go.coming.iter().any(|due| due.flow == guest.0) {
-                    self.welcome(&mut expected, guest, &mut take);
+            for peer in self.spoken() {
+                if go.coming.iter().any(|due| due.flow == peer.0) {
+                    self.welcome(&mut expected, peer, &mut take);
                 } else {
                     // Its host may have heard of the next round before this one did.
-                    self.early.push(guest);
+                    self.early.push(peer);
                 }
             }
         }
@@ -145,12 +149,12 @@ impl Door {
         let line = Line::new(tcp)?;
         line.stream
             .set_nonblocking(true)
-            .map_err(control("wait for a guest"))?;
-        if self.silent.len() >= SILENT_MAX {
-            self.silent.remove(0);
+            .map_err(control("wait for a peer"))?;
+        if self.unauthenticated.len() >= UNAUTHENTICATED_MAX {
+            self.unauthenticated.remove(0);
             self.refused += 1;
         }
-        self.silent.push(Guest {
+        self.unauthenticated.push(Peer {
             line,
             said: Vec::new(),
             since: Instant::now(),
@@ -158,31 +162,30 @@ impl Door {
         Ok(())
     }
 
-    /// The guests with the token that have said all: flow, port of datagrams, socket.
+    /// The peers with the token that have said all: flow, port of datagrams, socket.
     fn spoken(&mut self) -> Vec<(u64, u16, Line)> {
         let mut spoken = Vec::new();
-        for mut guest in std::mem::take(&mut self.silent) {
+        for mut peer in std::mem::take(&mut self.unauthenticated) {
             let mut buffer = [0; HELLO_BYTES];
-            let room = HELLO_BYTES - guest.said.len();
-            match guest.line.stream.read(&mut buffer[..room]) {
-                Ok(count @ 1..) => guest.said.extend_from_slice(&buffer[..count]),
+            let room = HELLO_BYTES - peer.said.len();
+            match peer.line.stream.read(&mut buffer[..room]) {
+                Ok(count @ 1..) => peer.said.extend_from_slice(&buffer[..count]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 _ => {
                     self.refused += 1;
                     continue;
                 }
             }
-            let prefix = guest.said.len().min(TOKEN_BYTES);
-            if guest.said[..prefix] != self.token[..prefix] || guest.since.elapsed() > SPEAK_WITHIN
-            {
+            let prefix = peer.said.len().min(TOKEN_BYTES);
+            if peer.said[..prefix] != self.token[..prefix] || peer.since.elapsed() > SPEAK_WITHIN {
                 self.refused += 1;
-            } else if let Some(said) = guest.said.first_chunk::<HELLO_BYTES>() {
+            } else if let Some(said) = peer.said.first_chunk::<HELLO_BYTES>() {
                 let mut flow = [0; 8];
                 flow.copy_from_slice(&said[TOKEN_BYTES..TOKEN_BYTES + 8]);
                 let port = u16::from_be_bytes([said[HELLO_BYTES - 2], said[HELLO_BYTES - 1]]);
-                spoken.push((u64::from_be_bytes(flow), port, guest.line));
+                spoken.push((u64::from_be_bytes(flow), port, peer.line));
             } else {
-                self.silent.push(guest);
+                self.unauthenticated.push(peer);
             }
         }
         spoken
@@ -223,8 +226,8 @@ fn answer_port(kind: Kind, line: &mut Line, port: u16) -> std::io::Result<u16> {
     Ok(own)
 }
 
-/// Goes to a peer's door and waits to be let in, until the start.
-pub(super) fn enter(join: &Join, go: &Go, way: &Way) -> Result<Line> {
+/// Goes to a peer's listener and waits to be let in, until the start.
+pub(super) fn enter(join: &Join, go: &Go, way: &OutgoingFlow) -> Result<Line> {
     let mut line = Line::new(Tcp::connect(way.peer, join.options())?)?;
     let failed = control("say hello to a peer");
     let mut port = 0;

@@ -8,11 +8,11 @@
 //! Source:  mpiGraph and GPCNeT for the shapes of patterns; starts at agreed times after Hunold and Carpen-Amarie, TPDS
 //!          27(12) 2016, §4. Deviations: no barrier is in the network that is measured.
 //! Units:   nanoseconds on this host's CLOCK_MONOTONIC.
-//! Checked: the tests of `door` and `flow`; `tests/pattern.rs`.
+//! Checked: the tests of `listener` and `flow`; `tests/pattern.rs`.
 
-mod door;
 mod flow;
 mod gate;
+mod listener;
 mod others;
 pub mod sets;
 
@@ -83,7 +83,7 @@ pub struct Go {
     /// Ping-pong, exchange: the most samples of a flow.
     pub samples_max: u64,
     /// The flows that leave this host.
-    pub leaving: Vec<Way>,
+    pub leaving: Vec<OutgoingFlow>,
     /// The flows that come.
     pub coming: Vec<Due>,
 }
@@ -91,7 +91,7 @@ pub struct Go {
 /// A flow that leaves this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
+pub struct OutgoingFlow {
     /// Its number, which no other flow of the pattern has.
     pub flow: u64,
     /// The peer's data port.
@@ -210,7 +210,7 @@ impl Join {
     /// # Errors
     /// The token or the timeout is out of range.
     pub fn check(&self) -> Result<()> {
-        if self.token.len() != door::TOKEN_BYTES || !self.token.is_ascii() {
+        if self.token.len() != listener::TOKEN_BYTES || !self.token.is_ascii() {
             return Err(Error::Unmeasurable {
                 what: format!("a token of {} bytes cannot be told", self.token.len()),
                 remedy: "give 32 characters",
@@ -282,11 +282,11 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
     join.check()?;
     // Sleeps end when they should.
     sonde_sys::clock::timer_slack_min()?;
-    let mut door = door::Door::open(join)?;
+    let mut listener = listener::Listener::open(join)?;
     frame::write(
         to,
         &Answer::Serving {
-            port: door.local().port(),
+            port: listener.local().port(),
         },
     )?;
     loop {
@@ -295,7 +295,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
         };
         match frame::parse::<Request>(&body)? {
             Request::Go(go) => {
-                let went = round(join, &go, &mut door);
+                let went = round(join, &go, &mut listener);
                 let answer = match went {
                     Ok(went) => Answer::Went(went),
                     Err(error) => {
@@ -306,7 +306,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
             }
             Request::Stop {} => {
                 return Ok(Answer::Left {
-                    refused: door.refused(),
+                    refused: listener.refused(),
                 });
             }
             _ => return Err(Error::Abandoned),
@@ -315,7 +315,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
 }
 
 /// One round, with all flows of this host.
-fn round(join: &Join, go: &Go, door: &mut door::Door) -> Result<Went> {
+fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went> {
     go.check()?;
     let gate = gate::Gate::new(go.leaving.len() + go.coming.len());
     let others = others::Others::begin();
@@ -331,9 +331,9 @@ fn round(join: &Join, go: &Go, door: &mut door::Door) -> Result<Went> {
             })
             .collect();
         let mut coming = BTreeMap::new();
-        let admitted = door.admit(join, go, |due: Due, guest| {
+        let admitted = listener.admit(join, go, |due: Due, peer| {
             let gate = &gate;
-            let run = move || flow::come(go, &due, guest, gate);
+            let run = move || flow::come(go, &due, peer, gate);
             coming.insert(due.flow, spawn(scope, run));
         });
         watch = Watch::begin().ok();
@@ -374,7 +374,7 @@ fn round(join: &Join, go: &Go, door: &mut door::Door) -> Result<Went> {
         left,
         came,
         others_cpu_ns: others.and_then(others::Others::end),
-        refused: door.refused(),
+        refused: listener.refused(),
         ..Went::default()
     };
     if let Some(watch) = watch {

@@ -118,7 +118,7 @@ impl Set {
                 let beyond = pairs.iter().find(|(a, b)| *a >= n || *b >= n || a == b);
                 if let Some((a, b)) = beyond {
                     return refuse(format!(
-                        "h{}>h{} is no pair of {n} different hosts",
+                        "h{}>h{} is not a pair of {n} different hosts",
                         a + 1,
                         b + 1
                     ));
@@ -177,7 +177,7 @@ impl FromStr for Set {
             Some((name, number)) => {
                 let number = number
                     .parse::<u64>()
-                    .map_err(|_| refuse(format!("`{number}` is no whole number; {NAMES}")))?;
+                    .map_err(|_| refuse(format!("`{number}` is not a whole number; {NAMES}")))?;
                 (name, Some(number))
             }
             None => (text, None),
@@ -456,7 +456,7 @@ mod tests {
         }
         for (text, said) in [
             ("ring", "write even-next"),
-            ("shift:x", "no whole number"),
+            ("shift:x", "not a whole number"),
             ("all-to-one:3", "write even-next"),
             ("h1>h2,h1>h2", "write even-next"),
             ("h0>h1", "write even-next"),

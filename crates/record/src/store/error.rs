@@ -68,7 +68,7 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// It is something else.
-    #[error("{} is no store of sonde: {what}; move it away, or choose another folder with --out", path.display())]
+    #[error("{} is not a store of sonde: {what}; move it away, or choose another folder with --out", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -196,7 +196,7 @@ impl StoreError {
             }
             (ErrorCode::NotADatabase, _) => Self::Foreign {
                 path,
-                what: "it is no database".into(),
+                what: "it is not a database".into(),
             },
             (ErrorCode::DatabaseCorrupt, _) => Self::Damaged {
                 path,

@@ -362,8 +362,11 @@ fn other_files_are_told_apart() {
         "not a database, but some words that are longer than the head of one: ".repeat(20),
     )
     .unwrap();
-    told(&open(), &["no store of sonde", "no database", "--out"]);
-    told(&Store::read(&dir).unwrap_err(), &["no database"]);
+    told(
+        &open(),
+        &["not a store of sonde", "not a database", "--out"],
+    );
+    told(&Store::read(&dir).unwrap_err(), &["not a database"]);
     fs::remove_file(&file).unwrap();
     Connection::open(&file)
         .unwrap()

@@ -1,6 +1,6 @@
 //! Whether passing by TCP/IP is worth it, and why.
 //!
-//! Model:   `past-ip`: messages of one size, wait and load on one network, cut by the path packet and by UDP. The difference of
+//! Model:   `kernel-bypass`: messages of one size, wait and load on one network, cut by the path packet and by UDP. The difference of
 //!          the one-way times is told with the parts that make it, the largest first; a part is most of it from one half on, and
 //!          what the parts leave of it is told as not explained. Where it is less than a tenth of the
 //!          longer one, the two are told to be the same, for the middle means of a few launches differ by so much.
@@ -12,7 +12,7 @@
 use super::{Finding, Severity};
 use crate::anatomy::{AnatomyRow, PARTS, anatomies};
 use crate::index::Index;
-use crate::words::past_ip::{Part, PastIp};
+use crate::words::kernel_bypass::{KernelBypass, Part};
 
 /// A smaller difference, as a part of the longer time, is none.
 const SAME: f64 = 0.1;
@@ -21,8 +21,8 @@ const MOST: f64 = 0.5;
 /// The part of a difference from which what no part explains is told.
 const REST: f64 = 0.05;
 
-/// `past-ip`, for each pair of cells.
-pub(super) fn past_ip(index: &Index<'_>) -> Vec<Finding> {
+/// `kernel-bypass`, for each pair of cells.
+pub(super) fn kernel_bypass(index: &Index<'_>) -> Vec<Finding> {
     let rows = anatomies(index);
     let beside = |row: &&AnatomyRow| row.path == "packet";
     rows.iter()
@@ -63,7 +63,7 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
     let along = |part: &&Part| part.gain_ns * gain_ns > 0.0;
     let largest = parts.iter().find(along).copied();
     let rest_ns = gain_ns - parts.iter().map(|part| part.gain_ns).sum::<f64>();
-    let found = PastIp {
+    let found = KernelBypass {
         packet,
         udp,
         gain_ns,
@@ -74,7 +74,7 @@ fn compared(packet: &AnatomyRow, udp: &AnatomyRow) -> Finding {
         rest_ns: Some(rest_ns).filter(|ns| ns.abs() >= REST * gain_ns.abs()),
         parts,
     };
-    Finding::said("past-ip", Severity::Note, &found).on_network(&packet.network)
+    Finding::said("kernel-bypass", Severity::Note, &found).on_network(&packet.network)
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     fn found(packet: [u64; 5], udp: [u64; 5]) -> Vec<Finding> {
         let runs = cut(Runs::new().network(net("lan")), "packet", packet);
         let run = cut(runs, "udp", udp).done();
-        past_ip(&Index::new(&run))
+        kernel_bypass(&Index::new(&run))
     }
 
     #[test]
@@ -167,6 +167,6 @@ mod tests {
     #[test]
     fn one_path_alone_says_nothing() {
         let run = cut(Runs::new().network(net("lan")), "packet", [1, 2, 3, 4, 5]).done();
-        assert!(past_ip(&Index::new(&run)).is_empty());
+        assert!(kernel_bypass(&Index::new(&run)).is_empty());
     }
 }

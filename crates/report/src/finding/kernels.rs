@@ -3,7 +3,7 @@
 //! Model:   rules over [`kernels`]; two times are apart where their rank intervals do not meet, and a rule says which are not.
 //!          `kernel-route`: PVM's direct route below its default one. `kernel-load`: the highest level above idle. `kernel-route-load`: by which route a load adds more seconds.
 //!          `kernel-loss`: networks that lose frames beside the same that do not ([`losses`]).
-//!          `kernel-places`: several hosts below every run on one, shared memory aside. `kernel-reference`: several hosts beside
+//!          `kernel-placement`: several hosts below every run on one, shared memory aside. `kernel-reference`: several hosts beside
 //!          shared memory. `kernel-one-host`: whether a load slows several ranks on one host less than one rank alone.
 //!          `kernel-messages`: counts beside a paper's. Where a paper prints the same, its factor is in the arithmetic.
 //! Source:  U26, U39 to U44: what the UPC study found.
@@ -26,7 +26,7 @@ pub(super) const IDS: &[&str] = &[
     "kernel-load",
     "kernel-route-load",
     "kernel-loss",
-    "kernel-places",
+    "kernel-placement",
     "kernel-reference",
     "kernel-one-host",
     "kernel-messages",
@@ -249,7 +249,7 @@ fn fastest<'r>(rows: impl Iterator<Item = &'r KernelRow>) -> Option<&'r KernelRo
     rows.min_by(|one, other| one.time_ns.0.total_cmp(&other.time_ns.0))
 }
 
-/// `kernel-places`, once a network, class and count of hosts.
+/// `kernel-placement`, once a network, class and count of hosts.
 fn places(rows: &[KernelRow]) -> Vec<Finding> {
     let key = |row: &&KernelRow| (row.network.clone(), row.class.clone(), row.hosts);
     let told = |group: Vec<&KernelRow>| {
@@ -273,7 +273,7 @@ fn places(rows: &[KernelRow]) -> Vec<Finding> {
             hosts: first.hosts,
             all,
         };
-        let finding = Finding::said("kernel-places", Severity::Note, &found);
+        let finding = Finding::said("kernel-placement", Severity::Note, &found);
         Some(finding.on_network(&first.network))
     };
     let groups = grouped(spread(rows), key).into_iter();

@@ -12,9 +12,9 @@
 use super::{Finding, Severity};
 use crate::index::{Index, grouped};
 use crate::library::{LibraryRow, libraries};
-use crate::words::rungs::{Cost, Rungs, Size};
+use crate::words::layer_cost::{Cost, LayerCost, Size};
 
-/// `rung`.
+/// `layer-cost`.
 pub(super) fn most(index: &Index<'_>) -> Vec<Finding> {
     let mut rows = libraries(index);
     rows.retain(|row| row.load.is_none());
@@ -33,13 +33,13 @@ fn told(group: &[LibraryRow]) -> Option<Finding> {
     if sizes.is_empty() {
         return None;
     }
-    let found = Rungs {
+    let found = LayerCost {
         network: first.network.clone(),
         wait: first.wait.clone(),
         beneath: first.beneath.clone(),
         sizes,
     };
-    Some(Finding::said("rung", Severity::Note, &found).on_network(&first.network))
+    Some(Finding::said("layer-cost", Severity::Note, &found).on_network(&first.network))
 }
 
 /// One size: which libraries lose more than the transport does, and which less; nothing where none of either.

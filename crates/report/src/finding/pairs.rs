@@ -125,7 +125,7 @@ fn slow_pairs(network: &str, pairs: &BTreeMap<Pair<'_>, f64>) -> Vec<Finding> {
     let slow = all.iter();
     let slow = slow.filter(|pair| like && pairs.len() > 2 && pair.slow >= SLOW);
     slow.map(|pair| {
-        let found = words::Way {
+        let found = words::OddPair {
             network,
             pair,
             pairs: &all,

@@ -530,7 +530,7 @@ mod tests {
         // Several hosts beat one, of each age by itself.
         let findings = crate::finding::findings(&index);
         let of = |is_aged: bool| {
-            let places = findings.iter().filter(|one| one.rule == "kernel-places");
+            let places = findings.iter().filter(|one| one.rule == "kernel-placement");
             places
                 .filter(|one| one.sentence.contains("another age (upc)") == is_aged)
                 .count()

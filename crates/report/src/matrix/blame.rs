@@ -10,7 +10,7 @@
 //!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`.
 
 use super::evidence::{SUSPECTED, counted, evidence};
-use super::held::{Held, held};
+use super::remeasured::{Remeasured, held};
 use super::score::scores;
 use super::suspect::{PAIRS_MIN, Share, Side, Sign, shares, standing};
 use super::{Kind, Matrix, Pair, Stage, Whom, way};
@@ -56,10 +56,10 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
         let mut shared = false;
         for (sign, side) in signs {
             match held(matrix, *sign, &standing, |pair| on_side(pair, *host, *side)) {
-                Held::Bad | Held::Unknown => kept.push((*sign, *side)),
+                Remeasured::Bad | Remeasured::Unknown => kept.push((*sign, *side)),
                 // Small messages fill no trunk, and streams both ways fill their hosts first.
-                Held::Fabric => shared |= matches!(*sign, STREAM | Sign::Loss),
-                Held::Gone => {}
+                Remeasured::Fabric => shared |= matches!(*sign, STREAM | Sign::Loss),
+                Remeasured::Gone => {}
             }
         }
         let is_busy = busy.iter().any(|one| one.whom == Whom::Host(*host));
@@ -82,7 +82,9 @@ fn fabric_blame(matrix: &Matrix, suspected: &[Whom]) -> Option<Blame> {
     let name = |host: usize| matrix.name(host).to_owned();
     let suspects = suspected.iter().filter_map(|whom| match *whom {
         Whom::Host(host) => Some(words::Suspect::Host(name(host))),
-        Whom::Link((a, b)) | Whom::Direction((a, b)) => Some(words::Suspect::Way(name(a), name(b))),
+        Whom::Link((a, b)) | Whom::Direction((a, b)) => {
+            Some(words::Suspect::OddPair(name(a), name(b)))
+        }
         Whom::Fabric => None,
     });
     let suspects: Vec<_> = suspects.collect();
@@ -411,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Held in a third of the time and four times slower: something else takes more.
+    /// Remeasured in a third of the time and four times slower: something else takes more.
     #[test]
     fn a_window_is_to_blame_from_half_of_the_time_on() {
         let rule = |held: f64, lost: u64| {

@@ -12,8 +12,8 @@
 mod blame;
 mod evidence;
 mod heat;
-mod held;
 mod odd;
+mod remeasured;
 mod score;
 mod sensitivity;
 mod suspect;

@@ -15,7 +15,7 @@ const LEFT: f64 = 0.6;
 
 /// How what stood out came out of being measured again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Held {
+pub(super) enum Remeasured {
     Bad,
     Fabric,
     Gone,
@@ -29,7 +29,7 @@ pub(super) fn held(
     sign: Sign,
     among: &Standing,
     of: impl Fn(Pair) -> bool,
-) -> Held {
+) -> Remeasured {
     let (again, alone) = match sign {
         Sign::Slow(kind) => slow_again(matrix, kind, among, &of),
         _ => (
@@ -39,15 +39,15 @@ pub(super) fn held(
     };
     match (again, alone) {
         // What was left out where others were measured again is not known to be bad.
-        (None, None) if was_again(matrix) => Held::Gone,
-        (None, None) => Held::Unknown,
-        (Some(false), _) => Held::Gone,
-        (_, Some(true)) => Held::Bad,
+        (None, None) if was_again(matrix) => Remeasured::Gone,
+        (None, None) => Remeasured::Unknown,
+        (Some(false), _) => Remeasured::Gone,
+        (_, Some(true)) => Remeasured::Bad,
         // Only so many are measured alone: of the others it is not known whose it is.
-        (Some(true), None) if was_alone(matrix) && !failed_alone(matrix, &of) => Held::Gone,
-        (Some(true), None) => Held::Bad,
-        (Some(true), Some(false)) => Held::Fabric,
-        (None, Some(false)) => Held::Gone,
+        (Some(true), None) if was_alone(matrix) && !failed_alone(matrix, &of) => Remeasured::Gone,
+        (Some(true), None) => Remeasured::Bad,
+        (Some(true), Some(false)) => Remeasured::Fabric,
+        (None, Some(false)) => Remeasured::Gone,
     }
 }
 

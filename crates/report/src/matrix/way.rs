@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::blame::Blame;
 use super::evidence::evidence;
-use super::held::{Held, held};
+use super::remeasured::{Remeasured, held};
 use super::score::{badness, scores};
 use super::suspect::{Sign, Standing};
 use super::{Kind, Matrix, Pair, Stage, Whom};
@@ -21,7 +21,7 @@ const UNSTEADY_PART: usize = 10;
 const UNSTEADY_MIN: usize = 4;
 
 /// What is bad between two hosts, by direction.
-type Kept = BTreeMap<Pair, BTreeSet<Kind>>;
+type Blames = BTreeMap<Pair, BTreeSet<Kind>>;
 
 /// What single ways are to blame for; ways that were good alone are put to `fabric`.
 pub(super) fn blames(
@@ -30,20 +30,22 @@ pub(super) fn blames(
     blamed: &[usize],
     fabric: &mut Vec<Whom>,
 ) -> Vec<Blame> {
-    let mut ways: BTreeMap<Pair, Kept> = BTreeMap::new();
+    let mut ways: BTreeMap<Pair, Blames> = BTreeMap::new();
     for ((a, b), kinds) in &standing.pairs {
         if blamed.contains(a) || blamed.contains(b) {
             continue;
         }
         for kind in kinds {
             match held(matrix, Sign::Slow(*kind), standing, |one| one == (*a, *b)) {
-                Held::Bad | Held::Unknown => {
+                Remeasured::Bad | Remeasured::Unknown => {
                     let way = ways.entry((*a.min(b), *a.max(b))).or_default();
                     way.entry((*a, *b)).or_default().insert(*kind);
                 }
-                Held::Fabric if *kind == Kind::Stream => fabric.push(Whom::Direction((*a, *b))),
+                Remeasured::Fabric if *kind == Kind::Stream => {
+                    fabric.push(Whom::Direction((*a, *b)))
+                }
                 // Both streams of a pair share its hosts, and no small message fills a trunk.
-                Held::Fabric | Held::Gone => {}
+                Remeasured::Fabric | Remeasured::Gone => {}
             }
         }
     }
@@ -53,7 +55,7 @@ pub(super) fn blames(
             let one_way = held(matrix, Sign::Slow(Kind::Stream), standing, |one| {
                 one == pair
             });
-            if one_way == Held::Bad {
+            if one_way == Remeasured::Bad {
                 kept.entry(pair).or_default().insert(Kind::Stream);
             }
         }
@@ -83,7 +85,7 @@ fn unsteady(matrix: &Matrix, standing: &Standing, measured: usize) -> Blame {
     }
 }
 
-fn blame(matrix: &Matrix, kept: &Kept) -> Blame {
+fn blame(matrix: &Matrix, kept: &Blames) -> Blame {
     let one_way: Vec<Pair> = kept
         .iter()
         .filter(|(_, kinds)| kinds.contains(&Kind::Stream))

@@ -308,7 +308,7 @@ upc:cg       pvm:direct  4      0.9   900.0  900.0 – 909.0         -      -   
 ";
     assert!(text.starts_with(wanted.trim()), "{text}");
     assert!(text.contains("without what it computes"), "{text}");
-    // It is no line of a transport, nor a kernel.
+    // It is not a line of a transport, nor a kernel.
     assert!(kernel_table(&run, 200).is_none());
     assert!(!summary_table(&run, 200).contains("pvm:direct"));
     assert!(messages_table(&kernels().done(), 200).is_none());

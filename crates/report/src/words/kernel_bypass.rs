@@ -22,7 +22,7 @@ impl Part {
 }
 
 /// Messages by packets beside those by UDP.
-pub(crate) struct PastIp<'r> {
+pub(crate) struct KernelBypass<'r> {
     pub packet: &'r AnatomyRow,
     pub udp: &'r AnatomyRow,
     pub gain_ns: f64,
@@ -38,7 +38,7 @@ pub(crate) struct PastIp<'r> {
     pub parts: Vec<Part>,
 }
 
-impl PastIp<'_> {
+impl KernelBypass<'_> {
     fn messages(&self) -> String {
         let wait = self.packet.wait.as_ref();
         let load = self.packet.load.as_ref();
@@ -68,7 +68,7 @@ impl PastIp<'_> {
     }
 }
 
-impl Words for PastIp<'_> {
+impl Words for KernelBypass<'_> {
     fn sentence(&self) -> String {
         let network = &self.packet.network;
         if self.is_same {

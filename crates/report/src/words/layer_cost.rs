@@ -1,7 +1,7 @@
 //! What is said of the rung that loses most, and of what libraries cost.
 //!
 //! Units:   nanoseconds of half a round trip; picoseconds a byte.
-//! Checked: the tests of `finding::rungs` and `library`.
+//! Checked: the tests of `finding::layer_cost` and `library`.
 
 use super::Words;
 use crate::format::{bytes, significant};
@@ -41,14 +41,14 @@ pub(crate) struct Size {
 }
 
 /// What loses most, for the smallest and the largest size.
-pub(crate) struct Rungs {
+pub(crate) struct LayerCost {
     pub network: String,
     pub wait: Option<String>,
     pub beneath: String,
     pub sizes: Vec<Size>,
 }
 
-impl Words for Rungs {
+impl Words for LayerCost {
     fn sentence(&self) -> String {
         let of_size = |size: &Size| {
             let parts = [

@@ -137,7 +137,7 @@ pub(crate) enum Bad {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Suspect {
     Host(String),
-    Way(String, String),
+    OddPair(String, String),
 }
 
 fn counted(counted: &Option<Counted>) -> String {
@@ -158,7 +158,7 @@ fn fabric(network: &str, suspects: &[Suspect]) -> String {
         .iter()
         .map(|suspect| match suspect {
             Suspect::Host(host) => host.clone(),
-            Suspect::Way(src, dst) => format!("{src} to {dst}"),
+            Suspect::OddPair(src, dst) => format!("{src} to {dst}"),
         })
         .collect();
     names.dedup();

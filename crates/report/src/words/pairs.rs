@@ -63,13 +63,13 @@ impl Words for Host<'_> {
 }
 
 /// A pair that stands apart.
-pub(crate) struct Way<'r> {
+pub(crate) struct OddPair<'r> {
     pub network: &'r str,
     pub pair: &'r Pair,
     pub pairs: &'r [Pair],
 }
 
-impl Words for Way<'_> {
+impl Words for OddPair<'_> {
     fn sentence(&self) -> String {
         format!(
             "From {} to {} {} is {} slower than between other hosts, while these two are not slow with others.",

@@ -19,7 +19,7 @@ pub(crate) enum Place {
     Queue,
     Broken,
     /// No counter of either host has them.
-    Way,
+    OddPair,
 }
 
 impl Place {
@@ -29,7 +29,7 @@ impl Place {
             Self::Interface => "at the receiver's interface (rx_missed, rx_dropped)",
             Self::Queue => "at the sender's queue (queueing discipline, tx_dropped)",
             Self::Broken => "on the way, broken (rx_errors)",
-            Self::Way => "on the way: no counter of either host has them",
+            Self::OddPair => "on the way: no counter of either host has them",
         }
     }
 
@@ -48,7 +48,7 @@ impl Place {
             Self::Broken => {
                 "look at cable, transceiver and duplex: `ethtool -S IF` at the receiver names the error"
             }
-            Self::Way => {
+            Self::OddPair => {
                 "look at the ports of the switches between them (their output queues overflow where links of different rates meet), or send \
                  at a pace"
             }
@@ -70,7 +70,7 @@ impl Lost<'_> {
     fn sorted(&self) -> Vec<(Place, u64)> {
         let counted: u64 = self.counted.iter().map(|(_, count)| count).sum();
         let mut all = self.counted.to_vec();
-        all.push((Place::Way, self.lost.saturating_sub(counted)));
+        all.push((Place::OddPair, self.lost.saturating_sub(counted)));
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         all
     }

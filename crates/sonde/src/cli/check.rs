@@ -44,7 +44,7 @@ fn span(text: &str) -> Result<(usize, usize), String> {
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let span = number(first).zip(number(last));
     span.filter(|(first, last)| first <= last).ok_or_else(|| {
-        format!("`{text}` is no number of ranks: write 1 to {RANKS_MAX}, as in 2,4,8 or 1..17")
+        format!("`{text}` is not a number of ranks: write 1 to {RANKS_MAX}, as in 2,4,8 or 1..17")
     })
 }
 

@@ -104,7 +104,7 @@ fn ranks(text: &str) -> Result<usize, String> {
     let number = text.parse().ok();
     let number = number.filter(|number| (1..=RANKS_MAX).contains(number));
     number.ok_or_else(|| {
-        format!("`{text}` is no number of ranks: write 1 to {RANKS_MAX}, as in 4 or 1,2,4")
+        format!("`{text}` is not a number of ranks: write 1 to {RANKS_MAX}, as in 4 or 1,2,4")
     })
 }
 

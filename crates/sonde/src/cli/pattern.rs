@@ -64,7 +64,7 @@ pub struct PatternOptions {
 fn senders(text: &str) -> Result<(usize, usize), String> {
     let number = |word: &str| {
         word.parse::<usize>()
-            .map_err(|_| format!("`{word}` is no number: write 4, or 1..8"))
+            .map_err(|_| format!("`{word}` is not a number: write 4, or 1..8"))
     };
     let (low, high) = match text.split_once("..") {
         Some((low, high)) => (number(low)?, number(high)?),
@@ -106,7 +106,7 @@ impl PatternOptions {
         for one in &self.knobs {
             let (name, value) = one.split_once('=').ok_or_else(|| {
                 Failure::usage(format!(
-                    "`{one}` is no knob: write KNOB=VALUE, as in rcvbuf=64KiB"
+                    "`{one}` is not a knob: write KNOB=VALUE, as in rcvbuf=64KiB"
                 ))
             })?;
             knobs.insert(name.to_owned(), value.to_owned());

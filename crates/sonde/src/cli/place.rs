@@ -132,7 +132,7 @@ fn slots(text: &str) -> Result<(Option<String>, usize), String> {
         .filter(|slots| *slots <= sonde_place::RANKS_MAX);
     slots.map(|slots| (host, slots)).ok_or_else(|| {
         format!(
-            "`{number}` is no number of slots: write 0 to {}, as in 4 or h1=2",
+            "`{number}` is not a number of slots: write 0 to {}, as in 4 or h1=2",
             sonde_place::RANKS_MAX
         )
     })

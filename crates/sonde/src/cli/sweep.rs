@@ -65,7 +65,7 @@ fn ppm(text: &str) -> Result<u64, String> {
     share
         .filter(|ppm| (0.0..1e6).contains(ppm))
         .map(|ppm| ppm.round() as u64)
-        .ok_or_else(|| format!("`{text}` is no share: write 0 to below 1, or as 0.1%"))
+        .ok_or_else(|| format!("`{text}` is not a share: write 0 to below 1, or as 0.1%"))
 }
 
 const SIZES: [&str; 6] = ["1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"];

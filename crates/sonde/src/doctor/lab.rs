@@ -102,7 +102,7 @@ fn tun(machine: &Machine) -> Check {
         Ok(file) if file.metadata().is_ok_and(|data| data.file_type().is_char_device()) => {
             topic.ok("opens: hosts can be attached by TAP")
         }
-        Ok(_) => topic.limited("it is no device: veth instead", format!("rm {}; {make}", path.display())),
+        Ok(_) => topic.limited("it is not a device: veth instead", format!("rm {}; {make}", path.display())),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => topic.limited(
             "may not be opened by this user: veth instead",
             "as root: chmod 666 /dev/net/tun (until the next boot; udev of a full system does it by itself)",

@@ -233,7 +233,12 @@ fn tell(
 }
 
 /// All checks, in the order of their groups; `seen` is how disturbed the machine was before.
-fn examine(machine: &Machine, program: &Path, look: &Look<'_>, seen: &noise::Seen) -> Vec<Check> {
+fn examine(
+    machine: &Machine,
+    program: &Path,
+    look: &Look<'_>,
+    seen: &noise::NoiseReport,
+) -> Vec<Check> {
     let mut checks = lab::checks(machine, program);
     checks.extend(time::checks(machine, seen));
     checks.extend(host::checks(machine));

@@ -7,7 +7,7 @@
 //! Units:   bytes; bit/s at a round trip of 20 ms.
 //! Checked: `windows_reach_as_far_as_they_do`, `small_buffers_have_a_command`, `interfaces_are_described`.
 //!
-//! Seen on Linux 6.18 between two hosts of `sonde lab run --root --network wire:delay=10ms --hosts 2`, by iperf3
+//! NoiseReport on Linux 6.18 between two hosts of `sonde lab run --root --network wire:delay=10ms --hosts 2`, by iperf3
 //! (cubic, 1500 bytes MTU), the other side's buffer being 32 MiB: tcp_wmem of 1 and 2 MiB gave 411 and 788 Mb/s (0.98 and
 //! 0.94 of the whole), tcp_rmem of 1 and 2 MiB 276 and 551 Mb/s (0.66), `-w 1M` 553 Mb/s (0.66 of twice as much). How much
 //! of a receive buffer is window depends on how full the driver's buffers are; the kernel begins with half.

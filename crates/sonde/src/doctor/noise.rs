@@ -14,10 +14,10 @@ use std::time::Duration;
 const LOOKING: Duration = Duration::from_secs(10);
 
 /// What was seen, or why nothing.
-pub type Seen = Result<noise::Noise, String>;
+pub type NoiseReport = Result<noise::Noise, String>;
 
 /// Looks at this machine for 0.3 s, before the doctor itself disturbs it.
-pub fn look() -> Seen {
+pub fn look() -> NoiseReport {
     match within(LOOKING, noise::measure) {
         Some(seen) => seen.map_err(|error| error.to_string()),
         None => Err(format!(
@@ -28,7 +28,7 @@ pub fn look() -> Seen {
 }
 
 /// Whether timings that are taken now are this machine's own.
-pub fn check(seen: &Seen) -> Check {
+pub fn check(seen: &NoiseReport) -> Check {
     let topic = topic(Group::Time, "noise", "figures that come out the same again");
     let remedy =
         "end other programs, give a container the CPUs that it may use, or measure at another hour";

@@ -37,7 +37,7 @@ const VOLATILE: [&str; 2] = ["tmpfs", "ramfs"];
 
 /// What was seen of a folder.
 #[derive(Debug)]
-struct Seen {
+struct FolderState {
     /// The folder, or the nearest above that is there.
     folder: PathBuf,
     /// Why nothing can be written there.
@@ -75,12 +75,12 @@ pub fn checks(machine: &Machine, out: &Path) -> Vec<Check> {
     }
 }
 
-fn look(full: &Path) -> Seen {
+fn look(full: &Path) -> FolderState {
     let there = full.ancestors().find(|folder| folder.exists());
     let folder = there.unwrap_or(Path::new("/")).to_owned();
     let store = full.join("sonde.db");
     let refusal = if !folder.is_dir() {
-        Some("it is no folder".into())
+        Some("it is not a folder".into())
     } else if let Err(errno) = access(&folder, Access::WRITE_OK | Access::EXEC_OK) {
         Some(errno.to_string())
     } else if store.exists() {
@@ -93,14 +93,14 @@ fn look(full: &Path) -> Seen {
     let free_mib = statvfs(&folder)
         .ok()
         .map(|stat| ((u128::from(stat.f_bavail) * u128::from(stat.f_frsize)) >> 20) as u64);
-    Seen {
+    FolderState {
         folder,
         refusal,
         free_mib,
     }
 }
 
-fn writable(out: &Path, seen: &Seen) -> Check {
+fn writable(out: &Path, seen: &FolderState) -> Check {
     let topic = topic(Group::Store, NAME, "keeping what was measured");
     match &seen.refusal {
         None => topic.ok(format!("{} can be written", out.display())),
@@ -221,7 +221,7 @@ mod tests {
         let file = look(&base.join("file"));
         let check = writable(Path::new("file"), &file);
         assert!(
-            check.status == Status::Missing && check.value.contains("no folder"),
+            check.status == Status::Missing && check.value.contains("not a folder"),
             "{check:?}"
         );
         std::fs::remove_dir_all(&base).unwrap();

@@ -8,7 +8,7 @@
 //! Checked: `clock_sources`, `late_sleeps_are_judged`, `stolen_time_is_a_share`, `governors`, `virtual_machines`.
 
 use super::machine::Machine;
-use super::noise::{self, Seen};
+use super::noise::{self, NoiseReport};
 use super::{Check, Group, Topic, topic};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::noise::{Cause, STOLEN_SHARE_MAX};
@@ -34,7 +34,7 @@ fn about(name: &str, needed_for: &str) -> Topic {
 }
 
 /// All checks of time; `seen` is how disturbed the machine is.
-pub fn checks(machine: &Machine, seen: &Seen) -> Vec<Check> {
+pub fn checks(machine: &Machine, seen: &NoiseReport) -> Vec<Check> {
     vec![
         source(machine),
         reading(),
@@ -100,7 +100,7 @@ fn reading() -> Check {
 }
 
 /// How late sleeps of 1 ms end.
-fn sleeping(seen: &Seen) -> Check {
+fn sleeping(seen: &NoiseReport) -> Check {
     let topic = about(
         "sleeping",
         "frames of the lab that leave when the model says",
@@ -134,7 +134,7 @@ fn ticks(stat: &str) -> Option<(u64, u64)> {
 }
 
 /// Processor time that went to others on the same hardware: since boot by `stat`, and now.
-fn stolen(stat: Option<&str>, seen: &Seen) -> Check {
+fn stolen(stat: Option<&str>, seen: &NoiseReport) -> Check {
     let topic = about("stolen time", "figures that are this machine's");
     let Some((all, stolen)) = stat.and_then(ticks) else {
         return topic.limited("/proc/stat does not tell", "mount /proc");

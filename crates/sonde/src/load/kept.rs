@@ -19,7 +19,7 @@ use sonde_record::{Store, StoreError};
 use std::time::Duration;
 
 /// A run that is being made.
-pub struct Kept {
+pub struct LoadRun {
     store: Store,
     run: Run,
     /// Of each flow.
@@ -80,7 +80,7 @@ fn cells(
     Ok((cells, flows))
 }
 
-impl Kept {
+impl LoadRun {
     /// Begins the run of a load between hosts of a site.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ impl TraceFile {
     /// Writes what a launch gave.
     ///
     /// # Errors
-    /// It is no trace; the file cannot be written.
+    /// It is not a trace; the file cannot be written.
     pub fn write(&self, packed: &str) -> Result<(), Failure> {
         let shown = self.path.display();
         let trace = Trace::unpacked(packed).map_err(Failure::cannot)?;

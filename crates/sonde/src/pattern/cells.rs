@@ -4,8 +4,8 @@
 //!          `flow=all` are all hosts. What the kernel and the hosts said of a flow stands in the settings of its record.
 //! Checked: `rates_add_up`.
 
-use super::rounds::Asked;
-use super::{Ground, Task};
+use super::rounds::RoundRequest;
+use super::{Grounds, Task};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;
 use sonde_measure::{
@@ -30,7 +30,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    pub(super) fn new(task: &Task, ground: &Ground) -> Self {
+    pub(super) fn new(task: &Task, ground: &Grounds) -> Self {
         Self {
             hosts: ground
                 .fleet
@@ -57,7 +57,7 @@ impl Cells {
     /// The id of a cell, which is made if it is new.
     fn cell(
         &mut self,
-        asked: &Asked,
+        asked: &RoundRequest,
         kind: Kind,
         size_bytes: u64,
         flow: Option<(usize, usize)>,
@@ -124,7 +124,7 @@ impl Cells {
     /// The records of one round.
     pub(super) fn records(
         &mut self,
-        asked: &Asked,
+        asked: &RoundRequest,
         outcome: &RoundOutcome,
         launched: &PatternLaunched,
         index: u64,
@@ -172,7 +172,7 @@ impl Cells {
     /// The record of all flows of a kind, for each kind of the round.
     fn together(
         &mut self,
-        asked: &Asked,
+        asked: &RoundRequest,
         outcome: &RoundOutcome,
         launched: &PatternLaunched,
         index: u64,

@@ -19,7 +19,7 @@ use crate::model;
 use crate::plan::Kind as Bed;
 use crate::testbed::{self, LabOptions};
 use cells::Cells;
-use rounds::Asked;
+use rounds::RoundRequest;
 use sonde_fleet::{Fleet, PatternAsk, SshOptions};
 use sonde_measure::{Knobs, Path as Route};
 use sonde_measure::{NetworkRecord, Quantity, Run, RunState, Testbed};
@@ -118,7 +118,7 @@ pub struct Task {
 }
 
 /// Hosts that are up, and the network between them.
-struct Ground {
+struct Grounds {
     fleet: Fleet,
     network: NetworkRecord,
     testbed: Testbed,
@@ -198,7 +198,7 @@ impl Task {
         let hosts = usize::from(self.common.hosts.hosts);
         let asked = self.asked(hosts)?;
         let flows: usize = asked.iter().map(|one| one.flows()).sum();
-        let ns: u64 = asked.iter().map(Asked::estimate_ns).sum();
+        let ns: u64 = asked.iter().map(RoundRequest::estimate_ns).sum();
         println!(
             "{} rounds of {flows} flows among {hosts} hosts, {launches} launches, about {} s",
             asked.len(),
@@ -207,7 +207,7 @@ impl Task {
         Ok(0)
     }
 
-    fn ground(&self, warnings: &mut Vec<String>) -> Result<Ground, Failure> {
+    fn ground(&self, warnings: &mut Vec<String>) -> Result<Grounds, Failure> {
         let program = testbed::this_program()?;
         let common = &self.common;
         let lab_only = self.script.is_some() || !self.prepare.is_empty();
@@ -237,7 +237,7 @@ impl Task {
     }
 
     /// Hosts as they are, by the network that was chosen or the one by which they reach each other.
-    fn real(&self, mut fleet: Fleet) -> Result<Ground, Failure> {
+    fn real(&self, mut fleet: Fleet) -> Result<Grounds, Failure> {
         let network = match &self.common.networks[..] {
             [] => {
                 let least = |of: fn(&sonde_measure::HostRecord) -> Option<u64>| {
@@ -261,7 +261,7 @@ impl Task {
                 )));
             }
         };
-        Ok(Ground {
+        Ok(Grounds {
             network,
             fleet,
             testbed: Testbed::Hosts,
@@ -270,7 +270,7 @@ impl Task {
         })
     }
 
-    fn lab(&self, program: &Path, warnings: &mut Vec<String>) -> Result<Ground, Failure> {
+    fn lab(&self, program: &Path, warnings: &mut Vec<String>) -> Result<Grounds, Failure> {
         let mut options = LabOptions::of_hosts(self.common.hosts.clone());
         if !self.common.networks.is_empty() {
             options.networks.clone_from(&self.common.networks);
@@ -285,7 +285,7 @@ impl Task {
         let mut network = model::network(&config.network, profile, points, warnings)?;
         network.attachment = fleet.attachment();
         network.backpressure = fleet.backpressure();
-        Ok(Ground {
+        Ok(Grounds {
             attachment: fleet.attachment(),
             network,
             fleet,
@@ -294,7 +294,7 @@ impl Task {
         })
     }
 
-    fn begin(&self, ground: &Ground, store: &Store) -> Result<Run, Failure> {
+    fn begin(&self, ground: &Grounds, store: &Store) -> Result<Run, Failure> {
         let run = Run {
             head: measure::begun(String::new(), self.common.hosts.seed)?,
             hosts: ground.fleet.hosts().to_vec(),
@@ -310,9 +310,9 @@ impl Task {
 
     fn measure(
         &self,
-        ground: &mut Ground,
+        ground: &mut Grounds,
         session: &mut Session,
-        asked: &[Asked],
+        asked: &[RoundRequest],
         launches: u64,
     ) -> Result<(), Failure> {
         for index in 0..launches {
@@ -332,7 +332,7 @@ impl Task {
     }
 
     /// Measures again what stands out of a matrix.
-    fn again(&self, ground: &mut Ground, session: &mut Session) -> Result<(), Failure> {
+    fn again(&self, ground: &mut Grounds, session: &mut Session) -> Result<(), Failure> {
         let Some(suspects) = sonde_report::matrix::suspects(&session.run) else {
             return Ok(());
         };
@@ -363,8 +363,8 @@ impl Session {
     fn launch(
         &mut self,
         task: &Task,
-        ground: &mut Ground,
-        asked: &[&Asked],
+        ground: &mut Grounds,
+        asked: &[&RoundRequest],
         index: u64,
     ) -> Result<(), Failure> {
         let began_unix_ns = unix_ns();

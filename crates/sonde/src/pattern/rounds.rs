@@ -63,7 +63,7 @@ impl Stage {
 
 /// A round, and what its cells are called.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RoundRequest {
     pub round: Round,
     /// Of the pattern's knob.
     pub pattern: String,
@@ -75,7 +75,7 @@ pub struct Asked {
     pub sum: bool,
 }
 
-impl Asked {
+impl RoundRequest {
     /// Whether a pair of hosts is in both rounds.
     fn shares_with(&self, other: &Self) -> bool {
         let ways = |asked: &Self| -> BTreeSet<Pair> {
@@ -107,12 +107,12 @@ pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
 
 /// The rounds in an order drawn from the seed, in which no pair is in two after each other where that can be: what is left in a
 /// slow way's queue would keep the next flow from being let in.
-pub fn in_order(asked: &[Asked], seed: u64) -> Vec<&Asked> {
-    let mut rest: Vec<&Asked> = shuffled(asked.len(), seed)
+pub fn in_order(asked: &[RoundRequest], seed: u64) -> Vec<&RoundRequest> {
+    let mut rest: Vec<&RoundRequest> = shuffled(asked.len(), seed)
         .into_iter()
         .map(|at| &asked[at])
         .collect();
-    let mut order: Vec<&Asked> = Vec::with_capacity(rest.len());
+    let mut order: Vec<&RoundRequest> = Vec::with_capacity(rest.len());
     while !rest.is_empty() {
         let next = rest
             .iter()
@@ -132,7 +132,11 @@ const fn ms(ms: u64) -> Duration {
 
 /// The rounds of one kind after those of another, with good pairs between the suspects: what one of them left in a slow way's
 /// queue is gone when the same way is measured next.
-fn apart(again: &[Vec<Asked>], alone: &[Vec<Asked>], references: &[Vec<Asked>]) -> Vec<Asked> {
+fn apart(
+    again: &[Vec<RoundRequest>],
+    alone: &[Vec<RoundRequest>],
+    references: &[Vec<RoundRequest>],
+) -> Vec<RoundRequest> {
     let (some, others) = references.split_at(references.len().div_ceil(2));
     let parts = [again, some, alone, others];
     let kinds = parts.iter().flat_map(|part| part.iter());
@@ -146,7 +150,7 @@ fn apart(again: &[Vec<Asked>], alone: &[Vec<Asked>], references: &[Vec<Asked>]) 
 
 impl Task {
     /// All rounds of a launch among so many hosts.
-    pub(super) fn asked(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {
+    pub(super) fn asked(&self, hosts: usize) -> Result<Vec<RoundRequest>, Failure> {
         let mut all = Vec::new();
         for shape in &self.shapes {
             match shape {
@@ -158,7 +162,7 @@ impl Task {
                     for senders in low..=high {
                         let pairs = set.of_senders(hosts, senders).map_err(Failure::usage)?;
                         for what in &self.kinds {
-                            all.push(Asked {
+                            all.push(RoundRequest {
                                 senders: self.senders.map(|_| senders),
                                 ..self.one(&set.to_string(), what.kind(), &pairs)
                             });
@@ -171,7 +175,7 @@ impl Task {
     }
 
     /// A round of flows of one kind, with the usual times where none were given.
-    fn one(&self, pattern: &str, kind: Kind, pairs: &[Pair]) -> Asked {
+    fn one(&self, pattern: &str, kind: Kind, pairs: &[Pair]) -> RoundRequest {
         let latency = matches!(kind, Kind::Latency | Kind::LatencyUdp);
         let size_bytes = self
             .size_bytes
@@ -183,7 +187,7 @@ impl Task {
             (_, false) => (ms(100), ms(1_500)),
         };
         let what = What { kind, size_bytes };
-        Asked {
+        RoundRequest {
             round: Round {
                 flows: pairs.iter().map(|(a, b)| (*a, *b, what)).collect(),
                 lead: self.lead.map_or(lead, span),
@@ -200,7 +204,7 @@ impl Task {
     }
 
     /// The four rounds of disjoint pairs.
-    fn of_pairs(&self, pairs: &[Pair], stage: Stage) -> Vec<Asked> {
+    fn of_pairs(&self, pairs: &[Pair], stage: Stage) -> Vec<RoundRequest> {
         let back: Vec<Pair> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
         let both: Vec<Pair> = pairs.iter().chain(&back).copied().collect();
         let retest = stage != Stage::Together;
@@ -247,7 +251,7 @@ impl Task {
         }
     }
 
-    fn matrix(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {
+    fn matrix(&self, hosts: usize) -> Result<Vec<RoundRequest>, Failure> {
         if self.senders.is_some() || self.size_bytes.is_some() {
             return Err(Failure::usage(
                 "all-pairs measures every host in each size that it needs: leave `--senders` and `--size` out",
@@ -258,7 +262,7 @@ impl Task {
     }
 
     /// What is measured again: matchings that suspects were in, suspects alone, and others alone.
-    pub(super) fn retest(&self, names: &[String], suspects: &Suspects) -> Vec<Asked> {
+    pub(super) fn retest(&self, names: &[String], suspects: &Suspects) -> Vec<RoundRequest> {
         let number: BTreeMap<&str, usize> = names
             .iter()
             .enumerate()
@@ -317,7 +321,7 @@ impl Task {
         apart(&again, &alone, &references)
     }
 
-    fn incast(&self, hosts: usize) -> Result<Vec<Asked>, Failure> {
+    fn incast(&self, hosts: usize) -> Result<Vec<RoundRequest>, Failure> {
         if hosts < 3 {
             return Err(Failure::usage(
                 "an incast needs three hosts: who is asked, who asks, and who sends; ask for more with `--hosts`",
@@ -359,8 +363,8 @@ mod tests {
     use super::*;
 
     /// Rounds of which only the stage counts, and the pair.
-    fn of(stage: Stage, pair: Pair) -> Vec<Asked> {
-        let round = |mode| Asked {
+    fn of(stage: Stage, pair: Pair) -> Vec<RoundRequest> {
+        let round = |mode| RoundRequest {
             round: Round {
                 flows: vec![(
                     pair.0,
@@ -388,7 +392,7 @@ mod tests {
 
     #[test]
     fn an_order_of_chance_keeps_the_same_way_apart() {
-        let asked: Vec<Asked> = (0..5)
+        let asked: Vec<RoundRequest> = (0..5)
             .flat_map(|n| of(Stage::Together, (2 * n, 2 * n + 1)))
             .collect();
         for seed in 0..50 {
@@ -411,7 +415,7 @@ mod tests {
         let alone = [of(Stage::Alone, (0, 1))];
         let all = apart(&again, &alone, &references);
         assert_eq!(all.len(), 4 * 5);
-        let pair = |asked: &Asked| (asked.round.flows[0].0, asked.round.flows[0].1);
+        let pair = |asked: &RoundRequest| (asked.round.flows[0].0, asked.round.flows[0].1);
         assert!(all.windows(2).all(|two| pair(&two[0]) != pair(&two[1])));
         let kinds: Vec<&str> = all.iter().map(|asked| asked.mode).collect();
         assert_eq!(kinds[..5], ["latency"; 5]);

@@ -24,7 +24,7 @@ use std::path::Path;
 const PATH: &str = "openmpi:tcp";
 
 /// The run of a trial, as far as it has come.
-pub struct Kept {
+pub struct TrialRun {
     store: Store,
     run: Run,
     trouble: Option<StoreError>,
@@ -48,7 +48,7 @@ pub struct Launch<'a> {
     pub report: Option<Report>,
 }
 
-impl Kept {
+impl TrialRun {
     /// Begins the run of a trial among these placements.
     ///
     /// # Errors

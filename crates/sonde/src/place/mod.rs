@@ -28,7 +28,7 @@ use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
 use sonde_record::{Judgement, StoreError};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use trial::{Entrant, Trial, Tried};
+use trial::{Entrant, Trial, TrialResult};
 
 /// Launches of which an interval can be said.
 const LAUNCHES_MIN: u64 = 6;
@@ -219,7 +219,7 @@ impl Task {
             seed: self.seed,
             out: &verify.out,
         };
-        let Tried {
+        let TrialResult {
             times,
             run,
             trouble,

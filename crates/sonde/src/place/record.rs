@@ -40,7 +40,7 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
         (true, None) => sonde_fleet::mpi_of(&program.to_string_lossy()).map_err(Failure::cannot)?,
         (false, None) => {
             return Err(Failure::usage(format!(
-                "`{}` is no launcher that sonde knows (mpirun, mpiexec), so it cannot see which MPI it is: say `--mpi openmpi` or `--mpi mpich`",
+                "`{}` is not a launcher that sonde knows (mpirun, mpiexec), so it cannot see which MPI it is: say `--mpi openmpi` or `--mpi mpich`",
                 program.to_string_lossy()
             )));
         }

@@ -9,7 +9,7 @@
 //!          (`crates/lab/src/libraries.rs`).
 //! Checked: `a_plan_is_written`, `crates/sonde/tests/lab_place.rs`.
 
-use super::kept::{Kept, Launch};
+use super::kept::{Launch, TrialRun};
 use super::outcome::Measured;
 use super::{mpi, record};
 use crate::campaign::unix_ns;
@@ -100,7 +100,7 @@ impl Drop for Folder {
 }
 
 /// What a trial gave.
-pub struct Tried {
+pub struct TrialResult {
     /// The times of each entrant, in nanoseconds.
     pub times: Vec<Vec<u64>>,
     /// The run in the store.
@@ -126,12 +126,12 @@ impl Trial<'_> {
     ///
     /// # Errors
     /// What could not be started or launched.
-    pub fn run(&self, entrants: &[Entrant<'_>]) -> Result<Tried, Failure> {
+    pub fn run(&self, entrants: &[Entrant<'_>]) -> Result<TrialResult, Failure> {
         let start = self.start()?;
         let store = Store::open(self.out).map_err(Failure::cannot)?;
         let (lab, config) = self.lab.start()?;
         let names: Vec<&str> = entrants.iter().map(|entrant| entrant.name).collect();
-        let mut kept = Kept::begin(store, self, &names, &lab, &config)?;
+        let mut kept = TrialRun::begin(store, self, &names, &lab, &config)?;
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut times = vec![Vec::new(); entrants.len()];
         for round in 0..self.launches {
@@ -170,7 +170,7 @@ impl Trial<'_> {
         }
         lab.stop()?;
         let (run, trouble) = kept.end(self.out);
-        Ok(Tried {
+        Ok(TrialResult {
             times,
             run,
             trouble,

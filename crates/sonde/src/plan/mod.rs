@@ -441,7 +441,7 @@ impl ProbePlan {
     /// Its sizes by `path` where one frame carries `frame_payload` user bytes, ascending, each once.
     ///
     /// # Errors
-    /// A text that is no size.
+    /// A text that is not a size.
     pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
         if !self.kind.is_sized() {

@@ -11,7 +11,7 @@ mod resolve;
 mod route;
 
 pub use link::{Link, LinkChange, LinkStats, VethEnd};
-pub use resolve::{Resolved, Way};
+pub use resolve::{NextHop, Resolved};
 pub use route::{Neighbour, Route, RouteMetrics};
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

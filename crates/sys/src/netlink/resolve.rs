@@ -28,7 +28,7 @@ use crate::{Error, Result};
 
 /// How packets to an address leave this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct NextHop {
     /// The interface.
     pub ifindex: u32,
     /// The next router; `None` is on-link, or a gateway that is no IPv4 address.
@@ -58,7 +58,7 @@ impl Netlink {
     ///
     /// # Errors
     /// There is none.
-    pub fn way_to(&mut self, address: IpAddr) -> Result<Way> {
+    pub fn way_to(&mut self, address: IpAddr) -> Result<NextHop> {
         let what = format!("find the way to {address}");
         let mut request = RouteMessage::default();
         let (family, bits, destination) = match address {
@@ -146,8 +146,8 @@ impl Netlink {
     }
 }
 
-fn way(message: &RouteMessage) -> Option<Way> {
-    let mut way = Way {
+fn way(message: &RouteMessage) -> Option<NextHop> {
+    let mut way = NextHop {
         ifindex: 0,
         gateway: None,
         local: message.header.kind == RouteType::Local,

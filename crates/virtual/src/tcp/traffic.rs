@@ -133,7 +133,7 @@ struct Ends {
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Outcome {
     /// A segment arrived for the first time.
     Arrived {
         flow: usize,
@@ -279,7 +279,7 @@ impl<N: Network> Traffic<N> {
     }
 
     /// Takes the next step, if there is one at `until` or before.
-    pub fn step(&mut self, until: Instant) -> Option<Told> {
+    pub fn step(&mut self, until: Instant) -> Option<Outcome> {
         match self.clock.step(until)? {
             Happening::Event(Event::Deliver { at, id, mark, .. }) if mark != Mark::Corrupt => {
                 return Some(self.on_delivery(at, id, mark));
@@ -288,7 +288,7 @@ impl<N: Network> Traffic<N> {
                 id, place, cause, ..
             }) => {
                 if let Some(cargo) = self.hold.see(id) {
-                    return Some(Told::Lost {
+                    return Some(Outcome::Lost {
                         segment: matches!(cargo, Cargo::Segment { .. }),
                         place,
                         cause,
@@ -300,16 +300,16 @@ impl<N: Network> Traffic<N> {
             Happening::Event(_) => {}
             Happening::Action(due) => self.on_due(due),
         }
-        Some(Told::Other)
+        Some(Outcome::Other)
     }
 
-    fn on_delivery(&mut self, at: Instant, id: FrameId, mark: Mark) -> Told {
+    fn on_delivery(&mut self, at: Instant, id: FrameId, mark: Mark) -> Outcome {
         match self.hold.see(id) {
-            None => Told::Other,
+            None => Outcome::Other,
             Some(Cargo::Acknowledgement { flow, ack }) => {
                 self.flows[flow].transmit.on_ack(at, &ack);
                 self.send(flow);
-                Told::Other
+                Outcome::Other
             }
             Some(Cargo::Segment {
                 flow,
@@ -324,7 +324,7 @@ impl<N: Network> Traffic<N> {
         }
     }
 
-    fn receive(&mut self, at: Instant, flow: usize, seq: u64, sent_at: Instant) -> Told {
+    fn receive(&mut self, at: Instant, flow: usize, seq: u64, sent_at: Instant) -> Outcome {
         let ends = &mut self.flows[flow];
         let in_order = seq == ends.receive.next();
         let arrival = ends.receive.on_segment(at, seq, sent_at);
@@ -335,9 +335,9 @@ impl<N: Network> Traffic<N> {
             self.plan_ack(flow);
         }
         if !arrival.fresh {
-            return Told::Other;
+            return Outcome::Other;
         }
-        Told::Arrived {
+        Outcome::Arrived {
             flow,
             at,
             bytes,

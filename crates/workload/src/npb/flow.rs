@@ -230,7 +230,7 @@ impl Pass<'_> {
         let [_, sy, sz] = site.shape.strides;
         let inverse = (site.n - 1) as f64;
         let linear = Linear::new(set, self);
-        let kept = Kept {
+        let kept = PlaneRows {
             numbers: &self.planes.numbers,
             planes: [
                 self.kept(0, place[2] - 1),
@@ -405,7 +405,7 @@ impl<S: Simd> Linear<S> {
 
 /// The rows of what is kept of planes.
 #[derive(Clone, Copy)]
-struct Kept<'a> {
+struct PlaneRows<'a> {
     numbers: &'a [f64],
     /// Where the first variable of the planes below, at and above is.
     planes: [usize; 3],
@@ -417,7 +417,7 @@ struct Kept<'a> {
     stride: usize,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> PlaneRows<'a> {
     /// A variable's row, and those one point down and up along a direction.
     #[inline(always)]
     fn rows<S: Simd>(&self, variable: usize, d: usize, count: usize) -> [&'a [S::f64s]; 3] {
@@ -439,7 +439,7 @@ impl<'a> Kept<'a> {
 /// Differences of the fluxes along a row.
 struct Nonlinear<'a, S: Simd> {
     set: S,
-    kept: Kept<'a>,
+    kept: PlaneRows<'a>,
     /// -1 / 2h and 0.1 / h^2, scaled.
     slope: f64,
     viscous: f64,

@@ -42,7 +42,7 @@ pub fn is_timed(phase: &str) -> bool {
 
 /// What a rank tells rank 0.
 #[derive(Serialize, Deserialize)]
-struct Seen {
+struct RankReport {
     rank: Rank,
     sent: Lengths,
 }
@@ -101,7 +101,7 @@ impl Launch {
         let mut counted = Counted::new(&mut *messenger);
         let (outcome, recording) = around.run(&self.problem, &mut counted)?;
         let taken = free.and_then(|free| Some(memory::most()?.saturating_sub(free)));
-        let own = Seen {
+        let own = RankReport {
             rank: Rank {
                 memory_bytes: taken,
                 ..rank(outcome.timed_ns, &counted.profile(), &counted)
@@ -300,7 +300,7 @@ fn rank<M: Messenger>(timed_ns: u64, profile: &Profile, counted: &Counted<M>) ->
 }
 
 /// All ranks together; `outcome` is rank 0's.
-fn ended(problem: &Problem, outcome: &Outcome, all: Vec<Seen>) -> Ended {
+fn ended(problem: &Problem, outcome: &Outcome, all: Vec<RankReport>) -> Ended {
     let time_ns = match problem.kernel() {
         Kernel::Ft => outcome.timed_ns,
         _ => {
@@ -358,7 +358,7 @@ pub fn outcome(run: &Run) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_message::counted::Way;
+    use sonde_message::counted::Direction;
     use sonde_message::timeline::What;
 
     fn launched(text: &str, kernel: &str, ranks: usize) -> Ended {
@@ -490,8 +490,8 @@ mod tests {
             let timed = recording.events.iter().filter(|event| in_time(event.phase));
             let mut in_calls_ns = 0;
             for event in timed {
-                sent += u64::from(event.way == Some(Way::Sent));
-                received += u64::from(event.way == Some(Way::Received));
+                sent += u64::from(event.way == Some(Direction::Sent));
+                received += u64::from(event.way == Some(Direction::Received));
                 if let What::Call(_) = event.what {
                     in_calls_ns += event.end_ns - event.begin_ns;
                 }

@@ -20,7 +20,7 @@ use super::cfd::{self, Derived, Exact, Official, Point, TOLERANCE, VARIABLES};
 use super::flow::{Planes, Shape, Site, right_hand_side};
 use super::{Check, Class, Outcome, now_ns};
 use edges::{Axis, Edges};
-use sweep::{OMEGA, Sweeper, Way};
+use sweep::{Direction, OMEGA, Sweeper};
 
 /// How large the problem is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -270,11 +270,11 @@ impl Flow {
         let (low, high) = self.site.inside[2];
         world.messenger().phase("lower");
         for k in low..high {
-            self.sweep(world, k, Way::Up)?;
+            self.sweep(world, k, Direction::Up)?;
         }
         world.messenger().phase("upper");
         for k in (low..high).rev() {
-            self.sweep(world, k, Way::Down)?;
+            self.sweep(world, k, Direction::Down)?;
             self.add(k);
         }
         self.renew(world)
@@ -284,7 +284,7 @@ impl Flow {
         &mut self,
         world: &mut Communicator<'_, M>,
         k: usize,
-        way: Way,
+        way: Direction,
     ) -> Result<()> {
         let site = &self.site;
         self.sweeper.derive(site, &self.u, k);

@@ -14,7 +14,7 @@ pub fn of<T: DeserializeOwned>(kernel: &str, class: Class) -> Option<T> {
     table(kernel, class.name())
 }
 
-/// What is known of a size that is no class, `[unofficial.ep_m23]`.
+/// What is known of a size that is not a class, `[unofficial.ep_m23]`.
 pub fn unofficial<T: DeserializeOwned>(name: &str) -> Option<T> {
     table("unofficial", name)
 }

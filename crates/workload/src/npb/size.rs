@@ -10,7 +10,7 @@ use std::str::FromStr;
 use super::mg::Smoother;
 use super::{Class, Kernel, Problem, Unnamed, cg, ep, is, mg};
 
-/// A text that is no size of a kernel.
+/// A text that is not a size of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unsized {
     /// There is no such kernel.

@@ -7,7 +7,7 @@
 //! Checked: `ranks_tell_what_was_asked_for`, `what_was_not_asked_for_is_an_error`, `a_matrix_is_followed`.
 
 use serde::{Deserialize, Serialize};
-use sonde_measure::{replay::Asked, replay::Run};
+use sonde_measure::{replay::ReplayRequest, replay::Run};
 use sonde_message::counted::{Counted, Lengths};
 use sonde_message::{Comm, Messenger};
 use sonde_probe::library::{hear, tell};
@@ -21,14 +21,14 @@ const TIMED: &str = "replay";
 
 /// What a rank tells rank 0.
 #[derive(Serialize, Deserialize)]
-struct Seen {
+struct RankReport {
     timed_ns: u64,
     wrong: u64,
     sent: Lengths,
 }
 
 /// The statistic of what is asked for.
-pub fn statistic(asked: &Asked) -> Statistic {
+pub fn statistic(asked: &ReplayRequest) -> Statistic {
     Statistic {
         messages: asked.messages,
         bytes_mean: asked.bytes_mean(),
@@ -40,7 +40,7 @@ pub fn statistic(asked: &Asked) -> Statistic {
 ///
 /// # Errors
 /// [`Refused`]: a matrix that takes no such number of ranks.
-pub fn graph(asked: &Asked) -> std::result::Result<Graph, Refused> {
+pub fn graph(asked: &ReplayRequest) -> std::result::Result<Graph, Refused> {
     let ranks = asked.messages_to.len();
     if ranks == 0 {
         let Ok(graph) = asked.graph.parse();
@@ -59,7 +59,7 @@ pub fn graph(asked: &Asked) -> std::result::Result<Graph, Refused> {
 ///
 /// # Errors
 /// [`Refused`]: there are none.
-pub fn sequence(asked: &Asked, ranks: usize) -> std::result::Result<Sequence, Refused> {
+pub fn sequence(asked: &ReplayRequest, ranks: usize) -> std::result::Result<Sequence, Refused> {
     let graph = graph(asked)?;
     Sequence::new(&statistic(asked), &graph, ranks, BYTES_MAX, asked.seed)
 }
@@ -71,7 +71,7 @@ pub fn sequence(asked: &Asked, ranks: usize) -> std::result::Result<Sequence, Re
 pub fn once(sequence: &Sequence, messenger: &mut dyn Messenger) -> Result<Option<Run>> {
     let mut counted = Counted::new(&mut *messenger);
     let outcome = run(&mut counted, sequence, 0)?;
-    let own = Seen {
+    let own = RankReport {
         timed_ns: outcome.timed_ns,
         wrong: outcome.wrong,
         sent: counted.sent(|phase| phase == TIMED),
@@ -101,7 +101,7 @@ fn agree(outcome: &Outcome, sent: &Lengths) -> Result<()> {
 }
 
 /// All ranks together, held against what was asked for.
-fn together(sequence: &Sequence, all: &[Seen]) -> Result<Run> {
+fn together(sequence: &Sequence, all: &[RankReport]) -> Result<Run> {
     let wrong: u64 = all.iter().map(|seen| seen.wrong).sum();
     if wrong > 0 {
         return Err(Error::Integrity(format!(
@@ -138,8 +138,8 @@ mod tests {
     use super::*;
     use sonde_message::native::Memory;
 
-    fn asked(messages: u64, bytes: u64, median: u64, graph: &str) -> Asked {
-        Asked {
+    fn asked(messages: u64, bytes: u64, median: u64, graph: &str) -> ReplayRequest {
+        ReplayRequest {
             messages,
             bytes,
             bytes_median: median,
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_was_not_asked_for_is_an_error() {
         let sequence = sequence(&asked(4, 4_000, 1_000, "ring"), 2).unwrap();
-        let seen = |lengths: &[u64], wrong| Seen {
+        let seen = |lengths: &[u64], wrong| RankReport {
             timed_ns: 5,
             wrong,
             sent: lengths.iter().copied().collect(),

@@ -43,7 +43,7 @@ pub(crate) struct Pdu {
     /// Where cells bring one another: from one to the next, and how many are to come.
     pub gap: Span,
     pub to_come: u64,
-    /// What it carries, if it is no frame.
+    /// What it carries, if it is not a frame.
     pub management: Option<Management>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Segment {
     ports: u16,
     /// Those of the hosts, by port; then those of background traffic.
     stations: Vec<Access>,
-    /// Where a station that is no host stands in `stations`.
+    /// Where a station that is not a host stands in `stations`.
     others: BTreeMap<Port, usize>,
     queue: Bytes,
     /// What can still be sensed somewhere, or keeps a station from sending.

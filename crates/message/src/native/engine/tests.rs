@@ -102,7 +102,7 @@ impl World {
             Target::Of(op) => {
                 self.bytes[to].get_mut(&op).unwrap()[..part.len()].copy_from_slice(part);
             }
-            Target::Kept(kept) => engine.payload(kept).copy_from_slice(part),
+            Target::Unexpected(kept) => engine.payload(kept).copy_from_slice(part),
             Target::Pair => engine.peer(from).inbound.pair[..part.len()].copy_from_slice(part),
             Target::Text => engine.peer(from).inbound.text.copy_from_slice(part),
         }
@@ -204,7 +204,7 @@ impl Model {
 fn deliver(world: &mut World, model: &mut Model, way: usize) {
     let (from, to) = (way / RANKS, way % RANKS);
     if let Some(head) = world.deliver(way) {
-        if matches!(head.kind, Kind::Eager | Kind::Request) {
+        if matches!(head.kind, Kind::Eager | Kind::RequestToSend) {
             let sent = model.under_way.get_mut(&(from, to)).unwrap();
             let message = sent.pop_front().unwrap();
             model.arrive(to, message);
@@ -305,7 +305,7 @@ fn credit_bounds_what_is_kept() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn protocol_violations_are_refused() {
     let head = |kind, tag, bytes| Head::new(kind, 0, tag, bytes);
     let refused = |head: Head| {
         let mut engine = Engine::new(0, 2, LIMITS);
@@ -316,7 +316,7 @@ fn nonsense_is_refused() {
     };
     assert!(refused(head(Kind::Eager, 0, 65)).contains("65 bytes unasked"));
     assert!(refused(head(Kind::Data, 0, 8)).contains("for no receive"));
-    assert!(refused(head(Kind::Clear, 3, 8)).contains("for no send"));
+    assert!(refused(head(Kind::ClearToSend, 3, 8)).contains("for no send"));
     assert!(refused(head(Kind::Done, 3, 8)).contains("for no send"));
     assert!(refused(head(Kind::Fail, 0, 1 << 40)).contains("a reason of"));
     let mut credit = head(Kind::Credit, 0, 0);

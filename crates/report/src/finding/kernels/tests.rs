@@ -152,18 +152,18 @@ fn placed(four: u64) -> Runs {
 
 #[test]
 fn hosts_are_held_against_one() {
-    let found = one(placed(500), "kernel-places");
+    let found = one(placed(500), "kernel-placement");
     assert_eq!(
         found.sentence,
         "4 hosts of atm-oc3c (class S) beat every run on one host, shared memory aside, intervals apart, in 1 of 1: 2.00 times."
     );
-    let found = one(placed(2_000), "kernel-places");
+    let found = one(placed(2_000), "kernel-placement");
     assert!(
         found.sentence.ends_with("in 0 of 1; not LU idle (0.500)."),
         "{found:?}"
     );
     let nowhere = runs().kernel(NET, "pvm:direct", "lu S 4", MS);
-    assert_eq!(of(nowhere, "kernel-places"), []);
+    assert_eq!(of(nowhere, "kernel-placement"), []);
 }
 
 #[test]

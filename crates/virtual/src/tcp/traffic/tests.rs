@@ -144,7 +144,7 @@ fn sent(traffic: &mut Traffic<Wire>) -> BTreeMap<u64, Vec<u64>> {
         }
         match traffic.step(Instant::START + Span::secs(100_000)) {
             None => panic!("the flow stands still; sent {sent:?}"),
-            Some(Told::Arrived { bytes, .. }) => {
+            Some(Outcome::Arrived { bytes, .. }) => {
                 assert!(arrived.insert(arrived.len()) && bytes == SEGMENT);
             }
             Some(_) => {}
@@ -368,7 +368,7 @@ proptest! {
         traffic.begin(0);
         let (mut count, mut bytes) = (0, 0);
         while let Some(told) = traffic.step(Instant::START + Span::secs(1_000_000)) {
-            if let Told::Arrived { bytes: arrived, .. } = told {
+            if let Outcome::Arrived { bytes: arrived, .. } = told {
                 count += 1;
                 bytes += arrived;
             }

@@ -11,7 +11,7 @@ use sonde_message::{Messenger, Op, Result, Source, Status, Tagged};
 
 use super::super::cfd::VARIABLES;
 use super::super::flow::{GHOSTS, Shape, Site};
-use super::sweep::Way;
+use super::sweep::Direction;
 
 const NONE: Status = Status {
     from: 0,
@@ -76,13 +76,13 @@ impl Edges {
         world: &mut Communicator<'_, M>,
         site: &Site,
         v: &mut [f64],
-        (axis, way): (Axis, Way),
+        (axis, way): (Axis, Direction),
         k: usize,
     ) -> Result<()> {
-        let from = self.neighbours[axis as usize][usize::from(way == Way::Down)];
+        let from = self.neighbours[axis as usize][usize::from(way == Direction::Down)];
         let Some(from) = from else { return Ok(()) };
         let extent = site.shape.extent[axis as usize] as isize;
-        let at = if way == Way::Up { -1 } else { extent };
+        let at = if way == Direction::Up { -1 } else { extent };
         let part = inner_edge(site, axis, at, k as isize);
         let count = count(&part);
         let (comm, tag) = (world.comm(), tag(axis, way));
@@ -100,13 +100,13 @@ impl Edges {
         world: &mut Communicator<'_, M>,
         site: &Site,
         v: &[f64],
-        (axis, way): (Axis, Way),
+        (axis, way): (Axis, Direction),
         k: usize,
     ) -> Result<()> {
-        let to = self.neighbours[axis as usize][usize::from(way == Way::Up)];
+        let to = self.neighbours[axis as usize][usize::from(way == Direction::Up)];
         let Some(to) = to else { return Ok(()) };
         let extent = site.shape.extent[axis as usize] as isize;
-        let at = if way == Way::Up { extent - 1 } else { 0 };
+        let at = if way == Direction::Up { extent - 1 } else { 0 };
         let part = inner_edge(site, axis, at, k as isize);
         let count = pack(site, v, &part, &mut self.sent[0]);
         let (comm, tag) = (world.comm(), tag(axis, way));
@@ -179,7 +179,7 @@ impl Edges {
     }
 }
 
-const fn tag(axis: Axis, way: Way) -> u32 {
+const fn tag(axis: Axis, way: Direction) -> u32 {
     2 * axis as u32 + way as u32
 }
 

@@ -38,7 +38,7 @@ macro_rules! array {
 
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Direction {
     /// Lower triangle: x, y and z upwards.
     Up,
     /// Upper triangle: downwards.
@@ -122,7 +122,7 @@ impl Sweeper {
     }
 
     /// Sweeps plane k of `v`, which is kept; the plane before it, in the way, is kept too unless it is a wall.
-    pub fn sweep(&mut self, site: &Site, v: &mut [f64], k: usize, way: Way) {
+    pub fn sweep(&mut self, site: &Site, v: &mut [f64], k: usize, way: Direction) {
         let [low, high] = &mut self.kept;
         let (here, before) = if k % 2 == 0 { (low, high) } else { (high, low) };
         wide::run(Plane {
@@ -195,7 +195,7 @@ struct Plane<'a> {
     front: usize,
     v: &'a mut [f64],
     k: usize,
-    way: Way,
+    way: Direction,
 }
 
 /// Five numbers of several points.
@@ -218,11 +218,11 @@ struct Spread<S: Simd> {
 
 impl<S: Simd> Spread<S> {
     #[inline(always)]
-    fn new(set: S, weights: &Weights, way: Way) -> Self {
+    fn new(set: S, weights: &Weights, way: Direction) -> Self {
         Self {
             flux: Wide::splat(
                 set,
-                if way == Way::Up {
+                if way == Direction::Up {
                     weights.flux
                 } else {
                     -weights.flux
@@ -320,8 +320,8 @@ impl WithSimd for Plane<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, set: S) {
         match self.way {
-            Way::Up => self.sweep::<S, true>(set),
-            Way::Down => self.sweep::<S, false>(set),
+            Direction::Up => self.sweep::<S, true>(set),
+            Direction::Down => self.sweep::<S, false>(set),
         }
     }
 }
