@@ -562,7 +562,9 @@ impl Outcome {
     pub fn of(run: &Run, is_strict: bool) -> Self {
         let rows = run.rows();
         let mut outcome = Self {
-            is_measured: rows.iter().any(|row| row.status == sonde_measure::Status::Measured),
+            is_measured: rows
+                .iter()
+                .any(|row| row.status == sonde_measure::Status::Measured),
             is_strict,
             signal: crate::campaign::interrupted(),
             ..Self::default()

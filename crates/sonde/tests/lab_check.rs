@@ -171,7 +171,8 @@ fn a_check_is_kept_and_goes_on() {
         |line: &str| line.starts_with("check,library,native:") && line.contains(",checks,");
     let counted = csv.out.lines().filter(|line| is_counted(line)).count();
     assert_eq!(counted, 6, "{csv}");
-    assert_eq!(report(&["compare", id, id]).code, 0);
+    // Too few launches to tell anything of them.
+    assert_eq!(report(&["compare", id, id]).code, 3);
 }
 
 /// The ranks of a stage: its copy of their program is nobody else's.

@@ -65,7 +65,8 @@ fn a_killed_check_goes_on_and_is_kept() {
     let id = named.find_map(|line| line.strip_prefix("sonde: run "));
     let id = id.and_then(|line| line.split(' ').next()).unwrap();
     let compared = stage.sonde(&["report", "compare", id, id, "--out", &out]);
-    compared.expect(0);
+    // Too few launches to tell anything of them.
+    compared.expect(3);
 }
 
 #[test]
@@ -178,5 +179,6 @@ fn a_load_is_a_run_with_a_cell_for_each_flow() {
     }
     let id = said["run"].as_str().unwrap();
     let compared = stage.sonde(&["report", "compare", id, id, "--out", &out]);
-    compared.expect(0);
+    // Too few launches to tell anything of them.
+    compared.expect(3);
 }

@@ -333,7 +333,8 @@ fn a_run_of_kernels_is_kept_and_goes_on() {
         .find_map(|line| line.strip_prefix("sonde: run "));
     let id = id.and_then(|line| line.split(' ').next()).unwrap();
     let compared = call(&stage, &["report", "compare", id, id, "--out", &out]).output();
-    assert_eq!(compared.code, 0, "{compared}");
+    // Three launches are too few to tell anything of them.
+    assert_eq!(compared.code, 3, "{compared}");
 }
 
 #[test]

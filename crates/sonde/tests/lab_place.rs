@@ -367,7 +367,8 @@ fn a_trial_is_kept() {
         line.starts_with("place,application,openmpi:tcp") && line.contains(",program_ns,")
     };
     assert_eq!(csv.out.lines().filter(is_time).count(), 4, "{csv}");
-    assert_eq!(report(&["compare", id, id]).code, 0);
+    // Too few launches to tell anything of them.
+    assert_eq!(report(&["compare", id, id]).code, 3);
 
     let mut call = stage.sonde(&words("1000")).limit(120);
     call.command.args(["--attachment", stage.case.attachment]);

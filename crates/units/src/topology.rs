@@ -288,7 +288,7 @@ mod tests {
         for (text, ranks, told) in [
             ("mesh:3x4", 13, "it has 12 points"),
             ("torus:3xx", 3, "its sides are `3xx`"),
-            ("hypercube", 12, "no power of two"),
+            ("hypercube", 12, "not a power of two"),
             ("tree", 4, "torus:AxBxC"),
         ] {
             let error = Topology::parse(text, ranks).unwrap_err().to_string();

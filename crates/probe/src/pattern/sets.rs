@@ -472,7 +472,7 @@ mod tests {
                 .to_string()
         };
         assert!(refused("shift:4", 4).contains("from each to itself"));
-        assert!(refused("h1>h5", 4).contains("h1>h5 is no pair of 4"));
+        assert!(refused("h1>h5", 4).contains("h1>h5 is not a pair of 4"));
         assert!(refused("all-to-all", 1).contains("at least two"));
     }
 
