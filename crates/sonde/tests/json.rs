@@ -23,8 +23,12 @@ fn json_of(words: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{words}: {e}: {err}"))
 }
 
+/// A folder outside /tmp: what labs leave there is looked for by tests that run beside these.
 fn folder(name: &str) -> PathBuf {
-    std::env::temp_dir().join(format!("sonde-json-{name}-{}", std::process::id()))
+    PathBuf::from(format!(
+        "/var/tmp/sonde-test-json-{name}-{}",
+        std::process::id()
+    ))
 }
 
 /// Holds values to a schema.
