@@ -340,7 +340,7 @@ fn loads_are_made_counted_and_ended() {
             all()
         );
         assert!(
-            outcome.out.contains("cut ended with 0\n") && said("cut").contains("interrupted"),
+            outcome.out.contains("cut ended with 130\n") && said("cut").contains("interrupted"),
             "{}",
             all()
         );
