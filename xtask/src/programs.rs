@@ -1,7 +1,7 @@
 //! The programs that integration tests are built into: one a crate, and which of its tests run apart.
 //!
 //! Model:   `tests/main.rs` names each file beside it as a module, in a group or in none. The groups are `paired` and `alone`, which
-//!          scripts/test.sh chooses by the begin of a test's path. A file that no `mod` names would be built by nobody.
+//!          scripts/test.sh chooses by the first part of a test's path. A file that no `mod` names would be built by nobody.
 //! Checked: `a_second_program_is_found`, `a_file_that_nobody_names_is_found`, `groups_hold_what_is_theirs`,
 //!          `a_group_outside_of_tests_is_found`.
 

@@ -84,7 +84,7 @@ pub(crate) enum Verdict {
     Accept,
     /// Not our peer: let others come.
     Stranger,
-    /// Our peer, with another specification: the conversation cannot be had.
+    /// Our peer, with another specification: no conversation is possible.
     Mismatch(String),
 }
 

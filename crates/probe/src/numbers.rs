@@ -6,7 +6,7 @@
 //! Units:   memory is half a MiB for any number of messages.
 //! Checked: `numbers_are_counted`, `numbers_go_round`, `memory_does_not_grow`, `any_order_is_accounted_for`.
 
-/// How far back numbers are told apart: at 10 million messages per second, 0.4 s.
+/// How far back numbers are distinguished: at 10 million messages per second, 0.4 s.
 const WINDOW: u64 = 1 << 22;
 
 /// The numbers that came so far.

@@ -1,7 +1,7 @@
 //! When messages are due that are sent at a rate.
 //!
 //! Model:   that of [`Pace`]; what is due does not depend on what was answered.
-//! Units:   nanoseconds since the begin, rounded down.
+//! Units:   nanoseconds since the start, rounded down.
 //! Checked: `constant_is_exact`, `poisson_has_its_mean_and_deviation`.
 
 use rand_core::{Rng, SeedableRng};
