@@ -2,7 +2,7 @@
 //!
 //! Units:   buffer sizes are usable bytes: half of what Linux reports, which counts its own bookkeeping.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -27,6 +27,20 @@ pub struct Options {
     pub message_bytes: usize,
     /// The address that the connecting side sends from; `None` leaves the choice to its routes.
     pub source: Option<IpAddr>,
+    /// The port that it sends from, TCP and UDP; zero leaves the choice to the kernel.
+    pub source_port: u16,
+}
+
+impl Options {
+    /// The address and port that the connecting side sends from, of the family of `peer`.
+    pub(crate) fn local(&self, peer: SocketAddr) -> SocketAddr {
+        let any: IpAddr = if peer.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
+        };
+        SocketAddr::new(self.source.unwrap_or(any), self.source_port)
+    }
 }
 
 impl Options {
@@ -39,6 +53,7 @@ impl Options {
             knobs: Knobs::default(),
             message_bytes: 64 << 10,
             source: None,
+            source_port: 0,
         }
     }
 

@@ -57,13 +57,15 @@ impl Tcp {
         )
         .map_err(failed("open a socket"))?;
         options.apply(&fd, Path::Tcp)?;
-        if let Some(source) = options.source {
-            let local = SocketAddr::new(source, 0);
+        if options.source.is_some() || options.source_port != 0 {
+            let local = options.local(peer);
             let refused = |errno| Error::Local {
                 attempt: "send from this address",
                 local,
                 errno,
             };
+            // A connection from this port that has ended keeps it for a minute.
+            rustix::net::sockopt::set_socket_reuseaddr(&fd, true).map_err(refused)?;
             rustix::net::bind(&fd, &local).map_err(refused)?;
         }
         let channel = Self::bounded(fd, peer, options)?;

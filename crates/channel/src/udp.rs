@@ -6,7 +6,7 @@
 //! Units:   bytes of user data.
 //! Checked: `a_lost_ping_is_counted`, `a_late_answer_is_no_loss`, `sizes_are_exact`, `every_wait_ends`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -72,12 +72,7 @@ impl Udp {
     /// # Errors
     /// There is no route; an option does not take.
     pub fn connect(peer: SocketAddr, options: Options) -> Result<Self> {
-        let any: IpAddr = if peer.is_ipv4() {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
-        let local = SocketAddr::new(options.source.unwrap_or(any), 0);
+        let local = options.local(peer);
         let socket = UdpSocket::bind(local).map_err(|error| Error::Local {
             attempt: "send from this address",
             local,

@@ -131,7 +131,6 @@ pub(crate) fn join(joined: &mut Outcome, piece: Outcome) {
         }
     }
     joined.evidence.merge(piece.evidence);
-    joined.refused += piece.refused;
     joined.moved.add(&piece.moved);
     for (sum, one) in joined.interference.iter_mut().zip(&piece.interference) {
         sum.add(one);
@@ -162,6 +161,7 @@ mod tests {
             voluntary_switches: 3,
             steal_ns: Some(1),
             retransmits,
+            strangers: 1,
             ..Default::default()
         };
         let mut evidence = Evidence::default();
@@ -172,7 +172,6 @@ mod tests {
                 measurements: vec![measurement],
                 slots: Default::default(),
             }],
-            refused: 1,
             moved: sonde_probe::Moved {
                 trips: 2,
                 ..Default::default()
@@ -197,7 +196,7 @@ mod tests {
         assert_eq!(joined.sizes.len(), 2);
         assert_eq!(steps(0), [None, Some(Step::Connect)]);
         assert_eq!((joined.sizes[1].size_bytes, steps(1)), (64, vec![None]));
-        assert_eq!((joined.evidence.sizes.len(), joined.refused), (2, 3));
+        assert_eq!(joined.evidence.sizes.len(), 2);
         assert_eq!(joined.moved.trips, 6);
         for (interference, host) in joined.interference.iter().zip(["src", "dst"]) {
             assert_eq!(interference.host, host);
@@ -206,6 +205,7 @@ mod tests {
                 (interference.steal_ns, interference.voluntary_switches),
                 (Some(3), 9)
             );
+            assert_eq!(interference.strangers, 3);
             // What one piece could not tell is not told of the sum.
             assert_eq!(interference.retransmits, None);
         }

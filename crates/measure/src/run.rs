@@ -420,18 +420,27 @@ pub struct Interference {
     pub voluntary_switches: u64,
     /// TCP segments sent again.
     pub retransmits: Option<u64>,
+    /// Connections and datagrams of others at its data port, which were turned away.
+    #[serde(default, skip_serializing_if = "is_none_seen")]
+    pub strangers: u64,
+}
+
+fn is_none_seen(strangers: &u64) -> bool {
+    *strangers == 0
 }
 
 impl Interference {
     /// Adds another part of the same host's: what one of them does not know is not known of the sum. A part that was not
     /// watched says nothing.
     pub fn add(&mut self, part: &Self) {
+        self.strangers += part.strangers;
         if part.span_ns == 0 {
             return;
         }
         if self.span_ns == 0 {
             *self = Self {
                 host: std::mem::take(&mut self.host),
+                strangers: self.strangers,
                 ..part.clone()
             };
             return;

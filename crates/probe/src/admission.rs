@@ -3,11 +3,12 @@
 //! Model:   the measuring side says hello with token and specification; the serving side accepts or refuses with a reason. Byte
 //!          streams carry both as frames, UDP as control datagrams that are repeated until answered. Each size is a visit with
 //!          a socket and a hello of its own, so that the first message of a size is as cold as that of any other. In
-//!          `startup` the hello follows the timed messages, so that nothing warms the way for them; until then an unknown
-//!          peer gets no more than its own bytes back.
-//! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`; `tests/conversation.rs`.
+//!          `startup` the hello follows the timed messages, so that nothing warms the way for them; until then the peer by TCP
+//!          or UDP is known by its port, one of [`ports`], and whoever comes from another is turned away unheard.
+//! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`, `ports_follow_from_the_token`; `tests/conversation.rs`,
+//!          `tests/hostile.rs`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -86,6 +87,51 @@ pub(crate) enum Verdict {
     Stranger,
     /// Our peer, with another specification: no conversation is possible.
     Mismatch(String),
+}
+
+/// From how many ports a start-up's peer may come: another program may have some of them.
+const PORTS: usize = 8;
+/// Above those that Linux gives to sockets which ask for none, 32768 to 60999 (net.ipv4.ip_local_port_range).
+const PORT_MIN: u16 = 61_000;
+
+/// The ports that a start-up's peer comes from. They follow from the token, which strangers do not know.
+pub(crate) fn ports(token: &str) -> [u16; PORTS] {
+    std::array::from_fn(|place| {
+        let part = token.bytes().skip(4 * place).take(4);
+        let sum = part.fold(place as u16, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        PORT_MIN + sum % (u16::MAX - PORT_MIN + 1)
+    })
+}
+
+/// Whether a start-up's messages may come from there. Within a machine there are no ports.
+pub(crate) fn is_expected(spec: &Spec, token: &str, from: SocketAddr) -> bool {
+    spec.path.is_within_machine() || ports(token).contains(&from.port())
+}
+
+/// The port for a start-up to send from: the first that no other program has, by TCP and by UDP. Zero within a machine.
+pub(crate) fn free_port(measure: &Measure) -> Result<u16> {
+    if measure.spec.path.is_within_machine() {
+        return Ok(0);
+    }
+    let address = measure.source.unwrap_or(match measure.peer {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    });
+    let mut last = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+    for port in ports(&measure.token) {
+        let local = SocketAddr::new(address, port);
+        let free = UdpSocket::bind(local).and_then(|_| TcpListener::bind(local));
+        match free {
+            Ok(_) => return Ok(port),
+            Err(error) => last = error,
+        }
+    }
+    Err(Error::Control {
+        what: format!("find a port of {address} to send from, of {PORTS} tried from {PORT_MIN} up"),
+        source: last,
+    })
 }
 
 pub(crate) fn judge(token: &str, spec: &Spec, said_token: &str, said_spec: &Spec) -> Verdict {
@@ -345,6 +391,48 @@ mod tests {
             assert!(matches!(verdict, Verdict::Stranger));
             assert!(matches!(verdict.reply(), Reply::Refused { .. }));
         }
+    }
+
+    #[test]
+    fn ports_follow_from_the_token() {
+        let tokens: Vec<String> = (0..200).map(|_| crate::token().unwrap()).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        for token in &tokens {
+            assert_eq!(ports(token), ports(token));
+            assert!(ports(token).iter().all(|port| *port >= PORT_MIN));
+            seen.extend(ports(token));
+        }
+        // 1,600 draws of 4,536 ports: 1,349 of them at the mean.
+        assert!(seen.len() > 1_000, "{}", seen.len());
+        let spec = Spec::new(Probe::Startup, Path::Tcp, Wait::Block);
+        let from = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let known = ports(&tokens[0]);
+        assert!(is_expected(&spec, &tokens[0], from(known[7])));
+        assert!(!is_expected(&spec, &tokens[0], from(PORT_MIN - 1)));
+        let unix = Spec::new(Probe::Startup, Path::Unix, Wait::Block);
+        assert!(is_expected(&unix, &tokens[0], from(1)));
+    }
+
+    #[test]
+    fn a_port_that_another_has_is_passed_over() {
+        let measure = Measure {
+            spec: Spec::new(Probe::Startup, Path::Udp, Wait::Block),
+            peer: SocketAddr::from(([127, 0, 0, 1], 9)),
+            token: crate::token().unwrap(),
+            flush_neighbour: None,
+            source: None,
+        };
+        let mut held = Vec::new();
+        for _ in 0..PORTS {
+            let Ok(port) = free_port(&measure) else {
+                break;
+            };
+            assert!(ports(&measure.token).contains(&port));
+            held.push(UdpSocket::bind(("0.0.0.0", port)).unwrap());
+        }
+        assert!(held.len() > 1, "{}", held.len());
+        let error = free_port(&measure).unwrap_err().to_string();
+        assert!(error.contains("to send from, of 8 tried"), "{error}");
     }
 
     #[test]

@@ -9,15 +9,15 @@
 //! Checked: `answers_are_no_longer_than_questions`; `tests/conversation.rs`, `startup_in_parts_has_its_steps_in_order`; in a
 //!          lab the step is the configured time within 1 ms.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use sonde_channel::{Channel, Udp, payload};
+use sonde_channel::{Channel, Options, Udp, payload};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::netlink::{Netlink, Resolved};
 
 use crate::Result;
-use crate::talk::{Measure, Serve};
+use crate::talk::Serve;
 
 /// The size of these datagrams: the header of any message, then a word.
 pub(crate) const BYTES: usize = 16;
@@ -37,8 +37,11 @@ pub(crate) struct SetUp {
 }
 
 /// The measuring side; the text says why there is no time.
-pub(crate) fn measure(measure: &Measure) -> Result<std::result::Result<SetUp, String>> {
-    let mut channel = Udp::connect(measure.peer, measure.options())?;
+pub(crate) fn measure(
+    peer: SocketAddr,
+    options: Options,
+) -> Result<std::result::Result<SetUp, String>> {
+    let mut channel = Udp::connect(peer, options)?;
     channel.set_resend_after(RESEND_AFTER)?;
     let mut trips_ns = [0; 2];
     let mut peer_neighbour_ns = 0;
@@ -53,7 +56,6 @@ pub(crate) fn measure(measure: &Measure) -> Result<std::result::Result<SetUp, St
         if resent > 0 {
             return Ok(Err("a datagram was lost, and sent again".into()));
         }
-        let peer = measure.peer;
         payload::check(&answer, sequence as u32)
             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
         if sequence == 0 {

@@ -99,8 +99,6 @@ pub struct Outcome {
     pub evidence: Evidence,
     /// What else the hosts did: measuring side, serving side. Their names are those of the links.
     pub interference: Vec<Interference>,
-    /// Peers that the serving side turned away.
-    pub refused: u64,
     /// What moved.
     pub moved: Moved,
 }
@@ -159,7 +157,6 @@ impl Conversation {
             sizes: Vec::new(),
             evidence: Evidence::default(),
             interference: vec![named(client), named(server)],
-            refused: 0,
             moved: Moved::default(),
         };
         if self.spec.probe() == Probe::Startup {
@@ -315,7 +312,7 @@ impl Outcome {
         };
         src.add(&measured.interference);
         dst.add(&served.interference);
-        self.refused += served.refused;
+        dst.strangers += served.refused;
         Ok(())
     }
 }

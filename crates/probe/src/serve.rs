@@ -156,6 +156,15 @@ impl<'a> Admission<'a> {
         self.last = format!(" (the last, {who}: {why})");
     }
 
+    /// Whether a start-up may come from there; a stranger is turned away.
+    fn expects(&mut self, from: SocketAddr) -> bool {
+        let is_expected = admission::is_expected(&self.serve.spec, &self.serve.token, from);
+        if !is_expected {
+            self.turn_away(from, "not from a port of this conversation");
+        }
+        is_expected
+    }
+
     /// A time-out becomes the story of the wait.
     pub(crate) fn closed(&self, error: sonde_channel::Error) -> Error {
         match error {
@@ -239,7 +248,7 @@ fn stream<L: Listener>(
     let mut served = Served::default();
     loop {
         if let Some(port) = &mut datagrams {
-            answer_datagrams(port, &acceptor, serve, stop, admission.left())?;
+            answer_datagrams(port, &acceptor, &mut admission, stop)?;
         }
         // Reading the counters takes its time: of a start-up before anybody comes, else before the hello.
         let before = Watch::begin()?;
@@ -254,6 +263,9 @@ fn stream<L: Listener>(
             Watch::begin_of(serve.spec.knobs.streams > 1)?
         };
         if let Procedure::Startup(startup) = serve.spec.procedure {
+            if !admission.expects(channel.peer()) {
+                continue;
+            }
             if let Err(error) = answer_cold(&mut channel, startup, serve) {
                 admission.turn_away(channel.peer(), error);
                 continue;
@@ -316,14 +328,12 @@ fn stream<L: Listener>(
 fn answer_datagrams(
     port: &mut UdpPort,
     acceptor: &impl Listener,
-    serve: &Serve,
+    admission: &mut Admission<'_>,
     stop: BorrowedFd<'_>,
-    timeout: Duration,
 ) -> Result<()> {
     let mut buffer = [0; circuit::BYTES];
-    let until = Instant::now() + timeout;
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = admission.left();
         let woken = readable(&[stop, acceptor.as_fd(), port.as_fd()], left);
         let woken = woken.map_err(|source| Error::Control {
             what: "wait for a peer".into(),
@@ -333,10 +343,11 @@ fn answer_datagrams(
             // The acceptor finds out what it was.
             return Ok(());
         }
-        if let Some((circuit::BYTES, from)) = port.recv_from(&mut buffer, Some(stop), left)? {
-            if circuit::answer(&mut buffer, from.ip(), serve) {
-                port.send_to(&buffer, from)?;
-            }
+        if let Some((circuit::BYTES, from)) = port.recv_from(&mut buffer, Some(stop), left)?
+            && admission.expects(from)
+            && circuit::answer(&mut buffer, from.ip(), admission.serve)
+        {
+            port.send_to(&buffer, from)?;
         }
     }
 }
@@ -499,6 +510,9 @@ impl Admission<'_> {
                 .recv_from(&mut buffer, Some(stop), self.left())
                 .map_err(|error| self.closed(error))?;
             let (size, from) = came.ok_or(Error::Abandoned)?;
+            if self.serve.spec.probe() == Probe::Startup && !self.expects(from) {
+                continue;
+            }
             let bytes = &mut buffer[..size];
             if has_circuits(&self.serve.spec) && circuit::answer(bytes, from.ip(), self.serve) {
                 port.send_to(bytes, from)?;
@@ -507,7 +521,7 @@ impl Admission<'_> {
             let (token, spec, visit) = match admission::control::<Say>(bytes) {
                 None if gone == Some(from) => continue, // What was still under way.
                 None if is_cold(self.serve, size) => {
-                    // An unknown peer gets its own bytes back and no more; who it was, the hello will say.
+                    // Known by its port alone it gets its own bytes back and no more; who it was, the hello will say.
                     port.send_to(bytes, from)?;
                     cold.messages += 1;
                     cold.bytes += size as u64;

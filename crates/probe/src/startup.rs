@@ -1,6 +1,7 @@
 //! Cold: what the first message on a fresh socket costs, the measuring side.
 //!
-//! Model:   forget the neighbours if asked. Whole: one time from before the socket exists to the first answer. In parts,
+//! Model:   sockets are bound to a port by which the serving side knows them, chosen before, within the time. Forget the
+//!          neighbours if asked. Whole: one time from before the socket exists to the first answer. In parts,
 //!          each step alone and in this order, so that none holds the cost of another: `neighbour`, its resolution and
 //!          nothing else; `vc`, the set-up of a circuit ([`crate::circuit`]);
 //!          `connect` (byte streams), from before the socket to its return; `first` and `second` message, there and back; `idle`,
@@ -12,7 +13,7 @@
 
 use std::net::IpAddr;
 
-use sonde_channel::{Aligned, ByteStream, Channel, Shm, Tcp, Udp, Unix, payload};
+use sonde_channel::{Aligned, ByteStream, Channel, Options, Shm, Tcp, Udp, Unix, payload};
 use sonde_measure::spec::NO_START;
 use sonde_measure::{Interference, Measurement, Phase, Quantity, Step};
 use sonde_measure::{Neighbour, Path, Socket, Spec, StartUp, Startup};
@@ -109,8 +110,13 @@ pub(crate) fn measure(measure: &Measure, procedure: Startup) -> Result<Measured>
     for visit in Visit::all(spec) {
         let size_bytes = spec.sizes_bytes[visit.size];
         let messages = Messages::new(measure, size_bytes as usize)?;
+        let options = Options {
+            source_port: admission::free_port(measure)?,
+            ..measure.options()
+        };
         let mut cold = Cold {
             measure,
+            options,
             procedure,
             visit,
             rows: Vec::new(),
@@ -145,6 +151,8 @@ pub(crate) fn measure(measure: &Measure, procedure: Startup) -> Result<Measured>
 /// One start-up.
 struct Cold<'a> {
     measure: &'a Measure,
+    /// Those of its sockets, with the port by which the peer knows them.
+    options: Options,
     procedure: Startup,
     visit: Visit,
     rows: Vec<Measurement>,
@@ -162,7 +170,7 @@ impl Cold<'_> {
     }
 
     fn stream<C: ByteStream>(&mut self, mut messages: Messages<'_>) -> Result<Socket> {
-        let options = self.measure.options();
+        let options = self.options.clone();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = C::connect(self.measure.peer, options)?;
@@ -184,7 +192,7 @@ impl Cold<'_> {
     }
 
     fn udp(&mut self, mut messages: Messages<'_>) -> Result<Socket> {
-        let options = self.measure.options();
+        let options = self.options.clone();
         self.before_the_transport()?;
         let begin_ns = monotonic_ns();
         let mut channel = Udp::connect(self.measure.peer, options)?;
@@ -212,7 +220,7 @@ impl Cold<'_> {
         let neighbour = self.neighbour()?;
         self.rows.push(row(Some(Step::Neighbour), neighbour));
         let vc = if self.procedure.has_circuits() && !self.spec().path.is_within_machine() {
-            circuit::measure(self.measure)?.map(|set_up| {
+            circuit::measure(self.measure.peer, self.options.clone())?.map(|set_up| {
                 self.start_up.peer_neighbour_ns = Some(set_up.peer_neighbour_ns);
                 set_up.ns
             })

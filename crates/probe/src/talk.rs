@@ -61,6 +61,7 @@ pub(crate) fn options(spec: &Spec) -> Options {
         knobs: spec.knobs.clone(),
         message_bytes: spec.sizes_bytes.iter().copied().max().unwrap_or(1) as usize,
         source: None,
+        source_port: 0,
     }
 }
 

@@ -79,7 +79,7 @@ fn startup_whole_is_one_time_for_each_size() {
             let whole = find(size, Quantity::StartupNs, Phase::Cold, None);
             assert!(whole.reason.is_some() || sample(whole) > 0);
         }
-        assert_eq!(outcome.refused, 0);
+        assert_eq!(outcome.interference[1].strangers, 0);
         let nodelay = outcome.evidence.src.socket.nodelay;
         assert_eq!(nodelay, (path == Path::Tcp).then_some(true));
     }

@@ -292,7 +292,7 @@ fn strangers_who_go_on_all_the_while_change_nothing() {
 }
 
 #[test]
-fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
+fn a_stranger_before_a_cold_start_is_not_heard() {
     let (mut client, mut server) = agents::agents();
     let spec = Spec {
         sizes_bytes: vec![8],
@@ -306,15 +306,42 @@ fn a_stranger_before_a_cold_start_gets_his_own_bytes_at_most() {
         .unwrap();
     for size in [0, 1, 7, 8, 9, 1_000] {
         stranger.send_to(&vec![7; size], peer).unwrap();
-        let mut answer = [0; 2_000];
-        if let Ok((received, _)) = stranger.recv_from(&mut answer) {
-            assert_eq!((size, received), (8, 8), "an answer to {size} bytes");
-        }
+        let answer = stranger.recv_from(&mut [0; 2_000]);
+        assert!(answer.is_err(), "an answer to {size} bytes: {answer:?}");
     }
     let begin = Instant::now();
     measure(&mut client.link, &spec, peer, "right").unwrap();
     let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
         panic!("no report after {:?}", begin.elapsed());
     };
-    assert_eq!(served.refused, 5);
+    assert_eq!(served.refused, 6);
+}
+
+/// Who connects first and says nothing was once the one that was answered: his silence was the start-up.
+#[test]
+fn a_silent_stranger_before_a_cold_start_takes_none_of_its_time() {
+    let (mut client, mut server) = agents::agents();
+    let spec = Spec {
+        sizes_bytes: vec![8],
+        timeout_ns: 8_000_000_000,
+        ..Spec::new(Probe::Startup, Path::Tcp, sonde_measure::Wait::Block)
+    };
+    let peer = serve(&mut server.link, &spec, "right");
+    let mut strangers: Vec<TcpStream> = (0..20).map(|_| connect(peer)).collect();
+    let begin = Instant::now();
+    measure(&mut client.link, &spec, peer, "right").unwrap();
+    // A stranger that was waited for takes its part of the timeout, a second.
+    assert!(
+        begin.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begin.elapsed()
+    );
+    let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
+        panic!("no report after {:?}", begin.elapsed());
+    };
+    assert_eq!(served.refused, 20);
+    for stranger in &mut strangers {
+        let said = stranger.read(&mut [0; 16]);
+        assert!(!matches!(said, Ok(1..)), "{said:?}");
+    }
 }

@@ -70,15 +70,21 @@ fn a_wrong_token_is_refused_and_the_right_one_still_served() {
                 *sampling = sampling.up_to(3);
             });
             let peer = serve(&mut server.link, &spec, "right");
-            let error = measure(&mut client.link, &spec, peer, "wrong")
+            let stranger = Spec {
+                timeout_ns: 500_000_000,
+                ..spec.clone()
+            };
+            let error = measure(&mut client.link, &stranger, peer, "wrong")
                 .unwrap_err()
                 .to_string();
-            assert!(
-                error.contains("refused") && error.contains("token"),
-                "{error}"
-            );
+            // A start-up by TCP or UDP is turned away by its port, before it could be told why.
+            let is_told = probe == Probe::Latency || matches!(path, Path::Unix | Path::Shm);
+            let is_refused = error.contains("refused") && error.contains("token");
+            assert_eq!(is_refused, is_told, "{probe:?} {path:?}: {error}");
             measure(&mut client.link, &spec, peer, "right").unwrap();
             match server.link.answer("its report", SOON).unwrap() {
+                // By UDP it sends again until its time is up.
+                Answer::Served(served) if path == Path::Udp => assert!(served.refused >= 1),
                 Answer::Served(served) => assert_eq!(served.refused, 1, "{probe:?} {path:?}"),
                 other => panic!("{other:?}"),
             }

@@ -24,6 +24,7 @@ mod noise;
 mod pairs;
 mod place;
 mod precision;
+mod strangers;
 mod sweep;
 mod window;
 
@@ -162,6 +163,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(&["above-ceiling"], Find::Run(ceiling::above_all)),
     rule(&["host-apart", "pair-apart"], Find::Run(pairs::apart)),
     rule(&["stolen-time"], Find::Run(noise::stolen)),
+    rule(&["strangers"], Find::Run(strangers::turned_away)),
     rule(&["drift"], Find::Run(drift::drifting)),
     rule(&[cpu::HOST_EXHAUSTED], Find::Load(cpu::host_exhausted)),
     rule(&["window-limited"], Find::Line(window::receiver)),

@@ -24,6 +24,7 @@ pub(crate) mod noise;
 pub(crate) mod pairs;
 pub(crate) mod place;
 pub(crate) mod precision;
+pub(crate) mod strangers;
 pub(crate) mod sweep;
 pub(crate) mod window;
 

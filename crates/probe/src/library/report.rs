@@ -119,7 +119,6 @@ impl Report {
             sizes: Vec::new(),
             evidence: Evidence::default(),
             interference: names.map(named).to_vec(),
-            refused: 0,
             moved: Moved::default(),
         };
         outcome.add(&Agreed::of_job(job), self.measured, self.served)?;
