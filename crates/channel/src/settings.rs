@@ -33,7 +33,7 @@ pub struct Options {
 
 impl Options {
     /// The address and port that the connecting side sends from, of the family of `peer`.
-    pub(crate) fn local(&self, peer: SocketAddr) -> SocketAddr {
+    pub fn local(&self, peer: SocketAddr) -> SocketAddr {
         let any: IpAddr = if peer.is_ipv4() {
             Ipv4Addr::UNSPECIFIED.into()
         } else {

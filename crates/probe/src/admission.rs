@@ -8,7 +8,7 @@
 //! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`, `ports_follow_from_the_token`; `tests/conversation.rs`,
 //!          `tests/hostile.rs`.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -115,13 +115,10 @@ pub(crate) fn free_port(measure: &Measure) -> Result<u16> {
     if measure.spec.path.is_within_machine() {
         return Ok(0);
     }
-    let address = measure.source.unwrap_or(match measure.peer {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    });
+    let mut local = measure.options().local(measure.peer);
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrInUse);
     for port in ports(&measure.token) {
-        let local = SocketAddr::new(address, port);
+        local.set_port(port);
         let free = UdpSocket::bind(local).and_then(|_| TcpListener::bind(local));
         match free {
             Ok(_) => return Ok(port),
@@ -129,7 +126,10 @@ pub(crate) fn free_port(measure: &Measure) -> Result<u16> {
         }
     }
     Err(Error::Control {
-        what: format!("find a port of {address} to send from, of {PORTS} tried from {PORT_MIN} up"),
+        what: format!(
+            "find a port of {} to send from, of {PORTS} tried from {PORT_MIN} up",
+            local.ip()
+        ),
         source: last,
     })
 }

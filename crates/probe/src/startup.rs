@@ -1,7 +1,7 @@
 //! Cold: what the first message on a fresh socket costs, the measuring side.
 //!
-//! Model:   sockets are bound to a port by which the serving side knows them, chosen before, within the time. Forget the
-//!          neighbours if asked. Whole: one time from before the socket exists to the first answer. In parts,
+//! Model:   the serving side knows the sockets by their port. It is chosen before anything is timed; binding to it is part of
+//!          the time, as the socket is. Forget the neighbours if asked. Whole: one time from before the socket exists to the first answer. In parts,
 //!          each step alone and in this order, so that none holds the cost of another: `neighbour`, its resolution and
 //!          nothing else; `vc`, the set-up of a circuit ([`crate::circuit`]);
 //!          `connect` (byte streams), from before the socket to its return; `first` and `second` message, there and back; `idle`,
