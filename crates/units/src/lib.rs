@@ -7,18 +7,22 @@
 //! Checked: the tests of each module; properties `time_is_never_above_the_rate` and `text_round_trips`.
 #![forbid(unsafe_code)]
 
+mod list;
 mod matrix;
 mod parse;
 mod rate;
 mod ratio;
+mod shown;
 mod size;
 mod time;
 mod topology;
 
+pub use list::two;
 pub use matrix::{Matrix, MatrixError, RANKS_MAX};
 pub use parse::ParseQuantityError;
 pub use rate::BitRate;
 pub use ratio::Ratio;
+pub use shown::{EXCERPT_BYTES, Excerpt, begin, excerpt, excerpts, lines, plain};
 pub use size::Bytes;
 pub use time::{Instant, OneWay, RoundTrip, Span};
 pub use topology::{Shapeless, Topology, square};

@@ -7,11 +7,17 @@
 //! Units:   bytes, messages; ranks from 0.
 //! Checked: `json_comes_back`, `what_is_wrong_is_said`, `a_table_of_bytes_is_read`.
 
+use crate::excerpt;
+use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io::{self, BufRead, Read};
 use thiserror::Error;
 
 /// The most ranks of a matrix: its two tables then take 256 MiB.
 pub const RANKS_MAX: usize = 4_096;
+/// A row of a table takes less: 20 digits and what is between them.
+const LINE_BYTES_MAX: u64 = 1 << 17;
 const SCHEMA: &str = "sonde-matrix/1";
 /// In a table without messages, one begins after so many bytes.
 const MESSAGE_BYTES: u64 = 65_536;
@@ -31,11 +37,12 @@ pub struct Matrix {
 pub enum MatrixError {
     /// It is not of the form at all.
     #[error(
-        "it is not a communication matrix: {0}; write {{\"schema\": \"{SCHEMA}\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}}, or a table of bytes as comma-separated values"
+        "it is not a communication matrix: {}; write {{\"schema\": \"{SCHEMA}\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}}, or a table of bytes as comma-separated values",
+        excerpt(.0)
     )]
     Form(String),
     /// It is of another form.
-    #[error("its schema is `{0}`, not `{SCHEMA}`")]
+    #[error("its schema is `{}`, not `{SCHEMA}`", excerpt(.0))]
     Schema(String),
     /// Too few or too many ranks.
     #[error("it is of {0} ranks, but 1 to {RANKS_MAX} are possible")]
@@ -66,7 +73,8 @@ pub enum MatrixError {
     },
     /// A cell is no count.
     #[error(
-        "`{table}` from rank {row} to rank {column} is `{value}`, but a count is a whole number from 0 on"
+        "`{table}` from rank {row} to rank {column} is `{}`, but a count is a whole number from 0 on",
+        excerpt(value)
     )]
     Count {
         /// `bytes` or `messages`.
@@ -78,19 +86,132 @@ pub enum MatrixError {
         /// What stands there.
         value: String,
     },
+    /// Bytes that no message carries.
+    #[error(
+        "rank {row} sends {bytes} bytes to rank {column} in no message: write in `messages` how many carry them"
+    )]
+    NoMessages {
+        /// The sender, from 0.
+        row: usize,
+        /// The receiver, from 0.
+        column: usize,
+        /// How many bytes.
+        bytes: u64,
+    },
     /// The sum does not fit.
     #[error("its `{0}` add up to more than 2^63")]
     Sum(&'static str),
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Written {
     schema: String,
     ranks: usize,
-    bytes: Vec<Vec<serde_json::Value>>,
-    messages: Vec<Vec<serde_json::Value>>,
+    bytes: Table,
+    messages: Table,
     #[serde(default)]
     time_ns: Option<u64>,
+}
+
+/// A table as it is written: the counts row after row, how many each row has, and the first cell that is no count.
+#[derive(Default)]
+struct Table {
+    counts: Vec<u64>,
+    columns: Vec<usize>,
+    wrong: Option<(usize, usize, String)>,
+}
+
+impl Table {
+    fn cell(&mut self, column: usize, count: Option<u64>, shown: impl FnOnce() -> String) {
+        if count.is_none() && self.wrong.is_none() {
+            self.wrong = Some((self.columns.len(), column, shown()));
+        }
+        self.counts.push(count.unwrap_or_default());
+    }
+
+    /// The counts, if the table is square and of counts alone.
+    fn square(self, table: &'static str, ranks: usize) -> Result<Vec<u64>, MatrixError> {
+        let rows = self.columns.len();
+        if rows != ranks {
+            return Err(MatrixError::Rows { table, rows, ranks });
+        }
+        let uneven = self.columns.iter().position(|columns| *columns != ranks);
+        if let Some(row) = uneven {
+            return Err(MatrixError::Columns {
+                table,
+                row,
+                columns: self.columns[row],
+                ranks,
+            });
+        }
+        if let Some((row, column, value)) = self.wrong {
+            return Err(MatrixError::Count {
+                table,
+                row,
+                column,
+                value,
+            });
+        }
+        let mut counts = self.counts.iter();
+        let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(*count));
+        sum.filter(|sum| *sum <= 1 << 63)
+            .ok_or(MatrixError::Sum(table))?;
+        Ok(self.counts)
+    }
+}
+
+impl<'de> Deserialize<'de> for Table {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        let mut table = Self::default();
+        input.deserialize_seq(Rows(&mut table))?;
+        Ok(table)
+    }
+}
+
+/// All rows of a table, one after the other.
+struct Rows<'a>(&'a mut Table);
+
+impl<'de> Visitor<'de> for Rows<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of rows")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {
+        while rows.next_element_seed(Row(self.0))?.is_some() {}
+        Ok(())
+    }
+}
+
+/// One row of a table.
+struct Row<'a>(&'a mut Table);
+
+impl<'de> DeserializeSeed<'de> for Row<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, input: D) -> Result<(), D::Error> {
+        input.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Row<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row of counts")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut cells: A) -> Result<(), A::Error> {
+        let mut columns = 0;
+        while let Some(cell) = cells.next_element::<serde_json::Value>()? {
+            self.0.cell(columns, cell.as_u64(), || cell.to_string());
+            columns += 1;
+        }
+        self.0.columns.push(columns);
+        Ok(())
+    }
 }
 
 #[derive(Serialize)]
@@ -109,9 +230,7 @@ impl Matrix {
     /// # Errors
     /// [`MatrixError::Ranks`].
     pub fn new(ranks: usize) -> Result<Self, MatrixError> {
-        if !(1..=RANKS_MAX).contains(&ranks) {
-            return Err(MatrixError::Ranks(ranks));
-        }
+        Self::is_possible(ranks)?;
         Ok(Self {
             ranks,
             bytes: vec![0; ranks * ranks],
@@ -163,41 +282,96 @@ impl Matrix {
     /// # Errors
     /// [`MatrixError`].
     pub fn parse(text: &str) -> Result<Self, MatrixError> {
-        if text.trim_start().starts_with('{') {
-            Self::from_json(text)
-        } else {
-            Self::from_csv(text)
+        Self::read(text.as_bytes())
+    }
+
+    /// Reads either form of what may be long: no more than the counts is kept.
+    ///
+    /// # Errors
+    /// [`MatrixError`]; what cannot be read is [`MatrixError::Form`].
+    pub fn read(mut input: impl BufRead) -> Result<Self, MatrixError> {
+        let cannot = |error: io::Error| MatrixError::Form(error.to_string());
+        loop {
+            let begun = input.fill_buf().map_err(cannot)?;
+            let spaces = begun.iter().take_while(|byte| byte.is_ascii_whitespace());
+            let (spaces, all) = (spaces.count(), begun.len());
+            match begun.get(spaces) {
+                Some(b'{') => return Self::of_json(input),
+                None if all > 0 => input.consume(spaces),
+                _ => return Self::of_csv(input),
+            }
         }
     }
 
-    fn from_json(text: &str) -> Result<Self, MatrixError> {
+    fn of_json(input: impl BufRead) -> Result<Self, MatrixError> {
         let written: Written =
-            serde_json::from_str(text).map_err(|error| MatrixError::Form(error.to_string()))?;
+            serde_json::from_reader(input).map_err(|error| MatrixError::Form(error.to_string()))?;
         if written.schema != SCHEMA {
             return Err(MatrixError::Schema(written.schema));
         }
-        let count = |value: &serde_json::Value| value.as_u64();
-        let mut matrix = Self::new(written.ranks)?;
-        matrix.bytes = table("bytes", written.ranks, &written.bytes, count)?;
-        matrix.messages = table("messages", written.ranks, &written.messages, count)?;
-        matrix.time_ns = written.time_ns;
-        Ok(matrix)
+        let ranks = written.ranks;
+        Self::is_possible(ranks)?;
+        let bytes = written.bytes.square("bytes", ranks)?;
+        let messages = written.messages.square("messages", ranks)?;
+        let mut cells = bytes.iter().zip(&messages);
+        if let Some(at) = cells.position(|(bytes, messages)| *bytes > 0 && *messages == 0) {
+            return Err(MatrixError::NoMessages {
+                row: at / ranks,
+                column: at % ranks,
+                bytes: bytes[at],
+            });
+        }
+        Ok(Self {
+            ranks,
+            bytes,
+            messages,
+            time_ns: written.time_ns,
+        })
     }
 
-    fn from_csv(text: &str) -> Result<Self, MatrixError> {
-        let lines = text.lines().map(str::trim);
-        let rows: Vec<Vec<&str>> = lines
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-            .map(|line| line.split(',').map(str::trim).collect())
-            .collect();
-        let mut matrix = Self::new(rows.len())?;
-        matrix.bytes = table("bytes", rows.len(), &rows, |word| word.parse().ok())?;
-        let begun = matrix
-            .bytes
-            .iter()
-            .map(|bytes| bytes.div_ceil(MESSAGE_BYTES));
-        matrix.messages = begun.collect();
-        Ok(matrix)
+    fn of_csv(mut input: impl BufRead) -> Result<Self, MatrixError> {
+        let mut table = Table::default();
+        let mut whole = String::new();
+        loop {
+            whole.clear();
+            let mut row = input.by_ref().take(LINE_BYTES_MAX);
+            let read = row.read_line(&mut whole);
+            match read.map_err(|error| MatrixError::Form(error.to_string()))? as u64 {
+                0 => break,
+                LINE_BYTES_MAX => {
+                    let text = format!("a line of it has {LINE_BYTES_MAX} bytes or more");
+                    return Err(MatrixError::Form(text));
+                }
+                _ => {}
+            }
+            let line = whole.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let mut columns = 0;
+            for word in line.split(',').map(str::trim) {
+                table.cell(columns, word.parse().ok(), || word.into());
+                columns += 1;
+            }
+            table.columns.push(columns);
+        }
+        let ranks = table.columns.len();
+        Self::is_possible(ranks)?;
+        let bytes = table.square("bytes", ranks)?;
+        let begun = bytes.iter().map(|bytes| bytes.div_ceil(MESSAGE_BYTES));
+        Ok(Self {
+            ranks,
+            messages: begun.collect(),
+            bytes,
+            time_ns: None,
+        })
+    }
+
+    fn is_possible(ranks: usize) -> Result<(), MatrixError> {
+        match (1..=RANKS_MAX).contains(&ranks) {
+            true => Ok(()),
+            false => Err(MatrixError::Ranks(ranks)),
+        }
     }
 
     /// The matrix as JSON, in one line.
@@ -211,48 +385,6 @@ impl Matrix {
         };
         serde_json::to_string(&shown).expect("numbers and words can be written")
     }
-}
-
-/// A square table of counts, row after row.
-fn table<V: std::fmt::Display>(
-    name: &'static str,
-    ranks: usize,
-    rows: &[Vec<V>],
-    count: impl Fn(&V) -> Option<u64>,
-) -> Result<Vec<u64>, MatrixError> {
-    if rows.len() != ranks {
-        return Err(MatrixError::Rows {
-            table: name,
-            rows: rows.len(),
-            ranks,
-        });
-    }
-    let mut all = Vec::with_capacity(ranks * ranks);
-    let mut sum = 0u64;
-    for (row, columns) in rows.iter().enumerate() {
-        if columns.len() != ranks {
-            return Err(MatrixError::Columns {
-                table: name,
-                row,
-                columns: columns.len(),
-                ranks,
-            });
-        }
-        for (column, value) in columns.iter().enumerate() {
-            let counted = count(value).ok_or_else(|| MatrixError::Count {
-                table: name,
-                row,
-                column,
-                value: value.to_string(),
-            })?;
-            sum = sum
-                .checked_add(counted)
-                .filter(|sum| *sum <= 1 << 63)
-                .ok_or(MatrixError::Sum(name))?;
-            all.push(counted);
-        }
-    }
-    Ok(all)
 }
 
 #[cfg(test)]
@@ -319,12 +451,22 @@ mod tests {
             (json("2", "[[0,1.5],[1,0]]", good), "`1.5`"),
             (json("0", "[]", "[]"), "0 ranks, but 1 to 4096"),
             (
+                json("2", good, "[[0,1],[0,0]]"),
+                "rank 1 sends 1 bytes to rank 0 in no message",
+            ),
+            (json("2, \"rank\": 2", good, good), "unknown field `rank`"),
+            (json("2", "[[0,1],7]", good), "a row of counts"),
+            (
                 json("2", &format!("[[0,{m}],[{m},0]]", m = u64::MAX), good),
                 "more than 2^63",
             ),
             (
                 Matrix::parse("{}").unwrap_err().to_string(),
                 "missing field",
+            ),
+            (
+                Matrix::parse(&"0".repeat(200_000)).unwrap_err().to_string(),
+                "a line of it has 131072 bytes or more",
             ),
             (Matrix::parse("").unwrap_err().to_string(), "0 ranks"),
             (Matrix::parse("1,2\n3").unwrap_err().to_string(), "row 1"),

@@ -4,13 +4,17 @@
 //!          number of the smallest unit.
 //! Checked: `fractions_are_exact`, `a_bare_number_is_refused`.
 
+use crate::excerpt;
 use thiserror::Error;
 
 /// Why a text is not a quantity. The message says what was read and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParseQuantityError {
     /// There is no digit where the number should begin.
-    #[error("`{text}` is not {what}: it must begin with a number, as in `{example}`")]
+    #[error(
+        "`{}` is not {what}: it must begin with a number, as in `{example}`",
+        excerpt(text)
+    )]
     NoNumber {
         /// What was read.
         text: String,
@@ -20,7 +24,10 @@ pub enum ParseQuantityError {
         example: &'static str,
     },
     /// The suffix is missing or unknown.
-    #[error("`{text}` is not {what}: its unit must be one of {units}, as in `{example}`")]
+    #[error(
+        "`{}` is not {what}: its unit must be one of {units}, as in `{example}`",
+        excerpt(text)
+    )]
     Unit {
         /// What was read.
         text: String,
@@ -33,7 +40,8 @@ pub enum ParseQuantityError {
     },
     /// The number does not fit, or is finer than the smallest unit.
     #[error(
-        "`{text}` is out of range for {what}: it must be a whole number of the smallest unit and below 2^64 of it"
+        "`{}` is out of range for {what}: it must be a whole number of the smallest unit and below 2^64 of it",
+        excerpt(text)
     )]
     Range {
         /// What was read.

@@ -70,7 +70,8 @@ impl Ord for Ratio {
 /// Why a text is not a ratio.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a ratio: write a decimal (`0.001`), a percentage (`0.1%`) or a fraction (`1/1000`)"
+    "`{}` is not a ratio: write a decimal (`0.001`), a percentage (`0.1%`) or a fraction (`1/1000`)",
+    crate::excerpt(.0)
 )]
 pub struct ParseRatioError(String);
 

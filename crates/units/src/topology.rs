@@ -22,7 +22,8 @@ pub struct Topology {
 /// A text that names no topology of so many ranks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a topology of {ranks} ranks: {why}; write ring, mesh, mesh:AxB, torus:AxBxC or hypercube"
+    "`{}` is not a topology of {ranks} ranks: {why}; write ring, mesh, mesh:AxB, torus:AxBxC or hypercube",
+    crate::excerpt(text)
 )]
 pub struct Shapeless {
     /// What was written.
