@@ -77,6 +77,16 @@ pub enum Error {
         /// The parent found.
         found: u32,
     },
+    /// A thread or a process could not be started.
+    #[error("cannot start {what}: {source}{}", start_remedy(source, *limit))]
+    Start {
+        /// What it was to be.
+        what: String,
+        /// The reason.
+        source: io::Error,
+        /// How many processes and threads this user may have, where that was met and is known.
+        limit: Option<u64>,
+    },
     /// A message exceeds what one datagram may carry.
     #[error(
         "message of {bytes} bytes with {fds} descriptors: a message carries at most {bytes_max} bytes and {fds_max} descriptors; split it"
@@ -111,12 +121,22 @@ fn said(text: &str) -> String {
     }
 }
 
+fn start_remedy(source: &io::Error, limit: Option<u64>) -> String {
+    if source.kind() != io::ErrorKind::WouldBlock {
+        return String::new();
+    }
+    let is = limit.map_or_else(String::new, |limit| format!(" is {limit}"));
+    format!(
+        "; a limit of processes and threads is reached (`ulimit -u`{is}, or `pids.max` of the control group): end some, or raise it"
+    )
+}
+
 impl Error {
     /// The kernel's error number, where there is one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             Self::Call { errno, .. } | Self::Netlink { errno, .. } => Some(*errno),
-            Self::File { source, .. } => Errno::from_io_error(source),
+            Self::File { source, .. } | Self::Start { source, .. } => Errno::from_io_error(source),
             _ => None,
         }
     }

@@ -47,6 +47,8 @@ pub enum Step {
         /// Group.
         gid: u32,
     },
+    /// No program that is run from here on gives more rights: no set-user-id bit, no capability of a file.
+    NoNewPrivileges,
     /// A new session without terminal.
     NewSession,
     /// A process group of its own.
@@ -118,6 +120,7 @@ fn take(step: &Ready) -> rustix::io::Result<()> {
                 checked(unsafe { libc::setns(fd.as_raw_fd(), kind.flag()) }).map(|_| ())
             }
             Step::SetIds { uid, gid } => set_ids(*uid, *gid),
+            Step::NoNewPrivileges => rustix::thread::set_no_new_privs(true),
             Step::NewSession => rustix::process::setsid().map(|_| ()),
             Step::NewGroup => rustix::process::setpgid(None, None),
             Step::ControlTerminal => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()),

@@ -255,14 +255,86 @@ pub fn set_ids(uid: u32, gid: u32) -> Result<bool> {
 /// A capability, by its number in capabilities(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
+    /// Owners of files.
+    Chown = 0,
+    /// Files without regard to their modes.
+    DacOverride = 1,
+    /// Reading files and folders without regard to their modes.
+    DacReadSearch = 2,
+    /// Modes of files of others.
+    Fowner = 3,
+    /// Keeping the set-group-id bit.
+    Fsetid = 4,
+    /// Signals to processes of others.
+    Kill = 5,
+    /// Becoming any group.
+    Setgid = 6,
+    /// Becoming any user.
+    Setuid = 7,
+    /// Capabilities of the bounding set.
+    Setpcap = 8,
+    /// Ports below 1024.
+    NetBindService = 10,
+    /// Broadcasts.
+    NetBroadcast = 11,
     /// Interfaces, routes, queueing disciplines.
     NetAdmin = 12,
     /// Raw and packet sockets.
     NetRaw = 13,
+    /// System V objects of others.
+    IpcOwner = 15,
+    /// chroot.
+    SysChroot = 18,
+    /// Tracing processes of others.
+    SysPtrace = 19,
     /// Mounts, namespaces, host name.
     SysAdmin = 21,
+    /// Priorities of processes of others.
+    SysNice = 23,
     /// Limits upwards.
     SysResource = 24,
+    /// Capabilities of files.
+    Setfcap = 31,
+}
+
+/// Gives up for good all capabilities but `kept`, for this thread and what it starts. A user namespace that is made or joined later
+/// has all of them again, within itself.
+pub fn bound_capabilities(kept: &[Capability]) -> Result<()> {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let kept = kept.iter().fold(0, |set, one| set | 1 << *one as u64);
+    for number in (0..u64::BITS).filter(|number| kept & 1 << number == 0) {
+        // SAFETY: no pointers.
+        let dropped =
+            unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number as libc::c_ulong, 0, 0, 0) };
+        match checked(dropped) {
+            Ok(_) => {}
+            // The kernel has no more.
+            Err(Errno::INVAL) => break,
+            Err(errno) => return Err(errno).attempt(|| format!("give up capability {number}")),
+        }
+    }
+    let what = || "give up capabilities".to_string();
+    let mut sets = capabilities(None).attempt(what)?;
+    let kept = CapabilitySet::from_bits_retain(kept);
+    sets.permitted &= kept;
+    sets.effective &= kept;
+    sets.inheritable &= kept;
+    set_capabilities(None, sets).attempt(what)
+}
+
+/// Leaves the session keyring, and with it the keys of who started this process, for an empty one.
+pub fn leave_keyring() -> Result<()> {
+    const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
+    // SAFETY: the name is null, which asks for a keyring without one.
+    let joined = unsafe {
+        let nameless = std::ptr::null::<libc::c_char>();
+        libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nameless)
+    };
+    // A kernel without keys has none to leave, and what is forbidden here (a container's filter) is so for all programs.
+    match checked(joined as libc::c_int) {
+        Ok(_) | Err(Errno::NOSYS | Errno::PERM) => Ok(()),
+        Err(errno) => Err(errno).attempt(|| "leave the session keyring".into()),
+    }
 }
 
 /// Whether the calling thread holds a capability in its own user namespace now.
@@ -327,6 +399,35 @@ mod tests {
             assert_eq!(kill_group(id, 0).unwrap_err().errno(), Some(Errno::SRCH));
         }
         assert!(kill_group(1, 0).is_err());
+    }
+
+    #[test]
+    fn what_is_given_up_does_not_come_back() {
+        if !holds(Capability::Setpcap).unwrap() {
+            println!("skipped: the right to give up capabilities");
+            return;
+        }
+        let kept = [Capability::NetRaw, Capability::Setpcap];
+        // A thread has capabilities of its own.
+        let seen = std::thread::spawn(move || {
+            bound_capabilities(&kept).unwrap();
+            let inner = "grep -E 'Cap(Eff|Bnd)' /proc/self/status";
+            let output = Command::new("sh").args(["-c", inner]).output().unwrap();
+            (
+                holds(Capability::SysAdmin).unwrap(),
+                String::from_utf8(output.stdout).unwrap(),
+            )
+        });
+        let (is_admin, text) = seen.join().unwrap();
+        assert!(!is_admin);
+        assert_eq!(
+            text,
+            "CapEff:\t0000000000002100\nCapBnd:\t0000000000002100\n"
+        );
+        assert!(
+            holds(Capability::SysAdmin).unwrap(),
+            "the others have theirs"
+        );
     }
 
     #[test]

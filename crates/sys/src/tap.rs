@@ -18,6 +18,27 @@ use rustix::io::Errno;
 use crate::Result;
 use crate::error::{Attempt, checked};
 
+/// Opens the device file `path` for one TAP of the current network namespace.
+pub fn device(path: &Path) -> Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::open(path, flags, Mode::empty()).attempt(|| {
+        format!(
+            "open {} (root may, or after: mknod -m 666 tun c 10 200; else use veth)",
+            path.display()
+        )
+    })?;
+    let mut features: libc::c_uint = 0;
+    // SAFETY: `features` is a live local.
+    checked(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNGETFEATURES as _, &raw mut features) })
+        .attempt(|| {
+        format!(
+            "use {} for TAP devices (it is none; one is made by: mknod -m 666 tun c 10 200)",
+            path.display()
+        )
+    })?;
+    Ok(fd)
+}
+
 /// A TAP device; it disappears with its last descriptor.
 #[derive(Debug)]
 pub struct Tap {
@@ -29,25 +50,7 @@ impl Tap {
     /// Creates interface `name` in the current network namespace, through the device file `path`
     /// (usually /dev/net/tun).
     pub fn open(path: &Path, name: &str) -> Result<Self> {
-        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let fd = rustix::fs::open(path, flags, Mode::empty()).attempt(|| {
-            format!(
-                "open {} (root may, or after: mknod -m 666 tun c 10 200; else use veth)",
-                path.display()
-            )
-        })?;
-        let mut features: libc::c_uint = 0;
-        // SAFETY: `features` is a live local.
-        checked(unsafe {
-            libc::ioctl(fd.as_raw_fd(), libc::TUNGETFEATURES as _, &raw mut features)
-        })
-        .attempt(|| {
-            format!(
-                "use {} for TAP devices (it is none; one is made by: mknod -m 666 tun c 10 200)",
-                path.display()
-            )
-        })?;
-        Self::attach(fd, name)
+        Self::attach(device(path)?, name)
     }
 
     /// Creates interface `name` from an open, unattached device file; it appears in the network namespace

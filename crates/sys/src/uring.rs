@@ -134,7 +134,7 @@ impl Queue {
                 Ok(Some(_)) => {}
                 // Memory that the kernel may still write to must not be used again.
                 _ if begin.elapsed() > Duration::from_secs(10) => {
-                    eprintln!("io_uring keeps {} calls ({cancelled:?})", self.outstanding);
+                    crate::tell!("io_uring keeps {} calls ({cancelled:?})", self.outstanding);
                     std::process::abort();
                 }
                 _ => {}
