@@ -5,6 +5,7 @@
 //! Checked: `tests/catalogue.rs`.
 
 use crate::{NetworkSpec, SpecError};
+use sonde_units::{excerpt, excerpts};
 use thiserror::Error;
 
 /// One family after the other, each from the slowest; the networks of today at the end.
@@ -199,7 +200,8 @@ const KNOBS: &[Knob] = &[
 pub enum CatalogueError {
     /// No network of this name.
     #[error(
-        "there is no network `{name}`; {nearest}. `sonde lab list` shows them all; a path to a file of your own contains a `/`"
+        "there is no network `{}`; {nearest}. `sonde lab list` shows them all; a path to a file of your own contains a `/`",
+        excerpt(name)
     )]
     Unknown {
         /// What was asked for.
@@ -208,7 +210,7 @@ pub enum CatalogueError {
         nearest: String,
     },
     /// The file could not be read.
-    #[error("cannot read the network file {path}: {problem}")]
+    #[error("cannot read the network file {}: {problem}", excerpt(path))]
     Read {
         /// Its path.
         path: String,
@@ -234,7 +236,7 @@ pub enum CatalogueError {
         error: SpecError,
     },
     /// A knob that this network does not have, or that is written wrongly.
-    #[error("network {network}: `{text}` {problem}")]
+    #[error("network {}: `{}` {problem}", excerpt(network), excerpt(text))]
     Knob {
         /// The network.
         network: String,
@@ -271,7 +273,7 @@ pub fn named(name: &str) -> Result<NetworkSpec, CatalogueError> {
 pub fn parse(file: &str, text: &str) -> Result<NetworkSpec, CatalogueError> {
     let problem = |e: toml::de::Error| CatalogueError::Parse {
         file: file.to_owned(),
-        problem: e.to_string().trim_end().to_owned(),
+        problem: excerpts(&e.to_string()),
     };
     let spec: NetworkSpec = toml::from_str(text).map_err(problem)?;
     spec.check().map_err(|error| CatalogueError::Value {

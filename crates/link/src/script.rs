@@ -6,7 +6,7 @@
 //! Checked: `commands_parse_and_print`, property `any_command_round_trips`, `what_is_wrong_is_named`, `scripts_name_the_line`.
 
 use crate::{Class, Command, Fault, Flow, Law, Port, VcCommand};
-use sonde_units::{BitRate, Bytes, Instant, Span};
+use sonde_units::{BitRate, Bytes, Instant, Span, excerpt};
 use std::{fmt, str::FromStr};
 use thiserror::Error;
 
@@ -34,7 +34,7 @@ const VERBS: &[(&str, &str)] = &[
 
 /// Why a text is not a command.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{text}`: {problem}; write it as in `{example}`")]
+#[error("`{}`: {problem}; write it as in `{example}`", excerpt(text))]
 pub struct CommandError {
     /// What was typed.
     pub text: String,
@@ -79,7 +79,8 @@ impl Script {
             };
             let (at, command) = line.split_once(char::is_whitespace).ok_or_else(|| {
                 error(format!(
-                    "`{line}` has a time or a command, not both; write `2s link h2 down`"
+                    "`{}` has a time or a command, not both; write `2s link h2 down`",
+                    excerpt(line)
                 ))
             })?;
             let at: Span = at
@@ -117,7 +118,10 @@ pub(crate) fn host(text: &str) -> Result<Port, String> {
     let number = text.strip_prefix('h').and_then(|n| n.parse::<u16>().ok());
     match number {
         Some(number) if number > 0 => Ok(Port(number - 1)),
-        _ => Err(format!("`{text}` is not a host: they are h1, h2, …")),
+        _ => Err(format!(
+            "`{}` is not a host: they are h1, h2, …",
+            excerpt(text)
+        )),
     }
 }
 
@@ -156,7 +160,7 @@ impl Words<'_> {
         match word {
             _ if word == yes => Ok(true),
             _ if word == no => Ok(false),
-            _ => Err(format!("`{word}` is neither `{yes}` nor `{no}`")),
+            _ => Err(format!("`{}` is neither `{yes}` nor `{no}`", excerpt(word))),
         }
     }
 
@@ -166,7 +170,8 @@ impl Words<'_> {
 
     fn number<T: FromStr>(&mut self, what: &str) -> Result<T, String> {
         let word = self.next(what)?;
-        word.parse().map_err(|_| format!("`{word}` is not {what}"))
+        word.parse()
+            .map_err(|_| format!("`{}` is not {what}", excerpt(word)))
     }
 
     fn flow(&mut self) -> Result<Flow, String> {
@@ -188,7 +193,12 @@ impl Words<'_> {
                         .parse()
                         .map_err(|_| format!("`{value}` is not a class of 0 to 255"))?;
                 }
-                _ => return Err(format!("`{word}` is none of rho=, law=, size=, class=")),
+                _ => {
+                    return Err(format!(
+                        "`{}` is none of rho=, law=, size=, class=",
+                        excerpt(word)
+                    ));
+                }
             }
         }
         Ok(Flow {
@@ -247,7 +257,7 @@ impl Words<'_> {
                 longest: match self.next("the longest frame in bytes, or `own`,")? {
                     "own" => None,
                     word => Some(Bytes(word.parse().map_err(|_| {
-                        format!("`{word}` is not a number of bytes, as in 1400")
+                        format!("`{}` is not a number of bytes, as in 1400", excerpt(word))
                     })?)),
                 },
             },
@@ -305,7 +315,7 @@ impl Words<'_> {
             _ => Command::Fault(self.fault(verb)?),
         };
         match self.0.next() {
-            Some(word) => Err(format!("`{word}` is too much")),
+            Some(word) => Err(format!("`{}` is too much", excerpt(word))),
             None => Ok(command),
         }
     }
@@ -335,7 +345,8 @@ impl FromStr for Command {
         } else {
             let verbs: Vec<_> = VERBS.iter().map(|(verb, _)| *verb).collect();
             Err(format!(
-                "`{verb}` is not a command, the nearest is `{known}`; there are {}",
+                "`{}` is not a command, the nearest is `{known}`; there are {}",
+                excerpt(verb),
                 verbs.join(", ")
             ))
         };

@@ -73,6 +73,7 @@ pub struct Wire {
 #[serde(deny_unknown_fields)]
 pub struct Trunk {
     /// The two switches, or sites.
+    #[serde(deserialize_with = "sonde_units::two")]
     pub between: [u16; 2],
     /// What it is called.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -191,6 +191,7 @@ impl Default for Lane {
 #[serde(deny_unknown_fields)]
 pub struct Pvc {
     /// The two stations that it joins.
+    #[serde(deserialize_with = "sonde_units::two")]
     pub between: [u16; 2],
 }
 
