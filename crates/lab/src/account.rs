@@ -67,6 +67,14 @@ pub(crate) fn unlocked(shadow: &str, name: &str) -> Option<String> {
     (changed || !found).then_some(text)
 }
 
+/// The text of an /etc/shadow in which nobody of `passwd` has a password, nor is locked: for a lab whose root may not read the
+/// machine's, as an sshd takes everybody for locked then.
+pub(crate) fn without_passwords(passwd: &str) -> String {
+    let name = |line: &str| Some(line.split_once(':')?.0.to_owned());
+    let names = passwd.lines().filter_map(name);
+    names.map(|name| format!("{name}:*:::::::\n")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +120,7 @@ mod tests {
         // Who has a password keeps it, locked passwords of others stay so, and who is not listed is.
         assert_eq!(unlocked(shadow, "root"), None);
         assert_eq!(unlocked(shadow, "you"), None);
+        assert_eq!(without_passwords(PASSWD), "root:*:::::::\nme:*:::::::\n");
         let added = unlocked(shadow, "she").unwrap();
         assert_eq!(added, format!("{shadow}she:*:::::::\n"));
     }

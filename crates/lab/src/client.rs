@@ -4,13 +4,14 @@
 //!          the process that holds it. It must be started from the main thread, whose end the cradle follows.
 //! Checked: the end-to-end tests.
 
-use crate::config::{Config, HOSTS, Info};
+use crate::config::{Config, HOSTS, Info, User};
 use crate::control::{Answer, Request, TalkError, hear, say};
-use crate::cradle;
-use crate::exec::{Exec, ExecError, Session, Terminal, listener_path};
+use crate::exec::{Exec, ExecError, Session, Terminal, listener_path, refused};
 use crate::meter::Report;
-use sonde_sys::namespace::{self, IdMap};
-use sonde_sys::{message, process};
+use crate::{cradle, ids, interface};
+use sonde_sys::message::{self, Incoming};
+use sonde_sys::namespace::{self, Kind};
+use sonde_sys::tap;
 use std::fs::File;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -103,7 +104,8 @@ impl Lab {
                 hosts: config.hosts,
             });
         }
-        if let Some(port) = config.pcap_port.filter(|port| *port >= config.hosts) {
+        let port = config.pcap.as_ref().map(|(port, _)| *port);
+        if let Some(port) = port.filter(|port| *port >= config.hosts) {
             return Err(LabError::NoSuchHost {
                 number: port + 1,
                 hosts: config.hosts,
@@ -126,14 +128,18 @@ impl Lab {
             hosts: config.hosts,
             info: empty_info(),
         };
-        lab.write_maps()?;
+        lab.write_maps(config.user)?;
         let files: Vec<BorrowedFd<'_>> = [ledger, pcap]
             .into_iter()
             .flatten()
             .map(AsFd::as_fd)
             .collect();
         let start = Request::Start(Box::new(config.clone()));
-        match lab.ask_with(&start, &files)?.0 {
+        let (mut answer, mut fds) = lab.ask_with(&start, &files)?;
+        while let (Answer::LendTun, Some(netns)) = (&answer, fds.pop()) {
+            (answer, fds) = lab.lend_tun(config, &netns)?;
+        }
+        match answer {
             Answer::Ready(info) => lab.info = *info,
             other => return Err(unexpected(other)),
         }
@@ -150,17 +156,26 @@ impl Lab {
     }
 
     /// Waits for the cradle and writes its id maps.
-    fn write_maps(&mut self) -> Result<(), LabError> {
+    fn write_maps(&mut self, user: User) -> Result<(), LabError> {
         match hear::<Answer>(&self.control)?.0 {
-            Answer::Unshared { user: true } => {
-                let (uid, gid) = process::ids();
-                map_ids(self.cradle.id(), uid, gid)
-                    .map_err(call("write the id maps of the lab"))?;
+            Answer::Unshared => {
+                ids::write(self.cradle.id(), user).map_err(call("write the id maps of the lab"))?
             }
-            Answer::Unshared { user: false } => {}
             other => return Err(unexpected(other)),
         }
         Ok(say(&self.control, &Request::Mapped, &[])?)
+    }
+
+    /// Opens the device file of a TAP in the network namespace `netns`, for a switch that may not.
+    fn lend_tun(
+        &self,
+        config: &Config,
+        netns: &OwnedFd,
+    ) -> Result<(Answer, Vec<OwnedFd>), LabError> {
+        let home = namespace::open(0, Kind::Net).map_err(call("find the own network"))?;
+        let device = interface::inside(netns, &home, || tap::device(&config.tun)).ok();
+        let fds: Vec<_> = device.iter().map(AsFd::as_fd).collect();
+        self.ask_with(&Request::Tun, &fds)
     }
 
     /// What it is.
@@ -183,8 +198,17 @@ impl Lab {
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Answer, Vec<OwnedFd>), LabError> {
-        say(&self.control, request, fds)?;
-        Ok(hear(&self.control)?)
+        match say(&self.control, request, fds) {
+            Ok(()) => Ok(hear(&self.control)?),
+            // A switch that has ended said why before.
+            Err(error) => match message::try_recv(&self.control) {
+                Ok(Incoming::Message((bytes, fds))) => Ok((
+                    serde_json::from_slice(&bytes).map_err(TalkError::from)?,
+                    fds,
+                )),
+                Ok(_) | Err(_) => Err(error.into()),
+            },
+        }
     }
 
     fn ask(&self, request: &Request) -> Result<(Answer, Vec<OwnedFd>), LabError> {
@@ -239,6 +263,31 @@ impl Lab {
         match self.ask(&Request::Report)?.0 {
             Answer::Report(report) => Ok(*report),
             other => Err(unexpected(other)),
+        }
+    }
+
+    /// Hosts and interfaces that are gone though the lab runs, each in a sentence without its end.
+    ///
+    /// # Errors
+    /// [`LabError::Gone`], [`LabError::Refused`] with the reason where the switch has ended.
+    pub fn broken(&self) -> Result<Vec<String>, LabError> {
+        match self.ask(&Request::Broken)?.0 {
+            Answer::Broken(what) => Ok(what),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// What stands behind the end of a program that did not end by itself: the first cause, where the lab knows it.
+    pub fn cause(&self, error: ExecError) -> LabError {
+        let ExecError::HostGone { host, program } = &error else {
+            return error.into();
+        };
+        match self.broken() {
+            Ok(broken) if broken.is_empty() => error.into(),
+            Ok(broken) => {
+                LabError::Refused(format!("{}; `{program}` ran on h{host}", broken.join("; ")))
+            }
+            Err(cause) => cause,
         }
     }
 
@@ -300,7 +349,8 @@ pub fn tell(text: &str) -> Result<(), LabError> {
             "cannot reach the switch: {problem}; this works for programs in a lab, as in `sonde lab shell`"
         ))
     };
-    let socket = message::connect(&listener_path()).map_err(|e| outside(&e))?;
+    let socket = message::connect(&listener_path())
+        .map_err(|e| refused(&e).map_or_else(|| outside(&e), LabError::Refused))?;
     say(&socket, &Request::Command(text.into()), &[]).map_err(|e| outside(&e))?;
     match hear::<Answer>(&socket).map_err(|e| outside(&e))?.0 {
         Answer::Done => Ok(()),
@@ -326,49 +376,5 @@ fn empty_info() -> Info {
         notes: Vec::new(),
         switch_pid: 0,
         epoch_ns: 0,
-    }
-}
-
-/// Root maps the first 65,536 ids to themselves, or as many as it has in a namespace of its own; an ordinary user its own id as 0, and the subordinate range where the
-/// setuid programs for it are there.
-fn map_ids(pid: u32, uid: u32, gid: u32) -> sonde_sys::Result<()> {
-    if uid == 0 {
-        let [uids, gids] = ["uid_map", "gid_map"].map(|name| [ids_of_root(name)]);
-        return namespace::write_id_maps(pid, &uids, &gids, gids[0].count == 1);
-    }
-    let own = |outside| IdMap {
-        inside: 0,
-        outside,
-        count: 1,
-    };
-    let ranges = namespace::subid_ranges(uid);
-    if let (Some(uids), Some(gids)) = (ranges.uid.first(), ranges.gid.first()) {
-        let rest = |range: &namespace::SubIds| IdMap {
-            inside: 1,
-            outside: range.first,
-            count: range.count.min(65_535),
-        };
-        let with_rest = namespace::newuidmap(pid, &[own(uid), rest(uids)])
-            .and_then(|()| namespace::newgidmap(pid, &[own(gid), rest(gids)]));
-        if with_rest.is_ok() {
-            return Ok(());
-        }
-    }
-    namespace::write_id_maps(pid, &[own(uid)], &[own(gid)], true)
-}
-
-/// The ids from 0 on that there are here: all in the first namespace, one behind `unshare -r`, a range in a container.
-fn ids_of_root(map: &str) -> IdMap {
-    let text = std::fs::read_to_string(format!("/proc/self/{map}")).unwrap_or_default();
-    let from_zero = |line: &str| {
-        let mut numbers = line.split_whitespace().map(str::parse::<u32>);
-        let (inside, _, count) = (numbers.next()?, numbers.next()?, numbers.next()?);
-        (inside == Ok(0)).then_some(count.ok()?)
-    };
-    let count = text.lines().find_map(from_zero).unwrap_or(1);
-    IdMap {
-        inside: 0,
-        outside: 0,
-        count: count.min(65_536),
     }
 }

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use sonde_link::NetworkSpec;
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::{fmt, io, str::FromStr};
 
 /// The fewest and the most hosts of a lab.
 pub const HOSTS: std::ops::RangeInclusive<u16> = 2..=64;
@@ -154,6 +156,52 @@ pub struct User {
     pub behind: (u32, u32),
 }
 
+/// What is said of a file that the lab writes and that was opened before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenFile {
+    /// As it was named.
+    pub path: String,
+    /// Where its file system begins.
+    pub disk: String,
+}
+
+impl WrittenFile {
+    /// The file `path`, which is there.
+    pub fn of(path: &Path) -> Self {
+        let device = |path: &Path| path.metadata().map(|about| about.dev()).ok();
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let folder = whole.parent().unwrap_or(&whole);
+        let is_there = |one: &&Path| device(one) == device(folder);
+        let disk = folder.ancestors().take_while(is_there).last();
+        Self {
+            path: path.display().to_string(),
+            disk: disk.unwrap_or(folder).display().to_string(),
+        }
+    }
+
+    /// That it could not be written, what it was to be, and what to do.
+    pub(crate) fn told(&self, what: &str, error: &io::Error) -> String {
+        let Self { path, disk } = self;
+        let remedy = match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                format!("the disk at {disk} is full: free space, or name a file on another")
+            }
+            io::ErrorKind::FileTooLarge => "raise the limit of a file's size (`ulimit -f`)".into(),
+            _ => format!("look at the file system at {disk}"),
+        };
+        format!(
+            "cannot write the {what} {path}: {error}; {remedy}. What was written before can be read; the lab went on without it"
+        )
+    }
+}
+
+impl User {
+    /// Whether the lab is another's than who started it, as under sudo: its root is then nobody outside.
+    pub(crate) fn is_another(self) -> bool {
+        self.behind.0 != 0
+    }
+}
+
 /// A lab to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
@@ -173,14 +221,16 @@ pub struct Config {
     pub cpus: CpuPlan,
     /// Where the model's random draws begin.
     pub seed: u64,
-    /// The port of the capture, if one is written.
-    pub pcap_port: Option<u16>,
-    /// Whether a ledger is written.
-    pub ledger: bool,
+    /// The port of the capture and its file, if one is written.
+    pub pcap: Option<(u16, WrittenFile)>,
+    /// The file of the ledger, if one is written.
+    pub ledger: Option<WrittenFile>,
     /// Folders that programs must find in the hosts even below /tmp or /run.
     pub keep: Vec<PathBuf>,
     /// Who its programs are.
     pub user: User,
+    /// Whether other users of the lab may start programs and change the network too.
+    pub share: bool,
 }
 
 impl Config {
@@ -224,6 +274,18 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_with_its_disk() {
+        let file = WrittenFile::of(Path::new("/proc/self/status"));
+        assert_eq!((&*file.path, &*file.disk), ("/proc/self/status", "/proc"));
+        let told = file.told("ledger", &io::ErrorKind::StorageFull.into());
+        assert!(
+            told.contains("cannot write the ledger /proc/self/status"),
+            "{told}"
+        );
+        assert!(told.contains("the disk at /proc is full"), "{told}");
     }
 
     #[test]

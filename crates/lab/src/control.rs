@@ -1,7 +1,9 @@
 //! What command, switch and host inits say to each other.
 //!
 //! Model:   JSON in messages of a SOCK_SEQPACKET pair, descriptors beside them. The command asks, the switch answers each
-//!          request once, in order; the end of either side is the end of the lab.
+//!          request once, in order; the end of either side is the end of the lab. What does not fit one message, as a script of
+//!          thousands of lines does not, comes in several, each of which says whether it is the last.
+//! Checked: `what_is_long_comes_in_pieces`.
 
 use crate::config::{Config, Info, User};
 use crate::meter::Report;
@@ -13,16 +15,20 @@ use std::path::PathBuf;
 /// From the command to the cradle and the switch.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The cradle's maps are written, or there are none to write.
+    /// The cradle's maps are written.
     Mapped,
     /// Be this lab. With it come the ledger and the capture file, in this order, as far as asked for.
     Start(Box<Config>),
+    /// With it comes the device file that was asked for; nothing where it could not be opened.
+    Tun,
     /// A connection to the init of this host.
     Connect(u16),
     /// Count from now on.
     Mark,
     /// What was counted.
     Report,
+    /// What is gone.
+    Broken,
     /// Use these CPUs.
     Pin(Vec<usize>),
     /// Change the network: a command as it is written, after `ethK ` for another network than the first.
@@ -34,17 +40,18 @@ pub(crate) enum Request {
 /// Back to the command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
-    /// The cradle waits for the id maps of its user namespace, if it has one, and for the word to go on.
-    Unshared {
-        /// Whether it has one.
-        user: bool,
-    },
+    /// The cradle waits for the id maps of its user namespace.
+    Unshared,
+    /// The device file of TAPs may not be opened by the switch. With it comes the network namespace in which to open it.
+    LendTun,
     /// The lab runs.
     Ready(Box<Info>),
     /// Here is the connection.
     Connected,
     /// What was counted.
     Report(Box<Report>),
+    /// Hosts and interfaces that are gone.
+    Broken(Vec<String>),
     /// It is done.
     Done,
     /// It could not be done.
@@ -56,6 +63,8 @@ pub(crate) enum Answer {
 pub(crate) enum HostRequest {
     /// Be this host.
     Start(HostConfig),
+    /// The id maps of its user namespace are written.
+    Mapped,
     /// Keep this descriptor: the last reference to the host's port.
     Hold,
 }
@@ -73,14 +82,18 @@ pub(crate) struct HostConfig {
     pub keep: Vec<PathBuf>,
     /// Who its programs are.
     pub user: User,
+    /// Whether all users of the lab may have programs started.
+    pub share: bool,
+    /// Whether its root is root outside, from whom the machine is to be kept.
+    pub guarded: bool,
     /// The CPUs that programs use unless told otherwise; empty for all.
     pub cpus: Vec<usize>,
 }
 
 /// Back to the switch.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum HostAnswer {
-    /// It is in its namespaces.
+    /// It waits for its id maps.
     Unshared,
     /// It listens.
     Ready,
@@ -99,17 +112,68 @@ pub(crate) enum TalkError {
     Format(#[from] serde_json::Error),
 }
 
-/// Sends one message.
+/// The first byte of a piece after which more comes, and of the last of several; no JSON begins with them.
+const MORE: u8 = b'+';
+const LAST: u8 = b'.';
+/// The most in a piece.
+const PIECE_BYTES: usize = message::BYTES_MAX - 1;
+
+/// Says one thing; descriptors go with its last piece.
 pub(crate) fn say<T: Serialize>(
     socket: impl AsFd,
     what: &T,
     fds: &[BorrowedFd<'_>],
 ) -> Result<(), TalkError> {
-    Ok(message::send(socket, &serde_json::to_vec(what)?, fds)?)
+    let bytes = serde_json::to_vec(what)?;
+    if bytes.len() <= PIECE_BYTES {
+        return Ok(message::send(socket, &bytes, fds)?);
+    }
+    let mut pieces = bytes.chunks(PIECE_BYTES).peekable();
+    while let Some(piece) = pieces.next() {
+        let (tag, with) = match pieces.peek() {
+            Some(_) => (MORE, &[][..]),
+            None => (LAST, fds),
+        };
+        message::send(&socket, &[&[tag], piece].concat(), with)?;
+    }
+    Ok(())
 }
 
-/// Waits for one message.
+/// Waits for one thing to be said.
 pub(crate) fn hear<T: DeserializeOwned>(socket: impl AsFd) -> Result<(T, Vec<OwnedFd>), TalkError> {
-    let (bytes, fds) = message::recv(socket)?.ok_or(TalkError::Ended)?;
-    Ok((serde_json::from_slice(&bytes)?, fds))
+    let mut all = Vec::new();
+    loop {
+        let (bytes, fds) = message::recv(&socket)?.ok_or(TalkError::Ended)?;
+        match bytes.split_first() {
+            Some((&MORE, piece)) => all.extend_from_slice(piece),
+            Some((&LAST, piece)) => {
+                all.extend_from_slice(piece);
+                return Ok((serde_json::from_slice(&all)?, fds));
+            }
+            _ => return Ok((serde_json::from_slice(&bytes)?, fds)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_long_comes_in_pieces() {
+        let (one, other) = message::pair().unwrap();
+        let texts = ["short".to_owned(), "+".repeat(3_700_001), "last".to_owned()];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for text in &texts {
+                    say(&one, text, &[other.as_fd()]).unwrap();
+                }
+            });
+            for text in &texts {
+                let (heard, fds) = hear::<String>(&other).unwrap();
+                assert!(heard == *text, "{} of {} bytes", heard.len(), text.len());
+                assert_eq!(fds.len(), 1);
+            }
+        });
+    }
 }

@@ -1,7 +1,7 @@
 //! The nest of processes: cradle, switch, inits, each a fresh start of this program.
 //!
 //! Model:   the command starts the cradle, which moves into a new user and pid namespace before it has a second thread, and
-//!          waits for its id maps; then it starts the switch, the first process of the lab. Each dies with its parent: by
+//!          waits for its id maps and becomes the lab's root; then it starts the switch, the first process of the lab. Each dies with its parent: by
 //!          the parent-death signal, and by the end of its socket as the second guard. The inits of the hosts need no
 //!          signal: when the first process of a pid namespace ends, the kernel kills all the others.
 //! Checked: the end-to-end tests kill each of them at random moments.
@@ -67,15 +67,8 @@ fn nest(socket: impl AsFd, parent: u32) -> Result<i32, String> {
     // A terminal's interrupt is the command's to handle: the nest is no part of its foreground group.
     process::setsid().map_err(|e| text(&e))?;
     process::die_with_parent(parent).map_err(|e| text(&e))?;
-    let user = namespace::unshare(Namespaces::of(&[Kind::User]));
-    // Where even root may have no user namespace, root's own does.
-    if let (Err(error), false) = (
-        &user,
-        process::holds(process::Capability::SysAdmin).unwrap_or(false),
-    ) {
-        return Err(explain(error));
-    }
-    say(&socket, &Answer::Unshared { user: user.is_ok() }, &[]).map_err(|e| text(&e))?;
+    namespace::unshare(Namespaces::of(&[Kind::User])).map_err(|e| explain(&e))?;
+    say(&socket, &Answer::Unshared, &[]).map_err(|e| text(&e))?;
     match hear::<Request>(&socket) {
         Ok((Request::Mapped, _)) => {}
         Ok(_) | Err(TalkError::Ended) => {
@@ -83,6 +76,12 @@ fn nest(socket: impl AsFd, parent: u32) -> Result<i32, String> {
         }
         Err(e) => return Err(text(&e)),
     }
+    if process::ids().0 != 0 {
+        // Root outside, but not in the lab: from here on this is the lab's root, who is nobody outside.
+        process::set_ids(0, 0).map_err(|e| text(&e))?;
+        process::die_with_parent(parent).map_err(|e| text(&e))?;
+    }
+    process::leave_keyring().map_err(|e| text(&e))?;
     namespace::unshare(Namespaces::of(&[Kind::Pid])).map_err(|e| explain(&e))?;
     let copy = socket.as_fd().try_clone_to_owned().map_err(|e| text(&e))?;
     let mut switch = start(SWITCH, copy).map_err(|e| format!("cannot start the switch: {e}"))?;

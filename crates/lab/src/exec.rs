@@ -6,15 +6,20 @@
 //! Units:   texts that need not be UTF-8 travel with each byte as one character.
 //! Checked: `bytes_survive_the_way`; the end-to-end tests.
 
+use crate::config::User;
 use serde::{Deserialize, Serialize};
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::message;
 use sonde_sys::process::SignalFd;
 use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+
+const EACCES: i32 = 13;
 
 /// The folder in each host where the inits listen, and the command itself is found.
 pub(crate) const FOLDER: &str = "/run/sonde";
@@ -27,6 +32,47 @@ pub(crate) fn socket_path(number: u16) -> PathBuf {
 /// The socket of the switch, for programs in the lab that change the network.
 pub(crate) fn listener_path() -> PathBuf {
     Path::new(FOLDER).join("switch")
+}
+
+/// Listens at a socket of the lab's: for the user of its programs and the lab's root, or, where it is shared, for all users.
+pub(crate) fn listen(path: &Path, user: User, is_shared: bool) -> Result<OwnedFd, ListenError> {
+    let listener = message::listen(path)?;
+    let (uid, gid) = user.behind;
+    let mode = if is_shared { 0o666 } else { 0o600 };
+    std::os::unix::fs::chown(path, Some(uid), Some(gid))
+        .and_then(|()| std::fs::set_permissions(path, Permissions::from_mode(mode)))
+        .map_err(|problem| ListenError::File {
+            path: path.to_path_buf(),
+            problem,
+        })?;
+    Ok(listener)
+}
+
+/// Why a socket of the lab's cannot be listened at.
+#[derive(Debug, Error)]
+pub(crate) enum ListenError {
+    #[error("{0}")]
+    Call(#[from] sonde_sys::Error),
+    #[error("give {} to who may use it: {problem}", path.display())]
+    File {
+        path: PathBuf,
+        problem: std::io::Error,
+    },
+}
+
+/// Whether who has connected is the user of the lab's programs or its root: programs run as root for no one else.
+pub(crate) fn is_of_lab(connection: impl AsFd, user: User) -> bool {
+    message::peer(connection).is_ok_and(|peer| peer.uid == 0 || peer.uid == user.behind.0)
+}
+
+/// What to say to another user of a lab that is not shared.
+pub(crate) fn refused(error: &sonde_sys::Error) -> Option<String> {
+    let is_refused = error.errno().map(|errno| errno.raw_os_error()) == Some(EACCES);
+    is_refused.then(|| {
+        format!(
+            "{error}: the lab is for who started it; with `--share` it is for its other users too"
+        )
+    })
 }
 
 /// A program to start in a host.
@@ -277,7 +323,10 @@ impl Session {
     ) -> Result<(Self, Option<Terminal>), ExecError> {
         let connection = |e: sonde_sys::Error| ExecError::Connection {
             host: number,
-            problem: format!("{e}; is this a program in a lab, and is there a host h{number}?"),
+            problem: match refused(&e) {
+                Some(problem) => problem,
+                None => format!("{e}; is this a program in a lab, and is there a host h{number}?"),
+            },
         };
         Self::start(
             number,

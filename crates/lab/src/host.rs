@@ -9,19 +9,18 @@
 use crate::config::User;
 use crate::control::{HostAnswer, HostConfig, HostRequest, TalkError, hear, say};
 use crate::exec::{self, Ended, ExecRequest, FromInit, ToProgram};
-use crate::{account, libraries, wire};
-use sonde_link::Port;
+use crate::{furnish, libraries};
+use sonde_sys::cpu;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::namespace::{self, IdMap, Kind, Namespaces};
-use sonde_sys::process::{self, SignalFd};
+use sonde_sys::process::{self, Capability, SignalFd};
 use sonde_sys::pty::{Pty, WindowSize};
-use sonde_sys::{cpu, mount};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,15 +30,39 @@ const SIGKILL: i32 = 9;
 const TOKEN_PARENT: u64 = u64::MAX;
 const TOKEN_SIGNAL: u64 = u64::MAX - 1;
 const TOKEN_LISTENER: u64 = u64::MAX - 2;
-const TMP_BYTES: u64 = 1 << 30;
+
+/// What the root of a host has: its files, its processes, its network, its mounts.
+const KEPT: [Capability; 19] = [
+    Capability::Chown,
+    Capability::DacOverride,
+    Capability::DacReadSearch,
+    Capability::Fowner,
+    Capability::Fsetid,
+    Capability::Kill,
+    Capability::Setgid,
+    Capability::Setuid,
+    Capability::Setpcap,
+    Capability::NetBindService,
+    Capability::NetBroadcast,
+    Capability::NetAdmin,
+    Capability::NetRaw,
+    Capability::IpcOwner,
+    Capability::SysChroot,
+    Capability::SysPtrace,
+    Capability::SysAdmin,
+    Capability::SysNice,
+    Capability::Setfcap,
+];
 
 /// Why a host did not come up, or ended.
 #[derive(Debug, thiserror::Error)]
-enum HostError {
+pub(crate) enum HostError {
     #[error("{0}")]
     Call(#[from] sonde_sys::Error),
     #[error("{0}")]
     Talk(#[from] TalkError),
+    #[error("{0}")]
+    Listen(#[from] exec::ListenError),
     #[error("{what}: {problem}")]
     File {
         what: String,
@@ -47,7 +70,7 @@ enum HostError {
     },
 }
 
-fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> HostError {
+pub(crate) fn file(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> HostError {
     let what = what.into();
     move |problem| HostError::File { what, problem }
 }
@@ -104,18 +127,24 @@ impl Init {
         let HostRequest::Start(config) = request else {
             return Err(TalkError::Ended.into());
         };
+        namespace::unshare(Namespaces::of(&[Kind::Mount]))?;
+        furnish::furnish(&config)?;
+        // The mounts made so far are locked for whoever is in the namespaces to come, the host's root too.
+        namespace::unshare(Namespaces::of(&[Kind::User]))?;
+        say(&parent, &HostAnswer::Unshared, &[])?;
+        let (HostRequest::Mapped, _) = hear::<HostRequest>(&parent)? else {
+            return Err(TalkError::Ended.into());
+        };
         namespace::unshare(Namespaces::of(&[
             Kind::Net,
             Kind::Mount,
             Kind::Uts,
             Kind::Ipc,
         ]))?;
-        say(&parent, &HostAnswer::Unshared, &[])?;
         process::set_hostname(&format!("h{}", config.number))?;
-        furnish(&config)?;
+        process::bound_capabilities(&KEPT)?;
         let path = exec::socket_path(config.number);
-        let listener = message::listen(&path)?;
-        open_to_all(&path)?;
+        let listener = exec::listen(&path, config.user, config.share)?;
         let signals = SignalFd::new(&[SIGCHLD, 1, 2, 15])?;
         let epoll = Epoll::new()?;
         epoll.add(&parent, TOKEN_PARENT, Interest::Read)?;
@@ -222,6 +251,9 @@ impl Init {
     ) -> Result<(FromInit, Option<OwnedFd>), FromInit> {
         let failed = |problem: &dyn std::fmt::Display| FromInit::Failed(problem.to_string());
         let request: ExecRequest = serde_json::from_slice(bytes).map_err(|e| failed(&e))?;
+        if request.root && !exec::is_of_lab(&self.connections[&token], self.config.user) {
+            return Err(failed(&"the lab's root is for who started the lab"));
+        }
         let (streams, terminal) = streams(&request, fds).map_err(|e| failed(&e))?;
         let steps = self
             .steps(&request, terminal.is_some())
@@ -289,7 +321,7 @@ impl Init {
                 self.user_namespace()?
                     .map(|namespace| Step::Join(namespace, Kind::User)),
             );
-            steps.push(Step::SetIds { uid, gid });
+            steps.extend([Step::SetIds { uid, gid }, Step::NoNewPrivileges]);
         }
         Ok(steps)
     }
@@ -427,104 +459,4 @@ fn lend(user: User) -> Result<OwnedFd, HostError> {
         .wait()
         .map_err(file("wait for the lender of a user namespace"))?;
     outcome
-}
-
-/// The host's own folders.
-fn furnish(config: &HostConfig) -> Result<(), HostError> {
-    let open = |path: &Path| std::fs::File::open(path);
-    mount::make_private(Path::new("/"))?;
-    let shared = open(Path::new(exec::FOLDER)).map_err(file("open the lab's folder"))?;
-    let below = |path: &&PathBuf| path.starts_with("/tmp") || path.starts_with("/run");
-    let kept: Vec<_> = config
-        .keep
-        .iter()
-        .filter(below)
-        .filter_map(|path| open(path).ok().map(|fd| (path, fd)))
-        .collect();
-    mount::proc(Path::new("/proc"))?;
-    // Who works in /tmp itself shares it: there is no other way to see the folder.
-    if !config.keep.iter().any(|path| path == Path::new("/tmp")) {
-        mount::tmpfs(Path::new("/tmp"), 0o1777, TMP_BYTES)?;
-    }
-    mount::tmpfs(Path::new("/run"), 0o755, TMP_BYTES)?;
-    mount::tmpfs(Path::new("/dev/shm"), 0o1777, TMP_BYTES)?;
-    mount::devpts(Path::new("/dev/pts"))?;
-    mount::bind(Path::new("/dev/pts/ptmx"), Path::new("/dev/ptmx"))?;
-    let again = |path: &Path, fd: &std::fs::File| {
-        std::fs::create_dir_all(path).map_err(file(format!("make {}", path.display())))?;
-        // With what is mounted below: the command itself lies in the lab's folder by a mount.
-        mount::bind_recursive(
-            Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())),
-            path,
-        )
-        .map_err(HostError::from)
-    };
-    again(Path::new(exec::FOLDER), &shared)?;
-    for (path, fd) in &kept {
-        again(path, fd)?;
-    }
-    std::fs::create_dir_all("/run/lock").map_err(file("make /run/lock"))?;
-    libraries::furnish().map_err(file("make the folder of PVM's sockets"))?;
-    names(config)?;
-    accounts(config.user)
-}
-
-/// /etc/hosts and /etc/hostname of this host.
-fn names(config: &HostConfig) -> Result<(), HostError> {
-    let mut hosts = String::from("127.0.0.1\tlocalhost\n");
-    for number in 0..config.hosts {
-        hosts.push_str(&format!(
-            "{}\th{}\n",
-            wire::address(Port(number)),
-            number + 1
-        ));
-    }
-    for port in config.hosts..config.hosts * config.networks {
-        let (network, host) = (port / config.hosts, port % config.hosts + 1);
-        let address = wire::address_of(Port(port), config.hosts);
-        hosts.push_str(&format!("{address}\th{host}-eth{network}\n"));
-    }
-    instead("/etc/hosts", &hosts, 0o644)?;
-    instead("/etc/hostname", &format!("h{}\n", config.number), 0o644)
-}
-
-/// The name and the password entry of who programs are, where the machine has none or has locked it: an sshd of theirs, and
-/// ssh itself, would refuse. Elsewhere the machine's files stay.
-fn accounts(user: User) -> Result<(), HostError> {
-    let caller = ["SUDO_USER", "LOGNAME", "USER"].map(|name| std::env::var(name).ok());
-    let read = |path| std::fs::read_to_string(path).ok();
-    if let Some(passwd) = read("/etc/passwd") {
-        let (name, added) = account::named(&passwd, user, &caller);
-        if let Some(passwd) = added {
-            instead("/etc/passwd", &passwd, 0o644)?;
-        }
-        // An ordinary user's lab cannot read it, nor can its programs.
-        if let Some(shadow) = read("/etc/shadow").and_then(|text| account::unlocked(&text, &name)) {
-            instead("/etc/shadow", &shadow, 0o600)?;
-        }
-    }
-    Ok(())
-}
-
-/// Puts a file of this host's own over one of the machine's.
-fn instead(target: &str, text: &str, mode: u32) -> Result<(), HostError> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let source = PathBuf::from(format!("/run/{}", target.replace('/', "-")));
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(mode);
-    let written = options.open(&source);
-    written
-        .and_then(|mut to| to.write_all(text.as_bytes()))
-        .map_err(file(format!("write {}", source.display())))?;
-    if Path::new(target).exists() {
-        mount::bind(&source, Path::new(target))?;
-    }
-    Ok(())
-}
-
-fn open_to_all(path: &Path) -> Result<(), HostError> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))
-        .map_err(file(format!("open {} to all", path.display())))
 }

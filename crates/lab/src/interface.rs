@@ -9,7 +9,7 @@
 //! allow it, so congestion control is set on the route; /proc/sys/net follows the namespace of the *caller*, so no mount
 //! is needed; with IPv6 on, two hosts send eleven frames of their own in the first ten seconds.
 
-use crate::config::{Attachment, Config, ProfileKind};
+use crate::config::{Attachment, Config, ProfileKind, User};
 use crate::port::{Port, Tx};
 use crate::wire;
 use sonde_link::{Encapsulation, Framing, Line, NetworkSpec};
@@ -72,22 +72,29 @@ impl Plan<'_> {
 }
 
 /// Does `work` in the network namespace `there`.
-fn inside<T>(there: &OwnedFd, home: &OwnedFd, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn inside<T>(
+    there: &OwnedFd,
+    home: &OwnedFd,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     namespace::setns(there, Kind::Net)?;
     let outcome = work();
     namespace::setns(home, Kind::Net)?;
     outcome
 }
 
-/// Makes the interface of port `number` in its host's namespace `netns`. The second descriptor is for its init to hold.
-pub(crate) fn build(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<Port> {
+/// Makes the interface of port `number` in its host's namespace `netns`: a TAP of `tun`, which was opened there, else a veth.
+pub(crate) fn build(
+    plan: &Plan<'_>,
+    number: sonde_link::Port,
+    netns: &OwnedFd,
+    tun: Option<OwnedFd>,
+) -> Result<Port> {
     inside(netns, plan.home, quiet)?;
     let (name, address) = (plan.name(), wire::address_of(number, plan.config.hosts));
-    let tx = match plan.attachment {
-        Attachment::Veth => Tx::Packet(veth(plan, number, netns)?),
-        Attachment::Tap | Attachment::Auto => Tx::Tap(inside(netns, plan.home, || {
-            Tap::open(&plan.config.tun, &name)
-        })?),
+    let tx = match tun {
+        None => Tx::Packet(veth(plan, number, netns)?),
+        Some(tun) => Tx::Tap(Tap::attach(tun, &name)?),
     };
     inside(netns, plan.home, || {
         let mut netlink = Netlink::open()?;
@@ -230,12 +237,17 @@ fn sysctls(config: &Config) -> Vec<(&'static str, String)> {
         ("net/ipv4/tcp_moderate_rcvbuf", flag(modern)),
         ("net/ipv4/tcp_no_metrics_save", flag(true)),
         ("net/ipv4/tcp_ecn", flag(false)),
-        (
-            "net/ipv4/ping_group_range",
-            format!("0 {}", config.user.behind.1),
-        ),
+        ("net/ipv4/ping_group_range", ping_groups(config.user)),
         ("net/ipv4/ip_unprivileged_port_start", "0".to_owned()),
     ]
+}
+
+/// From the lab's root to the programs' group. Under sudo that group alone: the root's is above it outside, by which the kernel
+/// compares, and it takes such a range for none.
+fn ping_groups(user: User) -> String {
+    let last = user.behind.1;
+    let first = if user.is_another() { last } else { 0 };
+    format!("{first} {last}")
 }
 
 /// A cold blast would otherwise lose frames in the neighbour queue without a count, and a busy link the entry itself.

@@ -9,6 +9,8 @@
 //!
 //! The lab never sees `virtual`; parity between the two clocks is shown through the ledger.
 #![forbid(unsafe_code)]
+// What is told goes by `sonde_sys::tell!`, which does not panic.
+#![deny(clippy::print_stderr)]
 
 mod account;
 mod client;
@@ -16,7 +18,9 @@ mod config;
 mod control;
 mod cradle;
 mod exec;
+mod furnish;
 mod host;
+mod ids;
 mod interface;
 mod libraries;
 mod meter;
@@ -28,7 +32,7 @@ mod switch;
 mod wire;
 
 pub use client::{Lab, LabError, tell};
-pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User};
+pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User, WrittenFile};
 pub use cradle::entry;
 pub use exec::{Ended, Exec, ExecError, Session, Terminal, follow, signals};
 pub use meter::{AttachmentLosses, FlowReport, Report};

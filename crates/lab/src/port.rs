@@ -57,7 +57,11 @@ pub(crate) struct Port {
     /// Whether the gate is shut because of that.
     pub overloaded: bool,
     pub overloads: u64,
+    /// Its interface was removed by somebody: nothing is sent or received any more.
+    pub is_gone: bool,
     handover_losses: u64,
+    /// As they were last counted.
+    losses: AttachmentLosses,
 }
 
 impl Port {
@@ -74,7 +78,9 @@ impl Port {
             run: (0, 0),
             overloaded: false,
             overloads: 0,
+            is_gone: false,
             handover_losses: 0,
+            losses: AttachmentLosses::default(),
         }
     }
 
@@ -157,6 +163,7 @@ impl Port {
     /// Hands a frame to the host. What the kernel cannot take is counted.
     pub fn write(&mut self, frame: &[u8]) -> Result<()> {
         let taken = match &self.tx {
+            _ if self.is_gone => false,
             Tx::Tap(tap) => tap.write(frame)?,
             Tx::Packet(socket) => socket.send(frame)?,
         };
@@ -173,6 +180,15 @@ impl Port {
         self.netlink.set_link(self.index, &change)
     }
 
+    /// Whether its interface is no longer there, which is behind what failed at it.
+    pub fn has_lost_interface(&mut self) -> bool {
+        const NO_SUCH_DEVICE: i32 = 19;
+        let found = self.netlink.stats(self.index);
+        found.is_err_and(|error| {
+            error.errno().map(|errno| errno.raw_os_error()) == Some(NO_SUCH_DEVICE)
+        })
+    }
+
     /// Whether a frame is no frame of the host's programs.
     pub fn is_own(frame: &[u8]) -> bool {
         gate::is_kick(frame) || frame.len() < wire::HEADER
@@ -180,6 +196,16 @@ impl Port {
 
     /// What was lost on the way since the port was made.
     pub fn losses(&mut self) -> Result<AttachmentLosses> {
+        if !self.is_gone {
+            self.losses = self.count_losses()?;
+        }
+        Ok(AttachmentLosses {
+            handover: self.handover_losses,
+            ..self.losses
+        })
+    }
+
+    fn count_losses(&mut self) -> Result<AttachmentLosses> {
         let stats = self.netlink.stats(self.index)?;
         // Another queueing discipline drops what its maker wants; none is there while the interface is down.
         let gate = match self.netlink.qdisc(self.index) {
@@ -196,7 +222,7 @@ impl Port {
             interface_rx: stats.rx_dropped,
             gate,
             socket,
-            handover: self.handover_losses,
+            handover: 0,
         })
     }
 }

@@ -9,6 +9,7 @@
 
 use crate::config::HOSTS;
 use crate::exec::{Exec, ExecError, Session, follow, signals};
+use sonde_sys::tell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::iter::Peekable;
@@ -38,12 +39,12 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> i32 {
     let remote = match RemoteCommand::parse(&words, own.as_deref()) {
         Ok(remote) => remote,
         Err(problem) => {
-            eprintln!("rsh: {problem}");
+            tell!("rsh: {problem}");
             return USAGE;
         }
     };
     remote.run().unwrap_or_else(|error| {
-        eprintln!("rsh: {error}");
+        tell!("rsh: {error}");
         error.code()
     })
 }

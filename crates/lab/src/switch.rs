@@ -6,33 +6,33 @@
 //!          that wants no more has its gate shut; what was under way finds room in the model, or waits here.
 //! Checked: the end-to-end tests; parity of the ledger with the virtual clock.
 
+mod attach;
+mod broken;
+mod files;
 mod seat;
 mod talk;
 
-use crate::config::{Attachment, Config, Info, MTU_MAX};
+use crate::config::{Config, Info, MTU_MAX};
 use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
 use crate::meter::{AttachmentLosses, FlowReport, Meter, Report, end_of};
-use crate::pcap::Pcap;
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
-use crate::{cradle, exec, libraries, wire};
-use sonde_link::ledger::{self, Entry};
+use crate::{cradle, exec, furnish, ids, libraries, wire};
+use files::Files;
+use sonde_link::ledger::Entry;
 use sonde_link::{Admission, Counters, Event, FrameId, Kind, Network, Several};
 use sonde_measure::Loss;
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message;
 use sonde_sys::namespace::{self, Kind as Space, Namespaces};
 use sonde_sys::packet::Batch;
-use sonde_sys::tap::Tap;
 use sonde_sys::{clock, cpu, mount, process};
 use sonde_units::{Instant, Ratio};
-use std::fs::{File, Permissions};
-use std::io::BufWriter;
+use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 /// Before an instant of the model the switch stays awake for this long.
@@ -61,7 +61,13 @@ enum SwitchError {
         problem: std::io::Error,
     },
     #[error("{0}")]
+    Listen(#[from] exec::ListenError),
+    #[error("keep the machine from the lab's root: {0}")]
+    Guard(#[from] crate::host::HostError),
+    #[error("{0}")]
     Spec(#[from] sonde_link::SpecError),
+    #[error("{0}")]
+    Unwritten(String),
     #[error("h{number} did not come up: {problem}")]
     Host { number: u16, problem: String },
     #[error(
@@ -90,9 +96,11 @@ pub(crate) fn run() -> i32 {
 
 /// A host's init as the switch knows it.
 struct HostProcess {
-    /// Kept so that the process is collected.
-    _child: Child,
+    child: Child,
     socket: OwnedFd,
+    is_gone: bool,
+    /// How it ended, once it was collected.
+    end: Option<ExitStatus>,
 }
 
 struct Switch {
@@ -114,8 +122,7 @@ struct Switch {
     realtime_at_ns: u64,
     meter: Meter,
     marked: Mark,
-    ledger: Option<LedgerFile>,
-    pcap: Option<(sonde_link::Port, Pcap<File>)>,
+    files: Files,
     /// Whether ports are suspended because too many frames are under way.
     full: bool,
     /// Which CPUs this thread uses, where it may choose.
@@ -161,10 +168,11 @@ impl Switch {
                 "the switch has the kernel's usual time slice: {error}"
             ));
         }
-        house(config.hosts)?;
+        let guarded = ids::is_root_outside();
+        house(&config, guarded)?;
         let home = namespace::open(0, Space::Net)?;
-        let (attachment, attachment_reason) = choose_attachment(&config)?;
-        let hosts = start_hosts(&config)?;
+        let (attachment, attachment_reason) = attach::choose(&control, &config, &home)?;
+        let hosts = start_hosts(&config, guarded)?;
         if !config.cpus.switch.is_empty() {
             cpu::pin(&config.cpus.switch)?;
         }
@@ -176,14 +184,14 @@ impl Switch {
                 attachment,
                 home: &home,
             };
-            let (these, read_back) = build_ports(&plan, &hosts)?;
+            let (these, read_back) = attach::build(&control, &plan, &hosts)?;
             ports.extend(these);
             if number == 0 {
                 settings = read_back;
             }
         }
         let frame_bytes = mtu as usize + wire::HEADER + 4;
-        let (ledger, pcap) = outputs(&config, fds, frame_bytes)?;
+        let files = Files::open(&config, fds, frame_bytes)?;
         let epoll = Epoll::new()?;
         for port in &ports {
             epoll.add(port.fd(), u64::from(port.number.0), Interest::Read)?;
@@ -192,10 +200,7 @@ impl Switch {
             epoll.add(&host.socket, TOKEN_HOST + index as u64, Interest::Read)?;
         }
         epoll.add(&control, TOKEN_CONTROL, Interest::Read)?;
-        let listener = message::listen(&exec::listener_path())?;
-        std::fs::set_permissions(exec::listener_path(), Permissions::from_mode(0o666)).map_err(
-            file("open the switch's listener to all programs of the lab"),
-        )?;
+        let listener = exec::listen(&exec::listener_path(), config.user, config.share)?;
         epoll.add(&listener, TOKEN_LISTENER, Interest::Read)?;
         let epoch_ns = clock::monotonic_ns();
         let info = Info {
@@ -234,8 +239,7 @@ impl Switch {
                 overloads: 0,
                 seat: (0, 0),
             },
-            ledger,
-            pcap,
+            files,
             full: false,
             seat: seat::Seat::of(&config.cpus, epoch_ns),
             cpu_plan: config.cpus.name,
@@ -279,7 +283,7 @@ impl Switch {
             self.take_in()?;
             self.give_out()?;
         }
-        self.finish_files()
+        self.end_files()
     }
 
     /// How long to wait for the ports: no time at all when an instant of the model is near, for ever when idle.
@@ -299,13 +303,14 @@ impl Switch {
 
     fn read(&mut self, index: usize) -> Result<(), SwitchError> {
         let port = &mut self.ports[index];
-        if port.suspended {
+        if port.suspended || port.is_gone {
             return Ok(());
         }
         let realtime = self.realtime;
-        port.read(&mut self.pool, &mut self.batch, &mut self.inbox, |stamp| {
+        let read = port.read(&mut self.pool, &mut self.batch, &mut self.inbox, |stamp| {
             realtime.monotonic_ns(stamp)
-        })?;
+        });
+        self.unless_gone(index, read)?;
         self.settle_gate(index)
     }
 
@@ -352,15 +357,11 @@ impl Switch {
             Kind::Ip | Kind::Arp | Kind::Other => None,
         };
         let admission = self.net.offer(now, frame);
-        if let Some(ledger) = &mut self.ledger {
-            ledger
-                .append(&Entry::Offer {
-                    at: now,
-                    frame,
-                    admission,
-                })
-                .map_err(file("write the file of --ledger"))?;
-        }
+        self.files.append(&Entry::Offer {
+            at: now,
+            frame,
+            admission,
+        });
         if admission == Admission::Blocked {
             self.ports[index].pending.push_front(id);
             return Ok(false);
@@ -373,7 +374,7 @@ impl Switch {
             seat.taken(port.under_way > 0);
         }
         port.under_way += 1;
-        self.capture(number, id, self.now_ns)?;
+        self.capture(number, id, self.now_ns);
         Ok(true)
     }
 
@@ -386,10 +387,18 @@ impl Switch {
             && !port.overloaded
             && port.pending.is_empty()
             && !full;
-        if wanted {
-            port.gate.open()?;
+        if port.is_gone {
+            return Ok(());
+        }
+        let set = if wanted {
+            port.gate.open()
         } else {
-            port.gate.close()?;
+            port.gate.close()
+        };
+        self.unless_gone(index, set)?;
+        let port = &mut self.ports[index];
+        if port.is_gone {
+            return Ok(());
         }
         let suspend = !port.pending.is_empty() || full;
         if suspend != port.suspended {
@@ -415,12 +424,10 @@ impl Switch {
                 Event::Deliver { at, id, to, mark } => Some(self.deliver(at, id, to, mark)?),
                 _ => None,
             };
-            if let Some(ledger) = &mut self.ledger
+            if self.files.has_ledger()
                 && let Some(entry) = Entry::of_event(&event, written)
             {
-                ledger
-                    .append(&entry)
-                    .map_err(file("write the file of --ledger"))?;
+                self.files.append(&entry);
             }
             match event {
                 Event::Done { id } => {
@@ -467,13 +474,15 @@ impl Switch {
         // The other copies keep their bytes: a mark is this one's.
         let marked = wire::marked(frame, mark);
         let bytes = marked.as_deref().unwrap_or(frame);
-        self.ports[usize::from(to.0)].write(bytes)?;
+        let handed = self.ports[usize::from(to.0)].write(bytes);
+        let (taken, clamp_ns) = (slot.taken, slot.clamp_ns);
+        self.unless_gone(usize::from(to.0), handed)?;
         let written_ns = clock::monotonic_ns();
         let written = Instant::from_nanos(written_ns - self.epoch_ns);
-        let late_ns = written.as_nanos().saturating_sub(at.as_nanos()) + slot.clamp_ns;
-        let due_ns = at.since(slot.taken).as_nanos();
+        let late_ns = written.as_nanos().saturating_sub(at.as_nanos()) + clamp_ns;
+        let due_ns = at.since(taken).as_nanos();
         self.meter.delivered(to, at.as_nanos(), due_ns, late_ns);
-        self.capture(to, id, written_ns)?;
+        self.capture(to, id, written_ns);
         Ok(written)
     }
 
@@ -488,28 +497,25 @@ impl Switch {
         self.settle_gate(index)
     }
 
-    fn capture(
-        &mut self,
-        port: sonde_link::Port,
-        id: FrameId,
-        at_ns: u64,
-    ) -> Result<(), SwitchError> {
-        let Some((wanted, pcap)) = &mut self.pcap else {
-            return Ok(());
-        };
-        if *wanted != port {
-            return Ok(());
+    fn capture(&mut self, port: sonde_link::Port, id: FrameId, at_ns: u64) {
+        if self.files.captures(port) {
+            let slot = self.pool.slot(id);
+            let realtime_ns = at_ns.saturating_add_signed(self.realtime.offset_ns);
+            self.files.capture(realtime_ns, &slot.bytes[..slot.length]);
         }
-        let slot = self.pool.slot(id);
-        let realtime_ns = at_ns.saturating_add_signed(self.realtime.offset_ns);
-        pcap.write(realtime_ns, &slot.bytes[..slot.length])
-            .map_err(file("write the file of --pcap"))
     }
 
     fn attachment_losses(&mut self) -> Result<AttachmentLosses, SwitchError> {
         let mut all = AttachmentLosses::default();
-        for port in &mut self.ports {
-            let losses = port.losses()?;
+        for index in 0..self.ports.len() {
+            let counted = self.ports[index].losses();
+            let losses = match counted {
+                Err(error) => {
+                    self.unless_gone(index, Err(error))?;
+                    self.ports[index].losses()?
+                }
+                Ok(losses) => losses,
+            };
             all.interface_tx += losses.interface_tx;
             all.interface_rx += losses.interface_rx;
             all.gate += losses.gate;
@@ -603,26 +609,22 @@ impl Switch {
         })
     }
 
-    fn finish_files(&mut self) -> Result<(), SwitchError> {
-        if self.ledger.is_some() {
+    /// Ends the files; what could not be written is the error.
+    fn end_files(&mut self) -> Result<(), SwitchError> {
+        if self.files.has_ledger() {
             // What is due until now is told first, so that the ledger is whole.
             self.give_out()?;
-            let at = Instant::from_nanos(self.now_ns - self.epoch_ns);
-            self.ledger
-                .take()
-                .map(|ledger| ledger.end(at))
-                .transpose()
-                .map_err(file("write the file of --ledger"))?;
         }
-        if let Some((_, pcap)) = &mut self.pcap {
-            pcap.flush().map_err(file("write the file of --pcap"))?;
+        let at = Instant::from_nanos(self.now_ns - self.epoch_ns);
+        match &self.files.end(at)[..] {
+            [] => Ok(()),
+            broken => Err(SwitchError::Unwritten(broken.join("; "))),
         }
-        Ok(())
     }
 }
 
 /// The lab's own mounts and network namespace.
-fn house(hosts: u16) -> Result<(), SwitchError> {
+fn house(config: &Config, guarded: bool) -> Result<(), SwitchError> {
     namespace::unshare(Namespaces::of(&[
         Space::Net,
         Space::Mount,
@@ -645,27 +647,17 @@ fn house(hosts: u16) -> Result<(), SwitchError> {
         Path::new(&format!("/proc/self/fd/{}", process::number(&program))),
         &link,
     )?;
-    libraries::share(hosts).map_err(file("write what message-passing libraries are told"))?;
+    libraries::share(config.hosts)
+        .map_err(file("write what message-passing libraries are told"))?;
+    if guarded {
+        furnish::guard_machine(&config.tun)?;
+    }
     interface::quiet()?;
     Ok(())
 }
 
-fn choose_attachment(config: &Config) -> Result<(Attachment, Option<String>), SwitchError> {
-    match config.attachment {
-        Attachment::Veth => Ok((Attachment::Veth, None)),
-        Attachment::Tap => {
-            Tap::open(&config.tun, "probe")?;
-            Ok((Attachment::Tap, None))
-        }
-        Attachment::Auto => Ok(Tap::open(&config.tun, "probe").map_or_else(
-            |error| (Attachment::Veth, Some(error.to_string())),
-            |_| (Attachment::Tap, None),
-        )),
-    }
-}
-
 /// Starts all inits, then waits for each.
-fn start_hosts(config: &Config) -> Result<Vec<HostProcess>, SwitchError> {
+fn start_hosts(config: &Config, guarded: bool) -> Result<Vec<HostProcess>, SwitchError> {
     let own = namespace::open(0, Space::Pid)?;
     let mut hosts = Vec::new();
     for number in 1..=config.hosts {
@@ -680,89 +672,35 @@ fn start_hosts(config: &Config) -> Result<Vec<HostProcess>, SwitchError> {
             networks: 1 + config.beside.len() as u16,
             keep: config.keep.clone(),
             user: config.user,
+            share: config.share,
+            guarded,
             cpus: config.cpus.hosts.clone(),
         };
         say(&mine, &HostRequest::Start(host), &[])?;
         hosts.push(HostProcess {
-            _child: child,
+            child,
             socket: mine,
+            is_gone: false,
+            end: None,
         });
     }
-    for (index, host) in hosts.iter().enumerate() {
-        for wanted in [HostAnswer::Unshared, HostAnswer::Ready] {
-            let number = index as u16 + 1;
-            match hear::<HostAnswer>(&host.socket) {
-                Ok((answer, _))
-                    if std::mem::discriminant(&answer) == std::mem::discriminant(&wanted) => {}
-                Ok((HostAnswer::Failed(problem), _)) => {
-                    return Err(SwitchError::Host { number, problem });
-                }
-                Ok(_) | Err(_) => {
-                    return Err(SwitchError::Host {
-                        number,
-                        problem: "its init ended".into(),
-                    });
-                }
-            }
-        }
+    for host in await_all(&hosts, HostAnswer::Unshared)? {
+        ids::write_same(host.child.id(), u32::MAX)?;
+        say(&host.socket, &HostRequest::Mapped, &[])?;
     }
+    await_all(&hosts, HostAnswer::Ready)?;
     Ok(hosts)
 }
 
-type Settings = Vec<(String, String)>;
-
-fn build_ports(
-    plan: &Plan<'_>,
-    hosts: &[HostProcess],
-) -> Result<(Vec<Port>, Settings), SwitchError> {
-    let mut ports = Vec::new();
-    let mut settings = Vec::new();
-    for (index, host) in hosts.iter().enumerate() {
-        let netns = namespace::open(host._child.id(), Space::Net)?;
-        let port = interface::build(plan, plan.port(index as u16), &netns)?;
-        if index == 0 {
-            settings = interface::read_back(plan, &netns, port.index)?;
-        }
-        say(&host.socket, &HostRequest::Hold, &[port.fd()])?;
-        ports.push(port);
-    }
-    Ok((ports, settings))
-}
-
-type LedgerFile = ledger::Writer<BufWriter<File>>;
-type Outputs = (Option<LedgerFile>, Option<(sonde_link::Port, Pcap<File>)>);
-
-/// The ledger and the capture file, as asked for.
-fn outputs(config: &Config, fds: Vec<OwnedFd>, frame_bytes: usize) -> Result<Outputs, SwitchError> {
-    let mut fds = fds.into_iter().map(File::from);
-    let missing = || file("take over an output file")(std::io::ErrorKind::NotFound.into());
-    // What a file held before is kept until the lab is up.
-    let mut next = || -> Result<File, SwitchError> {
-        let output = fds.next().ok_or_else(missing)?;
-        if output.metadata().is_ok_and(|about| about.is_file()) {
-            output.set_len(0).map_err(file("empty an output file"))?;
-        }
-        Ok(output)
-    };
-    let ledger = if config.ledger {
-        let header = ledger::Header {
-            network: config.network.clone(),
-            ports: config.hosts,
-            seed: config.seed,
+/// Waits until each host has given this answer.
+fn await_all(hosts: &[HostProcess], wanted: HostAnswer) -> Result<&[HostProcess], SwitchError> {
+    for (number, host) in (1..).zip(hosts) {
+        let problem = match hear::<HostAnswer>(&host.socket) {
+            Ok((answer, _)) if answer == wanted => continue,
+            Ok((HostAnswer::Failed(problem), _)) => problem,
+            Ok(_) | Err(_) => "its init ended".into(),
         };
-        Some(
-            ledger::Writer::new(BufWriter::with_capacity(1 << 20, next()?), &header)
-                .map_err(file("begin the file of --ledger"))?,
-        )
-    } else {
-        None
-    };
-    let pcap = match config.pcap_port {
-        Some(number) => Some((
-            sonde_link::Port(number),
-            Pcap::new(next()?, frame_bytes as u32).map_err(file("begin the file of --pcap"))?,
-        )),
-        None => None,
-    };
-    Ok((ledger, pcap))
+        return Err(SwitchError::Host { number, problem });
+    }
+    Ok(hosts)
 }

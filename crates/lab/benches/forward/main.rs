@@ -177,14 +177,15 @@ fn config(network: &str, hosts: u16, attachment: Attachment, cpus: &CpuPlan) -> 
         profile: Profile::MODERN,
         cpus: cpus.clone(),
         seed: 1,
-        pcap_port: None,
-        ledger: false,
+        pcap: None,
+        ledger: None,
         keep: folder.into_iter().collect(),
         user: sonde_lab::User {
             uid: 1_000,
             gid: 1_000,
             behind: (0, 0),
         },
+        share: false,
     })
 }
 

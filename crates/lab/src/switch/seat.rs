@@ -5,7 +5,9 @@
 //!          finds another of its sender's in the network is *crowded*. A window of 20 ms with at least 40 frames, of which at
 //!          most a quarter is crowded, is of an exchange: the switch tries the programs' CPUs, and stays for as long as each
 //!          window carries at least 5 % more frames a second than the one before the trial. Else it goes back, at once where
-//!          frames crowd, and tries again after 0.1 s, then 0.2 s and so on up to 3.2 s.
+//!          frames crowd, and tries again after 0.1 s, then 0.2 s and so on up to 3.2 s. A stay is tried anew after 0.1 s, then
+//!          0.2 s and so on up to 3.2 s, for what went before it may have been another exchange: how ranks of MPI meet, say,
+//!          before they wait for messages by polling, which is slower with the switch on their CPU.
 //! Units:   nanoseconds of CLOCK_MONOTONIC; rates in frames a second, rounded down.
 //! Checked: the tests below; `a_round_trip_is_that_of_one_cpu` of the end-to-end tests.
 
@@ -20,8 +22,14 @@ const FRAMES_MIN: u64 = 40;
 const CROWD: u64 = 64;
 /// What a stay has to bring, in percent of the rate apart.
 const GAIN_PERCENT: u64 = 105;
+/// How long it stays where a trial put it before it tries the other place.
 const PAUSE_NS: std::ops::RangeInclusive<u64> = 100_000_000..=3_200_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// The time until the trial after the next.
+fn later(span_ns: u64) -> u64 {
+    (span_ns * 2).min(*PAUSE_NS.end())
+}
 
 /// What was taken in since a time.
 #[derive(Clone, Copy, Default)]
@@ -38,9 +46,11 @@ pub(super) struct Seat {
     window: Window,
     /// Frames a second in the window before the trial.
     rate_apart: u64,
-    /// No trial before.
+    /// No trial before, of either place.
     paused_until_ns: u64,
     pause_ns: u64,
+    /// The stay after the next trial, where it gains.
+    stay_ns: u64,
     moves: u64,
     /// How long it shared the programs' CPUs, until `moved_ns`.
     shared_ns: u64,
@@ -61,6 +71,7 @@ impl Seat {
             rate_apart: 0,
             paused_until_ns: now_ns,
             pause_ns: *PAUSE_NS.start(),
+            stay_ns: *PAUSE_NS.start(),
             moves: 0,
             shared_ns: 0,
             moved_ns: now_ns,
@@ -99,10 +110,17 @@ impl Seat {
             self.rate_apart = rate;
         } else if is_exchange && rate >= self.rate_apart * GAIN_PERCENT / 100 {
             self.pause_ns = *PAUSE_NS.start();
-            return None;
-        } else if is_busy {
-            self.paused_until_ns = now_ns + self.pause_ns;
-            self.pause_ns = (self.pause_ns * 2).min(*PAUSE_NS.end());
+            if now_ns < self.moved_ns + self.stay_ns {
+                return None;
+            }
+            // A window apart, and then the next trial.
+            self.stay_ns = later(self.stay_ns);
+        } else {
+            self.stay_ns = *PAUSE_NS.start();
+            if is_busy {
+                self.paused_until_ns = now_ns + self.pause_ns;
+                self.pause_ns = later(self.pause_ns);
+            }
         }
         Some(self.go(now_ns))
     }
@@ -170,10 +188,10 @@ mod tests {
         assert!(!window(&mut seat, &mut now, 10, 0), "too few to matter");
         assert!(!window(&mut seat, &mut now, 1_000, 2), "a stream");
         assert!(window(&mut seat, &mut now, 200, 10));
-        for _ in 0..10 {
+        for _ in 0..4 {
             assert!(window(&mut seat, &mut now, 900, 10));
         }
-        assert_eq!((seat.moves(), seat.shared_ns_at(now)), (1, 200 * MS));
+        assert_eq!((seat.moves(), seat.shared_ns_at(now)), (1, 80 * MS));
         // It leaves within the first frames of a stream, and does not come back for a while.
         for _ in 0..CROWD {
             seat.taken(true);
@@ -195,6 +213,30 @@ mod tests {
         // 0.1, 0.2, 0.4 ... 3.2 s apart in 20 s, each there and back.
         assert!((16..=26).contains(&seat.moves()), "{}", seat.moves());
         assert!(seat.shared_ns_at(now) < 300 * MS);
+    }
+
+    #[test]
+    fn a_stay_is_tried_anew_ever_less_often() {
+        let (mut seat, mut now) = (seat(), 0);
+        while now < 20_000 * MS {
+            let frames = if seat.is_shared { 900 } else { 200 };
+            window(&mut seat, &mut now, frames, 0);
+        }
+        // 0.1, 0.2, 0.4 ... 3.2 s apart, a window each.
+        assert!((17..=27).contains(&seat.moves()), "{}", seat.moves());
+        assert!(seat.shared_ns_at(now) > 19_500 * MS);
+    }
+
+    #[test]
+    fn a_stay_ends_where_what_follows_is_faster_apart() {
+        let (mut seat, mut now) = (seat(), 0);
+        assert!(window(&mut seat, &mut now, 100, 0));
+        for _ in 0..1_000 {
+            let frames = if seat.is_shared { 400 } else { 450 };
+            window(&mut seat, &mut now, frames, 0);
+        }
+        assert!(!seat.is_shared);
+        assert!(seat.shared_ns_at(now) < 600 * MS);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use sonde_link::Command;
 use sonde_link::ledger::Entry;
 use sonde_sys::epoll::Interest;
 use sonde_sys::message::{self, Incoming};
-use sonde_sys::{clock, cpu, process};
+use sonde_sys::{clock, cpu};
 use sonde_units::Instant;
 use std::os::fd::AsFd;
 
@@ -37,6 +37,7 @@ impl Switch {
                 self.mark()?;
                 Answer::Done
             }
+            Request::Broken => Answer::Broken(self.broken()),
             Request::Report => Answer::Report(Box::new(self.report()?)),
             Request::Pin(cpus) => {
                 self.seat = None;
@@ -45,10 +46,12 @@ impl Switch {
             Request::Command(text) => self.on_command(&text),
             Request::Stop => {
                 self.stopping = true;
-                self.finish_files()?;
-                Answer::Done
+                let ended = self.end_files();
+                ended.map_or_else(|e| Answer::Failed(e.to_string()), |()| Answer::Done)
             }
-            Request::Mapped | Request::Start(_) => Answer::Failed("the lab runs already".into()),
+            Request::Mapped | Request::Start(_) | Request::Tun => {
+                Answer::Failed("the lab runs already".into())
+            }
         };
         Ok(say(&self.control, &answer, &[])?)
     }
@@ -111,32 +114,7 @@ impl Switch {
         if let Err(refused) = self.net.command_on(network, now, command) {
             return Answer::Failed(refused.to_string());
         }
-        let entry = Entry::Command { at: now, command };
-        match self
-            .ledger
-            .as_mut()
-            .map_or(Ok(()), |ledger| ledger.append(&entry))
-        {
-            Ok(()) => Answer::Done,
-            Err(error) => Answer::Failed(format!(
-                "the network is changed, but the ledger could not be written: {error}"
-            )),
-        }
-    }
-
-    /// A host's init speaks only when it ends. Its interface goes down, as a dead host's does; the others go on.
-    pub(super) fn on_host(&mut self, index: usize) -> Result<(), SwitchError> {
-        if !matches!(
-            message::try_recv(&self.hosts[index].socket)?,
-            Incoming::Message(_)
-        ) {
-            self.epoll.remove(&self.hosts[index].socket)?;
-            // Where that fails the interface is gone already.
-            for port in self.ports.iter_mut().skip(index).step_by(self.hosts.len()) {
-                drop(port.take_down());
-            }
-            process::reap();
-        }
-        Ok(())
+        self.files.append(&Entry::Command { at: now, command });
+        Answer::Done
     }
 }
