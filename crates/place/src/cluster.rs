@@ -4,8 +4,9 @@
 //!          [`Leg`]); some lines are shared by the ways of several pairs: the line of a host in either direction, a trunk
 //!          between sites in either direction, a segment or ring of all. Within a host messages cost the leg `within`.
 //! Units:   seconds; bytes a second, infinite where nothing limits them. Hosts, sites and lines count from 0.
-//! Checked: `slots_are_set_by_name`, and the tests of `cost`, `tree` and `file`.
+//! Checked: `slots_are_set_by_name`, `what_no_launcher_takes_is_refused`, and the tests of `cost`, `tree` and `file`.
 
+use sonde_units::{RANKS_MAX, excerpt};
 use thiserror::Error;
 
 /// A host.
@@ -17,6 +18,29 @@ pub struct Host {
     pub slots: usize,
     /// Its site, by place in [`Cluster::sites`].
     pub site: usize,
+}
+
+impl Host {
+    /// The name goes into launchers' files, a host a line.
+    fn check(&self) -> Result<(), ClusterError> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let name = &self.name;
+        if !(1..=253).contains(&name.len()) || !name.bytes().all(is_plain) || name.starts_with('-')
+        {
+            return Err(ClusterError::Name(name.clone()));
+        }
+        check_slots(name, self.slots)
+    }
+}
+
+fn check_slots(name: &str, slots: usize) -> Result<(), ClusterError> {
+    match (0..=RANKS_MAX).contains(&slots) {
+        true => Ok(()),
+        false => Err(ClusterError::Slots {
+            name: name.into(),
+            slots,
+        }),
+    }
 }
 
 /// What a message meets between two ranks.
@@ -65,6 +89,9 @@ pub struct Cluster {
     ways: Vec<Vec<u32>>,
 }
 
+/// The most hosts: what is between each two of them is held in memory.
+pub const HOSTS_MAX: usize = 1_024;
+
 /// Why hosts are not as asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ClusterError {
@@ -72,10 +99,30 @@ pub enum ClusterError {
     #[error("there is no host: name at least one")]
     Empty,
     /// Two have one name.
-    #[error("the host `{0}` is there twice: give each a name of its own")]
+    #[error("the host `{}` is there twice: give each a name of its own", excerpt(.0))]
     Twice(String),
+    /// More than can be held.
+    #[error("there are {0} hosts, and 1 to {HOSTS_MAX} are possible")]
+    Many(usize),
+    /// More ranks than there can be.
+    #[error(
+        "the host `{}` has {slots} slots, and 0 to {RANKS_MAX} are possible",
+        excerpt(name)
+    )]
+    Slots {
+        /// The host.
+        name: String,
+        /// What was asked for.
+        slots: usize,
+    },
+    /// No launcher takes it.
+    #[error(
+        "`{}` is not the name of a host: write letters, digits, `.`, `-` and `_`, 253 at most, and no `-` in front",
+        excerpt(.0)
+    )]
+    Name(String),
     /// Nothing is called so.
-    #[error("there is no host `{name}`: there are {known}")]
+    #[error("there is no host `{}`: there are {}", excerpt(name), excerpt(known))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -89,7 +136,8 @@ impl Cluster {
     /// the way.
     ///
     /// # Errors
-    /// [`ClusterError::Empty`], [`ClusterError::Twice`].
+    /// [`ClusterError::Empty`], [`ClusterError::Many`], [`ClusterError::Slots`], [`ClusterError::Name`],
+    /// [`ClusterError::Twice`].
     ///
     /// # Panics
     /// A site or a line is not there.
@@ -102,7 +150,11 @@ impl Cluster {
         if hosts.is_empty() {
             return Err(ClusterError::Empty);
         }
+        if hosts.len() > HOSTS_MAX {
+            return Err(ClusterError::Many(hosts.len()));
+        }
         for (at, host) in hosts.iter().enumerate() {
+            host.check()?;
             assert!(host.site < sites.len(), "a site that is there");
             if hosts[..at].iter().any(|other| other.name == host.name) {
                 return Err(ClusterError::Twice(host.name.clone()));
@@ -155,8 +207,9 @@ impl Cluster {
     /// Gives one host so many slots.
     ///
     /// # Errors
-    /// [`ClusterError::Unknown`].
+    /// [`ClusterError::Unknown`], [`ClusterError::Slots`].
     pub fn set_slots(&mut self, name: &str, slots: usize) -> Result<(), ClusterError> {
+        check_slots(name, slots)?;
         match self.hosts.iter_mut().find(|host| host.name == name) {
             Some(host) => host.slots = slots,
             None => {
@@ -223,6 +276,42 @@ pub(crate) mod testing {
 #[cfg(test)]
 mod tests {
     use super::testing::sites;
+    use super::*;
+
+    #[test]
+    fn what_no_launcher_takes_is_refused() {
+        let of = |names: &[&str], slots: usize| {
+            let host = |name: &&str| Host {
+                name: (*name).into(),
+                slots,
+                site: 0,
+            };
+            let hosts = names.iter().map(host).collect();
+            let leg = |_, _| (Leg::WITHIN, Vec::new());
+            Cluster::new(hosts, vec!["here".into()], Vec::new(), leg)
+        };
+        for name in [
+            "b1\nrank 0=evil slot=0",
+            "",
+            "-x",
+            "a b",
+            "a:9",
+            "\u{1b}[31m",
+            "a=b",
+        ] {
+            let refused = of(&["h1", name], 1).unwrap_err().to_string();
+            assert!(refused.contains("is not the name of a host"), "{refused}");
+            assert!(!refused.contains(['\n', '\u{1b}']), "{refused:?}");
+        }
+        for slots in [4_097, u32::MAX as usize, usize::MAX] {
+            let refused = of(&["h1", "h2"], slots).unwrap_err();
+            assert!(matches!(refused, ClusterError::Slots { .. }), "{refused}");
+        }
+        of(&["node-01.example_net", "7"], 4_096).unwrap();
+        let names: Vec<String> = (0..=HOSTS_MAX).map(|at| at.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        assert_eq!(of(&names, 1).unwrap_err(), ClusterError::Many(1_025));
+    }
 
     #[test]
     fn slots_are_set_by_name() {

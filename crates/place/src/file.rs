@@ -9,7 +9,7 @@
 
 use crate::{Cluster, ClusterError, Host, Leg, SharedLine};
 use serde::Deserialize;
-use sonde_units::{BitRate, Span};
+use sonde_units::{BitRate, Span, excerpt, excerpts};
 use thiserror::Error;
 
 /// Why a text is not a cluster.
@@ -19,7 +19,11 @@ pub enum FileError {
     #[error("{0}")]
     Form(String),
     /// A trunk joins what is not there.
-    #[error("a trunk is between `{name}` and another site, but the sites are {known}")]
+    #[error(
+        "a trunk is between `{}` and another site, but the sites are {}",
+        excerpt(name),
+        excerpt(known)
+    )]
     NoSuchSite {
         /// What it names.
         name: String,
@@ -28,7 +32,9 @@ pub enum FileError {
     },
     /// Sites that nothing joins.
     #[error(
-        "nothing joins the sites `{0}` and `{1}`: write a [[trunk]] with `between = [\"{0}\", \"{1}\"]`, a rate and a latency"
+        "nothing joins the sites `{}` and `{}`: write a [[trunk]] with both in `between`, a rate and a latency",
+        excerpt(.0),
+        excerpt(.1)
     )]
     Apart(String, String),
     /// The hosts are not as they should be.
@@ -60,6 +66,7 @@ struct Site {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Trunk {
+    #[serde(deserialize_with = "sonde_units::two")]
     between: [String; 2],
     rate: BitRate,
     latency: Span,
@@ -93,7 +100,7 @@ fn rate(rate: BitRate) -> f64 {
 /// [`FileError`].
 pub fn parse(text: &str) -> Result<Cluster, FileError> {
     let written: Written =
-        toml::from_str(text).map_err(|error| FileError::Form(error.to_string()))?;
+        toml::from_str(text).map_err(|error| FileError::Form(excerpts(&error.to_string())))?;
     let trunks = ends(&written)?;
     let routes = routes(&written, &trunks)?;
     let sites = written.site.iter().enumerate();
