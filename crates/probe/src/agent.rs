@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::{Woken, readable};
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::process;
+use sonde_sys::{process, tell, thread};
 
 use sonde_measure::Procedure;
 
@@ -86,7 +86,7 @@ pub fn run_with(
     let mut restored = recover();
     restored
         .iter()
-        .for_each(|words| eprintln!("sonde agent: {words}"));
+        .for_each(|words| tell!("sonde agent: {words}"));
     greet(&mut to)?;
     let mut said_meanwhile = None;
     // Puts everything back at the end, whichever it is.
@@ -167,7 +167,7 @@ pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
     match worked {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("sonde worker: {error}");
+            tell!("sonde worker: {error}");
             1
         }
     }
@@ -283,7 +283,7 @@ impl Drop for Worker {
 impl Worker {
     fn start(mut command: Command, body: &[u8]) -> Result<Self> {
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.map_err(control("start a worker"))?;
+        let mut child = child.map_err(|error| thread::refused("a worker", error))?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let mut worker = Self {
             child,

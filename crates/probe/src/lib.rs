@@ -8,6 +8,8 @@
 //! Units:   integer nanoseconds on CLOCK_MONOTONIC, bits a second, bytes.
 //! Checked: the tests of each module, and `tests/conversation.rs`: every kind over loopback, and what goes wrong.
 #![forbid(unsafe_code)]
+// What is told goes by `sonde_sys::tell!`, which does not panic.
+#![deny(clippy::print_stderr)]
 
 mod admission;
 pub mod agent;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::{Woken, readable};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::exec::{Step, before_exec};
-use sonde_sys::process;
+use sonde_sys::{process, thread};
 
 use crate::{Error, Result, frame, token};
 
@@ -186,14 +186,12 @@ pub(crate) fn run(program: &Program, from: &mut File) -> Result<Ran> {
     let began_ns = monotonic_ns();
     let mut child = program.start(&mark)?;
     let group = child.id();
-    let input = child.stdin.take().zip(program.input.clone());
-    let writer = input.map(|(mut to, text)| {
-        // Who reads no input has none.
-        std::thread::spawn(move || drop(to.write_all(text.as_bytes())))
-    });
-    let output = child.stdout.take().map(|from| collect(from, true));
-    let errors = child.stderr.take().map(|from| collect(from, false));
-    let watched = watch(&child, program.limit_ns, from);
+    let streams = Streams::begin(&mut child, program);
+    let watched = match &streams {
+        Ok(_) => watch(&child, program.limit_ns, from),
+        // It is ended, and what it is for is told.
+        Err(_) => Ok(Some(EndOf::Stop)),
+    };
     if !matches!(watched, Ok(Some(EndOf::Itself))) {
         // It may have ended just now.
         drop(process::kill_group(group, SIGTERM));
@@ -204,6 +202,11 @@ pub(crate) fn run(program: &Program, from: &mut File) -> Result<Ran> {
     let status = child.wait();
     end_marked(&mark);
     let took_ns = monotonic_ns() - began_ns;
+    let Streams {
+        writer,
+        output,
+        errors,
+    } = streams?;
     let (output, output_beyond) = output.map_or_else(Default::default, joined);
     let (errors, _) = errors.map_or_else(Default::default, joined);
     // Everybody who could read its other end is gone.
@@ -225,6 +228,34 @@ pub(crate) fn run(program: &Program, from: &mut File) -> Result<Ran> {
         began_ns,
         took_ns,
     })
+}
+
+/// The threads at a program's standard streams.
+struct Streams {
+    writer: Option<JoinHandle<()>>,
+    output: Option<Collected>,
+    errors: Option<Collected>,
+}
+
+type Collected = JoinHandle<(Vec<u8>, u64)>;
+
+impl Streams {
+    fn begin(child: &mut Child, program: &Program) -> Result<Self> {
+        let input = child.stdin.take().zip(program.input.clone());
+        let writer = input.map(|(mut to, text)| {
+            // Who reads no input has none.
+            thread::start("the writer of a program's input", move || {
+                drop(to.write_all(text.as_bytes()));
+            })
+        });
+        let output = child.stdout.take().map(|from| collect(from, true));
+        let errors = child.stderr.take().map(|from| collect(from, false));
+        Ok(Self {
+            writer: writer.transpose()?,
+            output: output.transpose()?,
+            errors: errors.transpose()?,
+        })
+    }
 }
 
 /// Waits for what ends the program; none is the end of the input.
@@ -251,8 +282,8 @@ fn watch(child: &Child, limit_ns: u64, from: &mut File) -> Result<Option<EndOf>>
 }
 
 /// Reads to the end on a thread of its own: the begin or the end of it is kept, and how much was beyond that.
-fn collect(mut from: impl Read + Send + 'static, begin: bool) -> JoinHandle<(Vec<u8>, u64)> {
-    std::thread::spawn(move || {
+fn collect(mut from: impl Read + Send + 'static, begin: bool) -> Result<Collected> {
+    let collecting = move || {
         let mut kept = Excerpt::new(begin);
         let mut piece = [0; 16 << 10];
         loop {
@@ -262,7 +293,11 @@ fn collect(mut from: impl Read + Send + 'static, begin: bool) -> JoinHandle<(Vec
                 Ok(_) | Err(_) => return (kept.bytes, kept.beyond),
             }
         }
-    })
+    };
+    Ok(thread::start(
+        "the reader of a program's output",
+        collecting,
+    )?)
 }
 
 /// The begin or the end of what came.

@@ -19,6 +19,7 @@ use sonde_measure::{Evidence, Fixed, Shares, Transfer};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::process_cpu_ns;
 use sonde_sys::socket::{TcpInfo, tcp_info};
+use sonde_sys::thread;
 
 use crate::admission::{self, Visit};
 use crate::meter::{SLOT_NS, Slots, Window};
@@ -119,8 +120,30 @@ fn shares(begin: &[u64], end: &[u64]) -> Shares {
     Shares(each.iter().map(of).collect())
 }
 
+type Threads<'scope, T> = Vec<std::thread::ScopedJoinHandle<'scope, Result<T>>>;
+
+/// Starts a thread for each channel. Where one is refused, those that run end at once.
+fn each<'scope, C: Send + 'scope, T: Send + 'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    channels: Vec<C>,
+    shared: &Shared,
+    work: impl Fn(usize, C) -> Result<T> + Copy + Send + 'scope,
+) -> Result<Threads<'scope, T>> {
+    let start = |(index, channel)| {
+        thread::start_in(scope, "the thread of a stream", move || {
+            work(index, channel)
+        })
+    };
+    let threads: sonde_sys::Result<_> = channels.into_iter().enumerate().map(start).collect();
+    threads.map_err(|refused| {
+        shared.over.store(true, Relaxed);
+        shared.stop.store(true, Relaxed);
+        refused.into()
+    })
+}
+
 /// The first failure of the threads, else their results.
-fn joined<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+fn joined<T>(threads: Threads<'_, T>) -> Result<Vec<T>> {
     let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
     results
         .into_iter()
@@ -139,15 +162,13 @@ pub(crate) fn receive(
     let shared = Shared::new(channels.len());
     let (rated, received) = std::thread::scope(|scope| {
         let shared = &shared;
-        let threads: Vec<_> = channels
-            .into_iter()
-            .enumerate()
-            .map(|(index, channel)| scope.spawn(move || take(channel, index, serve, size, shared)))
-            .collect();
+        let threads = each(scope, channels, shared, move |index, channel| {
+            take(channel, index, serve, size, shared)
+        })?;
         let rated = rate(shared, window_ns);
         shared.over.store(true, Relaxed);
-        (rated, joined(threads))
-    });
+        Ok::<_, Error>((rated, joined(threads)))
+    })?;
     let received = received?;
     let rated = rated?;
     one.bytes = shared.bytes().iter().sum();
@@ -281,17 +302,15 @@ pub(crate) fn send(
     let shared = Shared::new(channels.len());
     let (window, transfers) = std::thread::scope(|scope| {
         let shared = &shared;
-        let threads: Vec<_> = channels
-            .into_iter()
-            .enumerate()
-            .map(|(index, channel)| scope.spawn(move || pour(channel, index, size, shared)))
-            .collect();
+        let threads = each(scope, channels, shared, move |index, channel| {
+            pour(channel, index, size, shared)
+        })?;
         let window = time(shared, &sockets, window_ns, measured, size);
         shared.over.store(true, Relaxed);
         shared.sleep_until(monotonic_ns() + DEAF_NS);
         shared.stop.store(true, Relaxed);
-        (window, joined(threads))
-    });
+        Ok::<_, Error>((window, joined(threads)))
+    })?;
     for transfer in transfers? {
         measured.evidence.src.transfer.merge(transfer);
     }

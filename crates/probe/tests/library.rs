@@ -198,6 +198,11 @@ fn collective_calls_are_timed_and_checked() {
                 let by = outcome.evidence.sizes[&size.size_bytes].ended_by.unwrap();
                 let is_short = warm.reason.is_some() || by == EndedBy::Budget;
                 assert!(warm.series.count() == 5 || is_short, "{by:?}");
+                let entry = &size.measurements[2];
+                assert_eq!(entry.quantity, Quantity::EntryLateNs);
+                assert_eq!(entry.series.count(), warm.series.count());
+                let most = entry.series.max().zip(warm.series.max());
+                assert!(most.is_none_or(|(entry, call)| entry <= call / 2));
             }
         }
     }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sonde_sys::ethtool::{self, Offload};
 use sonde_sys::netlink::{Netlink, Route, RouteMetrics};
 use sonde_sys::sysctl;
+use sonde_sys::tell;
 
 use super::journal::Journal;
 use super::{Change, METRICS, RouteTo, Settings, metric, set_metric, set_mtu};
@@ -257,7 +258,7 @@ impl Drop for Changes {
     fn drop(&mut self) {
         while !self.layers.is_empty() {
             if let Err(error) = self.put_back() {
-                eprintln!("sonde agent: a setting was not put back: {error}");
+                tell!("sonde agent: a setting was not put back: {error}");
             }
         }
     }

@@ -3,11 +3,12 @@
 //! Model:   a file of lines: who wrote it, then a line for each change before it is made, and one for each that was put back.
 //!          Beside the agent runs a guard: a fresh start of the program in a session of its own that waits for the end of a
 //!          pipe which only the agent holds, and then puts back what the file still has. Both hold the file's lock. Where
-//!          both were killed nobody does: the next agent on that host and network finds the file, puts back, and says so.
+//!          both were killed nobody does: the next agent on that host and network finds the file, puts back, and says so; it
+//!          ends a guard that was stopped, which would put back when it goes on.
 //!          A file of another boot is void, since settings end with it; one of another network namespace is left alone. The
 //!          file goes when nothing is changed any more.
 //! Source:  flock(2): the lock lasts as long as any copy of the descriptor, however its holders end.
-//! Checked: `a_guard_undoes_what_a_file_says`, `files_of_others_are_left`; `lab_tune` of the command kills agents and guards.
+//! Checked: `a_guard_undoes_what_a_file_says`, `files_of_others_are_left`, `a_stopped_guard_keeps_nothing`; `lab_tune` of the command kills agents and guards.
 
 use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -20,6 +21,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::process::{self, SignalFd};
+use sonde_sys::tell;
 
 use super::changes::{Found, Undo};
 use crate::{Error, Result};
@@ -32,6 +34,7 @@ const PIECE: Duration = Duration::from_millis(20);
 const PIECES: u32 = 250;
 /// Signals that end other programs, and not a guard: hang-up, interrupt, termination.
 const DEAF_TO: [i32; 3] = [1, 2, 15];
+const SIGKILL: i32 = 9;
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -180,7 +183,7 @@ pub fn guard(agent: impl AsFd, file: impl AsFd) -> i32 {
     while matches!(agent.read(&mut [0; 64]), Ok(1..)) {}
     let said = undo_all(&mut file);
     for words in &said {
-        say(words);
+        tell!("sonde agent: {words}");
     }
     // It has the file alone, and not its name.
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -188,11 +191,6 @@ pub fn guard(agent: impl AsFd, file: impl AsFd) -> i32 {
         drop(std::fs::remove_file(path));
     }
     0
-}
-
-/// Writes to standard error, which may be gone.
-fn say(words: &str) {
-    let _ = writeln!(std::io::stderr(), "sonde agent: {words}");
 }
 
 /// What was noted and not struck, last first, with the network that it is of and the agent that noted it.
@@ -267,7 +265,7 @@ fn recover_in(folder: &Path, here: &str) -> Vec<String> {
         let boot = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
         if boot(&network) != boot(here) {
             drop(std::fs::remove_file(entry.path()));
-        } else if network == here && is_left(&file, agent) {
+        } else if network == here && is_left(&file, &entry.path(), agent) {
             said.extend(undo_all(&mut file));
             drop(std::fs::remove_file(entry.path()));
         }
@@ -275,18 +273,42 @@ fn recover_in(folder: &Path, here: &str) -> Vec<String> {
     said
 }
 
-/// Whether nobody looks after the file any more; waits for the guard of an agent that has ended.
-fn is_left(file: &File, agent: u32) -> bool {
+/// Whether nobody looks after the file any more; waits for the guard of an agent that has ended, and ends one that is stopped.
+fn is_left(file: &File, path: &Path, agent: u32) -> bool {
     for _ in 0..PIECES {
         match process::lock(file, false) {
             Ok(true) => return true,
             Ok(false) if !Path::new(&format!("/proc/{agent}")).exists() => {
+                if let Some(guard) = stopped_guard(path) {
+                    // What it would do when it goes on is done now.
+                    drop(process::kill(guard, SIGKILL));
+                }
                 std::thread::sleep(PIECE);
             }
             _ => return false,
         }
     }
     false
+}
+
+/// The guard that has this file as its output, if it is stopped.
+fn stopped_guard(path: &Path) -> Option<u32> {
+    let names = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut all = names.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    all.find(|pid| {
+        let of = |name: &str| format!("/proc/{pid}/{name}");
+        let is_guard = || {
+            let line = std::fs::read(of("cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0)
+                .any(|word| word == GUARD.as_bytes())
+        };
+        let is_stopped = || {
+            let stat = std::fs::read_to_string(of("stat")).unwrap_or_default();
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+        };
+        std::fs::read_link(of("fd/1")).is_ok_and(|to| to == path) && is_guard() && is_stopped()
+    })
 }
 
 #[cfg(test)]
@@ -339,6 +361,27 @@ mod tests {
         drop(ours);
         assert_eq!(guard(agent, &file), 0);
         assert!(!path.exists(), "it did its work");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_stopped_guard_keeps_nothing() {
+        let folder = folder("stopped");
+        let path = folder.join("a");
+        let file = kept(&path, "boot 1", &[Line::Set(undo("4 5 6"))]);
+        assert!(process::lock(&file, false).unwrap());
+        // A process that is called as a guard is, with the file and its lock.
+        let mut stopped = Command::new("sh")
+            .args(["-c", "read line; true", GUARD])
+            .stdin(Stdio::piped())
+            .stdout(file)
+            .spawn()
+            .unwrap();
+        process::kill(stopped.id(), 19).unwrap();
+        let said = recover_in(&folder, "boot 1");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(!path.exists(), "the list is done with");
+        assert!(!stopped.wait().unwrap().success(), "it was ended");
         std::fs::remove_dir_all(folder).unwrap();
     }
 

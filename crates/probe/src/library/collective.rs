@@ -3,8 +3,8 @@
 //! Model:   every rank's clock is read against rank 0's by the shortest of some exchanges. Before each call rank 0 tells all
 //!          when it begins; each waits for that time by its own clock and calls. The sample is the longest time from the
 //!          agreed begin to a rank's return. A call that a rank entered late by more than half of the sample is no sample:
-//!          it was held up by the machine, not by the call. Every call has data of its own, and each rank checks what it
-//!          got, outside of what is timed.
+//!          it was held up by the machine, not by the call; how late the last rank was in the others stands beside. Every
+//!          call has data of its own, and each rank checks what it got, outside of what is timed.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, §3, for agreed begins. Deviation: no model of drift; clocks are read
 //!          again for each size.
 //! Units:   nanoseconds; the size is what each rank gives (barrier: nothing, and one size).
@@ -117,7 +117,7 @@ fn lead(
     data: &mut Data,
     clocks: Clocks,
 ) -> Result<(SizeMeasured, EndedBy)> {
-    let mut warm = Series::up_to(1 << 40);
+    let [mut warm, mut entry] = [(); 2].map(|()| Series::up_to(1 << 40));
     let (mut first_ns, mut calls, mut late) = (None, 0_u64, 0_u64);
     let deadline = monotonic_ns() + sampling.budget_ns;
     let low = sampling.samples_min.max(1);
@@ -151,18 +151,19 @@ fn lead(
             first_ns = Some(seen.time_ns);
         } else if is_warm && !seen.is_held_up() {
             warm.record(seen.time_ns);
+            entry.record(seen.late_ns);
         }
         late += u64::from(is_warm && seen.is_held_up());
         calls += 1;
     };
     tell_all(group.messenger(), OVER)?;
-    let size = size_measured(data, warm, first_ns, calls, late);
+    let size = size_measured(data, [warm, entry], first_ns, calls, late);
     Ok((size, ended_by))
 }
 
 fn size_measured(
     data: &Data,
-    warm: Series,
+    [warm, entry]: [Series; 2],
     first_ns: Option<u64>,
     calls: u64,
     late: u64,
@@ -180,16 +181,19 @@ fn size_measured(
              longer budget"
         )
     };
-    let warm = Measurement {
-        quantity: Quantity::CollectiveNs,
+    let why = warm.is_empty().then(none);
+    let of_calls = |quantity, series| Measurement {
+        quantity,
         phase: Phase::Warm,
         step: None,
-        reason: warm.is_empty().then(none),
-        series: warm,
+        reason: why.clone(),
+        series,
     };
+    let warm = of_calls(Quantity::CollectiveNs, warm);
+    let entry = of_calls(Quantity::EntryLateNs, entry);
     SizeMeasured {
         size_bytes: data.size as u64,
-        measurements: vec![first, warm],
+        measurements: vec![first, warm, entry],
         round_trips: calls,
         sent: None,
     }

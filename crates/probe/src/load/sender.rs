@@ -16,6 +16,7 @@ use sonde_link::Distances;
 use sonde_sys::clock::{monotonic_ns, sleep_until_ns, timer_slack_min};
 use sonde_sys::cpu::{online, thread_cpu_ns};
 use sonde_sys::datagrams::{self, BATCH_MAX};
+use sonde_sys::thread;
 
 use super::{HEADER_BYTES, LoadCounts, LoadFlow, SentFlow};
 use crate::{Error, Result};
@@ -218,7 +219,9 @@ impl Sender {
         let spins = online().is_ok_and(|cpus| cpus.len() >= CPUS_MIN);
         let (theirs, end) = (Arc::clone(&told), Arc::clone(&halt));
         publish(&made, &theirs);
-        let thread = std::thread::spawn(move || run(made, &theirs, &end, spins));
+        let thread = thread::start("a sender of load", move || {
+            run(made, &theirs, &end, spins);
+        })?;
         Ok(Self {
             told,
             halt,

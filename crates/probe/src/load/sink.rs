@@ -136,7 +136,9 @@ impl Sink {
         let shared = Arc::new(Shared::default());
         let (theirs, judge) = (Arc::clone(&shared), Judge::new(token, promised));
         theirs.publish(&judge);
-        std::thread::spawn(move || receive(&socket, judge, &theirs));
+        sonde_sys::thread::start("a receiver of load", move || {
+            receive(&socket, judge, &theirs);
+        })?;
         Ok(Self { port, shared })
     }
 

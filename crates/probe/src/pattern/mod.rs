@@ -395,7 +395,7 @@ fn spawn<'scope, T: Send + 'scope>(
     std::thread::Builder::new()
         .stack_size(STACK_BYTES)
         .spawn_scoped(scope, run)
-        .map_err(|error| format!("no thread could be started: {error}"))
+        .map_err(|error| sonde_sys::thread::refused("a flow", error).to_string())
 }
 
 fn join_thread<T>(thread: Thread<'_, T>) -> std::result::Result<T, String> {
