@@ -40,10 +40,15 @@ struct Tail {
 
 impl ErrorTail {
     /// Collects from `stream`.
-    pub(crate) fn collect(mut stream: impl Read + Send + 'static) -> Self {
+    ///
+    /// # Errors
+    /// The thread for it is refused.
+    pub(crate) fn collect(
+        mut stream: impl Read + Send + 'static,
+    ) -> std::result::Result<Self, sonde_sys::Error> {
         let kept = Arc::new(Mutex::new(Tail::default()));
         let written = Arc::clone(&kept);
-        std::thread::spawn(move || {
+        sonde_sys::thread::start("the reader of an agent's words", move || {
             let mut piece = [0; 1 << 10];
             loop {
                 let read = stream.read(&mut piece);
@@ -61,8 +66,8 @@ impl ErrorTail {
                     }
                 }
             }
-        });
-        Self { kept }
+        })?;
+        Ok(Self { kept })
     }
 
     /// Of an agent whose words go elsewhere.
@@ -241,12 +246,14 @@ mod tests {
     fn the_end_of_a_text_is_kept() {
         let noise = vec![b'x'; 3 * SAID_BYTES_MAX];
         let text = [&noise[..], b"\n\n  Permission denied \r\n last\n"].concat();
-        let said = ErrorTail::collect(std::io::Cursor::new(text)).text();
+        let said = ErrorTail::collect(std::io::Cursor::new(text))
+            .unwrap()
+            .text();
         assert!(said.ends_with("x / Permission denied / last"), "{said}");
         assert!(said.len() <= SAID_BYTES_MAX);
-        assert_eq!(ErrorTail::collect(std::io::empty()).text(), "");
+        assert_eq!(ErrorTail::collect(std::io::empty()).unwrap().text(), "");
         // A stream that does not end is not waited for.
         let (near, _far) = UnixStream::pair().unwrap();
-        assert_eq!(ErrorTail::collect(near).text(), "");
+        assert_eq!(ErrorTail::collect(near).unwrap().text(), "");
     }
 }

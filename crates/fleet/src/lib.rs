@@ -7,6 +7,8 @@
 //! Checked: the tests of each module; `tests/local.rs`, `tests/lab_fleet.rs`, `tests/lab_ssh.rs`, `tests/connect.rs` with agents
 //!          that are processes, in a lab, behind OpenSSH servers, and that connect back.
 #![forbid(unsafe_code)]
+// What is told goes by `sonde_sys::tell!`, which does not panic.
+#![deny(clippy::print_stderr)]
 
 mod agent;
 mod bed;

@@ -13,6 +13,7 @@ use sonde_measure::HostFacts;
 use sonde_measure::{Probe, Wait};
 use sonde_probe::AgentLink;
 use sonde_sys::exec::{Step, before_exec};
+use sonde_sys::thread;
 
 use crate::agent::{Agent, Body, ErrorTail};
 use crate::bed::Bed;
@@ -72,16 +73,23 @@ impl Bed for Local {
         // A terminal's interrupt is for the command, which still wants what is measured just now.
         before_exec(&mut command, vec![Step::NewGroup]);
         let mut child = command.spawn().map_err(|error| {
-            failed(
-                &format!("{}: {error}", self.program.display()),
-                "run sonde from a file that is still there",
-            )
+            let remedy = match error.kind() {
+                std::io::ErrorKind::NotFound => "run sonde from a file that is still there",
+                _ => "",
+            };
+            let program = self.program.display().to_string();
+            failed(&thread::refused(&program, error), remedy)
         })?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(to), Some(from), Some(error)) = streams else {
             unreachable!("all three were asked for");
         };
-        let said = ErrorTail::collect(error);
+        let said = ErrorTail::collect(error).map_err(|error| {
+            // It may have ended by itself.
+            drop(child.kill());
+            drop(child.wait());
+            failed(&error, "")
+        })?;
         let pinned = sonde_sys::cpu::pin_pid(child.id(), self.cpus.of_agent(placement));
         let link = AgentLink::open(name, from, to, GREETING);
         match (link, pinned) {

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 
+use sonde_units::excerpt;
+
 /// The most hosts of a fleet.
 pub const HOSTS_MAX: usize = 1_024;
 /// A measurement is between two.
@@ -44,7 +46,7 @@ pub enum TargetError {
         problem: String,
     },
     /// A word is not a host.
-    #[error("{place}`{word}` is not a host: {problem}")]
+    #[error("{place}`{}` is not a host: {problem}", excerpt(word))]
     Word {
         /// `FILE:LINE: `, or nothing.
         place: String,
@@ -54,7 +56,7 @@ pub enum TargetError {
         problem: String,
     },
     /// A host stands there twice.
-    #[error("{place}host {name} is named twice; name each host once")]
+    #[error("{place}host {} is named twice; name each host once", excerpt(name))]
     Twice {
         /// `FILE:LINE: `, or nothing.
         place: String,
@@ -63,9 +65,11 @@ pub enum TargetError {
     },
     /// Fewer than two.
     #[error(
-        "{found} of at least {HOSTS_MIN} hosts are named; write them as in `a,b` or `node[01-16]`, or name a file that lists them (`./hosts`)"
+        "{place}{found} of at least {HOSTS_MIN} hosts are named; write them as in `a,b` or `node[01-16]`, or name a file that lists them (`./hosts`)"
     )]
     Few {
+        /// `FILE: `, or nothing.
+        place: String,
         /// How many.
         found: usize,
     },
@@ -97,7 +101,12 @@ pub fn targets<E: std::fmt::Display>(
         }
     }
     if list.targets.len() < HOSTS_MIN {
+        let place = match text.contains('/') {
+            true => format!("{text}: "),
+            false => String::new(),
+        };
         return Err(TargetError::Few {
+            place,
             found: list.targets.len(),
         });
     }
@@ -242,7 +251,7 @@ fn split_port(word: &str) -> Result<(&str, Option<u16>), String> {
     let port = port.ok_or_else(|| {
         format!(
             "`{}` is not a port: write 1 to 65535 after the colon, and an IPv6 address with a port in brackets",
-            &word[at + 1..]
+            excerpt(&word[at + 1..])
         )
     })?;
     Ok((&word[..at], Some(port)))
@@ -258,7 +267,8 @@ fn plain(name: &str, what: &str) -> Result<(), String> {
     }
     if !letters || name.starts_with('-') {
         return Err(format!(
-            "the {what} `{name}` has other characters than letters, digits, `.`, `_` and `-`, or begins with `-`"
+            "the {what} `{}` has other characters than letters, digits, `.`, `_` and `-`, or begins with `-`",
+            excerpt(name)
         ));
     }
     Ok(())
@@ -471,7 +481,7 @@ mod tests {
                 "n[1-2] address=10.0.0.1\n",
                 "it names 2 hosts, which cannot share one address",
             ),
-            ("# nobody\n", "0 of at least 2"),
+            ("# nobody\n", "x/y: 0 of at least 2"),
         ] {
             let error = targets("x/y", |_| Ok::<_, String>(text.into()))
                 .unwrap_err()

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::stage::{config, part};
 use sonde_fleet::{Ask, Between, Fleet};
+use sonde_lab::Config;
 use sonde_measure::{Measurement, Quantity, Step};
 use sonde_measure::{Path, Wait};
 use sonde_measure::{Probe, Procedure, Spec};
@@ -97,10 +98,22 @@ fn kill(host: &str, part: &str) {
 
 #[test]
 fn every_start_up_is_cold_and_judged() {
-    let _alone = alone();
     let config = config("atm-oc3c:vc=svc", 3);
     let setup_ns = config.network.circuits.unwrap().setup.as_nanos();
-    let mut fleet = Fleet::lab(&part(), &config).unwrap();
+    assert_every_start_up_is_cold(&config, setup_ns);
+}
+
+#[test]
+fn every_start_up_logs_in() {
+    let config = config("fc-266", 3);
+    let login_ns = config.network.credit.as_ref().unwrap().login.as_nanos();
+    assert_every_start_up_is_cold(&config, login_ns);
+}
+
+/// Each pays what joins two hosts of this network, and is judged.
+fn assert_every_start_up_is_cold(config: &Config, setup_ns: u64) {
+    let _alone = alone();
+    let mut fleet = Fleet::lab(&part(), config).unwrap();
     let names: Vec<_> = fleet
         .hosts()
         .iter()
@@ -135,7 +148,7 @@ fn every_start_up_is_cold_and_judged() {
             .unwrap();
         assert_eq!(launched.outcome.sizes.len(), 3);
         for size in &launched.outcome.sizes {
-            // Whatever warmed the way would have taken the circuit's set-up away.
+            // Whatever warmed the way would have taken the set-up away.
             let whole = smallest(&size.measurements, None);
             let vc = smallest(&size.measurements, Some(Step::Vc));
             assert!(

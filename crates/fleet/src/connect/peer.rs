@@ -5,6 +5,7 @@
 //!          one that does, or end. Whatever it is, it ends with its connection.
 //! Checked: `hosts_and_ports_are_told_apart`; `tests/connect.rs`.
 
+use sonde_sys::tell;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -23,6 +24,7 @@ const WELCOME_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 const ATTEMPT: &str = "join the run";
+const HAND_ON: &str = "hand on for other agents";
 /// Who starts processes says so in these, the first that is there counts: an MPI's own go before those of the allocation in
 /// which it runs.
 const RANKS: [&str; 4] = [
@@ -73,7 +75,7 @@ fn follow(welcome: Welcome, stream: TcpStream, joining: &Joining) -> Result<()> 
         Welcome::Relay {} => hand_on(stream, joining),
         Welcome::Go { why, refused: true } => Err(FleetError::of_all(ATTEMPT, why, "")),
         Welcome::Go { why, .. } => {
-            eprintln!("sonde agent: not needed: {why}");
+            tell!("sonde agent: not needed: {why}");
             Ok(())
         }
         Welcome::Under { .. } => Err(FleetError::of_all(
@@ -93,7 +95,7 @@ fn obey(stream: &TcpStream) -> Result<()> {
 fn hand_on(stream: TcpStream, joining: &Joining) -> Result<()> {
     let failed = |error: std::io::Error| {
         FleetError::of_all(
-            "hand on for other agents",
+            HAND_ON,
             error,
             "raise the limits of open files and processes: `ulimit -n -u`",
         )
@@ -103,7 +105,9 @@ fn hand_on(stream: TcpStream, joining: &Joining) -> Result<()> {
     let port = listener.address().port();
     handshake::say(&stream, &RelayPort { port }).map_err(failed)?;
     let (near, far) = UnixStream::pair().map_err(failed)?;
-    let relaying = std::thread::spawn(move || relay::serve(stream, far, &listener));
+    let relaying =
+        sonde_sys::thread::start("a relay", move || relay::serve(stream, far, &listener))
+            .map_err(|error| FleetError::of_all(HAND_ON, error, ""))?;
     let obeyed = sonde_probe::agent::run(&near, &near)
         .map_err(|error| FleetError::of_all("obey the orchestrator", &error, error.remedy()));
     // The relay sees its end, and goes on for the others.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::netlink::Netlink;
-use sonde_sys::process;
+use sonde_sys::{process, tell, thread};
 
 use crate::agent::ErrorTail;
 use crate::connect::{Expected, Token};
@@ -172,7 +172,7 @@ impl Ready {
             Self::Slurm(ready) => ("srun", ready.command(at), slurm::REMEDY),
             Self::Mpirun(ready) => ("mpirun", ready.command(at), mpirun::REMEDY),
             Self::User(hosts) => {
-                eprintln!(
+                tell!(
                     "sonde: waiting for {hosts} hosts; on each of them run:\n  {}",
                     line(at, token)
                 );
@@ -273,15 +273,24 @@ impl Starter {
             &mut command,
             vec![Step::DieWithParent { expected }, Step::NewGroup],
         );
+        let failed = |happened: sonde_sys::Error, remedy: &str| {
+            FleetError::of_all(format!("start agents by {what}"), happened, remedy)
+        };
         let mut child = command.spawn().map_err(|error| {
-            let happened = format!("{}: {error}", command.get_program().to_string_lossy());
-            FleetError::of_all(
-                format!("start agents by {what}"),
-                happened,
-                remedy("not found"),
-            )
+            let remedy = match error.kind() {
+                std::io::ErrorKind::NotFound => remedy("not found"),
+                _ => "",
+            };
+            let program = command.get_program().to_string_lossy();
+            failed(thread::refused(&program, error), remedy)
         })?;
         let said = ErrorTail::collect(child.stderr.take().expect("it was asked for"));
+        let said = said.map_err(|error| {
+            // It may have ended by itself.
+            drop(child.kill());
+            drop(child.wait());
+            failed(error, "")
+        })?;
         Ok(Self {
             what,
             child,

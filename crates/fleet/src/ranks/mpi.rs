@@ -6,9 +6,10 @@
 //!          ranks of a lab bind themselves as the agents are bound. Where ranks (and a lab's switch) outnumber the CPUs, Open MPI's
 //!          yield when
 //!          they find nothing, and so do the waits of both adapters, else one that polls takes a slice of 4 ms from one that has
-//!          work. That changes latencies and is a fact of the launch.
+//!          work. That changes latencies and is a fact of the launch. What Open MPI's ranks of one host share is in a folder of its
+//!          own there, which goes with the launcher (`folder.sh`).
 //! Source:  mpirun(1) and ompi_info of Open MPI 4.1; mpiexec.hydra of MPICH 4.0 with ch4:ucx.
-//! Checked: `commands_say_everything`, `a_killed_rank_is_the_cause_though_another_aborts`; `lab_library`, `lab_npb` of the command.
+//! Checked: `commands_say_everything`, `a_killed_launcher_leaves_no_folder` of `lab_npb`, `a_killed_rank_is_the_cause_though_another_aborts`; `lab_library`, `lab_npb` of the command.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,9 @@ use super::{RanksAsk, attempt, failed, limit, went_well, words};
 use crate::error::Result;
 use crate::fleet::Fleet;
 use crate::placement::Placement;
+
+/// Has the launcher keep its ranks' files in a folder of its own.
+const FOLDER: &str = include_str!("folder.sh");
 
 /// What a launcher is told.
 #[derive(Debug)]
@@ -53,12 +57,11 @@ impl Fleet {
             .launcher(keys[0], ask.path.library)
             .map_err(|why| failed(ask, why, ""))?;
         let hosts: Vec<String> = seats.iter().map(|seat| self.reached(seat.0)).collect();
-        let is_spread = hosts.iter().any(|host| *host != hosts[0]);
         let interface = self.launch_interface(keys[0].0);
-        let order = Order {
+        let mut order = Order {
             library: ask.path.library,
             launcher: &launcher,
-            shell: self.bed.remote_shell().filter(|_| is_spread),
+            shell: self.bed.remote_shell(),
             interface: &interface,
             is_memory: ask.path.is_within_machine(),
             yields: self.is_crowded(&seats),
@@ -66,6 +69,9 @@ impl Fleet {
             hosts,
             rank: self.rank_words(&rank, ask, job, &seats),
         };
+        if !order.is_spread() {
+            order.shell = None;
+        }
         let mut program = Program::new(order.argv(), limit(job));
         program.environment.extend(order.environment());
         let attempt = attempt(ask);
@@ -192,9 +198,19 @@ fn cause_of_mpich(said: &str) -> String {
 impl Order<'_> {
     fn argv(&self) -> Vec<String> {
         match self.library {
-            Library::OpenMpi => self.open_mpi(),
+            Library::OpenMpi if self.is_spread() => self.open_mpi(),
+            Library::OpenMpi => {
+                let mut words = ["sh", "-c", FOLDER, "sh"].map(String::from).to_vec();
+                words.extend(self.open_mpi());
+                words
+            }
             _ => self.hydra(),
         }
+    }
+
+    /// Whether ranks are on several hosts.
+    fn is_spread(&self) -> bool {
+        self.hosts.iter().any(|host| *host != self.hosts[0])
     }
 
     fn open_mpi(&self) -> Vec<String> {
@@ -309,6 +325,12 @@ mod tests {
         assert!(
             words.contains("btl vader,self") && words.contains("when_idle 0"),
             "{words}"
+        );
+        let mut here = order(Library::OpenMpi, true, false);
+        here.hosts = vec!["localhost".into(); 2];
+        assert_eq!(
+            here.argv()[..5],
+            ["sh", "-c", FOLDER, "sh", "go"].map(String::from)
         );
         let order = order(Library::Mpich, false, false);
         let words = order.argv().join(" ");

@@ -49,7 +49,9 @@ impl Fleet {
             Library::OpenMpi | Library::Mpich => self.launcher(key, path.library).map(drop),
         };
         let found = found.and_then(|()| self.opens(key, &rank, path));
-        self.tools.paths.insert((key.0, path), found.clone());
+        if self.has_told(key) {
+            self.tools.paths.insert((key.0, path), found.clone());
+        }
         found.map(|()| rank)
     }
 
@@ -102,7 +104,7 @@ impl Fleet {
         let program = Program::new(["sh", "-c", &format!("exec {command} true")], LOOK);
         let tried = self
             .run_program(key, program, "try ssh to the next host")
-            .map_err(|error| error.to_string())
+            .map_err(unasked)
             .and_then(|ran| {
                 if went_well(&ran) {
                     return Ok(());
@@ -117,7 +119,9 @@ impl Fleet {
                     remedy_of_ssh(said, &address),
                 ))
             });
-        self.tools.reached.insert((key.0, command), tried.clone());
+        if self.has_told(key) {
+            self.tools.reached.insert((key.0, command), tried.clone());
+        }
         tried
     }
 
@@ -127,7 +131,7 @@ impl Fleet {
         program.environment = self.rank_environment();
         let ran = self
             .run_program(key, program, "ask sonde-rank what it has")
-            .map_err(|error| error.to_string())?;
+            .map_err(unasked)?;
         if went_well(&ran) {
             return Ok(());
         }
@@ -138,6 +142,12 @@ impl Fleet {
         })
     }
 
+    /// Whether the agent is there after what it was asked. Of what it did not tell because it ended nothing is kept: the next one may.
+    fn has_told(&mut self, key: (usize, Placement)) -> bool {
+        let agent = self.agents.0.get_mut(&key);
+        agent.is_some_and(|agent| agent.is_usable())
+    }
+
     fn rank_program(&mut self, key: (usize, Placement)) -> Result<String, String> {
         if let Some(known) = self.tools.ranks.get(&key.0) {
             return known.clone();
@@ -146,12 +156,14 @@ impl Fleet {
         argv.extend(self.tools_beside());
         let found = self
             .run_program(key, Program::new(argv, LOOK), "look for sonde-rank")
-            .map_err(|error| error.to_string())
+            .map_err(unasked)
             .and_then(|ran| match ran.output.lines().next() {
                 Some(file) if went_well(&ran) => Ok(file.trim().to_string()),
                 _ => Err(NO_RANK.into()),
             });
-        self.tools.ranks.insert(key.0, found.clone());
+        if self.has_told(key) {
+            self.tools.ranks.insert(key.0, found.clone());
+        }
         found
     }
 
@@ -186,20 +198,33 @@ impl Fleet {
                 "install MPICH (mpich)",
             ),
         };
-        let says = |fleet: &mut Self, name: &str| {
+        let mut found = Err(format!(
+            "there is no launcher of {} here ({}): {package}",
+            library.name(),
+            names.join(", ")
+        ));
+        for name in names {
             let program = Program::new([name, "--version"], LOOK);
-            let ran = fleet.run_program(key, program, "look for a launcher");
-            ran.is_ok_and(|ran| (ran.output + &ran.errors).contains(sign))
-        };
-        let found = names.iter().find(|name| says(self, name));
-        let found = found.map(|name| (*name).to_string()).ok_or_else(|| {
-            format!(
-                "there is no launcher of {} here ({}): {package}",
-                library.name(),
-                names.join(", ")
-            )
-        });
+            match self.run_program(key, program, "look for a launcher") {
+                Ok(ran) if ran.output.contains(sign) || ran.errors.contains(sign) => {
+                    found = Ok((*name).to_string());
+                    break;
+                }
+                Err(error) if !self.has_told(key) => return Err(unasked(error)),
+                // It is of another library, or not there.
+                Ok(_) | Err(_) => {}
+            }
+        }
         self.tools.launchers.insert((key.0, library), found.clone());
         found
     }
+}
+
+/// Why a host could not be asked, for a sentence that names the host.
+fn unasked(error: FleetError) -> String {
+    FleetError {
+        host: None,
+        ..error
+    }
+    .to_string()
 }

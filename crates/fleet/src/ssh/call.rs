@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use sonde_channel::{Woken, readable};
 use sonde_probe::AgentLink;
 use sonde_sys::exec::{Step, before_exec};
+use sonde_sys::thread;
 
 use super::{SshOptions, advice};
 use crate::agent::{Agent, Body, ErrorTail, end_process};
@@ -138,15 +139,29 @@ pub(crate) fn call(target: &Target, options: &SshOptions, program: &Program) -> 
         &mut command,
         vec![Step::DieWithParent { expected }, Step::NewGroup],
     );
-    let mut child = command.spawn().map_err(|error| {
-        let happened = format!("{}: {error}", options.program.display());
-        let remedy = "install the OpenSSH client (openssh-client)";
+    let failed = |happened: sonde_sys::Error, remedy: &str| {
         FleetError::at(&target.name, ATTEMPT, happened, remedy).and_lost()
+    };
+    let mut child = command.spawn().map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::NotFound => "install the OpenSSH client (openssh-client)",
+            _ => "",
+        };
+        failed(
+            thread::refused(&options.program.display().to_string(), error),
+            remedy,
+        )
     })?;
     let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(to), Some(from), Some(error)) = streams else {
         unreachable!("all three were asked for");
     };
+    let said = ErrorTail::collect(error).map_err(|error| {
+        // It may have ended by itself.
+        drop(child.kill());
+        drop(child.wait());
+        failed(error, "")
+    })?;
     Ok(Calling {
         destination: target.user.as_ref().map_or_else(
             || target.host.clone(),
@@ -156,7 +171,7 @@ pub(crate) fn call(target: &Target, options: &SshOptions, program: &Program) -> 
         child: Some(child),
         to,
         from,
-        said: ErrorTail::collect(error),
+        said,
     })
 }
 

@@ -22,6 +22,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use sonde_measure::{Probe, Wait};
+use sonde_sys::thread;
 
 use crate::agent::Agent;
 use crate::bed::Bed;
@@ -166,13 +167,20 @@ impl Remote {
                 while next < self.targets.len() && running < CALLS_MAX {
                     let (sender, host) = (sender.clone(), next);
                     let calling = call(&self.targets[host], &self.options, &self.program);
-                    scope.spawn(move || {
+                    let waiting = thread::start_in(scope, "a call by ssh", move || {
                         let greet = |calling: Calling| calling.greet(&self.options, &self.program);
                         // The receiver outlives the threads.
                         drop(sender.send((host, calling.and_then(greet))));
                     });
                     next += 1;
-                    running += 1;
+                    match waiting {
+                        Ok(_) => running += 1,
+                        Err(error) => {
+                            let name = &self.targets[host].name;
+                            let failed = FleetError::at(name, "call the host", error, "");
+                            answers.insert(host, Err(failed.and_lost()));
+                        }
+                    }
                 }
                 if let Ok((host, answer)) = receiver.recv() {
                     answers.insert(host, answer);

@@ -40,8 +40,9 @@ pub fn config(network: &str, hosts: u16) -> Config {
         profile: Profile::MODERN,
         cpus: CpuPlan::named("free", &online).unwrap(),
         seed: 1,
-        pcap_port: None,
-        ledger: false,
+        pcap: None,
+        ledger: None,
+        share: false,
         keep: vec![
             part().parent().unwrap().into(),
             env!("CARGO_MANIFEST_DIR").into(),
