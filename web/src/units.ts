@@ -105,6 +105,7 @@ const NAMES: Record<Quantity, string> = {
     response_ns: 'response, from the time it was due',
     service_ns: 'service, from the send',
     collective_ns: 'collective call',
+    entry_late_ns: 'collective call, entered late',
     rate_per_s: 'messages per second',
     late_share: 'sent late',
     kernel_ns: 'kernel, longest rank',

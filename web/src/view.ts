@@ -173,6 +173,8 @@ export interface Finding {
     arithmetic: string | null
     /** What to do. */
     remedy: string | null
+    /** What is lost by it; absent where it is not a loss. */
+    lost?: Lost | null
 }
 
 /** The cost of messages on one (network, path, method, wait, knobs). */
@@ -455,6 +457,64 @@ export interface LibraryRow {
     sizes: SizeCost[]
 }
 
+/** What is lost. */
+export interface Lost {
+    /** Where. */
+    at: LostAt
+    /** By what: a path, a host, or two hosts as `a>b`. */
+    by: string
+    /** The unit of all that follows. */
+    unit: LostUnit
+    /** How much is lost. */
+    value: number
+    /** Of how much. */
+    of: number
+    /** What it is made of, as far as it is known. */
+    parts: LostPart[]
+    /** The rules that explain it. */
+    causes: string[]
+}
+
+/** Where something is lost. */
+export type LostAt =
+    /** One host, with whichever other. */
+    | 'host'
+    /** The route between two hosts. */
+    | 'route'
+    /** A stream of a transport. */
+    | 'stream'
+    /** The rate of a library. */
+    | 'library_rate'
+    /** The time that a library adds to each message. */
+    | 'library'
+    /** The transport and the hosts, above the wire. */
+    | 'hosts'
+    /** The first message. */
+    | 'start'
+    /** The first message after a pause. */
+    | 'pause'
+    /** Datagrams on their way. */
+    | 'datagrams'
+
+/** A part of a loss, or a figure that explains it, in the same unit. */
+export interface LostPart {
+    /** What it is. */
+    name: string
+    /** How much. */
+    value: number
+}
+
+/** The unit of a loss and of its whole. */
+export type LostUnit =
+    /** Nanoseconds of each message. */
+    | 'ns'
+    /** Nanoseconds, once. */
+    | 'ns_once'
+    /** Bits a second. */
+    | 'bps'
+    /** Thousandths of what others have. */
+    | 'per_mille'
+
 /** A network as it was resolved. */
 export interface NetworkRecord {
     /** Ceilings and overhead chain. Its name is the selector with knobs, and names the network in all rows. */
@@ -608,6 +668,8 @@ export type Quantity =
     | 'rate_per_s'
     /** A collective call: from its agreed begin to its end at the last rank. */
     | 'collective_ns'
+    /** Of the calls that are samples of it: from the agreed begin until the last rank called, which is no part of the call. */
+    | 'entry_late_ns'
     /** Messages at a rate: those sent only when the next was due already, of all. */
     | 'late_share'
     /** A kernel: its timed part at the longest rank, of FT at rank 0. */

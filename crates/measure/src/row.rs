@@ -144,6 +144,8 @@ pub enum Quantity {
     RatePerS,
     /// A collective call: from its agreed begin to its end at the last rank.
     CollectiveNs,
+    /// Of the calls that are samples of it: from the agreed begin until the last rank called, which is no part of the call.
+    EntryLateNs,
     /// Messages at a rate: those sent only when the next was due already, of all.
     LateShare,
     /// A kernel: its timed part at the longest rank, of FT at rank 0.
@@ -192,6 +194,7 @@ impl Quantity {
             | Self::ResponseNs
             | Self::ServiceNs
             | Self::CollectiveNs
+            | Self::EntryLateNs
             | Self::KernelNs
             | Self::Messages
             | Self::MessageBytesMedian

@@ -17,6 +17,7 @@ mod value;
 mod write;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -84,7 +85,7 @@ impl Store {
         })?;
         let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let store = Self::connect(dir.join(FILE), create)?;
-        store.write("open", |transaction| {
+        let opened = store.write("open", |transaction| {
             if store.is_new()? {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.pragma_update(None, "application_id", APPLICATION)?;
@@ -93,8 +94,18 @@ impl Store {
             }
             // Written although it is the same, so that a folder without room for a journal is found now.
             Ok(transaction.pragma_update(None, "user_version", VERSION)?)
-        })?;
+        });
+        opened.inspect_err(|_| store.leave_nothing())?;
         Ok(store)
+    }
+
+    /// Removes the file where nothing could be written to it. Nobody else begins to meanwhile: it is locked.
+    fn leave_nothing(&self) {
+        let locked = self.connection.execute_batch("BEGIN EXCLUSIVE").is_ok();
+        if locked && fs::metadata(&self.path).is_ok_and(|about| about.len() == 0) {
+            // Who removed it meanwhile has done what was to be done.
+            drop(fs::remove_file(&self.path));
+        }
     }
 
     /// Opens the store in the folder `dir` for reading: nothing is made, and a store on read-only media will do.
@@ -123,9 +134,15 @@ impl Store {
     }
 
     fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
-        if path.is_dir() {
-            let what = "it is a folder".into();
-            return Err(StoreError::Foreign { path, what });
+        match fs::metadata(&path) {
+            Ok(about) if about.is_dir() => {
+                let what = "it is a folder".into();
+                return Err(StoreError::Foreign { path, what });
+            }
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                return Err(StoreError::Unreachable { path, source });
+            }
+            _ => {}
         }
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {

@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 use sonde_measure::{CellRecord, Factors, Line, Number, Quantity, Repetition, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
-use crate::format::{plain, significant};
+use crate::format::significant;
 use crate::table::quantity_name;
+use sonde_units::plain;
 
 /// What differs by chance at most.
 const SIGNIFICANCE: f64 = 0.05;

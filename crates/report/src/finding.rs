@@ -17,13 +17,14 @@ mod fidelity;
 mod hosts;
 mod kernels;
 mod layer_cost;
+mod library_rate;
 mod load;
 mod loss;
 mod mtu;
-mod noise;
+pub(crate) mod noise;
 mod pairs;
 mod place;
-mod precision;
+pub(crate) mod precision;
 mod strangers;
 mod sweep;
 mod window;
@@ -36,6 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::diagnosis::{Cause, Evidence, rules as pair};
 use crate::index::Index;
 use crate::limit::is_behind;
+use crate::lost::Lost;
 use crate::matrix::{self, Matrix};
 use crate::words::Words;
 
@@ -71,6 +73,9 @@ pub struct Finding {
     pub arithmetic: Option<String>,
     /// What to do.
     pub remedy: Option<String>,
+    /// What is lost by it; absent where it is not a loss.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
 }
 
 impl Finding {
@@ -84,6 +89,7 @@ impl Finding {
             sentence: found.sentence(),
             arithmetic: found.arithmetic(),
             remedy: found.remedy(),
+            lost: found.lost(),
         }
     }
 
@@ -177,6 +183,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(&["reordering"], Find::Line(loss::reordered)),
     rule(&["retransmits"], Find::Line(loss::retransmits)),
     rule(&["below-expectation"], Find::Line(ceiling::below)),
+    rule(&["library-rate"], Find::Line(library_rate::slow)),
     rule(&["cold-start"], Find::Line(cold::start)),
     rule(&["idle-cost"], Find::Line(cold::idle)),
     rule(&["mtu-crossing"], Find::Line(mtu::crossing)),

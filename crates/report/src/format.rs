@@ -122,22 +122,6 @@ pub fn utc(unix_ns: u64) -> String {
     )
 }
 
-/// Text from outside, for a terminal: what would move its cursor or change its colours is written as an escape.
-pub fn plain(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            // The marks that turn the direction of text are no control characters.
-            let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            let shown = if c.is_control() || turns {
-                c.escape_unicode().to_string()
-            } else {
-                c.to_string()
-            };
-            shown.chars().collect::<Vec<_>>()
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,12 +165,5 @@ mod tests {
         assert_eq!(utc(0), "1970-01-01 00:00:00");
         assert_eq!(utc(951_782_400_000_000_000), "2000-02-29 00:00:00");
         assert_eq!(utc(1_795_235_582_000_000_000), "2026-11-21 04:33:02");
-    }
-
-    #[test]
-    fn control_characters_are_shown() {
-        assert_eq!(plain("h1"), "h1");
-        assert_eq!(plain("\u{1b}[31mred\n"), "\\u{1b}[31mred\\u{a}");
-        assert_eq!(plain("a\u{202e}b µ"), "a\\u{202e}b µ");
     }
 }

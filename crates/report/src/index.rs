@@ -62,6 +62,9 @@ pub(crate) const fn step(step: Step) -> Kind {
     }
 }
 
+/// The probe of flows at once.
+pub(crate) const PATTERN: &str = "pattern";
+
 /// The probe of kernels.
 pub(crate) const KERNEL: &str = "npb";
 

@@ -16,9 +16,11 @@ mod index;
 mod kernels;
 mod library;
 mod limit;
+mod lost;
 pub mod matrix;
 mod page;
 mod queueing;
+mod screen;
 mod seen;
 mod sweep;
 mod table;
@@ -33,15 +35,20 @@ pub use anatomy::AnatomyRow;
 pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
 pub use finding::{Finding, Severity, findings_of, is_verdict};
 pub use fit::FitRow;
-pub use format::{bytes, plain, rate, share, significant, time, utc};
+pub use format::{bytes, rate, share, significant, time, utc};
 pub use index::has_own_tables;
 pub use kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,
     sequential_time,
 };
 pub use library::{Cost, LibraryRow, SizeCost};
+pub use lost::{Lost, LostAt, LostPart, LostUnit};
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
+pub use screen::{
+    AssessedNetwork, AssessedPath, Assessment, COLUMNS, Figures, LINES, Loss, LossFigure, Next,
+    OneWay, Place, Scope, Trust, TrustLevel, findings_by_rule,
+};
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{

@@ -90,7 +90,7 @@ impl LibraryRow {
 }
 
 /// The transport that a library's path is held against: what carries its bytes, as far as it is one that is measured.
-fn beneath(path: &str) -> &'static str {
+pub(crate) fn beneath(path: &str) -> &'static str {
     match path.split_once(':').map_or("", |(_, transport)| transport) {
         "unix" => "unix",
         "udp" => "udp",
@@ -150,7 +150,7 @@ pub(crate) fn medians(index: &Index<'_>, cell: &CellRecord) -> BTreeMap<u64, u64
 }
 
 /// What the model takes for a message over a transport, on an idle network.
-fn wire_ns(index: &Index<'_>, line: &Line, size_bytes: u64) -> Option<u64> {
+pub(crate) fn wire_ns(index: &Index<'_>, line: &Line, size_bytes: u64) -> Option<u64> {
     let network = index.network(&line.network).filter(|_| line.is_idle())?;
     let mut ceilings = network.ceilings.iter();
     let of = ceilings.find(|ceiling| {

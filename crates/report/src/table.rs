@@ -22,11 +22,12 @@ use sonde_measure::{Line, Number, Phase, Quantity, ResultRow, Run, Status, Step}
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
-use crate::format::{bytes, percent, plain, significant};
+use crate::format::{bytes, percent, significant};
 use crate::index::{Index, LATENCY, START, p50, step};
 use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
+use sonde_units::plain;
 
 pub use checks::checks_table;
 pub use kernels::kernel_table;
@@ -326,6 +327,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::ResponseNs => ("response µs", 1e3),
         Quantity::ServiceNs => ("service µs", 1e3),
         Quantity::CollectiveNs => ("collective µs", 1e3),
+        Quantity::EntryLateNs => ("entered late µs", 1e3),
         Quantity::RatePerS => ("messages/s", 1.0),
         Quantity::LateShare => ("sent late %", 0.01),
         Quantity::KernelNs => ("kernel ms", 1e6),
@@ -724,11 +726,11 @@ pub fn findings_text(view: &View, width: usize) -> String {
     text.trim_end().to_string()
 }
 
-const INDENT: &str = "         ";
+pub(crate) const INDENT: &str = "         ";
 
 /// Words in lines of at most `width`, each after `indent`; a word that is longer stands alone, and what is between backquotes
 /// is one word, so that it can be copied. At most 120 columns, since longer lines are hard to read.
-fn wrapped(text: &str, width: usize, indent: &str) -> String {
+pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> String {
     let room = width.clamp(40, 120) - indent.len();
     let mut quoted = false;
     let words = text.split(|c: char| {

@@ -16,8 +16,10 @@ pub(crate) mod hosts;
 pub(crate) mod kernel_bypass;
 pub(crate) mod kernels;
 pub(crate) mod layer_cost;
+pub(crate) mod library_rate;
 pub(crate) mod load;
 pub(crate) mod loss;
+pub(crate) mod lost;
 pub(crate) mod matrix;
 pub(crate) mod mtu;
 pub(crate) mod noise;
@@ -27,6 +29,8 @@ pub(crate) mod precision;
 pub(crate) mod strangers;
 pub(crate) mod sweep;
 pub(crate) mod window;
+
+use crate::lost::Lost;
 
 /// What is said of what a rule found.
 pub(crate) trait Words {
@@ -40,6 +44,11 @@ pub(crate) trait Words {
 
     /// What to do about it.
     fn remedy(&self) -> Option<String> {
+        None
+    }
+
+    /// What is lost by it, where it is a loss.
+    fn lost(&self) -> Option<Lost> {
         None
     }
 }

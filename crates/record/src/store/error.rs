@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
+use sonde_units::excerpt;
 
 /// A store that could not be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +16,14 @@ pub enum StoreError {
     Folder {
         /// The folder.
         dir: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its name leads nowhere: through a folder that is closed to this user, or a loop of links.
+    #[error("cannot open {}: {source}; choose another folder with --out", path.display())]
+    Unreachable {
+        /// The store.
+        path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
@@ -102,7 +111,7 @@ pub enum StoreError {
         what: String,
     },
     /// A run that is not there.
-    #[error("there is no run {id} in {}; {}", path.display(), nearest_words(nearest))]
+    #[error("there is no run {} in {}; {}", excerpt(id), path.display(), nearest_words(nearest))]
     NoRun {
         /// The store.
         path: PathBuf,
@@ -153,7 +162,7 @@ pub enum StoreError {
         value: u64,
     },
     /// Anything else.
-    #[error("cannot {attempt} {}: {source}; look at the file system, or choose another folder with --out", path.display())]
+    #[error("cannot {attempt} {}: {source}; look at the file system and at the limit of a file's size (`ulimit -f`), or choose another folder with --out", path.display())]
     Sqlite {
         /// What was tried.
         attempt: &'static str,
@@ -198,7 +207,8 @@ impl StoreError {
                 path,
                 what: "it is not a database".into(),
             },
-            (ErrorCode::DatabaseCorrupt, _) => Self::Damaged {
+            // Of a statement that is right for a whole store: a table or a column is missing.
+            (ErrorCode::DatabaseCorrupt, _) | (_, ffi::SQLITE_ERROR) => Self::Damaged {
                 path,
                 what: source.to_string(),
             },

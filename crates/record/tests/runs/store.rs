@@ -377,6 +377,11 @@ fn other_files_are_told_apart() {
     fs::create_dir(&file).unwrap();
     told(&open(), &["it is a folder"]);
     fs::remove_dir(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let loops = ["cannot open", "symbolic links", "--out"];
+    told(&open(), &loops);
+    told(&Store::read(&dir).unwrap_err(), &loops);
+    fs::remove_file(&file).unwrap();
     Store::open(&dir).unwrap();
     Connection::open(&file)
         .unwrap()
@@ -438,6 +443,18 @@ fn damage_is_told() {
         told(&error, &["is damaged", ".recover"]);
         told(&error, &[word]);
     }
+}
+
+#[test]
+fn a_missing_table_is_damage_to_who_reads_and_to_who_writes() {
+    let dir = Folder::new("missing-table");
+    let store = Store::open(&dir).unwrap();
+    store.begin(&full("r")).unwrap();
+    let other = Connection::open(store.path()).unwrap();
+    other.execute_batch("DROP TABLE warning").unwrap();
+    let missing = ["is damaged", "no such table: warning", ".recover"];
+    told(&store.load("r").unwrap_err(), &missing);
+    told(&store.warning("r", "late").unwrap_err(), &missing);
 }
 
 /// Bytes of the file itself, changed anywhere: an error or a run, and never a panic.

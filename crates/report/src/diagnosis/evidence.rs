@@ -1,11 +1,12 @@
 //! What the rules look at: one pair of hosts, from a run's rows, launches and host facts.
 //!
-//! Checked: `evidence_is_of_the_pair`.
+//! Checked: `evidence_is_of_the_pair`, `settings_are_those_of_the_launches`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use sonde_measure::{
-    Buffer, Line, Phase, Quantity, Repetition, ResultRow, Run, Settings, Socket, Testbed,
+    Buffer, LaunchRecord, Line, Phase, Quantity, Repetition, ResultRow, Run, Setting, Settings,
+    Socket, Testbed,
 };
 
 use crate::index::{Index, LATENCY, busy, median, p50};
@@ -30,6 +31,25 @@ pub struct End {
     pub host_cpu: Option<f64>,
     /// Times a second that the thread was put aside for another.
     pub put_aside_per_s: Option<f64>,
+}
+
+impl End {
+    /// Takes the settings that were changed for a launch as they were then.
+    fn was_set(&mut self, launch: &LaunchRecord) {
+        let [src, dst] = launch.evidence.sides();
+        let sides = [(&launch.src, src), (&launch.dst, dst)];
+        let own = sides.into_iter().filter(|(host, _)| **host == self.host);
+        for (name, set) in own.flat_map(|(_, side)| &side.host) {
+            let Some(change) = &set.change else { continue };
+            let (name, after): (&str, &str) = (name, &change.after);
+            let known = |setting: &&Setting| setting.name() == name.trim_start_matches("net.");
+            if let Some(setting) = Setting::ALL.iter().find(known) {
+                self.settings.read(*setting, after);
+            } else if name == "mtu" {
+                self.mtu_bytes = after.parse().ok().or(self.mtu_bytes);
+            }
+        }
+    }
 }
 
 /// What is known of one pair.
@@ -61,6 +81,8 @@ pub struct Evidence {
     pub rcvbuf_asked: Option<u64>,
     /// The send buffer that it asked for.
     pub sndbuf_asked: Option<u64>,
+    /// The window above which the program's socket offers none.
+    pub window_asked: Option<u64>,
     /// The largest window that the profile of the measurement allows.
     pub profile_window: Option<u64>,
     /// The congestion control in use.
@@ -258,6 +280,10 @@ impl Evidence {
     fn of_stream(&mut self, index: &Index<'_>, line: &Line, stream: &ResultRow) {
         let rate = p50(stream);
         self.rate_bps = Some(rate);
+        for launch in index.launches(&stream.cell) {
+            self.src.was_set(launch);
+            self.dst.was_set(launch);
+        }
         self.rwnd_share = index.beside(stream, Quantity::RwndLimitedShare);
         self.sndbuf_share = index.beside(stream, Quantity::SndbufLimitedShare);
         self.mss_bytes = index.segment_bytes(line, &stream.cell);
@@ -266,6 +292,7 @@ impl Evidence {
         };
         self.rcvbuf_asked = asked(|socket| socket.recv_buffer);
         self.sndbuf_asked = asked(|socket| socket.send_buffer);
+        self.window_asked = asked(|socket| socket.window);
         // The receiver's comes first, as its name does.
         let congestion = index.launches(&stream.cell).find_map(|launch| {
             let [src, dst] = launch.evidence.sides().map(|side| &side.socket.congestion);
@@ -345,7 +372,6 @@ impl Evidence {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
-    use sonde_measure::Setting;
 
     #[test]
     fn evidence_is_of_the_pair() {
@@ -371,5 +397,30 @@ mod tests {
         );
         assert!(!evidence.is_full() && !evidence.apart);
         assert_eq!(Evidence::of(&run, "elsewhere").rate_bps, None);
+    }
+
+    #[test]
+    fn settings_are_those_of_the_launches() {
+        let change = "(asked for 4096 65536 65536, was 4096 131072 6291456)";
+        let mut run = Runs::new()
+            .network(net("wan").line(100_000_000))
+            .setting(
+                "dst_host.net.ipv4.tcp_rmem",
+                &format!("4096 65536 65536 {change}"),
+            )
+            .setting("dst_host.mtu", "1400 (asked for 1400, was 1500)")
+            .latency("wan", "tcp", 1, 10_000_000)
+            .stream("wan", "tcp", 26_000_000)
+            .done();
+        for host in &mut run.hosts {
+            host.facts.mtu_bytes = Some(1_500);
+            let usual = "4096 131072 6291456";
+            host.facts.settings.read(Setting::TcpRmem, usual);
+        }
+        let evidence = Evidence::of(&run, "wan");
+        let of = |end: &End| (end.settings.number(Setting::TcpRmem), end.mtu_bytes);
+        assert_eq!(of(&evidence.dst), (Some(65_536), Some(1_400)));
+        // Launches go both ways.
+        assert_eq!(of(&evidence.src), of(&evidence.dst));
     }
 }

@@ -195,8 +195,13 @@ pub(crate) fn receive_window(evidence: &Evidence) -> Option<Because> {
     let mut cause = cause("receive-window", None, &found);
     let mut advice = Advice::default();
     let hosts = window_settings(evidence, needed);
-    if matches!(window.origin, Origin::Program(_)) {
-        advice.sockets.insert("rcvbuf".into(), None);
+    let knob = match window.origin {
+        Origin::Program(_) => Some("rcvbuf"),
+        Origin::Clamp => Some("window"),
+        _ => None,
+    };
+    if let Some(knob) = knob {
+        advice.sockets.insert(knob.into(), None);
         // What binds behind the program's buffer, if anything does.
         let all = windows(evidence);
         let behind = all.get(1..).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The windows and buffers that may hold a stream, and which of them does.
 //!
-//! Model:   bounds of the receive window are the program's SO_RCVBUF, else the last value of net.ipv4.tcp_rmem (the middle one where
+//! Model:   bounds of the receive window are the window that the program asked for (TCP_WINDOW_CLAMP), its SO_RCVBUF, else the last value of net.ipv4.tcp_rmem (the middle one where
 //!          the kernel does not grow it), half of which is data; 65 535 bytes without window scaling; the route's `window`; the
 //!          profile's. The smallest holds. Of the send buffer it is SO_SNDBUF, else half of net.ipv4.tcp_wmem. One holds the
 //!          stream where bound / round trip explains the rate and is below what the network allows, no other bound is below
@@ -30,6 +30,8 @@ pub(crate) enum Origin {
     Unscaled,
     /// The route's `window`.
     Route,
+    /// The program bounds its window itself.
+    Clamp,
     /// The profile of the measurement.
     Profile,
 }
@@ -93,6 +95,8 @@ pub(crate) fn windows(evidence: &Evidence) -> Vec<Window> {
     all.extend(route.map(|bytes| Window::exactly(bytes, Origin::Route)));
     let profile = evidence.profile_window;
     all.extend(profile.map(|bytes| Window::exactly(bytes, Origin::Profile)));
+    let clamp = evidence.window_asked;
+    all.extend(clamp.map(|bytes| Window::exactly(bytes, Origin::Clamp)));
     all.sort_by_key(|window| window.bytes);
     all
 }

@@ -3,7 +3,8 @@
 //! Model:   `near-ceiling`: at least 95 % of the ceiling. `below-expectation`: less than 90 % of what the model's kernel-like
 //!          sender reaches in the same window (TCP), or of the ceiling; the causes that it names are those whose own limit
 //!          explains this rate: windows and buffers, a thread or a host without CPU, segments sent again where the congestion
-//!          control keeps no more with them, datagrams lost where they are half of what is missing or more. `above-ceiling`: more than 1 % above the ceiling
+//!          control keeps no more with them, datagrams lost where they are half of what is missing or more. Of a
+//!          library that reaches little `library-rate` speaks instead. `above-ceiling`: more than 1 % above the ceiling
 //!          of a real network, or a verdict whose best figure is above 1.003 of what the model allows,
 //!          which cannot be: the rate of the line, the framing or a clock is not what it is taken for.
 //! Source:  Hoefler & Belli, SC'15, rule 11 (show an upper bound). Thresholds: acknowledgements take up to 5 % of a shared
@@ -85,6 +86,9 @@ fn reached<'l>(index: &Index<'_>, line: &'l Line) -> Option<words::Reached<'l>> 
 /// `below-expectation`.
 pub(super) fn below(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let stream = index.stream(line)?;
+    if super::library_rate::slow(index, line).is_some() {
+        return None;
+    }
     let expected = index
         .network(&line.network)?
         .row

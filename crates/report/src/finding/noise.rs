@@ -20,11 +20,27 @@ const STOLEN: f64 = 0.01;
 const TAIL: f64 = 5.0;
 const SLOWEST: f64 = 50.0;
 
-/// `stolen-time`, once a network.
-pub(super) fn stolen(index: &Index<'_>) -> Vec<Finding> {
+/// The host of a network of whose CPU time a hypervisor took most.
+pub(crate) struct StolenFrom<'a> {
+    pub network: &'a str,
+    pub host: &'a str,
+    pub stolen_ns: u64,
+    /// Of all CPUs while it was watched.
+    pub watched_ns: u64,
+}
+
+impl StolenFrom<'_> {
+    /// The part that was taken.
+    pub fn share(&self) -> f64 {
+        self.stolen_ns as f64 / self.watched_ns.max(1) as f64
+    }
+}
+
+/// Where a hypervisor took 1 % or more, a network each.
+pub(crate) fn stolen_from<'a>(index: &Index<'a>) -> Vec<StolenFrom<'a>> {
     // The flows of a pattern began together: a host of several of them is counted once.
     let mut seen = BTreeSet::new();
-    let mut hosts: BTreeMap<(&str, &str), (u64, u64)> = BTreeMap::new();
+    let mut hosts: BTreeMap<(&'a str, &'a str), (u64, u64)> = BTreeMap::new();
     for (launch, cell) in index.starts() {
         for at in &launch.interference {
             let Some(steal_ns) = at.steal_ns else {
@@ -38,27 +54,34 @@ pub(super) fn stolen(index: &Index<'_>) -> Vec<Finding> {
             }
         }
     }
-    let mut worst: BTreeMap<&str, (&str, u64, u64)> = BTreeMap::new();
-    for ((network, host), (stolen, all)) in hosts {
-        let part = |stolen: u64, all: u64| stolen as f64 / all.max(1) as f64;
-        if part(stolen, all) < STOLEN {
-            continue;
-        }
-        let known = worst.entry(network).or_insert((host, stolen, all));
-        if part(stolen, all) > part(known.1, known.2) {
-            *known = (host, stolen, all);
+    let mut worst: BTreeMap<&str, StolenFrom<'_>> = BTreeMap::new();
+    for ((network, host), (stolen_ns, watched_ns)) in hosts {
+        let one = StolenFrom {
+            network,
+            host,
+            stolen_ns,
+            watched_ns,
+        };
+        let known = worst.get(network).map_or(0.0, StolenFrom::share);
+        if one.share() >= STOLEN && one.share() > known {
+            worst.insert(network, one);
         }
     }
+    worst.into_values().collect()
+}
+
+/// `stolen-time`, once a network.
+pub(super) fn stolen(index: &Index<'_>) -> Vec<Finding> {
+    let worst = stolen_from(index).into_iter();
     worst
-        .into_iter()
-        .map(|(network, (host, stolen_ns, watched_ns))| {
+        .map(|one| {
             let found = words::Stolen {
-                network,
-                host,
-                stolen_ns,
-                watched_ns,
+                network: one.network,
+                host: one.host,
+                stolen_ns: one.stolen_ns,
+                watched_ns: one.watched_ns,
             };
-            Finding::said("stolen-time", Severity::Warning, &found).on_network(network)
+            Finding::said("stolen-time", Severity::Warning, &found).on_network(one.network)
         })
         .collect()
 }

@@ -17,7 +17,7 @@ use super::{Finding, Severity};
 use crate::index::{Index, interval, is_main, p50};
 use crate::words::precision::{Few, Launches, Missing, Nothing, Wide};
 
-const WIDE: f64 = 0.05;
+pub(crate) const WIDE: f64 = 0.05;
 /// The fewest launches that have an interval.
 pub(crate) const LAUNCHES_MIN: u64 = 6;
 

@@ -2,11 +2,12 @@
 //!
 //! Model:   `sweep-knee`: the smallest buffer that reaches 95 % of a curve's plateau. `window-law`: a curve's plateau lies
 //!          within 80 % to 125 % of window / round trip, so the window binds. `start-stop`: a window of less than two
-//!          segments, and a rate below half of what the network and window / round trip of a small message allow: the sender
-//!          stops after each until its acknowledgement comes. From 40 ms on that was delayed (Linux's TCP_DELACK_MIN). `udp-loss-limit`: of the constant rates that were sent, the largest with no
+//!          segments, and a rate below 80 % of window / round trip of a small message, and below half of what the network
+//!          allows: the sender stops after each until its acknowledgement comes. From 40 ms on that was delayed (Linux's TCP_DELACK_MIN). `udp-loss-limit`: of the constant rates that were sent, the largest with no
 //!          more lost than the run asked for, else 0.1 %.
 //! Source:  RFC 7323 §1.1; RFC 813; the HIPPI study's start/stop anomaly and its UDP tests.
-//! Checked: `a_knee_is_told`, `the_law_is_told_where_it_binds`, `start_and_stop_is_told`, `the_last_rate_without_loss_is_told`.
+//! Checked: `a_knee_is_told`, `the_law_is_told_where_it_binds`, `start_and_stop_is_told`,
+//!          `start_and_stop_begins_where_the_window_no_longer_explains`, `the_last_rate_without_loss_is_told`.
 
 use super::{Finding, Severity};
 use crate::index::{Index, grouped};
@@ -80,11 +81,11 @@ fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {
     let window = curve.window_bytes?;
     let segment = curve.segment_bytes?.max(full_segment(index, curve));
     let (bound, plateau) = (curve.bound_bps?.0, curve.plateau_bps.0);
-    let full = index
+    let most = index
         .network(&curve.network)
-        .and_then(|network| network.row.tcp_max_bps)
-        .map_or(bound, |most| bound.min(most as f64));
-    if window >= 2 * segment || plateau >= full / 2.0 {
+        .and_then(|network| network.row.tcp_max_bps);
+    let is_full = most.is_some_and(|most| plateau >= most as f64 / 2.0);
+    if window >= 2 * segment || is_full || plateau >= BINDS.start() * bound {
         return None;
     }
     let sent_bytes = window.min(segment) as f64;
@@ -213,6 +214,29 @@ mod tests {
                 .contains("which the peer delays: 24.9 windows a second"),
             "{stops:?}"
         );
+    }
+
+    #[test]
+    fn start_and_stop_begins_where_the_window_no_longer_explains() {
+        // 2 KiB a round trip of 0.1 ms are 164 Mb/s.
+        let rules = |line_bps: u64, bps: u64| {
+            let run = Runs::new()
+                .network(net("lan").line(line_bps).tcp_max(line_bps))
+                .latency("lan", "tcp", 1, 50_000)
+                .knob("window", "2KiB")
+                .stream("lan", "tcp", bps)
+                .knob("window", "64KiB")
+                .stream("lan", "tcp", line_bps * 94 / 100)
+                .done();
+            let all = all(&Index::new(&run));
+            let of_window =
+                |one: &Finding| one.sentence.contains("2 KiB").then(|| one.rule.clone());
+            all.iter().filter_map(of_window).collect::<Vec<_>>()
+        };
+        assert_eq!(rules(800_000_000, 125_000_000), ["start-stop"]);
+        assert_eq!(rules(800_000_000, 135_000_000), ["window-law"]);
+        // The line itself allows no more.
+        assert!(rules(100_000_000, 94_000_000).is_empty());
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use sonde_measure::{Quantity, ResultRow, Run, Status};
 
 use super::{DASH, Sheet, reasons, with, wrapped};
-use crate::format::plain;
 use crate::index::{CHECK, Index};
+use sonde_units::plain;
 
 const HEADS: [&str; 12] = [
     "checked",

@@ -9,9 +9,10 @@ use sonde_measure::{Number, Quantity, ResultRow, Run, Status};
 
 use super::places::places;
 use super::{DASH, Sheet, lost, none_lost, reasons, scaled, with, wrapped};
-use crate::format::{plain, significant};
+use crate::format::significant;
 use crate::index::{Index, KERNEL};
 use crate::kernels::{KernelRow, PrintedElsewhere, ages, elsewhere, kernels};
+use sonde_units::plain;
 
 const TIMES: [&str; 18] = [
     "kernel",

@@ -3,9 +3,10 @@
 use sonde_measure::Run;
 
 use super::{DASH, Sheet, micros, wrapped};
-use crate::format::{plain, significant};
+use crate::format::significant;
 use crate::index::Index;
 use crate::library::{Cost, LibraryRow, libraries};
+use sonde_units::plain;
 
 const HEADS: [&str; 10] = [
     "network",

@@ -6,8 +6,8 @@
 use sonde_measure::{Number, Quantity, ResultRow, Run, Status};
 
 use super::{DASH, Sheet, lost, none_lost, reasons, scaled, with, wrapped};
-use crate::format::plain;
 use crate::index::{Index, MESSAGES};
+use sonde_units::plain;
 
 const HEADS: [&str; 14] = [
     "messages of",

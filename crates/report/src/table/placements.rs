@@ -6,8 +6,8 @@
 use sonde_measure::{Number, Quantity, ResultRow, Run, Status};
 
 use super::{DASH, Sheet, reasons, scaled, with, wrapped};
-use crate::format::plain;
 use crate::index::{Index, PLACE};
+use sonde_units::plain;
 
 const HEADS: [&str; 9] = [
     "placement",

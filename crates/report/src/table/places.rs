@@ -10,8 +10,8 @@
 use sonde_measure::Number;
 
 use super::{Sheet, scaled, wrapped};
-use crate::format::plain;
 use crate::kernels::{KernelRow, PrintedElsewhere};
+use sonde_units::plain;
 
 const KEYS: [&str; 4] = ["kernel", "size", "network", "load"];
 const SIZE: usize = 1;

@@ -138,6 +138,7 @@ fn origin(origin: Origin) -> String {
         ),
         Origin::Unscaled => "no window scaling: the header's 16 bits are all".into(),
         Origin::Route => "the route's `window`".into(),
+        Origin::Clamp => "the most that the program lets its socket offer".into(),
         Origin::Profile => "the window of the profile".into(),
     }
 }
@@ -166,14 +167,21 @@ impl Words for Window {
     }
 
     fn remedy(&self) -> Option<String> {
-        matches!(self.window.origin, Origin::Program(_)).then(|| {
-            format!(
-                "let the program leave SO_RCVBUF alone: the kernel then gives up to {} as the path needs it",
-                self.kernel
-                    .map_or_else(|| "the last value of net.ipv4.tcp_rmem".into(), bytes)
-            )
-        })
+        of_program(self.window.origin, self.kernel)
     }
+}
+
+/// What to do about a window that the program itself keeps small.
+pub(super) fn of_program(origin: Origin, kernel: Option<u64>) -> Option<String> {
+    let option = match origin {
+        Origin::Program(_) => "SO_RCVBUF",
+        Origin::Clamp => "TCP_WINDOW_CLAMP",
+        _ => return None,
+    };
+    let most = kernel.map_or_else(|| "the last value of net.ipv4.tcp_rmem".into(), bytes);
+    Some(format!(
+        "let the program leave {option} alone: the kernel then gives up to {most} as the path needs it"
+    ))
 }
 
 /// The sender's buffer.

@@ -8,6 +8,7 @@ use sonde_measure::{Line, ResultRow};
 use super::Words;
 use crate::format::{rate, share};
 use crate::index::words;
+use crate::lost::{Lost, LostAt};
 
 /// A stream beside a bound.
 pub(crate) struct Reached<'l> {
@@ -148,5 +149,17 @@ impl Words for Below<'_> {
                 .into(),
         };
         Some(explained)
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        let reached = &self.reached;
+        let at = match reached.line.path.as_str() {
+            path if path.contains(':') => LostAt::LibraryRate,
+            _ => LostAt::Stream,
+        };
+        Some(Lost {
+            causes: self.causes.clone(),
+            ..Lost::of_rate(at, &reached.line.path, reached.rate_bps, reached.bound_bps)
+        })
     }
 }

@@ -7,6 +7,10 @@ use sonde_measure::Line;
 
 use super::Words;
 use crate::format::{bytes, share, significant, time};
+use crate::lost::{Lost, LostAt, LostPart, LostUnit, whole};
+
+/// What no step explains, among the parts of a loss.
+pub(crate) const NOT_EXPLAINED: &str = "not explained";
 
 /// A part of a start-up.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +35,18 @@ impl Part {
             Self::Circuit => "the circuit's set-up",
             Self::Connect => "the handshake",
             Self::Message => "what the first message costs more than the second",
+        }
+    }
+
+    /// In a word or two.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => "start of the ranks",
+            Self::Init => "library",
+            Self::Neighbour => "ARP",
+            Self::Circuit => "circuit",
+            Self::Connect => "handshake",
+            Self::Message => "first message",
         }
     }
 
@@ -118,6 +134,20 @@ impl Words for Start<'_> {
         let part = most.map_or(Part::Message, |(part, _)| part);
         Some(part.remedy().into())
     }
+
+    fn lost(&self) -> Option<Lost> {
+        let of = [self.whole_ns - self.trip_ns, self.whole_ns];
+        let part = |name: &str, ns| LostPart {
+            name: name.into(),
+            value: whole(ns),
+        };
+        let largest = self.largest.map(|(one, ns)| part(one.name(), ns));
+        let rest = self.rest_ns.map(|ns| part(NOT_EXPLAINED, ns));
+        Some(Lost {
+            parts: largest.into_iter().chain(rest).collect(),
+            ..Lost::new(LostAt::Start, &self.line.path, LostUnit::NsOnce, of)
+        })
+    }
 }
 
 /// A message after a pause.
@@ -153,5 +183,15 @@ impl Words for Idle<'_> {
              keep a message on its way"
                 .into(),
         )
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        let of = [self.idle_ns - self.second_ns, self.idle_ns];
+        Some(Lost::new(
+            LostAt::Pause,
+            &self.line.path,
+            LostUnit::NsOnce,
+            of,
+        ))
     }
 }

@@ -6,6 +6,7 @@
 use super::Words;
 use crate::format::{bytes, significant};
 use crate::library::{Cost as Difference, LibraryRow};
+use crate::lost::{Lost, LostAt, LostUnit};
 
 /// What a library costs at one size.
 pub(crate) struct Cost {
@@ -92,6 +93,19 @@ impl Words for LayerCost {
         let sizes: Vec<String> = self.sizes.iter().map(of_size).collect();
         Some(sizes.join("; "))
     }
+
+    /// What the transport and the hosts take of the smallest message, where they sleep for it and the wire takes some of it: a poller's time is
+    /// that of its CPU, and of a wire that takes none all is theirs.
+    fn lost(&self) -> Option<Lost> {
+        let polls = self.wait.as_deref() == Some("poll");
+        let size = self
+            .sizes
+            .first()
+            .filter(|size| !polls && size.wire_ns > 0)?;
+        let part = size.transport_ns as f64;
+        let of = [part, part + size.wire_ns as f64];
+        (part > 0.0).then(|| Lost::new(LostAt::Hosts, &self.beneath, LostUnit::Ns, of))
+    }
 }
 
 fn micros(ns: i64) -> String {
@@ -153,5 +167,11 @@ impl Words for Library<'_> {
             "half round trips: {}{hidden}",
             sizes.collect::<Vec<_>>().join("; ")
         ))
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        let (cost, size) = (self.row.per_message_ns, self.row.sizes.first()?);
+        let of = [cost.value as f64, size.library_ns as f64];
+        (cost.value > 0).then(|| Lost::new(LostAt::Library, &self.row.path, LostUnit::Ns, of))
     }
 }

@@ -7,6 +7,10 @@ use sonde_measure::Line;
 
 use super::Words;
 use crate::format::{count, rate, share};
+use crate::lost::{Lost, LostAt, LostPart};
+
+/// Where datagrams are lost that the network does not lose.
+const RECEIVER: &str = "at the receiver's socket";
 
 /// Datagrams were lost.
 pub(crate) struct Datagrams<'l> {
@@ -54,6 +58,23 @@ impl Words for Datagrams<'_> {
             }
         };
         Some(text.into())
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        let sent_bps = self.received_bps / (1.0 - self.lost);
+        (self.lost < 1.0).then(|| {
+            let mut lost = Lost::of_rate(
+                LostAt::Datagrams,
+                &self.line.path,
+                self.received_bps,
+                sent_bps,
+            );
+            lost.parts.extend(self.overrun.then(|| LostPart {
+                name: RECEIVER.into(),
+                value: lost.value,
+            }));
+            lost
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::Words;
 use crate::format::share;
+use crate::lost::{Lost, LostAt, LostUnit};
 
 /// How slow a pair is.
 #[derive(Debug, Clone)]
@@ -12,6 +13,12 @@ pub(crate) struct Pair {
     pub src: String,
     pub dst: String,
     pub slow: f64,
+}
+
+/// What is lost where others are so many times as quick.
+fn lost(at: LostAt, by: &str, slow: f64) -> Lost {
+    let of = [1e3 * (slow - 1.0), 1e3 * slow];
+    Lost::new(at, by, LostUnit::PerMille, of)
 }
 
 /// The slowest pairs with their figures.
@@ -60,6 +67,10 @@ impl Words for Host<'_> {
             self.host
         ))
     }
+
+    fn lost(&self) -> Option<Lost> {
+        Some(lost(LostAt::Host, self.host, self.usual))
+    }
 }
 
 /// A pair that stands apart.
@@ -86,5 +97,11 @@ impl Words for OddPair<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some("suspect the way between the two, not the hosts: the route, a trunk between switches, a flow's queue".into())
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        let pair = self.pair;
+        let way = format!("{}>{}", pair.src, pair.dst);
+        Some(lost(LostAt::Route, &way, pair.slow))
     }
 }

@@ -7,6 +7,7 @@ use sonde_measure::Line;
 
 use super::Words;
 use crate::format::{count, share};
+use crate::lost::{self, LostAt, LostPart, LostUnit};
 
 /// A place with less of the loss is not named.
 const PART: f64 = 0.01;
@@ -30,6 +31,17 @@ impl Place {
             Self::Queue => "at the sender's queue (queueing discipline, tx_dropped)",
             Self::Broken => "on the way, broken (rx_errors)",
             Self::OddPair => "on the way: no counter of either host has them",
+        }
+    }
+
+    /// Without the counter.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Socket => "at the receiver's socket",
+            Self::Interface => "at the receiver's interface",
+            Self::Queue => "at the sender's queue",
+            Self::Broken => "broken on the way",
+            Self::OddPair => "on the way",
         }
     }
 
@@ -113,5 +125,18 @@ impl Words for Lost<'_> {
     fn remedy(&self) -> Option<String> {
         let (most, _) = *self.sorted().first()?;
         Some(most.remedy().into())
+    }
+
+    fn lost(&self) -> Option<lost::Lost> {
+        let per_mille = |count: u64| 1e3 * count as f64 / self.sent.max(1) as f64;
+        let (most, count) = *self.sorted().first()?;
+        let of = [per_mille(self.lost), 1e3];
+        Some(lost::Lost {
+            parts: vec![LostPart {
+                name: most.name().into(),
+                value: lost::whole(per_mille(count)),
+            }],
+            ..lost::Lost::new(LostAt::Datagrams, &self.line.path, LostUnit::PerMille, of)
+        })
     }
 }

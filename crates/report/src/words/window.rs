@@ -6,10 +6,11 @@
 use sonde_measure::Line;
 
 use super::Words;
-use super::cause::held;
+use super::cause::{held, of_program};
 use crate::diagnosis::window::Hold;
 use crate::format::{bytes, count, rate, share, time};
 use crate::limit::on_the_way_bytes;
+use crate::lost::{Lost, LostAt};
 
 /// The stream that waits.
 pub(crate) struct Stream<'l> {
@@ -48,6 +49,16 @@ impl Stream<'_> {
                 )
             },
         )
+    }
+
+    /// What the network allows and this stream has not.
+    fn lost(&self, rule: &str) -> Option<Lost> {
+        let (path, rate_bps) = (&self.line.path, self.rate_bps);
+        let of = |possible_bps| Lost {
+            causes: vec![rule.into()],
+            ..Lost::of_rate(LostAt::Stream, path, rate_bps, possible_bps)
+        };
+        self.ceiling_bps.map(of)
     }
 
     /// The setting to change, with the value that would fill the path where that is known.
@@ -106,12 +117,20 @@ impl Words for Window<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
+        let bound = self.hold.bound;
+        if let Some(remedy) = bound.and_then(|(window, _)| of_program(window.origin, None)) {
+            return Some(remedy);
+        }
         let profile = match self.stream.era {
             true => "`--profile modern`; on real hosts ",
             false => "",
         };
         let remedy = self.stream.remedy("receiving", "net.ipv4.tcp_rmem");
         Some(format!("{profile}{remedy}"))
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        self.stream.lost("window-limited")
     }
 }
 
@@ -137,5 +156,9 @@ impl Words for Buffer<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(self.stream.remedy("sending", "net.ipv4.tcp_wmem"))
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        self.stream.lost("sndbuf-limited")
     }
 }

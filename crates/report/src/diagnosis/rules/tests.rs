@@ -203,6 +203,14 @@ fn healthy_pairs_have_no_cause() {
     let found = of(&starved);
     assert_eq!(found.causes[0].rule, "slow-reader");
     assert_eq!(found.causes[0].change, None);
+    // Nor is it a reader where the program's own window is what closes.
+    starved.window_asked = Some(8_192);
+    starved.rate_bps = Some(300e6);
+    starved.rtt_ns = Some(150_000.0);
+    let found = of(&starved);
+    assert_eq!(found.causes[0].rule, "receive-window");
+    let change = found.causes[0].change.clone().unwrap();
+    assert_eq!(change.sockets.get("window"), Some(&None));
     let mut unknown = wan();
     (unknown.reach_bps, unknown.rate_bps) = (None, Some(20e6));
     assert_eq!(of(&unknown).causes, []);
