@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::plan::{Kind, TestbedPlan};
 use sonde_channel::Woken;
 use sonde_fleet::{Allocation, ConnectOptions, Launcher, Listen, TOKEN_VARIABLE, Token};
+use sonde_sys::tell;
 use std::io::Read;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -34,13 +35,13 @@ pub fn bystander(kind: Kind) -> Option<i32> {
     let allocation = Allocation::here().ok().flatten()?;
     match allocation.task {
         Some(task @ 1..) => {
-            eprintln!("sonde: this is task {task} of the step: task 0 measures");
+            tell!("sonde: this is task {task} of the step: task 0 measures");
             await_input_end();
             Some(0)
         }
         _ => {
             let (count, nodes) = (allocation.nodes.len(), allocation.nodes.join(", "));
-            eprintln!(
+            tell!(
                 "sonde: measuring the {count} nodes of Slurm job {}: {nodes}",
                 allocation.job
             );

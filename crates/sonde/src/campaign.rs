@@ -2,12 +2,14 @@
 //!
 //! Model:   in each round every block that still wants a launch gets one, in an order drawn from the seed; launch k of a
 //!          block is between the k-th pair of hosts, so that all take part. After the wanted launches more are made where
-//!          the interval of a median is wider than asked for, up to the plan's most and its budget. What a launch gave is in
+//!          the interval of a median is wider than asked for, up to the plan's most and its budget. Then come those that follow from
+//!          what was seen, until nothing follows. What a launch gave is in
 //!          the store before the next begins. A host that is lost is left out, and its launches are told as failed.
 //! Source:  Hunold & Carpen-Amarie, TPDS 27(12) 2016, §5 for shuffled launches. Deviations: blocks of launches, so that an
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+mod hosts;
 mod interruption;
 mod observer;
 mod seen;
@@ -16,25 +18,30 @@ pub use interruption::{interrupted, interruption};
 pub use observer::{Observer, Silent};
 pub use seen::lost;
 
+use hosts::{set_hosts, tell_changes};
+
+use crate::defect;
 use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
+use crate::limit::LOSS_LIMIT;
 use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat, Work};
 use crate::sound;
+use crate::source::{Seen, Source};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::{Ask, Between, Fleet, Launched, RanksAsk};
 use sonde_lab::{Profile, Report};
 use sonde_measure::{
-    CellRecord, CellResult, EventRecord, Evidence, Factors, HostChange, HostSetting, LaunchRecord,
-    Measurement, NetworkRecord, Phase, Quantity, Repetition, Run, RunState, Spec, npb::Kernel,
+    CellRecord, CellResult, EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase,
+    Quantity, Repetition, Run, RunState, Spec, npb::Kernel,
 };
-use sonde_probe::host::Change;
 use sonde_record::{Store, StoreError};
 use sonde_stats::Series;
 use sonde_stats::precision;
+use sonde_sys::{tell, thread};
 use sonde_units::Span;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,42 +160,53 @@ impl<'a> Campaign<'a> {
         Ok(campaign)
     }
 
-    /// What is measured.
-    pub fn blocks(&self) -> &[Block] {
-        &self.blocks
+    fn seen(&self) -> Seen<'_> {
+        Seen {
+            run: &self.run,
+            blocks: &self.blocks,
+            beds: self.beds,
+            launches: self.repeat.launches,
+        }
     }
 
-    /// Adds a block as `like` at another rate, with cells of its own, or has a block of this rate launched so often.
-    pub fn at_rate(
-        &mut self,
-        like: &Block,
-        knob: &str,
-        bps: u64,
-        launches: u64,
-    ) -> Result<Block, Failure> {
-        let mut block = like.with(knob, format!("{bps}bit"))?;
-        let is_same = |one: &&mut Block| {
-            let of = |block: &Block| (block.site, block.work.clone(), block.host.clone());
-            !one.reference && of(one) == of(&block) && one.load == block.load
+    /// Adds what follows from what was seen; the numbers of the blocks that are to be launched for it. Where they are not to be,
+    /// none of them is kept.
+    fn follow(&mut self, source: &mut dyn Source) -> Result<Vec<usize>, Failure> {
+        let following = source.follow(self.seen())?;
+        let is_new = |block: &Block| layout::is_new(&self.blocks, block);
+        if !following.iter().any(is_new) || !self.begins(source)? {
+            return Ok(Vec::new());
+        }
+        let mut numbers = Vec::new();
+        for block in following {
+            let Some(number) = layout::add(&mut self.blocks, block) else {
+                continue;
+            };
+            let block = &self.blocks[number];
+            self.bar.inc_length(block.estimate_ns * block.launches);
+            for cell in &block.cells {
+                let kept = self.store.cell(&self.run.head.id, cell);
+                kept.map_err(Failure::cannot)?;
+                match self.run.cells.iter_mut().find(|one| one.id == cell.id) {
+                    Some(known) => known.clone_from(cell),
+                    None => self.run.cells.push(cell.clone()),
+                }
+            }
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+
+    /// Whether blocks that followed are to be launched; what is told of them is kept first.
+    fn begins(&mut self, source: &mut dyn Source) -> Result<bool, Failure> {
+        let bar = self.bar.clone();
+        let Some(events) = bar.suspend(|| source.begins(self.seen()))? else {
+            return Ok(false);
         };
-        if let Some(block) = self.blocks.iter_mut().find(is_same) {
-            block.launches = launches;
-            return Ok(block.clone());
+        for (kind, text) in events {
+            self.event(kind, &text).map_err(Failure::cannot)?;
         }
-        block.launches = launches;
-        block.cells = layout::cells(&self.beds[like.site].site, &block, &[])?;
-        for cell in &block.cells {
-            let kept = self.store.cell(&self.run.head.id, cell);
-            kept.map_err(Failure::cannot)?;
-            self.run.cells.push(cell.clone());
-        }
-        self.blocks.push(block.clone());
-        Ok(block)
-    }
-
-    /// An event of the run.
-    pub fn tell(&mut self, kind: &str, text: &str) -> Result<(), Failure> {
-        self.event(kind, text).map_err(Failure::cannot)
+        Ok(true)
     }
 
     fn wanted(&self, block: &Block, index: u64) -> bool {
@@ -198,21 +216,66 @@ impl<'a> Campaign<'a> {
         block.cells.iter().any(missing)
     }
 
-    /// Measures until all is tried, a signal comes, or nothing can be kept.
-    pub fn measure(&mut self) -> Result<End, Failure> {
-        let interrupted = interruption()?;
-        self.bar.enable_steady_tick(Duration::from_millis(200));
-        let end = self.rounds(&interrupted);
-        self.bar.finish_and_clear();
-        Ok(match end {
-            Ok(end) => end,
-            Err(error) => End::NotKept(error),
-        })
+    /// Turns the spinner until the bar is finished. Without a thread for it, it stands still.
+    fn turn_spinner(&self) {
+        let bar = self.bar.clone();
+        let turn = move || {
+            while !bar.is_finished() {
+                bar.tick();
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        };
+        if !self.bar.is_hidden() {
+            drop(thread::start("the spinner", turn));
+        }
     }
 
-    fn rounds(&mut self, interrupted: &AtomicBool) -> Result<End, StoreError> {
+    /// Measures until all is tried, a signal comes, or nothing can be kept.
+    ///
+    /// # Errors
+    /// What follows from what was seen cannot be launched.
+    pub fn measure(&mut self, source: &mut dyn Source) -> Result<End, Failure> {
+        let interrupted = interruption()?;
+        self.turn_spinner();
+        let end = self.all(source, &interrupted);
+        self.bar.finish_and_clear();
+        end
+    }
+
+    fn all(&mut self, source: &mut dyn Source, interrupted: &AtomicBool) -> Result<End, Failure> {
+        let is_told = self.run.events.iter().any(|event| event.kind == LOSS_LIMIT);
+        let lost = self.blocks.iter().find_map(|block| block.lost);
+        if let Some(lost) = lost.filter(|_| !is_told)
+            && let Err(error) = self.event(LOSS_LIMIT, &lost.to_string())
+        {
+            return Ok(End::NotKept(error));
+        }
+        let mut numbers: Vec<usize> = (0..self.blocks.len()).collect();
+        while !numbers.is_empty() {
+            match self.rounds(&numbers, interrupted) {
+                Ok(None) => {}
+                Ok(Some(end)) => return Ok(end),
+                Err(error) => return Ok(End::NotKept(error)),
+            }
+            numbers = self.follow(source)?;
+        }
+        for site in 0..self.beds.len() {
+            if let Err(error) = self.refer(site, true) {
+                return Ok(End::NotKept(error));
+            }
+        }
+        Ok(End::Tried)
+    }
+
+    /// Launches of these blocks until none is due; why it ended before, if it did.
+    fn rounds(
+        &mut self,
+        numbers: &[usize],
+        interrupted: &AtomicBool,
+    ) -> Result<Option<End>, StoreError> {
         for index in 0..self.repeat.max.max(self.most_launches()) {
-            let mut round: Vec<usize> = (0..self.blocks.len())
+            let numbers = numbers.iter().copied();
+            let mut round: Vec<usize> = numbers
                 .filter(|number| !self.blocks[*number].reference)
                 .filter(|number| !self.skipped.contains(number))
                 .filter(|number| self.due(&self.blocks[*number], index))
@@ -221,23 +284,20 @@ impl<'a> Campaign<'a> {
             for number in round {
                 if interrupted.load(Ordering::Relaxed) {
                     self.event("interrupted", "a signal came before all launches were made")?;
-                    return Ok(End::Interrupted);
+                    return Ok(Some(End::Interrupted));
                 }
                 if self.over_budget() {
                     self.event(
                         "budget",
                         "the budget was used up before all launches were made",
                     )?;
-                    return Ok(End::Tried);
+                    return Ok(Some(End::Tried));
                 }
                 self.refer(self.blocks[number].site, false)?;
                 self.launch(number, index)?;
             }
         }
-        for site in 0..self.beds.len() {
-            self.refer(site, true)?;
-        }
-        Ok(End::Tried)
+        Ok(None)
     }
 
     /// Before a launch at a site: the site's reference, whenever so many others were made; at the end those that are left.
@@ -395,13 +455,15 @@ impl<'a> Campaign<'a> {
                 .map_or_else(String::new, |host| host.name.clone())
         };
         let (src_name, dst_name) = (name(src), name(dst));
-        self.bar.set_message(format!(
-            "{} left; {} {} {} {src_name} to {dst_name}",
-            left(&self.bar, self.began),
+        let now = format!(
+            "{} {} {} {src_name} to {dst_name}",
             bed.site.name,
             block.path().name(),
             block.kind().name(),
-        ));
+        );
+        let left = left(&self.bar, self.began);
+        self.bar.set_message(format!("{left} left; {now}"));
+        defect::doing(format!("at launch {} of {now}", index + 1));
         let began_unix_ns = unix_ns();
         let began = Instant::now();
         let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
@@ -485,7 +547,7 @@ impl<'a> Campaign<'a> {
         for text in back {
             let text = format!("a setting was not put back: {text}");
             self.event("not_put_back", &text)?;
-            self.bar.suspend(|| eprintln!("sonde: {text}"));
+            self.bar.suspend(|| tell!("sonde: {text}"));
         }
         if let Some(text) = failure {
             let site = &self.beds[block.site].site.name;
@@ -499,7 +561,7 @@ impl<'a> Campaign<'a> {
                     block.kind().name()
                 ),
             };
-            self.bar.suspend(|| eprintln!("sonde: {text}"));
+            self.bar.suspend(|| tell!("sonde: {text}"));
         }
         self.bar.inc(block.estimate_ns);
         Ok(())
@@ -515,7 +577,7 @@ impl<'a> Campaign<'a> {
         }
         self.skipped.insert(number);
         let text = format!("{} is left out: {reason}", named(block));
-        self.bar.suspend(|| eprintln!("sonde: {text}"));
+        self.bar.suspend(|| tell!("sonde: {text}"));
         Ok(())
     }
 
@@ -553,8 +615,8 @@ impl<'a> Campaign<'a> {
         self.store.event(&self.run.head.id, &event)
     }
 
-    /// Ends the run: warnings and clocks as they are now, and how far it came.
-    pub fn end(mut self, warnings: Vec<String>) -> (Run, Result<(), StoreError>) {
+    /// Ends the run: warnings and clocks as they are now, and how far it came. Returned with the blocks of which it was made.
+    pub fn end(mut self, warnings: Vec<String>) -> (Run, Vec<Block>, Result<(), StoreError>) {
         let missing = !self.run.missing().is_empty();
         let state = if missing {
             RunState::Partial
@@ -564,7 +626,7 @@ impl<'a> Campaign<'a> {
         self.run.head.state = state;
         self.run.head.ended_unix_ns = Some(unix_ns());
         let kept = self.write_end(warnings, state);
-        (self.run, kept)
+        (self.run, self.blocks, kept)
     }
 
     fn write_end(&mut self, mut warnings: Vec<String>, state: RunState) -> Result<(), StoreError> {
@@ -655,46 +717,6 @@ fn named(block: &Block) -> String {
         block.path(),
         knobs.join(", ")
     )
-}
-
-/// Sets what a block wants of both hosts, or of none; what became of it, with the side in front.
-fn set_hosts(
-    fleet: &mut Fleet,
-    block: &Block,
-    hosts: [usize; 2],
-) -> sonde_fleet::Result<Vec<(&'static str, Change)>> {
-    let mut all = Vec::new();
-    if block.host.is_empty() {
-        return Ok(all);
-    }
-    let [src, dst] = hosts;
-    let set = fleet.change(src, dst, &block.host, false)?;
-    all.extend(set.into_iter().map(|change| ("src", change)));
-    match fleet.change(dst, src, &block.host, false) {
-        Ok(set) => all.extend(set.into_iter().map(|change| ("dst", change))),
-        Err(error) => {
-            fleet.put_back(src)?;
-            return Err(error);
-        }
-    }
-    Ok(all)
-}
-
-/// What became of every setting of a host that was changed.
-fn tell_changes(changes: &[(&'static str, Change)], evidence: &mut Evidence) {
-    for (side, change) in changes {
-        let side = match *side {
-            "src" => &mut evidence.src,
-            _ => &mut evidence.dst,
-        };
-        let told = HostChange {
-            before: change.before.as_str().into(),
-            asked: change.asked.as_str().into(),
-            after: change.after.as_str().into(),
-        };
-        let setting = HostSetting { change: Some(told) };
-        side.host.insert(change.name.as_str().into(), setting);
-    }
 }
 
 /// The time left, by how much longer than guessed launches have taken so far.

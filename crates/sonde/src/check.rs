@@ -13,9 +13,10 @@ use crate::cli::Common;
 use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::measure::{self, Measured, all_skipped};
+use crate::measure::{self, Measured};
 use crate::networks::{self, mbit, micros, table};
 use crate::plan::{DEFAULT_NETWORK, NetworkPlan, Plan, ProbeKind, ProbePlan};
+use crate::source::Searches;
 use crate::testbed;
 use crate::way::Way;
 use schemars::JsonSchema;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 use sonde_measure::{CellRecord, NetworkRecord, Phase, Quantity, Run, Verdict};
+use sonde_sys::tell;
 use sonde_units::{Bytes, Span};
 use std::ops::ControlFlow;
 
@@ -156,7 +158,7 @@ impl Task {
         }
         match self
             .measurement
-            .measured(self.measurement.observer(Silent))?
+            .measured(self.measurement.observer(Silent), &mut Searches)?
         {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
@@ -165,7 +167,7 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        if let Some(reason) = all_skipped(run) {
+        if let Some(reason) = self.measurement.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
         let profile = &self.measurement.plan.profile.name;
@@ -176,7 +178,7 @@ impl Task {
         self.measurement.show(measured, &outcome, command, print)?;
         self.measurement.say_kept(measured)?;
         if !outcome.is_measured {
-            eprintln!("sonde: no launch gave a figure");
+            tell!("sonde: no launch gave a figure");
         }
         self.measurement.ended(run, outcome)
     }

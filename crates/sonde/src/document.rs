@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Run;
 use sonde_record::{Export, Finding, Judged, Judgement};
-use sonde_report::{Comparison, Severity};
+use sonde_report::{Assessment, Comparison, Severity};
 use std::io::Write;
 
 /// A command, with what stands in its document alone.
@@ -30,7 +30,7 @@ use std::io::Write;
 pub enum Command<'a> {
     /// `sonde assess`.
     #[serde(rename = "assess")]
-    Assess,
+    Assess(Assessed),
     /// `sonde probe` of any kind but `check`.
     #[serde(rename = "probe")]
     Probe,
@@ -63,13 +63,28 @@ pub enum Command<'a> {
     Doctor(&'a Diagnosis),
     /// `sonde report show`.
     #[serde(rename = "report show")]
-    ReportShow,
+    ReportShow(Assessed),
     /// The document within `sonde report export`.
     #[serde(rename = "report export")]
     ReportExport,
     /// `sonde report compare`.
     #[serde(rename = "report compare")]
     ReportCompare(&'a Comparison),
+}
+
+/// What the screen of a run says.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Assessed {
+    /// Its facts; null where the run is not of the main job.
+    assessment: Option<Box<Assessment>>,
+}
+
+impl Assessed {
+    /// Of a run.
+    pub fn of(run: &Run) -> Self {
+        let assessment = Assessment::is_of(run).then(|| Box::new(Assessment::of(run)));
+        Self { assessment }
+    }
 }
 
 /// What a command prints.
@@ -93,7 +108,7 @@ impl Command<'_> {
     pub fn of(run: &Run) -> Self {
         match run.head.command.split(' ').next() {
             Some("probe") => Self::Probe,
-            _ => Self::Assess,
+            _ => Self::Assess(Assessed::of(run)),
         }
     }
 }

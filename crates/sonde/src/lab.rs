@@ -11,6 +11,7 @@ use sonde_link::Command;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 use sonde_sys::process::SignalFd;
 use sonde_sys::pty::{self, RawTerminal};
+use sonde_sys::tell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -53,9 +54,13 @@ pub fn run(
     for host in hosts {
         sessions.push(lab.exec(host, &exec, streams())?.0);
     }
-    let code = follow(&sessions, &signals)?;
-    finish(lab, program)?;
-    Ok(code)
+    match follow(&sessions, &signals) {
+        Ok(code) => {
+            finish(lab, program)?;
+            Ok(code)
+        }
+        Err(error) => Err(lab.cause(error).into()),
+    }
 }
 
 /// `sonde lab shell`.
@@ -131,13 +136,13 @@ fn streams() -> [BorrowedFd<'static>; 3] {
 /// Says what the lab is, where that is not what was asked for first.
 fn announce(lab: &Lab) {
     if let Some(reason) = &lab.info().attachment_reason {
-        eprintln!("sonde: hosts are attached by veth: {reason}");
+        tell!("sonde: hosts are attached by veth: {reason}");
     }
     if sonde_sys::cpu::online().is_ok_and(|online| online.len() == 1) {
-        eprintln!("sonde: there is one CPU for switch and programs: deliveries will often be late");
+        tell!("sonde: there is one CPU for switch and programs: deliveries will often be late");
     }
     for note in &lab.info().notes {
-        eprintln!("sonde: note: {note}");
+        tell!("sonde: note: {note}");
     }
 }
 
@@ -204,24 +209,30 @@ fn relay(session: &Session, mut terminal: File, signals: &SignalFd) -> Result<En
 
 /// Says whether the emulation was true to the model, writes the report if asked for, and ends the lab.
 fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
+    let mut broken = lab.broken()?;
     let report = lab.report()?;
     let verdict = report.verdict();
     if report.deliveries > 0 && !verdict.passed() {
-        eprintln!(
+        tell!(
             "sonde: not true to the model: {}",
             verdict.reasons.join("; ")
         );
     }
     if report.attachment.total() > 0 {
-        eprintln!(
+        tell!(
             "sonde: frames were lost outside the model: {}",
             report.attachment
         );
     }
     if let Some(path) = &program.report {
         let text = serde_json::to_string_pretty(&report).map_err(Failure::cannot)?;
-        std::fs::write(path, text + "\n")
-            .map_err(|e| Failure::unwritten(format!("cannot write {}: {e}", path.display())))?;
+        let written = std::fs::write(path, text + "\n");
+        let unwritten = |e| format!("cannot write {}: {e}", path.display());
+        broken.extend(written.err().map(unwritten));
     }
-    lab.stop().map_err(Failure::from)
+    broken.extend(lab.stop().err().map(|error| error.to_string()));
+    match &broken[..] {
+        [] => Ok(()),
+        broken => Err(Failure::cannot(broken.join("; "))),
+    }
 }

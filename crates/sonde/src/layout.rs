@@ -9,7 +9,7 @@ use crate::kernel::KernelRequest;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
-use crate::plan::{self, Mode, Plan, ProbeKind, ProbePlan, Work};
+use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use crate::way::Way;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
@@ -75,6 +75,8 @@ pub struct Block {
     pub reference: bool,
     /// The hosts that all launches are between, by their index: from the first to the second; none is every pair in turn.
     pub way: Option<(usize, usize)>,
+    /// Below its rate the highest is looked for at which no more is lost.
+    pub lost: Option<Lost>,
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
@@ -233,6 +235,33 @@ impl Block {
     }
 }
 
+/// The number of the block of the same cells, if it is there.
+fn same(blocks: &[Block], block: &Block) -> Option<usize> {
+    let first = |block: &Block| block.cells.first().map(|cell| cell.id.clone());
+    blocks.iter().position(|one| first(one) == first(block))
+}
+
+/// Whether [`add`] would have anything launched for a block.
+pub fn is_new(blocks: &[Block], block: &Block) -> bool {
+    same(blocks, block).is_none_or(|number| blocks[number].launches < block.launches)
+}
+
+/// Adds a block, or has that of the same cells launched as often as it asks; its number, none where nothing is new.
+pub fn add(blocks: &mut Vec<Block>, block: Block) -> Option<usize> {
+    match same(blocks, &block) {
+        Some(number) if blocks[number].launches >= block.launches => None,
+        Some(number) => {
+            let known = &mut blocks[number];
+            (known.launches, known.cells) = (block.launches, block.cells);
+            Some(number)
+        }
+        None => {
+            blocks.push(block);
+            Some(blocks.len() - 1)
+        }
+    }
+}
+
 /// The blocks of a plan on these sites, in the plan's order.
 ///
 /// # Errors
@@ -283,6 +312,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                         estimate_ns: 0,
                         reference: false,
                         way: plan.testbed.between(&site.hosts)?,
+                        lost: probe.lost,
                     };
                     // Where the path carries no size of them, its cells are left out with their reason.
                     if let Some(spec) = block.channel().filter(|_| !sizes.is_empty()) {
@@ -326,7 +356,9 @@ fn left_bps(line_bps: u64, load: Option<&Load>) -> u64 {
 
 /// Launches of a probe at a site.
 fn launches(plan: &Plan, probe: &ProbePlan, site: &Site) -> u64 {
-    let wanted = probe.launches.unwrap_or(plan.repeat.launches);
+    // The first trial of a search, whose limit is launched as often as the plan says.
+    let trial = probe.lost.map(|_| 1);
+    let wanted = trial.or(probe.launches).unwrap_or(plan.repeat.launches);
     let rated = match &site.spec {
         Some(spec) => spec.line.rate.is_some(),
         None => site.testbed == Testbed::Hosts,
@@ -550,12 +582,13 @@ fn trips_ns(sampling: &Sampling, trip: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::plan::{Effort, Kind, TestbedPlan};
     use std::collections::BTreeSet;
 
-    fn site(selector: &str) -> Site {
+    /// A site of four hosts in the lab.
+    pub fn site(selector: &str) -> Site {
         let spec = sonde_link::resolve(selector, &|_| Err("no file".into())).unwrap();
         Site {
             testbed: Testbed::Lab,

@@ -4,11 +4,14 @@
 //!          Exit codes: [`exit`].
 //! Checked: `tests/` of this crate, which run the built command.
 #![forbid(unsafe_code)]
+// What is told goes by `sonde_sys::tell!`, which does not panic.
+#![deny(clippy::print_stderr)]
 
 mod allocation;
 mod campaign;
 mod check;
 mod cli;
+mod defect;
 mod doctor;
 mod document;
 mod events;
@@ -32,6 +35,7 @@ mod replay;
 mod report;
 mod shown;
 mod sound;
+mod source;
 mod testbed;
 mod tune;
 mod wanted;
@@ -39,16 +43,22 @@ mod way;
 
 use clap::Parser;
 use exit::Ending;
-use std::panic::AssertUnwindSafe;
+use sonde_sys::tell;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A file has grown beyond what it may (signal(7)).
+const SIGXFSZ: i32 = 25;
 
 /// Runs the command with the arguments of this process; its exit code.
 pub fn main() -> ExitCode {
+    defect::watch();
+    bound_files_by_errors();
     // A part of a lab and a worker of an agent are fresh starts of this program; a lab's must not have a second thread when it unshares.
     if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
         return ended(code);
     }
-    end_where_nobody_reads();
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -62,40 +72,24 @@ pub fn main() -> ExitCode {
             return ended(code);
         }
     };
-    match std::panic::catch_unwind(AssertUnwindSafe(|| cli::run(arguments))) {
-        Ok(Ok(code)) => ended(code),
-        Ok(Err(failure)) => {
+    match cli::run(arguments) {
+        Ok(code) => ended(code),
+        Err(failure) => {
             let code = failure.code();
             if code != exit::code(&Ending::Unread) {
-                eprintln!("sonde: {failure}");
+                tell!("sonde: {failure}");
             }
             ended(code)
-        }
-        Err(_) => {
-            eprintln!("sonde: this is a defect of sonde: please report what stands above");
-            ended(exit::code(&Ending::Defect))
         }
     }
 }
 
-/// A reader of standard output that has had enough, as `head`, ends the command without a word; where it cannot be written for
-/// another reason, that is said.
-fn end_where_nobody_reads() {
-    let otherwise = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let said = panic.payload().downcast_ref::<String>();
-        let why = said.and_then(|said| said.strip_prefix("failed printing to stdout: "));
-        match why {
-            Some(why) if why.contains("Broken pipe") => {
-                std::process::exit(exit::code(&Ending::Unread));
-            }
-            Some(why) => {
-                eprintln!("sonde: cannot write to standard output: {why}");
-                std::process::exit(exit::code(&Ending::Unwritten));
-            }
-            None => otherwise(panic),
-        }
-    }));
+/// A write beyond the limit of a file's size is an error, EFBIG, that who writes tells, and not the end of this process. The signal has
+/// a handler that does nothing: ignored, it would be so in all programs that are started (execve(2)).
+fn bound_files_by_errors() {
+    let came = Arc::new(AtomicBool::new(false));
+    // Refused for no signal that can be handled.
+    drop(signal_hook::flag::register(SIGXFSZ, came));
 }
 
 fn ended(code: i32) -> ExitCode {

@@ -5,16 +5,18 @@
 //!          and a full queue of a device do, nothing is lost and they fall behind. The highest rate is tried first; then the middle between
 //!          the highest that passed and the lowest that failed, until both lie within a hundredth of the highest. What
 //!          passed last is confirmed by several launches, all of which must pass; else the next lower step is. Each rate is a
-//!          cell with rows of its own.
+//!          cell with rows of its own. What comes next follows from what the run holds alone, so that a run that was cut off
+//!          goes on where it was.
 //! Source:  RFC 2544 §26.1, whose throughput is the rate at which nothing is lost, and RFC 1242 §3.17; a share above none is
 //!          this program's, since hosts and not networks lose single datagrams.
 //! Units:   bits of users a second; parts in a million.
-//! Checked: `the_limit_is_between_pass_and_fail`; `lab_tune` of the command.
+//! Checked: `the_limit_is_between_pass_and_fail`, `a_search_follows_from_what_was_seen`,
+//!          `what_fails_to_be_confirmed_is_left_by_a_step`; `lab_tune` of the command.
 
-use crate::campaign::{Campaign, End};
 use crate::failure::Failure;
-use crate::layout::Block;
-use sonde_measure::{Phase, Quantity, Repetition};
+use crate::layout::{self, Block, Site};
+use crate::plan::Lost;
+use sonde_measure::{Phase, Quantity, Repetition, Run};
 
 /// Part of a rate that its sender must keep: what it did not send cannot be lost.
 const KEPT: f64 = 0.99;
@@ -22,17 +24,10 @@ const KEPT: f64 = 0.99;
 const TRIALS_MAX: usize = 16;
 /// The step between rates, as a part of the highest.
 const STEPS: u64 = 100;
+/// The event of a run that says which share may be lost.
+pub const LOSS_LIMIT: &str = "loss_limit";
 /// The knob that says the rate.
 const RATE: &str = "rate";
-
-/// What to look for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Search {
-    /// Datagrams that may be lost, in a million.
-    pub lost_ppm: u64,
-    /// Launches that confirm the limit.
-    pub launches: u64,
-}
 
 /// Rates that passed and failed so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,76 +72,104 @@ fn rate_bps(block: &Block) -> Option<u64> {
     block.channel()?.knobs.rate_bps
 }
 
-impl Search {
-    /// Looks for the limit of each stream at a rate of the campaign, whose first trial was made.
-    ///
-    /// # Errors
-    /// What was measured cannot be kept.
-    pub fn run(self, campaign: &mut Campaign<'_>) -> Result<End, Failure> {
-        let share = format!("{}", self.lost_ppm as f64 / 1e6);
-        campaign.tell("loss_limit", &share)?;
-        let is_one = |block: &&Block| rate_bps(block).is_some() && !block.reference;
-        let starts: Vec<Block> = campaign.blocks().iter().filter(is_one).cloned().collect();
-        for start in starts.iter().filter(|start| start.skipped().is_none()) {
-            match self.search(campaign, start)? {
-                End::Tried => {}
-                other => return Ok(other),
-            }
+/// The trials of all searches of a plan's blocks, by what was seen: those that were made, in their order, and of each search
+/// the next one, or none where its limit is known. A limit that is confirmed by `launches` is a trial of so many.
+///
+/// # Errors
+/// A rate that the channel does not take; a cell that cannot be named.
+pub fn trials(
+    run: &Run,
+    blocks: &[Block],
+    sites: &[&Site],
+    launches: u64,
+) -> Result<Vec<Block>, Failure> {
+    let mut all = Vec::new();
+    for start in blocks {
+        if let Some(lost) = start.lost.filter(|_| start.skipped().is_none()) {
+            let search = Search { run, start, lost };
+            search.trials(sites[start.site], launches, &mut all)?;
         }
-        Ok(End::Tried)
     }
+    Ok(all)
+}
 
-    fn search(self, campaign: &mut Campaign<'_>, start: &Block) -> Result<End, Failure> {
-        let most = rate_bps(start).unwrap_or_default();
+/// The search below the rate of a block.
+struct Search<'a> {
+    run: &'a Run,
+    start: &'a Block,
+    lost: Lost,
+}
+
+impl Search<'_> {
+    fn trials(&self, site: &Site, launches: u64, all: &mut Vec<Block>) -> Result<(), Failure> {
+        let Some(passed) = self.passed(self.start, 1) else {
+            return Ok(());
+        };
+        let most = rate_bps(self.start).unwrap_or_default();
         let mut at = Bisection::below(most);
-        if self.passed(campaign, start) {
+        if passed {
             (at.low, at.high) = (most, most + at.step);
         }
         for _ in 0..TRIALS_MAX {
-            let rate = at.next().unwrap_or(at.low);
-            let confirms = at.next().is_none();
+            let next = at.next();
+            let rate = next.unwrap_or(at.low);
             if rate == 0 {
                 break;
             }
-            let launches = if confirms { self.launches } else { 1 };
-            let block = campaign.at_rate(start, RATE, rate, launches)?;
-            match campaign.measure()? {
-                End::Tried => {}
-                other => return Ok(other),
-            }
-            match (self.passed(campaign, &block), confirms) {
-                (true, true) => break,
-                (false, true) => at.step_down(),
-                (passed, false) => at.take(rate, passed),
+            let launches = next.map_or(launches, |_| 1);
+            let block = self.at_rate(site, rate, launches)?;
+            let passed = self.passed(&block, launches);
+            all.push(block);
+            match (passed, next) {
+                (None, _) | (Some(true), None) => break,
+                (Some(false), None) => at.step_down(),
+                (Some(passed), Some(rate)) => at.take(rate, passed),
             }
         }
-        Ok(End::Tried)
+        Ok(())
     }
 
-    /// Whether all launches of a block's first cell came through, with no more lost than may be.
-    fn passed(self, campaign: &Campaign<'_>, block: &Block) -> bool {
-        let Some(cell) = block.cells.first() else {
+    /// The block at another rate, with cells of its own.
+    fn at_rate(&self, site: &Site, bps: u64, launches: u64) -> Result<Block, Failure> {
+        let mut block = match rate_bps(self.start) == Some(bps) {
+            // The plan's own word for it makes its cell.
+            true => self.start.clone(),
+            false => self.start.with(RATE, format!("{bps}bit"))?,
+        };
+        (block.launches, block.lost) = (launches, None);
+        block.cells = layout::cells(site, &block, &[])?;
+        Ok(block)
+    }
+
+    /// Whether the first `launches` of a block's first cell came through, with no more lost than may be; none where they were not all
+    /// made.
+    fn passed(&self, block: &Block, launches: u64) -> Option<bool> {
+        let cell = block.cells.first()?;
+        let made = self.run.repetitions_of(&cell.id);
+        let first: Vec<_> = made.filter(|one| one.result.index < launches).collect();
+        let rate = rate_bps(block)?;
+        let all = first.iter().all(|one| self.came_through(one, rate));
+        (first.len() as u64 == launches).then_some(all)
+    }
+
+    fn came_through(&self, one: &Repetition<'_>, rate: u64) -> bool {
+        let of = |quantity| one.result.samples(quantity, Phase::Warm)?.median();
+        let (Some(lost), Some(came)) = (of(Quantity::LostShare), of(Quantity::ThroughputBps))
+        else {
             return false;
         };
-        let rate = rate_bps(block).unwrap_or_default();
-        let mut made = campaign.run.repetitions_of(&cell.id).peekable();
-        made.peek().is_some()
-            && made.all(|Repetition { result, .. }| {
-                let of = |quantity| result.samples(quantity, Phase::Warm)?.median();
-                let (Some(lost), Some(came)) =
-                    (of(Quantity::LostShare), of(Quantity::ThroughputBps))
-                else {
-                    return false;
-                };
-                let sent = came as f64 / (1.0 - lost as f64 / 1e6).max(f64::EPSILON);
-                lost <= self.lost_ppm && sent >= KEPT * rate as f64
-            })
+        let sent = came as f64 / (1.0 - lost as f64 / 1e6).max(f64::EPSILON);
+        lost <= self.lost.ppm() && sent >= KEPT * rate as f64
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::tests::site;
+    use crate::plan::Plan;
+    use sonde_measure::{CellResult, LaunchRecord, Measurement};
+    use std::collections::BTreeSet;
 
     #[test]
     fn the_limit_is_between_pass_and_fail() {
@@ -169,5 +192,107 @@ mod tests {
                 "a candidate is confirmed, not searched for"
             );
         }
+    }
+    const PLAN: &str = "
+        [[network]]
+        name = 'ethernet-10'
+        [[probe]]
+        kind = 'throughput'
+        path = ['udp']
+        lost = '0.1%'
+        with.rate = ['10Mbit']
+        [repeat]
+        launches = 3";
+
+    /// A launch of a block's cell on a network that carries `limit_bps`.
+    fn launched(block: &Block, index: u64, limit_bps: u64) -> LaunchRecord {
+        let rate = rate_bps(block).unwrap();
+        let came = rate.min(limit_bps);
+        let one = |quantity, value: u64| Measurement {
+            quantity,
+            phase: Phase::Warm,
+            step: None,
+            series: [value].into_iter().collect(),
+            reason: None,
+        };
+        let result = CellResult {
+            cell: block.cells[0].id.clone(),
+            index,
+            failure: None,
+            series: vec![
+                one(Quantity::ThroughputBps, came),
+                one(Quantity::LostShare, (rate - came) * 1_000_000 / rate),
+            ],
+        };
+        LaunchRecord {
+            results: vec![result],
+            ..LaunchRecord::default()
+        }
+    }
+
+    fn empty(blocks: &[Block]) -> Run {
+        Run {
+            head: crate::measure::begun(String::new(), 1).unwrap(),
+            hosts: Vec::new(),
+            networks: Vec::new(),
+            cells: blocks.iter().flat_map(|one| one.cells.clone()).collect(),
+            launches: Vec::new(),
+            events: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_search_follows_from_what_was_seen() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let site = site("ethernet-10");
+        let limit_bps = 7_210_000;
+        let mut blocks = layout::blocks(&plan, std::slice::from_ref(&site)).unwrap();
+        assert_eq!(blocks[0].launches, 1, "the first trial is one launch");
+        let mut run = empty(&blocks);
+        let seen = |run: &Run, blocks: &[Block]| trials(run, blocks, &[&site], 3).unwrap();
+        assert!(seen(&run, &blocks).is_empty(), "nothing was measured yet");
+        run.launches.push(launched(&blocks[0], 0, limit_bps));
+        let mut made = 0;
+        // Each launch is as if the run were resumed: only the run knows what was made.
+        loop {
+            let all = seen(&run, &blocks);
+            let last = all.last().unwrap().clone();
+            let cell = &last.cells[0].id;
+            let index = run.repetitions_of(cell).count() as u64;
+            if index == last.launches {
+                let rate = rate_bps(&last).unwrap();
+                assert_eq!(last.launches, 3, "the limit is confirmed");
+                assert!(rate <= 7_217_218 && rate > 7_100_000, "{rate}");
+                break;
+            }
+            layout::add(&mut blocks, last.clone());
+            run.launches.push(launched(&last, index, limit_bps));
+            made += 1;
+            assert!(made < 20, "{made} launches");
+        }
+        assert_eq!(
+            made,
+            7 + 2,
+            "seven trials, the last of them launched twice more"
+        );
+        let ids: BTreeSet<&str> = blocks.iter().map(|one| one.cells[0].id.as_str()).collect();
+        assert_eq!(ids.len(), blocks.len(), "each rate is one block");
+    }
+
+    #[test]
+    fn what_fails_to_be_confirmed_is_left_by_a_step() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let site = site("ethernet-10");
+        let blocks = layout::blocks(&plan, std::slice::from_ref(&site)).unwrap();
+        let mut run = empty(&blocks);
+        // All passes at first, and the highest rate fails at its second launch.
+        run.launches.push(launched(&blocks[0], 0, 10_000_000));
+        run.launches.push(launched(&blocks[0], 1, 5_000_000));
+        run.launches.push(launched(&blocks[0], 2, 10_000_000));
+        let all = trials(&run, &blocks, &[&site], 3).unwrap();
+        let rates: Vec<_> = all.iter().filter_map(rate_bps).collect();
+        assert_eq!(rates, [10_000_000, 9_900_000]);
+        assert!(all.iter().all(|block| block.launches == 3));
     }
 }

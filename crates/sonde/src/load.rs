@@ -22,6 +22,7 @@ use serde::Serialize;
 use sonde_fleet::{Fleet, Load, Stream, StreamReport, Traffic, TrafficReport};
 use sonde_measure::{Run, Text};
 use sonde_record::Store;
+use sonde_sys::{tell, told};
 use sonde_units::BitRate;
 use std::io::IsTerminal;
 use std::rc::Rc;
@@ -67,13 +68,13 @@ impl Task {
         let mut fleet = fleet.into_inner();
         fleet.take_network(way);
         for note in fleet.notes() {
-            eprintln!("sonde: {note}");
+            tell!("sonde: {note}");
         }
         // A TAP's own rate is an invention: it is the model's that counts.
         let line = site.spec.as_ref().and_then(|spec| spec.line.rate);
         let streams = self.streams(&fleet, line)?;
         for stream in &streams {
-            eprintln!("sonde: {}", announced(stream, &site.hosts));
+            tell!("sonde: {}", announced(stream, &site.hosts));
         }
         let seed = self.measurement.plan.repeat.seed;
         // A little longer, so that it is this command that ends it.
@@ -107,7 +108,7 @@ impl Task {
             }
         }
         if std::io::stderr().is_terminal() {
-            eprintln!();
+            tell!("");
         }
         let ended = fleet.end_load(traffic);
         let emulated = fleet.emulated();
@@ -135,7 +136,7 @@ impl Task {
         };
         self.print(&report, names, kept.run(), &outcome)?;
         if interrupted.load(Ordering::Relaxed) {
-            eprintln!("sonde: interrupted: this is what was reached until then");
+            tell!("sonde: interrupted: this is what was reached until then");
             kept.interrupted().map_err(Failure::cannot)?;
         }
         told.map_err(Failure::cannot)?;
@@ -219,20 +220,20 @@ impl Task {
         for one in &report.streams {
             let way = way(&one.stream, names);
             if let Some(limit) = &one.limit {
-                eprintln!("sonde: {way}: {}", limit.write());
+                tell!("sonde: {way}: {}", limit.write());
             } else if !one.is_reached() {
                 let lost = one.sent.saturating_sub(one.received);
-                eprintln!(
+                tell!(
                     "sonde: {way}: {lost} of {} datagrams did not come",
                     one.sent
                 );
             }
         }
         for remark in &report.remarks {
-            eprintln!("sonde: {remark}");
+            tell!("sonde: {remark}");
         }
         if report.refused > 0 {
-            eprintln!(
+            tell!(
                 "sonde: {} datagrams of strangers came to the sinks, and count nowhere",
                 report.refused
             );
@@ -264,20 +265,13 @@ fn progress(report: &TrafficReport, past: Duration, lasts: Duration) {
         .iter()
         .map(|one| format!("{:.3}", one.received_share))
         .collect();
-    let (begin, end) = if terminal {
-        ("\r", "\x1b[K")
-    } else {
-        ("sonde: ", "\n")
-    };
+    let (past, lasts, shares) = (past.as_secs(), lasts.as_secs(), shares.join(" "));
     // Ten lines are enough of a file.
-    let every = (lasts.as_secs() / 10).max(1);
-    if terminal || past.as_secs() % every == 0 {
-        eprint!(
-            "{begin}{} of {} s: {} came{end}",
-            past.as_secs(),
-            lasts.as_secs(),
-            shares.join(" ")
-        );
+    let every = (lasts / 10).max(1);
+    if terminal {
+        told::progress(format_args!("{past} of {lasts} s: {shares} came"));
+    } else if past % every == 0 {
+        tell!("sonde: {past} of {lasts} s: {shares} came");
     }
 }
 

@@ -19,22 +19,24 @@ use crate::failure::Failure;
 use crate::kernel;
 use crate::layout::{self, Block, Site};
 use crate::library;
-use crate::limit::Search;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
-use crate::shown;
+use crate::shown::{self, Form};
+use crate::source::{Searches, Seen, Source};
 use crate::testbed::{self, LabOptions};
+use crate::tune::TUNE;
 use crate::wanted::{too_few, too_wide};
 use crate::way::Way;
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::Profile;
 use sonde_measure::{
-    EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState, Testbed,
-    VerdictStatus,
+    CellRecord, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState,
+    Testbed, VerdictStatus,
 };
 use sonde_measure::{Path as Route, Wait};
 use sonde_record::Store;
-use sonde_report::View;
+use sonde_report::{Place, View};
+use sonde_sys::tell;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -54,8 +56,8 @@ pub struct Task {
     pub json: bool,
     /// Print each event of the run as a line of JSON when it happens.
     pub json_stream: bool,
-    /// Print every row instead of the assessment, and write no report.
-    pub rows: bool,
+    /// What is printed; with every row no report is written.
+    pub form: Form,
     /// Exit with 3 where the emulation was not true, or an interval not reached.
     pub strict: bool,
     /// Only say what would be done.
@@ -66,8 +68,6 @@ pub struct Task {
     pub tun: PathBuf,
     /// Where agents connect back to.
     pub listen: sonde_fleet::Listen,
-    /// Look for the highest rate of each stream at a rate.
-    pub search: Option<Search>,
     /// Have the ranks of a kernel write down what each did when.
     pub traced: bool,
 }
@@ -88,12 +88,12 @@ impl Task {
         if self.is_only_printed() {
             return self.print();
         }
-        let measured = match self.measured(self.observer(Silent))? {
+        let measured = match self.measured(self.observer(Silent), &mut Searches)? {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };
-        if let Some(reason) = all_skipped(&measured.run) {
-            eprintln!("sonde: nothing could be measured: {reason}");
+        if let Some(reason) = self.all_skipped(&measured.run) {
+            tell!("sonde: nothing could be measured: {reason}");
         }
         self.finish(&measured.run, measured.trouble)
     }
@@ -106,6 +106,7 @@ impl Task {
     pub fn measured(
         &mut self,
         observer: Box<dyn Observer>,
+        source: &mut dyn Source,
     ) -> Result<ControlFlow<i32, Measured>, Failure> {
         let store = Store::open(&self.out).map_err(Failure::cannot)?;
         let resumed = self.resumed(&store)?;
@@ -137,6 +138,21 @@ impl Task {
             beds.iter()
                 .for_each(|bed| bed.fleet.borrow_mut().copies(COPY_BYTES));
         }
+        if let Some(run) = &resumed {
+            let seen = Seen {
+                run,
+                blocks: &blocks,
+                beds: &beds,
+                launches: self.plan.repeat.launches,
+            };
+            for trial in source.follow(seen)? {
+                // What was not begun yet follows once these are made.
+                let is_kept = |cell: &CellRecord| run.cells.contains(cell);
+                if trial.cells.iter().all(is_kept) {
+                    layout::add(&mut blocks, trial);
+                }
+            }
+        }
         let run = match resumed {
             Some(run) => self.resume_run(run, &blocks, &store)?,
             None => self.begin(&beds, &blocks, &store)?,
@@ -145,12 +161,16 @@ impl Task {
         let mut campaign = Campaign::new(run, store, &mut beds, blocks, &self.plan.repeat)?;
         campaign.observer = observer;
         campaign.observer.began(&campaign.run)?;
-        let mut end = campaign.measure()?;
-        if let (Some(search), End::Tried) = (self.search, &end) {
-            end = search.run(&mut campaign)?;
-        }
+        let end = campaign.measure(source)?;
         let trace = campaign.trace.take();
-        let (run, kept) = campaign.end(warnings);
+        let (run, blocks, kept) = campaign.end(warnings);
+        let seen = Seen {
+            run: &run,
+            blocks: &blocks,
+            beds: &beds,
+            launches: self.plan.repeat.launches,
+        };
+        source.ended(seen, &end)?;
         for bed in beds {
             // Beds of the same hosts share their agents: the last one ends them.
             if let Some(fleet) = Rc::into_inner(bed.fleet) {
@@ -160,8 +180,9 @@ impl Task {
         let trouble = match (end, kept) {
             (End::NotKept(error), _) | (_, Err(error)) => Some(error.to_string()),
             (End::Interrupted, _) => {
-                eprintln!(
-                    "sonde: interrupted: what was measured follows; `sonde assess --resume {id}` goes on"
+                tell!(
+                    "sonde: interrupted: what was measured follows; `{} --resume {id}` goes on",
+                    source.command()
                 );
                 None
             }
@@ -172,6 +193,14 @@ impl Task {
             trouble,
             trace,
         }))
+    }
+
+    /// Why there is nothing to measure at all, where every cell that was asked for was left out.
+    pub fn all_skipped<'a>(&self, run: &'a Run) -> Option<&'a str> {
+        let asked = run.cells.iter();
+        let asked = asked.filter(|cell| !self.plan.is_beside(&cell.factors));
+        let reasons: Option<Vec<&str>> = asked.map(|cell| cell.skipped.as_deref()).collect();
+        reasons?.first().copied()
     }
 
     /// The run that is to go on, if one is.
@@ -248,9 +277,6 @@ impl Task {
 
     /// A bed for each network of the same hosts.
     fn of_hosts(&self, mut fleet: Fleet) -> Result<Vec<Bed>, Failure> {
-        for note in fleet.notes() {
-            eprintln!("sonde: {note}");
-        }
         let choices = self.plan.networks.iter().map(NetworkPlan::choice);
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         fleet.join(&choices).map_err(Failure::cannot)?;
@@ -319,6 +345,12 @@ impl Task {
             .iter()
             .find(|cell| cell.skipped.is_none() && !now.contains(cell.id.as_str()));
         if let Some(cell) = changed {
+            if cell.factors.knobs.contains_key(TUNE) {
+                return Err(Failure::cannot(format!(
+                    "the run {0} has trials of settings: `sonde tune --resume {0}` goes on with it",
+                    run.head.id
+                )));
+            }
             return Err(Failure::cannot(format!(
                 "cannot go on with run {}: its cell {} ({} {} on {}, attached by {}) is not what would be measured now; the \
                  hosts or their attachment have changed: begin a new run",
@@ -349,6 +381,7 @@ impl Task {
         let rows = run.rows();
         let mut warnings = run.warnings.clone();
         let mut outcome = Outcome::of(run, self.strict);
+        outcome.is_measured &= self.all_skipped(run).is_none();
         outcome.is_judged = !self.plan.requirements.is_empty();
         let mut said = Vec::new();
         for requirement in &self.plan.requirements {
@@ -365,6 +398,9 @@ impl Task {
             warnings.extend(too_few(&rows));
         }
         warnings.extend(said);
+        if self.is_screen(run) {
+            return self.finish_on_screen(run, &warnings, trouble, outcome);
+        }
         if self.json_stream {
             for warning in &warnings {
                 Event::Warning { text: warning }.say()?;
@@ -376,19 +412,49 @@ impl Task {
                 ..document::of_run(command, run, outcome.judgement())
             })?;
         } else {
-            shown::print(run, self.rows, width());
+            shown::print(run, self.form, width(), &Place::default());
         }
         for warning in &warnings {
-            eprintln!("sonde: {warning}");
+            tell!("sonde: {warning}");
         }
         if let Some(trouble) = trouble {
             return Err(not_kept(&trouble));
         }
-        if !self.rows {
+        if self.form != Form::Rows {
             say_report(run, &self.out.join(format!("{}.html", run.head.id)));
         }
         say_where(&run.head.id, &self.out);
         self.ended(run, outcome)
+    }
+
+    /// Whether the run ends in the screen.
+    fn is_screen(&self, run: &Run) -> bool {
+        let is_text = !self.json && !self.json_stream;
+        is_text && self.form.for_run(run) == Form::Screen
+    }
+
+    /// The same where it is a screen: it comes last, and names the report and the run itself.
+    fn finish_on_screen(
+        &self,
+        run: &Run,
+        warnings: &[String],
+        trouble: Option<String>,
+        outcome: Outcome,
+    ) -> Result<i32, Failure> {
+        for warning in warnings {
+            tell!("sonde: {warning}");
+        }
+        let mut place = crate::report::place(&run.head.id, &self.out);
+        let page = self.out.join(format!("{}.html", run.head.id));
+        if let Err(why) = write_report(run, &page) {
+            tell!("sonde: {why}");
+            place.page = None;
+        }
+        shown::print(run, self.form, width(), &place);
+        match trouble {
+            Some(trouble) => Err(not_kept(&trouble)),
+            None => self.ended(run, outcome),
+        }
     }
 }
 
@@ -397,7 +463,7 @@ const COPY_BYTES: u32 = 384 << 10;
 const LOOPBACK: &str = "loopback";
 const LOOPBACK_MTU: u64 = 65_536;
 /// Real hosts are joined as they are: by the interface that the route to the peer takes.
-const REAL: &str = "default";
+pub const REAL: &str = "default";
 
 impl Site {
     fn unknown() -> Self {
@@ -532,16 +598,13 @@ impl Bed {
         };
         let profile = self.site.profile.unwrap_or(Profile::MODERN);
         let mut points = BTreeSet::new();
-        let here = |block: &&Block| block.site == index && block.skipped().is_none();
-        let bounded = || {
-            blocks
-                .iter()
-                .filter(here)
-                .filter(|block| block.is_bounded())
-        };
+        let measured = |block: &Block| block.cells.iter().any(|cell| cell.skipped.is_none());
+        let here = |block: &&Block| block.site == index && measured(block) && block.is_bounded();
+        let bounded = || blocks.iter().filter(here);
         for block in bounded() {
-            for size in block.sizes_bytes() {
-                let size = (block.mode() != Some(Mode::Stream)).then_some(*size);
+            for cell in block.cells.iter().filter(|cell| cell.skipped.is_none()) {
+                let size = cell.factors.size_bytes;
+                let size = (block.mode() != Some(Mode::Stream)).then_some(size);
                 points.insert((block.path().beneath(), block.quantity(), size));
             }
         }
@@ -589,16 +652,6 @@ fn is_untrue(rows: &[ResultRow]) -> bool {
     verdicts
         .map(|verdict| verdict.status)
         .any(|status| status == VerdictStatus::Failed)
-}
-
-/// Why there is nothing to measure at all, where every cell was left out.
-pub fn all_skipped(run: &Run) -> Option<&str> {
-    let reasons: Option<Vec<&str>> = run
-        .cells
-        .iter()
-        .map(|cell| cell.skipped.as_deref())
-        .collect();
-    reasons?.first().copied()
 }
 
 /// Leaves out what a host has not.
@@ -681,8 +734,8 @@ pub fn record_of(network: &Joined) -> NetworkRecord {
 /// Writes the page beside the store; says where, or why not.
 pub fn say_report(run: &Run, path: &Path) {
     match write_report(run, path) {
-        Ok(()) => eprintln!("sonde: the report is {}", path.display()),
-        Err(why) => eprintln!("sonde: {why}"),
+        Ok(()) => tell!("sonde: the report is {}", path.display()),
+        Err(why) => tell!("sonde: {why}"),
     }
 }
 
@@ -697,7 +750,14 @@ pub fn write_report(run: &Run, path: &Path) -> Result<(), String> {
             let fresh = path.with_extension("html.new");
             std::fs::write(&fresh, page)
                 .and_then(|()| std::fs::rename(&fresh, path))
-                .map_err(|e| format!("cannot write {}: {e}", path.display()))
+                .map_err(|e| {
+                    // A part of it is of no use, and takes room where there may be none.
+                    drop(std::fs::remove_file(&fresh));
+                    format!(
+                        "cannot write {}: {e}; free space there, or choose another place",
+                        path.display()
+                    )
+                })
         })
         .map_err(|why| format!("no HTML report: {why}"))
 }

@@ -12,10 +12,13 @@ use serde_json::Value;
 use sonde_measure::Wait;
 use sonde_measure::replay::ReplayRequest;
 use sonde_probe::library::{Job, PROGRAM_NS, RANKS_MAX, Task};
+use sonde_sys::file;
 use sonde_units::{Bytes, Matrix, Span};
 use sonde_workload::npb::Kernel;
 use sonde_workload::replay::{BYTES_MAX, Statistic, launch, upc};
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
 
 /// The usual graph.
 const EVERYBODY: &str = "all-to-all";
@@ -198,7 +201,10 @@ fn named(name: &str) -> Result<Known, Failure> {
 
 /// Messages of an own run: what `sonde npb --json` printed, or a matrix.
 fn of_file(name: &str) -> Result<Known, Failure> {
-    let text = std::fs::read_to_string(name).map_err(|error| {
+    let mut text = String::new();
+    let file = file::bounded(Path::new(name), file::MADE_BYTES_MAX);
+    let read = file.and_then(|mut file| file.read_to_string(&mut text));
+    read.map_err(|error| {
         Failure::usage(format!(
             "there are no messages of `{name}`: write upc:cg, or a file that `sonde npb` wrote by --json or --matrix ({error})"
         ))

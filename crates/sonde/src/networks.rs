@@ -11,7 +11,8 @@ use sonde_lab::{Profile, ProfileKind};
 use sonde_link::{Headers, NetworkSpec, Technology};
 use sonde_measure::{NetworkRow, OverheadStep};
 use sonde_record::Judgement;
-use sonde_units::{BitRate, Bytes, Span};
+use sonde_sys::tell;
+use sonde_units::{BitRate, Bytes, Span, plain};
 use sonde_virtual::Sender;
 
 /// The catalogue, or networks that were named.
@@ -111,14 +112,14 @@ pub fn micros(ns: Option<u64>) -> String {
     )
 }
 
-/// A table whose first column is text and whose others are numbers.
+/// A table whose first column is text and whose others are numbers. What is in it from outside cannot harm a terminal.
 pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::UTF8_HORIZONTAL_ONLY)
         .set_header(heads);
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| plain(cell)));
     }
     table
         .column_iter_mut()
@@ -243,6 +244,16 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
     );
     warnings
         .iter()
-        .for_each(|warning| eprintln!("sonde: {warning}"));
+        .for_each(|warning| tell!("sonde: {warning}"));
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_table_harms_no_terminal() {
+        let rows = [vec!["\u{1b}[31mred\nline".to_owned()]];
+        let text = super::table(&["run"], rows).to_string();
+        assert!(text.contains("\\u{1b}[31mred\\u{a}line"), "{text}");
+    }
 }

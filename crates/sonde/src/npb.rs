@@ -15,12 +15,14 @@ use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::kernel::{self, KernelRequest};
-use crate::measure::{self, Measured, all_skipped};
+use crate::measure::{self, Measured};
+use crate::source::Searches;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{
     CellRecord, Evidence, Repetition, Run, Testbed, npb::Kernel, npb::Run as KernelRun,
 };
+use sonde_sys::tell;
 use sonde_workload::npb::launch;
 use sonde_workload::npb::result::{Block, NAME};
 use std::ops::ControlFlow;
@@ -145,7 +147,7 @@ impl Task {
         let observer = self.measurement.observer(Printer {
             phases: self.phases,
         });
-        match self.measurement.measured(observer)? {
+        match self.measurement.measured(observer, &mut Searches)? {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
         }
@@ -169,7 +171,7 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        if let Some(reason) = all_skipped(run) {
+        if let Some(reason) = self.measurement.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
         // In the order in which they were asked for; launches are shuffled.
@@ -196,7 +198,7 @@ impl Task {
         let print = || kernels.print();
         self.measurement.show(measured, &outcome, command, print)?;
         for one in &kernels.left_out {
-            eprintln!("sonde: {} is left out: {}", one.what, one.why);
+            tell!("sonde: {} is left out: {}", one.what, one.why);
         }
         self.measurement.say_kept(measured)?;
         self.write_matrix(&kernels)?;
@@ -204,7 +206,7 @@ impl Task {
             file.write(trace)?;
         }
         if !outcome.is_measured {
-            eprintln!("sonde: nothing was run to its end");
+            tell!("sonde: nothing was run to its end");
         }
         self.measurement.ended(run, outcome)
     }

@@ -6,6 +6,7 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::networks::micros;
 use sonde_link::ledger::Reader;
+use sonde_sys::tell;
 use sonde_units::Span;
 use std::fs::File;
 use std::io::BufReader;
@@ -40,7 +41,7 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
         late.beyond, late.deliveries, late.early
     );
     if !parity.whole {
-        eprintln!(
+        tell!(
             "sonde: the ledger was not ended (its lab was killed): what is missing at its end is no difference"
         );
     }

@@ -2,15 +2,17 @@
 //!
 //! Checked: the end-to-end tests of `report`.
 
-use crate::document::{self, Command, Document};
+use crate::document::{self, Assessed, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::{command_line, width, write_report};
 use crate::networks::table;
+use crate::shown::Form;
 use clap::{Args, Subcommand};
 use sonde_measure::{Run, RunState};
 use sonde_record::{Judgement, Store};
-use sonde_report::{Change, Comparison, Limits, View};
+use sonde_report::{Change, Comparison, Limits, Place, View};
+use sonde_sys::tell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -33,18 +35,24 @@ pub enum ReportTask {
         #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
     },
-    /// The table and the findings of a run.
+    /// A run on one screen where it is of `assess`, else its tables and findings.
     #[command(
-        after_help = "Examples:\n  sonde report show\n  sonde report show --rows 20261121T043302Z-1f09c3"
+        after_help = "Examples:\n  sonde report show\n  sonde report show --findings\n  sonde report show --rows 20261121T043302Z-1f09c3"
     )]
     Show {
         #[command(flatten)]
         from: From,
-        /// Every row instead.
+        /// The tables and every finding.
+        #[arg(long, conflicts_with = "rows")]
+        table: bool,
+        /// The findings, one entry a rule.
+        #[arg(long, conflicts_with_all = ["rows", "table"])]
+        findings: bool,
+        /// Every row.
         #[arg(long)]
         rows: bool,
         /// Print the results as `sonde assess --json` does.
-        #[arg(long, conflicts_with = "rows")]
+        #[arg(long, conflicts_with_all = ["rows", "table", "findings"])]
         json: bool,
     },
     /// Two runs, cell by cell: what became better or worse, and where more launches are needed to tell.
@@ -92,7 +100,7 @@ pub enum ReportTask {
         #[command(flatten)]
         from: From,
         #[command(flatten)]
-        form: Form,
+        form: ExportForm,
     },
     /// The JSON schema of all that is printed as JSON.
     #[command(after_help = "Example:\n  sonde report schema > sonde.schema.json")]
@@ -102,7 +110,7 @@ pub enum ReportTask {
 /// The form of an export.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub struct Form {
+pub struct ExportForm {
     /// The rows, as comma-separated values.
     #[arg(long)]
     csv: bool,
@@ -114,6 +122,29 @@ pub struct Form {
 impl From {
     fn load(&self) -> Result<Run, Failure> {
         load(&self.out, self.run.as_deref())
+    }
+
+    /// Where the rest of the run is; a page only where one was written.
+    fn place(&self, run: &Run) -> Place {
+        let named = self.run.as_ref().map(|id| format!(" {id}"));
+        let place = place(&run.head.id, &self.out);
+        Place {
+            page: place.page.filter(|page| Path::new(page).exists()),
+            options: named.unwrap_or_default() + &place.options,
+        }
+    }
+}
+
+/// Where a run that was just measured is kept, with its page.
+pub fn place(run: &str, out: &Path) -> Place {
+    let page = out.join(format!("{run}.html"));
+    let is_usual = out == Path::new(crate::cli::OUT);
+    Place {
+        page: Some(page.display().to_string()),
+        options: match is_usual {
+            true => String::new(),
+            false => format!(" --out {}", out.display()),
+        },
     }
 }
 
@@ -140,16 +171,25 @@ pub fn load(out: &Path, id: Option<&str>) -> Result<Run, Failure> {
 pub fn run(task: ReportTask) -> Result<i32, Failure> {
     match task {
         ReportTask::List { out } => list(&Store::read(&out).map_err(Failure::cannot)?),
-        ReportTask::Show { from, rows, json } => {
+        ReportTask::Show {
+            from,
+            table,
+            findings,
+            rows,
+            json,
+        } => {
             let run = from.load()?;
             let width = width();
+            let form = Form::of(table, findings).for_run(&run);
             if json {
-                document::print(&shown(Command::ReportShow, &run))?;
+                document::print(&shown(Command::ReportShow(Assessed::of(&run)), &run))?;
             } else if rows {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));
-            } else {
+            } else if form == Form::Table {
                 crate::shown::print_tables(&run, width);
                 println!("{}", sonde_report::findings_text(&View::of(&run), width));
+            } else {
+                crate::shown::print(&run, form, width, &from.place(&run));
             }
             Ok(0)
         }
@@ -182,9 +222,10 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 println!("{}", sonde_report::compare_table(&comparison));
             }
             if comparison.rows.is_empty() {
-                eprintln!(
+                tell!(
                     "sonde: the runs {} and {} have no measured cell in common: nothing was compared; `--ignore` names factors that may differ",
-                    a.head.id, b.head.id
+                    a.head.id,
+                    b.head.id
                 );
             }
             Ok(outcome(&comparison, fail_on_regression).code())
@@ -193,7 +234,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             let run = from.load()?;
             let path = to.unwrap_or_else(|| from.out.join(format!("{}.html", run.head.id)));
             write_report(&run, &path).map_err(Failure::unwritten)?;
-            eprintln!("sonde: the report is {}", path.display());
+            tell!("sonde: the report is {}", path.display());
             Ok(0)
         }
         ReportTask::Schema => {

@@ -1,15 +1,50 @@
-//! What a run shows on the terminal when it is over: its tables, and the findings that want something done.
+//! What a run shows on the terminal when it is over: the answer on one screen, its tables, its findings or its rows.
 //!
-//! Checked: the end-to-end tests of `assess` and `probe`.
+//! Model:   the screen is for runs of the main job, of which it can say something; what else a plan measures is shown as tables.
+//! Checked: the end-to-end tests of `assess` and `probe`; `tests/screen.rs`, on every frozen run.
 
 use sonde_measure::Run;
-use sonde_report::{Severity, View};
+use sonde_report::{Assessment, Place, Severity, View};
 
-/// Prints every row, or the assessment, with the tables of what was measured.
-pub fn print(run: &Run, rows: bool, width: usize) {
-    match rows {
-        true => print_rows(run, width),
-        false => print_assessment(run, width),
+/// What is shown of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The answer on one screen.
+    Screen,
+    /// The tables, and the findings that want something done.
+    Table,
+    /// The findings, one entry a rule.
+    Findings,
+    /// Every row.
+    Rows,
+}
+
+impl Form {
+    /// The form that was asked for, else the screen.
+    pub fn of(table: bool, findings: bool) -> Self {
+        match (table, findings) {
+            (true, _) => Self::Table,
+            (_, true) => Self::Findings,
+            _ => Self::Screen,
+        }
+    }
+
+    /// The same, or tables where a run has nothing for a screen.
+    pub fn for_run(self, run: &Run) -> Self {
+        match self {
+            Self::Screen if !Assessment::is_of(run) => Self::Table,
+            form => form,
+        }
+    }
+}
+
+/// Prints a run as `form` says; `place` names on the screen where the rest is.
+pub fn print(run: &Run, form: Form, width: usize, place: &Place) {
+    match form.for_run(run) {
+        Form::Screen => println!("{}", Assessment::of(run).text(place)),
+        Form::Table => print_assessment(run, width),
+        Form::Findings => println!("{}", sonde_report::findings_by_rule(run, width)),
+        Form::Rows => print_rows(run, width),
     }
 }
 
@@ -71,6 +106,6 @@ fn print_findings(run: &Run, width: usize) {
         println!("{}", sonde_report::findings_text(&view, width));
     }
     if notes > 0 {
-        println!("{notes} notes more are in the report; `sonde report show` prints them.");
+        println!("{notes} notes more are in the report; `sonde report show --table` prints them.");
     }
 }

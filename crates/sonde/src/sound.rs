@@ -13,11 +13,13 @@ use crate::failure::Failure;
 use crate::library::CASES;
 use crate::measure::{self, Measured};
 use crate::plan::Kind;
+use crate::source::Searches;
 use crate::way::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{CellRecord, Evidence, Repetition, Run};
 use sonde_message::Path;
+use sonde_sys::tell;
 use std::ops::ControlFlow;
 
 /// What to check.
@@ -112,7 +114,7 @@ impl Task {
         }
         match self
             .measurement
-            .measured(self.measurement.observer(Silent))?
+            .measured(self.measurement.observer(Silent), &mut Searches)?
         {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
@@ -123,7 +125,7 @@ impl Task {
         let run = &measured.run;
         let checks = Checks::of(run);
         for one in &checks.lacking {
-            eprintln!("sonde: {} is left out: {}", one.path, one.why);
+            tell!("sonde: {} is left out: {}", one.path, one.why);
         }
         let outcome = self.outcome(&checks, run);
         let command = Command::ProbeCheck(&checks);
@@ -131,7 +133,7 @@ impl Task {
         self.measurement.show(measured, &outcome, command, print)?;
         self.measurement.say_kept(measured)?;
         if !outcome.is_measured {
-            eprintln!("sonde: nothing was checked");
+            tell!("sonde: nothing was checked");
         }
         self.measurement.ended(run, outcome)
     }
@@ -149,7 +151,7 @@ impl Task {
                 "not checked: {}; `sonde doctor` tells what is there and how to get the rest",
                 lacking.collect::<Vec<_>>().join(", ")
             );
-            eprintln!("sonde: {why}");
+            tell!("sonde: {why}");
             outcome.failed.push(why);
         }
         let wrong = checks.checks.iter().filter(|check| !check.sound);

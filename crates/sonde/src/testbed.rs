@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::plan::DEFAULT_NETWORK;
 use clap::Args;
 use sonde_fleet::Load;
-use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User};
+use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
 use sonde_link::{FaultSpec, NetworkSpec, Script};
+use sonde_sys::file;
 use sonde_units::Instant;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,9 @@ pub struct LabOptions {
     /// Capture a host's frames into a pcap file.
     #[arg(long, value_name = "HOST=FILE", value_parser = capture)]
     pub pcap: Option<(u16, PathBuf)>,
+    /// Let all users of the lab start programs in it and change its network, as after a login by ssh as another user.
+    #[arg(long)]
+    pub share: bool,
 }
 
 const NETWORKS_MAX: usize = 8;
@@ -93,7 +97,7 @@ pub fn this_program() -> Result<PathBuf, Failure> {
 /// The network that a selector names.
 pub fn network(selector: &str) -> Result<NetworkSpec, Failure> {
     sonde_link::resolve(selector, &|path| {
-        std::fs::read_to_string(path).map_err(|e| e.to_string())
+        file::text(Path::new(path)).map_err(|e| e.to_string())
     })
     .map_err(Failure::usage)
 }
@@ -110,6 +114,7 @@ impl LabOptions {
             script: None,
             ledger: None,
             pcap: None,
+            share: false,
         }
     }
 
@@ -145,10 +150,11 @@ impl LabOptions {
             profile: self.hosts.profile,
             cpus: CpuPlan::named(&self.cpus, &online).map_err(Failure::usage)?,
             seed: self.hosts.seed,
-            pcap_port: self.pcap.as_ref().map(|(host, _)| host - 1),
-            ledger: self.ledger.is_some(),
+            pcap: None,
+            ledger: None,
             keep: keep.into_iter().flatten().collect(),
             user: user(),
+            share: self.share,
         })
     }
 
@@ -172,7 +178,7 @@ impl LabOptions {
             return Ok(());
         };
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = file::text(path)
             .map_err(|e| Failure::usage(format!("cannot read the script {shown}: {e}")))?;
         let script = Script::parse(&text)
             .map_err(|error| Failure::usage(format!("the script {shown}, {error}")))?;
@@ -190,11 +196,11 @@ impl LabOptions {
 
     /// Starts the lab.
     pub fn start(&self) -> Result<(Lab, Config), Failure> {
-        let config = self.config()?;
-        if let Some(host) = config.pcap_port.filter(|port| *port >= self.hosts.hosts) {
+        let mut config = self.config()?;
+        let captured = self.pcap.as_ref().map(|(host, _)| *host);
+        if let Some(host) = captured.filter(|host| *host > self.hosts.hosts) {
             return Err(Failure::usage(format!(
-                "cannot capture at h{}: this lab has h1 to h{}",
-                host + 1,
+                "cannot capture at h{host}: this lab has h1 to h{}",
                 self.hosts.hosts
             )));
         }
@@ -208,6 +214,9 @@ impl LabOptions {
             .as_ref()
             .map(|(_, path)| Output::open("capture", path))
             .transpose()?;
+        config.ledger = self.ledger.as_deref().map(WrittenFile::of);
+        let pcap_of = |(host, path): &(u16, PathBuf)| (host - 1, WrittenFile::of(path));
+        config.pcap = self.pcap.as_ref().map(pcap_of);
         let program = this_program()?;
         let files = [&ledger, &pcap].map(|output| output.as_ref().map(|output| &output.file));
         let lab = Lab::start(&program, &config, files[0], files[1]).inspect_err(|_| {
@@ -252,22 +261,27 @@ impl<'a> Output<'a> {
 
 /// Who programs in hosts are: the caller, or under sudo who called it. Root itself is shown as another, for programs that
 /// refuse to run as root, but keeps its files.
-fn user() -> User {
+pub fn user() -> User {
     const SHOWN_FOR_ROOT: u32 = 1_000;
+    /// The group of nobody, where sudo names none.
+    const NO_GROUP: u32 = 65_534;
     let (uid, gid) = sonde_sys::process::ids();
-    let variable = |name| std::env::var(name).ok()?.parse().ok().filter(|id| *id != 0);
-    match (uid, variable("SUDO_UID"), variable("SUDO_GID")) {
-        (0, Some(uid), Some(gid)) => User {
-            uid,
-            gid,
-            behind: (uid, gid),
-        },
-        (0, ..) => User {
+    let variable = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    match (uid, variable("SUDO_UID").filter(|uid| *uid != 0)) {
+        (0, Some(uid)) => {
+            let gid = variable("SUDO_GID").unwrap_or(NO_GROUP);
+            User {
+                uid,
+                gid,
+                behind: (uid, gid),
+            }
+        }
+        (0, None) => User {
             uid: SHOWN_FOR_ROOT,
             gid: SHOWN_FOR_ROOT,
             behind: (0, 0),
         },
-        _ => User {
+        (uid, _) => User {
             uid,
             gid,
             behind: (0, 0),

@@ -2,37 +2,40 @@
 //!
 //! Model:   the pair is measured as it is and diagnosed by the rules of [`sonde_report::diagnosis`]. With `--apply` each
 //!          cause's change is tried alone, on top of what was kept: launches without and with it alternate in shuffled
-//!          order, and it is kept where the rank sum test finds them apart at 5 % and the rate is higher. What is kept
-//!          stays set for the next cause, which is looked for anew. Settings of a trial are put back after each launch.
+//!          order, and it is kept where the rank sum test finds them apart at 5 % and the rate is higher. The next cause is looked
+//!          for among the launches with it. All is one run, whose cells say by the knob `tune` of which trial they are; what
+//!          comes next follows from the run alone, so that one that was cut off goes on where it was. Settings are put back
+//!          after each launch, those that are kept are set again for the next.
 //! Source:  Mann & Whitney 1947 for the test ([`sonde_stats::rank_sum`]).
 //! Units:   bits a second.
 //! Checked: `tests/lab_tune.rs`; `better_is_significant_and_higher`.
 
 mod page;
 
-use crate::campaign::{Bed, Campaign, End, interruption, unix_ns};
+use crate::campaign::{Bed, End, Silent};
 use crate::document::{self, Command};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::{self, Block};
 use crate::measure;
-use crate::plan::{self, Work};
+use crate::plan::{self, Kind, Plan, Work};
+use crate::source::{Seen, Source};
+use crate::way::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_measure::{EventRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting};
+use sonde_fleet::Fleet;
+use sonde_measure::{CellRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting};
 use sonde_probe::host::{Change, Setting};
-use sonde_record::Store;
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
 use sonde_stats::Series;
 use sonde_stats::rank_sum;
+use sonde_sys::{tell, told};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
-use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::ops::ControlFlow;
 
-/// The factor that tells launches without a change from those with it.
-const TUNE: &str = "tune";
-const WITHOUT: &str = "without";
+/// The factor that tells launches without a change from those with it, after the rule whose change it is.
+pub const TUNE: &str = "tune";
 /// From here on two sets of launches are apart.
 const APART: f64 = 0.05;
 /// Changes that are tried at most.
@@ -42,8 +45,6 @@ const TRIALS_MAX: usize = 6;
 pub struct Task {
     /// The pair as it is, as a plan of one network.
     pub measurement: measure::Task,
-    /// What is set of both hosts before anything is measured.
-    pub host: Vec<Setting>,
     /// Try what is recommended, and keep what helps.
     pub apply: bool,
     /// Do not ask.
@@ -78,8 +79,6 @@ pub struct Recommendation {
 /// A change that was tried.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Trial {
-    /// The run with its launches.
-    pub run: String,
     /// The rule whose change it was.
     pub rule: String,
     /// Launches that are missing or failed.
@@ -120,372 +119,348 @@ pub struct Tuned {
     pub tune: Report,
 }
 
-/// What is measured now, and what is set.
-struct State {
-    run: Run,
-    /// Knobs of the program's sockets.
-    sockets: BTreeMap<String, String>,
-    /// The stream's block.
-    stream: Block,
-    /// The slower way, if one is: the one that is to be faster.
-    way: Option<(usize, usize)>,
-    /// What was kept of both hosts' settings.
-    kept: Vec<Vec<Setting>>,
+/// The source of a run that tunes.
+struct Tuner {
+    apply: bool,
+    yes: bool,
+    /// Whether whose settings they are has agreed that they are changed.
+    is_agreed: bool,
+    /// Causes whose change cannot be made here, as far as that was said.
+    refused: BTreeSet<String>,
+    /// What was found so far.
+    found: Option<Found>,
+}
+
+/// What a run says so far.
+struct Found {
+    report: Report,
+    /// Settings of both hosts that were kept.
+    kept: Vec<Setting>,
+    /// Of the trial that is not made yet what its change does.
+    next: Option<Vec<Step>>,
 }
 
 impl Task {
     /// Does it; the exit code.
-    pub fn run(self) -> Result<i32, Failure> {
+    pub fn run(mut self) -> Result<i32, Failure> {
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }
-        self.measurement.plan.check()?;
-        let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
-        let mut beds = self.measurement.beds()?;
-        let hosts = beds[0].fleet.borrow().hosts().len();
-        if beds.len() != 1 || hosts != 2 {
-            return Err(Failure::usage(format!(
-                "`sonde tune` is of one pair of hosts, not of {hosts}: name two, as `--testbed hosts:a,b`"
-            )));
+        if self.measurement.resume.is_none() {
+            one_pair(&self.measurement.plan)?;
         }
-        beds[0].fleet.borrow_mut().take_network(beds[0].way);
-        self.prepare(&mut beds)?;
-        let mut warnings = Vec::new();
-        let blocks = self.blocks(&mut beds, &mut warnings)?;
-        let stream = blocks
-            .iter()
-            .find(|block| block.quantity() == Quantity::ThroughputBps)
-            .cloned()
-            .ok_or_else(|| Failure::cannot("the plan has no stream"))?;
-        let (_, sockets) = plan::apart(&stream.knobs)?;
-        drop(store);
-        let (run, interrupted) = self.campaign(&mut beds, blocks, warnings)?;
-        let mut state = State {
-            run,
-            sockets,
-            stream,
-            way: None,
-            kept: Vec::new(),
+        let mut tuner = Tuner {
+            apply: self.apply,
+            yes: self.yes,
+            is_agreed: false,
+            refused: BTreeSet::new(),
+            found: None,
         };
-        let mut report = self.diagnose(&mut beds, &state);
-        state.way = way(&beds[0], &report.before);
-        if self.apply && !interrupted && self.agreed(&beds, &report)? {
-            self.try_all(&mut beds, &mut state, &mut report)?;
-        }
-        for bed in beds {
-            if let Some(fleet) = Rc::into_inner(bed.fleet) {
-                fleet.into_inner().stop().map_err(Failure::cannot)?;
-            }
-        }
-        let outcome = self.outcome(&report, &state.run);
+        let observer = self.measurement.observer(Silent);
+        let measured = match self.measurement.measured(observer, &mut tuner)? {
+            ControlFlow::Break(code) => return Ok(code),
+            ControlFlow::Continue(measured) => measured,
+        };
+        let run = measured.run;
+        let found = tuner
+            .found
+            .ok_or_else(|| Failure::cannot("the plan has no stream"))?;
+        let report = found.report;
+        let mut outcome = Outcome::of(&run, self.measurement.strict);
+        let last = report.after.as_ref().unwrap_or(&report.before);
+        outcome.is_measured = last.rate_bps.is_some();
         let tuned = Tuned { tune: report };
         if self.measurement.json {
             let command = Command::Tune(&tuned);
-            let document = document::of_run(command, &state.run, outcome.judgement());
+            let document = document::of_run(command, &run, outcome.judgement());
             document::print(&document)?;
         } else {
             println!("{}", page::text(&tuned.tune));
         }
-        let warnings = state.run.warnings.iter();
-        warnings.for_each(|warning| eprintln!("sonde: {warning}"));
-        Ok(outcome.code())
-    }
-
-    /// What became of it: launches of the pair as it was, and of each trial, that failed have failed.
-    fn outcome(&self, report: &Report, run: &Run) -> Outcome {
-        let mut outcome = Outcome::of(run, self.measurement.strict);
-        let last = report.after.as_ref().unwrap_or(&report.before);
-        outcome.is_measured = last.rate_bps.is_some();
-        let stood = report.trials.iter().filter(|trial| trial.missing > 0);
-        let stood = stood.map(|trial| {
-            let (rule, missing) = (&trial.rule, trial.missing);
-            format!("launches of the trial of {rule} that are missing or failed: {missing}")
-        });
-        outcome.failed.extend(stood);
-        outcome
-    }
-
-    /// Sets what is to be there before, for as long as the agents live.
-    fn prepare(&self, beds: &mut [Bed]) -> Result<(), Failure> {
-        if self.host.is_empty() {
-            return Ok(());
+        for warning in &run.warnings {
+            tell!("sonde: {warning}");
         }
-        let mut fleet = beds[0].fleet.borrow_mut();
-        for (host, peer) in [(0, 1), (1, 0)] {
-            fleet
-                .change(host, peer, &self.host, false)
-                .map_err(Failure::cannot)?;
+        match measured.trouble {
+            Some(trouble) => Err(measure::not_kept(&trouble)),
+            None => Ok(outcome.code()),
         }
-        fleet.describe_again().map_err(Failure::cannot)
+    }
+}
+
+/// Whether a plan is of one network, and of two hosts as far as it says.
+fn one_pair(plan: &Plan) -> Result<(), Failure> {
+    let hosts = match plan.testbed.kind {
+        Kind::Hosts => plan.testbed.targets()?.len(),
+        _ => 2,
+    };
+    if plan.networks.len() > 1 || hosts != 2 {
+        return Err(not_a_pair(hosts));
+    }
+    Ok(())
+}
+
+fn not_a_pair(hosts: usize) -> Failure {
+    Failure::usage(format!(
+        "`sonde tune` is of one pair of hosts, not of {hosts}: name two, as `--testbed hosts:a,b`"
+    ))
+}
+
+impl Source for Tuner {
+    fn command(&self) -> &'static str {
+        "sonde tune"
     }
 
-    fn blocks(&self, beds: &mut [Bed], warnings: &mut Vec<String>) -> Result<Vec<Block>, Failure> {
-        let sites: Vec<_> = beds.iter().map(|bed| bed.site.clone()).collect();
-        let mut blocks = layout::blocks(&self.measurement.plan, &sites)?;
-        beds[0].complete(&blocks, 0, warnings)?;
-        // They are set already, and stay.
-        blocks.iter_mut().for_each(|block| block.host.clear());
+    fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
+        // Who resumes a run with trials wants them to go on.
+        self.apply |= seen.run.cells.iter().any(|cell| word(cell).is_some());
+        let (found, blocks) = self.find(seen)?;
+        self.found = Some(found);
         Ok(blocks)
     }
 
-    /// Measures, into a run of its own.
-    fn campaign(
-        &self,
-        beds: &mut [Bed],
-        blocks: Vec<Block>,
-        warnings: Vec<String>,
-    ) -> Result<(Run, bool), Failure> {
-        let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
-        let run = self.measurement.begin(beds, &blocks, &store)?;
-        let repeat = &self.measurement.plan.repeat;
-        let mut campaign = Campaign::new(run, store, beds, blocks, repeat)?;
-        let end = campaign.measure()?;
-        let (run, kept) = campaign.end(warnings);
-        kept.map_err(Failure::cannot)?;
-        match end {
-            End::NotKept(error) => Err(Failure::cannot(error)),
-            End::Interrupted => Ok((run, true)),
-            End::Tried => Ok((run, false)),
+    fn begins(&mut self, seen: Seen<'_>) -> Result<Option<Vec<(&'static str, String)>>, Failure> {
+        let next = self.found.as_ref().and_then(|found| found.next.as_ref());
+        let steps = next.map_or(&[][..], Vec::as_slice);
+        if !steps.is_empty() && !self.is_agreed {
+            self.is_agreed = self.yes || agreed(&seen.beds[0])?;
+            if !self.is_agreed {
+                return Ok(None);
+            }
         }
-    }
-
-    fn diagnose(&self, beds: &mut [Bed], state: &State) -> Report {
-        let before = diagnose(&state.run, &beds[0].site.name);
-        let recommendations = before
-            .causes
+        let said = steps
             .iter()
-            .map(|cause| recommend(beds, &before, cause))
-            .collect();
-        Report {
-            before,
-            recommendations,
-            trials: Vec::new(),
-            after: None,
-            undo: Vec::new(),
+            .map(|step| format!("{}: {}", step.host, step.undo));
+        let said: Vec<_> = said.map(|text| ("undo", text)).collect();
+        for (_, text) in &said {
+            tell!("sonde: to put back what is tried now, should this be cut off: {text}");
         }
+        Ok(Some(said))
     }
 
-    /// Whether settings of these hosts may be changed.
-    fn agreed(&self, beds: &[Bed], report: &Report) -> Result<bool, Failure> {
+    /// What was kept outlives the run on real hosts. After a signal nothing is kept.
+    fn ended(&mut self, seen: Seen<'_>, end: &End) -> Result<(), Failure> {
+        let (mut found, _) = self.find(seen)?;
+        let bed = &seen.beds[0];
+        let mut fleet = bed.fleet.borrow_mut();
+        if !matches!(end, End::Tried) {
+            if !found.report.trials.is_empty() || found.next.is_some() {
+                tell!("sonde: interrupted: nothing is kept, and all settings are put back");
+            }
+            found.report.undo.clear();
+            let trials = found.report.trials.iter_mut();
+            trials.for_each(|trial| trial.kept = false);
+        } else if !found.kept.is_empty() && fleet.lab_info().is_none() {
+            for (host, peer) in [(0, 1), (1, 0)] {
+                let change = fleet.change(host, peer, &found.kept, false);
+                change.map_err(Failure::cannot)?;
+                fleet.keep(host).map_err(Failure::cannot)?;
+            }
+        }
+        self.found = Some(found);
+        Ok(())
+    }
+}
+
+impl Tuner {
+    /// What the run says, and the blocks of the trials: those that were made, and the next.
+    fn find(&mut self, seen: Seen<'_>) -> Result<(Found, Vec<Block>), Failure> {
+        let Seen { run, beds, .. } = seen;
         let bed = &beds[0];
-        let steps = report
-            .recommendations
-            .iter()
-            .any(|one| !one.steps.is_empty());
-        let lab = bed.fleet.borrow().lab_info().is_some();
-        let used = |host: &sonde_measure::HostRecord| {
-            let count = host.facts.settings.number(HostSetting::SocketsEstablished);
-            let count = count.filter(|count| *count > 0)?;
-            let interface = host.facts.interface.as_deref().unwrap_or("its interface");
-            Some(format!(
-                "{} ({interface}; established TCP connections there: {count})",
-                host.name
-            ))
+        let hosts = bed.fleet.borrow().hosts().len();
+        if beds.len() != 1 || hosts != 2 {
+            return Err(not_a_pair(hosts));
+        }
+        let is_base = |block: &&Block| !block.knobs.contains_key(TUNE);
+        let base: Vec<&Block> = seen.blocks.iter().filter(is_base).collect();
+        let mut streams = base.iter().filter(|block| block.path() == Way::TCP);
+        let stream = streams
+            .find(|block| block.quantity() == Quantity::ThroughputBps)
+            .ok_or_else(|| Failure::cannot("the plan has no stream"))?;
+        let before = diagnose(&of_trial(run, None), &bed.site.name);
+        let mut now = before.clone();
+        let mut found = Found {
+            report: Report {
+                recommendations: recommend_all(bed, &stream.host, &before, &before.causes),
+                before,
+                trials: Vec::new(),
+                after: None,
+                undo: Vec::new(),
+            },
+            kept: Vec::new(),
+            next: None,
         };
-        let fleet = bed.fleet.borrow();
-        let busy: Vec<String> = fleet.hosts().iter().filter_map(used).collect();
-        if !steps || lab || busy.is_empty() || self.yes {
-            return Ok(true);
+        let mut blocks = Vec::new();
+        if !self.apply || !base.iter().all(|block| is_made(run, block)) {
+            return Ok((found, blocks));
         }
-        let what = format!(
-            "others use {}, this command's own connections among them: changed settings are theirs too",
-            busy.join(" and ")
-        );
-        if !std::io::stdin().is_terminal() {
-            return Err(Failure::usage(format!(
-                "{what}; add `--yes` to change them"
-            )));
-        }
-        eprint!("sonde: {what}. Change them, and put back what does not help? [y/N] ");
-        let mut answer = String::new();
-        std::io::stdin()
-            .read_line(&mut answer)
-            .map_err(Failure::cannot)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-    }
-
-    /// Tries each cause's change until none is left.
-    fn try_all(
-        &self,
-        beds: &mut [Bed],
-        state: &mut State,
-        report: &mut Report,
-    ) -> Result<(), Failure> {
+        let mut stream = Block {
+            way: way(bed, &found.report.before),
+            ..Block::clone(stream)
+        };
         let mut tried = BTreeSet::new();
-        let mut now = report.before.clone();
         while tried.len() < TRIALS_MAX {
-            let next = now
-                .causes
-                .iter()
-                .find(|cause| cause.change.is_some() && !tried.contains(&cause.rule));
-            let Some(cause) = next.cloned() else { break };
+            let is_new = |cause: &&Cause| cause.change.is_some() && !tried.contains(&cause.rule);
+            let Some(cause) = now.causes.iter().find(is_new).cloned() else {
+                break;
+            };
             tried.insert(cause.rule.clone());
-            let one = recommend(beds, &now, &cause);
-            if let Some(refused) = &one.refused {
-                eprintln!("sonde: {} is not tried: {refused}", cause.rule);
+            let one = recommend(bed, &stream.host, &now, &cause);
+            if let Some(why) = &one.refused {
+                if self.refused.insert(cause.rule.clone()) {
+                    tell!("sonde: {} is not tried: {why}", cause.rule);
+                }
                 continue;
             }
             let advice = cause.change.clone().unwrap_or_default();
-            let (trial, run, interrupted) = self.try_one(beds, state, &one, &advice)?;
-            let kept = trial.kept;
-            report.trials.push(trial);
-            if interrupted {
-                self.give_up(state, report);
-                return Ok(());
+            let without = trial(bed, &stream, &cause.rule, None, seen.launches)?;
+            let with = trial(bed, &stream, &cause.rule, Some(&advice), seen.launches)?;
+            blocks.extend([without.clone(), with.clone()]);
+            if is_left_out(run, &without) || is_left_out(run, &with) {
+                continue;
             }
-            if kept {
-                self.keep(beds, state, &one, &advice, report)?;
-                now = with_change(state, &run, beds);
-                let known = |cause: &Cause| {
-                    report
-                        .recommendations
-                        .iter()
-                        .any(|one| one.cause.rule == cause.rule)
-                };
-                let fresh: Vec<_> = now
-                    .causes
-                    .iter()
-                    .filter(|cause| !known(cause))
-                    .cloned()
-                    .collect();
-                for cause in fresh {
-                    report.recommendations.push(recommend(beds, &now, &cause));
-                }
-                report.after = Some(now.clone());
+            if !is_made(run, &without) || !is_made(run, &with) {
+                found.next = Some(one.steps);
+                break;
             }
+            let trial = Trial::of(run, [&without, &with], &one);
+            let is_kept = trial.kept;
+            found.report.trials.push(trial);
+            if !is_kept {
+                continue;
+            }
+            for set in settings(&advice) {
+                found.kept.retain(|known| known.name != set.name);
+                found.kept.push(set);
+            }
+            let undo = one.steps.iter().rev().cloned();
+            found.report.undo.splice(0..0, undo);
+            now = diagnose(&of_trial(run, with.knobs.get(TUNE)), &bed.site.name);
+            let known = &found.report.recommendations;
+            let is_fresh = |cause: &&Cause| known.iter().all(|one| one.cause.rule != cause.rule);
+            let fresh: Vec<Cause> = now.causes.iter().filter(is_fresh).cloned().collect();
+            stream = with;
+            let fresh = recommend_all(bed, &stream.host, &now, &fresh);
+            found.report.recommendations.extend(fresh);
+            found.report.after = Some(now.clone());
         }
-        if report.after.is_none() && !report.trials.is_empty() {
-            report.after = Some(now);
+        if found.report.after.is_none() && !found.report.trials.is_empty() {
+            found.report.after = Some(now);
         }
-        if interruption()?.load(Ordering::Relaxed) {
-            self.give_up(state, report);
-            return Ok(());
-        }
-        self.settle(&mut beds[0], state)
+        Ok((found, blocks))
     }
+}
 
-    /// A signal came: nothing is kept. The agents put everything back when they end.
-    fn give_up(&self, state: &mut State, report: &mut Report) {
-        eprintln!("sonde: interrupted: nothing is kept, and all settings are put back");
-        state.kept.clear();
-        report.undo.clear();
-        report
-            .trials
-            .iter_mut()
-            .for_each(|trial| trial.kept = false);
+/// The word of a trial in a cell's factors: the rule, and whether its change was made.
+fn word(cell: &CellRecord) -> Option<&str> {
+    cell.factors.knobs.get(TUNE).map(String::as_str)
+}
+
+/// Launches that were made of a block's cells.
+fn made(run: &Run, block: &Block) -> u64 {
+    let made = block.cells.iter();
+    let made = made.map(|cell| run.repetitions_of(&cell.id).count() as u64);
+    made.min().unwrap_or(0)
+}
+
+fn is_left_out(run: &Run, block: &Block) -> bool {
+    let ids: Vec<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
+    let mut cells = run.cells.iter();
+    cells.any(|cell| cell.skipped.is_some() && ids.contains(&cell.id.as_str()))
+}
+
+fn is_made(run: &Run, block: &Block) -> bool {
+    made(run, block) >= block.launches || is_left_out(run, block)
+}
+
+/// The stream of a trial on top of what was kept, which `stream` has: without its change, or with it.
+fn trial(
+    bed: &Bed,
+    stream: &Block,
+    rule: &str,
+    change: Option<&Advice>,
+    launches: u64,
+) -> Result<Block, Failure> {
+    let mut block = stream.clone();
+    block.knobs.remove(TUNE);
+    let mut word = "without";
+    if let Some(advice) = change {
+        word = "with";
+        for set in settings(advice) {
+            block.host.retain(|known| known.name != set.name);
+            block.host.push(set);
+        }
+        change_sockets(&mut block.knobs, advice);
+        if let Work::Channel(spec) = &mut block.work {
+            let (_, sockets) = plan::apart(&block.knobs)?;
+            spec.knobs = Knobs::parse(&sockets).map_err(Failure::usage)?;
+        }
     }
+    let word = format!("{rule} {word}");
+    block.knobs.insert(TUNE.into(), word);
+    block.launches = launches;
+    block.cells = layout::cells(&bed.site, &block, &[])?;
+    Ok(block)
+}
 
-    /// What was kept outlives this command on real hosts, and nothing else does: what was set before anything was measured
-    /// goes.
-    fn settle(&self, bed: &mut Bed, state: &State) -> Result<(), Failure> {
-        let before = usize::from(!self.host.is_empty());
-        if state.kept.is_empty() || bed.fleet.borrow().lab_info().is_some() {
-            return Ok(());
-        }
-        let mut fleet = bed.fleet.borrow_mut();
-        for (host, peer) in [(0, 1), (1, 0)] {
-            for _ in 0..before + state.kept.len() {
-                fleet.put_back(host).map_err(Failure::cannot)?;
-            }
-            for set in &state.kept {
-                let change = fleet.change(host, peer, set, false);
-                change.map_err(Failure::cannot)?;
-            }
-            fleet.keep(host).map_err(Failure::cannot)?;
-        }
-        Ok(())
-    }
-
-    /// Launches without and with a change, in shuffled order.
-    fn try_one(
-        &self,
-        beds: &mut [Bed],
-        state: &State,
-        one: &Recommendation,
-        advice: &Advice,
-    ) -> Result<(Trial, Run, bool), Failure> {
-        self.tell_undo(&state.run, one)?;
-        let mut blocks = Vec::new();
-        for with in [false, true] {
-            let mut block = state.stream.clone();
-            let mut sockets = state.sockets.clone();
-            if with {
-                block.host = settings(advice);
-                change_sockets(&mut sockets, advice);
-            }
-            if let Work::Channel(spec) = &mut block.work {
-                spec.knobs = Knobs::parse(&sockets).map_err(Failure::usage)?;
-            }
-            let (hosts, _) = split(&state.stream.knobs);
-            block.knobs = hosts.into_iter().chain(sockets).collect();
-            let word = if with { &one.cause.rule } else { WITHOUT };
-            block.knobs.insert(TUNE.into(), word.into());
-            block.launches = self.measurement.plan.repeat.launches;
-            block.way = state.way;
-            block.cells = layout::cells(&beds[0].site, &block, &[])?;
-            blocks.push(block);
-        }
-        let (run, interrupted) = self.campaign(beds, blocks, Vec::new())?;
-        let without_bps = rates(&run, |word| word == WITHOUT);
-        let with_bps = rates(&run, |word| word != WITHOUT);
+impl Trial {
+    /// What became of the launches without and with a change.
+    fn of(run: &Run, blocks: [&Block; 2], one: &Recommendation) -> Self {
+        let [without_bps, with_bps] = blocks.map(|block| rates(run, block));
+        let missing = blocks.map(|block| {
+            let ids = block.cells.iter().map(|cell| &cell.id);
+            let succeeded = ids.flat_map(|id| run.repetitions_of(id));
+            let succeeded = succeeded.filter(|one| one.result.failure.is_none());
+            (block.launches as usize).saturating_sub(succeeded.count())
+        });
         let gain = middle(&with_bps)
             .zip(middle(&without_bps).filter(|median| *median > 0))
             .map(|(with, without)| with as f64 / without as f64);
-        let p = rank_sum(&with_bps, &without_bps).map(|test| test.p);
-        let trial = Trial {
-            run: run.head.id.clone(),
+        Self {
             rule: one.cause.rule.clone(),
-            missing: run.missing().len(),
-            kept: !interrupted && is_better(&without_bps, &with_bps),
+            missing: missing.iter().sum(),
+            p: rank_sum(&with_bps, &without_bps).map(|test| test.p),
+            kept: is_better(&without_bps, &with_bps),
             without_bps,
             with_bps,
-            p,
             gain,
             expected_gain: one.expected_gain,
-        };
-        Ok((trial, run, interrupted))
+        }
     }
+}
 
-    /// Says and stores how to put back what is going to be changed.
-    fn tell_undo(&self, run: &Run, one: &Recommendation) -> Result<(), Failure> {
-        let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
-        for step in &one.steps {
-            let text = format!("{}: {}", step.host, step.undo);
-            eprintln!("sonde: to put back what is tried now, should this be cut off: {text}");
-            let event = EventRecord {
-                at_unix_ns: unix_ns(),
-                kind: "undo".into(),
-                text,
-            };
-            store.event(&run.head.id, &event).map_err(Failure::cannot)?;
-        }
-        Ok(())
+/// Whether settings of these hosts may be changed.
+fn agreed(bed: &Bed) -> Result<bool, Failure> {
+    let fleet = bed.fleet.borrow();
+    let used = |host: &sonde_measure::HostRecord| {
+        let count = host.facts.settings.number(HostSetting::SocketsEstablished);
+        let count = count.filter(|count| *count > 0)?;
+        let interface = host.facts.interface.as_deref().unwrap_or("its interface");
+        Some(format!(
+            "{} ({interface}; established TCP connections there: {count})",
+            host.name
+        ))
+    };
+    let busy: Vec<String> = fleet.hosts().iter().filter_map(used).collect();
+    if fleet.lab_info().is_some() || busy.is_empty() {
+        return Ok(true);
     }
-
-    /// Leaves a change set: in a lab as long as it lives, on real hosts for good.
-    fn keep(
-        &self,
-        beds: &mut [Bed],
-        state: &mut State,
-        one: &Recommendation,
-        advice: &Advice,
-        report: &mut Report,
-    ) -> Result<(), Failure> {
-        change_sockets(&mut state.sockets, advice);
-        let set = settings(advice);
-        if set.is_empty() {
-            return Ok(());
-        }
-        let mut fleet = beds[0].fleet.borrow_mut();
-        for (host, peer) in [(0, 1), (1, 0)] {
-            let change = fleet.change(host, peer, &set, false);
-            change.map_err(Failure::cannot)?;
-        }
-        state.kept.push(set);
-        fleet.describe_again().map_err(Failure::cannot)?;
-        report.undo.splice(0..0, one.steps.iter().rev().cloned());
-        Ok(())
+    let what = format!(
+        "others use {}, this command's own connections among them: changed settings are theirs too",
+        busy.join(" and ")
+    );
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(format!(
+            "{what}; add `--yes` to change them"
+        )));
     }
+    told::question(format_args!(
+        "sonde: {what}. Change them, and put back what does not help? [y/N]"
+    ));
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(Failure::cannot)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// The hosts of the slower way, by their index.
@@ -496,20 +471,12 @@ fn way(bed: &Bed, diagnosis: &Diagnosis) -> Option<(usize, usize)> {
     at(src).zip(at(dst))
 }
 
-fn split(knobs: &BTreeMap<String, String>) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
-    let known = |name: &str| {
-        sonde_probe::host::KNOBS
-            .iter()
-            .any(|(known, _)| *known == name)
-    };
-    knobs.clone().into_iter().partition(|(name, _)| known(name))
-}
-
 fn settings(advice: &Advice) -> Vec<Setting> {
     let one = |(name, value): &(String, String)| Setting::new(name, value);
     advice.hosts.iter().map(one).collect()
 }
 
+/// Changes the knobs of the program's sockets.
 fn change_sockets(sockets: &mut BTreeMap<String, String>, advice: &Advice) {
     // Receivers hold a window that was asked for: what lifts the route's lifts theirs.
     if advice
@@ -527,10 +494,23 @@ fn change_sockets(sockets: &mut BTreeMap<String, String>, advice: &Advice) {
     }
 }
 
-/// The exact lines of a cause's change at both hosts.
-fn recommend(beds: &mut [Bed], diagnosis: &Diagnosis, cause: &Cause) -> Recommendation {
-    let mut fleet = beds[0].fleet.borrow_mut();
-    let set = settings(&cause.change.clone().unwrap_or_default());
+/// The exact lines of each cause's change at both hosts, where these are set already.
+fn recommend_all(
+    bed: &Bed,
+    set: &[Setting],
+    diagnosis: &Diagnosis,
+    causes: &[Cause],
+) -> Vec<Recommendation> {
+    let causes = causes.iter();
+    causes
+        .map(|cause| recommend(bed, set, diagnosis, cause))
+        .collect()
+}
+
+fn recommend(bed: &Bed, set: &[Setting], diagnosis: &Diagnosis, cause: &Cause) -> Recommendation {
+    let mut fleet = bed.fleet.borrow_mut();
+    fleet.take_network(bed.way);
+    let change = settings(&cause.change.clone().unwrap_or_default());
     let mut one = Recommendation {
         cause: cause.clone(),
         steps: Vec::new(),
@@ -540,17 +520,33 @@ fn recommend(beds: &mut [Bed], diagnosis: &Diagnosis, cause: &Cause) -> Recommen
             .map(|(expected, now)| expected / now),
         refused: None,
     };
-    if set.is_empty() {
+    if change.is_empty() {
         return one;
     }
     for (host, peer) in [(0, 1), (1, 0)] {
         let name = fleet.hosts()[host].name.clone();
-        match fleet.change(host, peer, &set, true) {
+        match looked_up(&mut fleet, [host, peer], set, &change) {
             Ok(changes) => one.steps.extend(steps(&name, &changes)),
             Err(error) => one.refused = Some(error.to_string()),
         }
     }
     one
+}
+
+/// What a change would do at a host with these settings, which are set meanwhile.
+fn looked_up(
+    fleet: &mut Fleet,
+    [host, peer]: [usize; 2],
+    set: &[Setting],
+    change: &[Setting],
+) -> sonde_fleet::Result<Vec<Change>> {
+    if set.is_empty() {
+        return fleet.change(host, peer, change, true);
+    }
+    fleet.change(host, peer, set, false)?;
+    let changes = fleet.change(host, peer, change, true);
+    fleet.put_back(host)?;
+    changes
 }
 
 /// Each line once, and none for what is as wanted already.
@@ -572,51 +568,33 @@ fn steps(host: &str, changes: &[Change]) -> Vec<Step> {
     all
 }
 
-/// The diagnosis with what was kept: the stream of the trial, the latency as it was, and the hosts as they are now.
-fn with_change(state: &mut State, trial: &Run, beds: &[Bed]) -> Diagnosis {
-    let network = &beds[0].site.name;
-    let run = &mut state.run;
-    let is_tcp_stream = |cell: &sonde_measure::CellRecord| {
+/// What a run holds of the pair as it was, or with the change of a trial in place of its first stream.
+fn of_trial(run: &Run, trial: Option<&String>) -> Run {
+    let is_stream = |cell: &CellRecord| {
         cell.factors.mode.as_deref() == Some("stream") && cell.factors.path == "tcp"
     };
-    let old: BTreeSet<String> = run
-        .cells
-        .iter()
-        .filter(|cell| is_tcp_stream(cell))
-        .map(|cell| cell.id.clone())
-        .collect();
     let mut seen = run.clone();
-    seen.cells.retain(|cell| !old.contains(&cell.id));
-    seen.retain_results(|_, result| !old.contains(&result.cell));
-    let with = |cell: &&sonde_measure::CellRecord| {
-        cell.factors
-            .knobs
-            .get(TUNE)
-            .is_some_and(|word| word != WITHOUT)
-    };
-    for cell in trial.cells.iter().filter(with) {
-        seen.cells.push(cell.clone());
-    }
-    let mut tried = trial.clone();
-    tried.retain_results(|_, result| seen.cells.iter().any(|cell| cell.id == result.cell));
-    seen.launches.append(&mut tried.launches);
-    seen.hosts = beds[0].fleet.borrow().hosts().to_vec();
-    diagnose(&seen, network)
+    seen.cells.retain(|cell| match (word(cell), trial) {
+        (None, None) => true,
+        (None, Some(_)) => !is_stream(cell),
+        (Some(word), trial) => trial.is_some_and(|trial| trial == word),
+    });
+    let kept: BTreeSet<String> = seen.cells.iter().map(|cell| cell.id.clone()).collect();
+    seen.retain_results(|_, result| kept.contains(&result.cell));
+    seen
 }
 
-/// The rates of a trial's launches, by the word of their cell; 0 for a stream that did not come through.
-fn rates(run: &Run, of: impl Fn(&str) -> bool) -> Vec<u64> {
-    let cell = |id: &str| {
-        let cell = run.cells.iter().find(|cell| cell.id == id)?;
-        cell.factors.knobs.get(TUNE)
-    };
-    let made = run.repetitions().map(|one| one.result);
-    let mine = made.filter(|result| cell(&result.cell).is_some_and(|word| of(word)));
-    mine.map(|result| {
-        let rate = result.samples(Quantity::ThroughputBps, Phase::Warm);
+/// The rates of a block's launches; 0 for a stream that did not come through.
+fn rates(run: &Run, block: &Block) -> Vec<u64> {
+    let made = block
+        .cells
+        .iter()
+        .flat_map(|cell| run.repetitions_of(&cell.id));
+    let rate = made.map(|one| {
+        let rate = one.result.samples(Quantity::ThroughputBps, Phase::Warm);
         rate.and_then(Series::median).unwrap_or(0)
-    })
-    .collect()
+    });
+    rate.collect()
 }
 
 fn middle(rates: &[u64]) -> Option<u64> {

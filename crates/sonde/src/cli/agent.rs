@@ -47,7 +47,7 @@ impl AgentOptions {
 
 fn token(file: Option<PathBuf>) -> Result<Token, Failure> {
     let text = match file {
-        Some(path) => std::fs::read_to_string(&path).map_err(|error| {
+        Some(path) => sonde_sys::file::text(&path).map_err(|error| {
             Failure::usage(format!("cannot read the token in {}: {error}", path.display()))
         })?,
         None => std::env::var(TOKEN_VARIABLE).map_err(|_| {

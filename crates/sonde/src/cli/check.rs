@@ -5,6 +5,7 @@ use super::options::Common;
 use crate::failure::Failure;
 use crate::library::CASES;
 use crate::plan::{Plan, ProbeKind, ProbePlan};
+use crate::shown::Form;
 use crate::sound::{self, Task};
 use crate::way::Way;
 use clap::Args;
@@ -52,7 +53,7 @@ impl CheckOptions {
     /// Checks; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan();
-        let measurement = self.common.measurement(plan, true);
+        let measurement = self.common.measurement(plan, Form::Rows);
         Task { measurement }.run()
     }
 

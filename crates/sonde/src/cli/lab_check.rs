@@ -4,6 +4,7 @@ use super::options::Common;
 use super::refused::Command;
 use crate::check::{self, Task};
 use crate::failure::Failure;
+use crate::shown::Form;
 use clap::Args;
 
 /// Examples behind `--help`.
@@ -29,7 +30,7 @@ impl LabCheckOptions {
         self.common.check(Command::LabCheck)?;
         let plan = check::plan(&self.common)?;
         Task {
-            measurement: self.common.measurement(plan, true),
+            measurement: self.common.measurement(plan, Form::Rows),
         }
         .run()
     }

@@ -118,13 +118,12 @@ impl LoadOptions {
             resume: None,
             json: self.json,
             json_stream: false,
-            rows: true,
+            form: crate::shown::Form::Rows,
             strict: false,
             dry_run: false,
             print_plan: false,
             tun: self.hosts.tun,
             listen: sonde_fleet::Listen::default(),
-            search: None,
             traced: false,
         }
     }

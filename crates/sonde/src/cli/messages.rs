@@ -3,6 +3,7 @@
 use super::options::Common;
 use crate::failure::Failure;
 use crate::plan::{Plan, ProbeKind, ProbePlan};
+use crate::shown::Form;
 use crate::way::Way;
 use clap::Args;
 use sonde_units::Span;
@@ -58,7 +59,7 @@ impl MessagesOptions {
     /// Measures; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan();
-        self.common.measurement(plan, true).run()
+        self.common.measurement(plan, Form::Rows).run()
     }
 
     fn knobs(&self) -> BTreeMap<String, Vec<String>> {

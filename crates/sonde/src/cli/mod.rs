@@ -17,14 +17,16 @@ mod tune;
 
 use crate::doctor;
 use crate::failure::Failure;
-use crate::plan::Plan;
+use crate::plan::{Kind, Plan};
 use crate::report::{self, ReportTask};
+use crate::shown::Form;
+use crate::testbed;
 use crate::way::Way;
 use clap::{CommandFactory, Parser, Subcommand};
 use lab::LabTask;
 pub use options::Common;
 use probe::ProbeTask;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tune::TuneOptions;
 
 pub use lab::ProgramOptions;
@@ -74,6 +76,12 @@ enum Task {
         /// By these paths only: tcp, udp, native:tcp, openmpi:tcp.
         #[arg(long = "path", value_delimiter = ',')]
         paths: Vec<Way>,
+        /// Print the tables instead of the screen.
+        #[arg(long, conflicts_with_all = ["json", "json_stream"])]
+        table: bool,
+        /// Print the findings instead of the screen, one entry a rule.
+        #[arg(long, conflicts_with_all = ["json", "json_stream", "table"])]
+        findings: bool,
     },
     /// One measurement.
     #[command(subcommand)]
@@ -131,6 +139,19 @@ enum Task {
     },
 }
 
+/// A plan's file, with networks that are there.
+fn of_file(file: &Path) -> Result<Plan, Failure> {
+    let plan = Plan::read(file)?;
+    if plan.testbed.kind == Kind::Lab {
+        for network in &plan.networks {
+            let found = testbed::network(&network.name);
+            found
+                .map_err(|error| Failure::usage(format!("the plan {}: {error}", file.display())))?;
+        }
+    }
+    Ok(plan)
+}
+
 /// Runs the task; the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Failure> {
     match arguments.task {
@@ -138,9 +159,11 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             plan,
             common,
             paths,
+            table,
+            findings,
         } => {
             let mut made = match &plan {
-                Some(file) => Plan::read(file)?,
+                Some(file) => of_file(file)?,
                 None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
             };
             if !paths.is_empty() {
@@ -149,7 +172,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
                     .for_each(|probe| probe.path.retain(|path| paths.contains(path)));
                 made.probes.retain(|probe| !probe.path.is_empty());
             }
-            common.measurement(made, false).run()
+            common.measurement(made, Form::of(table, findings)).run()
         }
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),

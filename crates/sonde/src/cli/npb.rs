@@ -4,6 +4,7 @@ use super::options::Common;
 use crate::failure::Failure;
 use crate::npb::{Task, TraceFile};
 use crate::plan::{Kind, ProbeKind, ProbePlan};
+use crate::shown::Form;
 use crate::way::Way;
 use clap::Args;
 use sonde_message::{Library, Path};
@@ -156,7 +157,7 @@ impl NpbOptions {
             matrix: self.matrix,
             trace,
             phases: self.phases,
-            measurement: self.common.measurement(plan, true),
+            measurement: self.common.measurement(plan, Form::Rows),
         })
     }
 

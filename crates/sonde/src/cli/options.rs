@@ -3,6 +3,7 @@
 use super::OUT;
 use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
+use crate::shown::Form;
 use crate::testbed;
 use clap::Args;
 use sonde_measure::Wait;
@@ -192,20 +193,19 @@ impl Common {
         text
     }
 
-    pub fn measurement(self, plan: Plan, rows: bool) -> Measurement {
+    pub fn measurement(self, plan: Plan, form: Form) -> Measurement {
         Measurement {
             plan,
             out: self.out,
             resume: self.resume,
             json: self.json,
             json_stream: self.json_stream,
-            rows,
+            form,
             strict: self.strict,
             dry_run: self.dry_run,
             print_plan: self.print_plan,
             tun: self.hosts.tun,
             listen: self.listen.unwrap_or_default(),
-            search: None,
             traced: false,
         }
     }

@@ -7,6 +7,7 @@ use crate::testbed::{self, HostOptions, LabOptions};
 use clap::{Args, Subcommand};
 use sonde_fleet::Mpi;
 use sonde_place::{Cluster, Launcher, Matrix, Pattern, Topology};
+use sonde_sys::file;
 use sonde_units::Bytes;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -150,8 +151,11 @@ fn file(text: &str) -> Result<(Launcher, PathBuf), String> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read {}: {e}", path.display())))
+    file::text(path).map_err(|error| unread(path, &error))
+}
+
+fn unread(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage(format!("cannot read {}: {error}", path.display()))
 }
 
 impl PlaceOptions {
@@ -288,7 +292,9 @@ impl MapOptions {
 
     fn matrix(&self, cluster: &Cluster) -> Result<Matrix, Failure> {
         if let Some(path) = &self.matrix {
-            return Matrix::parse(&read(path)?)
+            let file = file::bounded(path, file::MADE_BYTES_MAX);
+            let file = file.map_err(|error| unread(path, &error))?;
+            return Matrix::read(file)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())));
         }
         let pattern = self.pattern.unwrap_or(Pattern::Stencil2d);

@@ -4,6 +4,7 @@ use super::options::Common;
 use super::pattern::{self, PatternOptions};
 use crate::failure::Failure;
 use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
+use crate::shown::Form;
 use crate::way::Way;
 use clap::{Args, Subcommand};
 use sonde_measure::spec::SAMPLES_MAX;
@@ -192,7 +193,7 @@ impl ChannelOptions {
     /// Measures one kind.
     pub fn run(self, kind: ProbeKind, mode: Option<Mode>) -> Result<i32, Failure> {
         let plan = self.plan(kind, mode);
-        self.common.measurement(plan, true).run()
+        self.common.measurement(plan, Form::Rows).run()
     }
 
     fn plan(&self, kind: ProbeKind, mode: Option<Mode>) -> Plan {

@@ -13,21 +13,18 @@ use crate::plan::Kind;
 pub enum Command {
     /// `sonde probe pattern`.
     Pattern,
-    /// `sonde probe sweep --udp-limit`, where it looks for the rate.
-    Search,
     /// `sonde tune`.
     Tune,
     /// `sonde lab check`.
     LabCheck,
 }
 
-use Command::{LabCheck, Pattern, Search, Tune};
+use Command::{LabCheck, Pattern, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
         match self {
             Pattern => "sonde probe pattern",
-            Search => "sonde probe sweep --udp-limit",
             Tune => "sonde tune",
             LabCheck => "sonde lab check",
         }
@@ -49,7 +46,7 @@ const JSON_STREAM: (&str, Given) = ("--json-stream", |common| common.json_stream
 const STRICT: (&str, Given) = ("--strict", |common| common.strict);
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 17] = [
+const REFUSED: [(Command, (&str, Given), &str); 15] = [
     (
         Pattern,
         LOAD,
@@ -81,16 +78,10 @@ const REFUSED: [(Command, (&str, Given), &str); 17] = [
         "its verdict sets the exit code as it is: leave it out",
     ),
     (
-        Search,
-        RESUME,
-        "each rate follows from those before: leave it out, or name the rates, as `--with rate=100Mbit,200Mbit`",
-    ),
-    (
         Tune,
         LOAD,
         "what a load takes is no setting: measure it by `sonde probe throughput --load`",
     ),
-    (Tune, RESUME, "settings were put back: begin anew"),
     (Tune, WAITS, "tune one after the other"),
     (Tune, NETWORKS, "tune one after the other"),
     (
@@ -173,7 +164,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Search, Tune, LabCheck] {
+        for command in [Pattern, Tune, LabCheck] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)

@@ -2,10 +2,9 @@
 
 use super::options::Common;
 use super::probe::knob;
-use super::refused::Command;
 use crate::failure::Failure;
-use crate::limit::Search;
-use crate::plan::{Kind, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::plan::{Kind, Lost, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::shown::Form;
 use crate::testbed;
 use crate::way::Way;
 use clap::Args;
@@ -51,21 +50,13 @@ pub struct SweepOptions {
     #[arg(long, conflicts_with = "paths")]
     udp_limit: bool,
     /// The share of datagrams that may be lost, as 0.1% or 0.001; 0 is the throughput of RFC 2544.
-    #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = ppm, requires = "udp_limit")]
-    lost: u64,
-}
-
-/// A share in parts of a million.
-fn ppm(text: &str) -> Result<u64, String> {
-    let (number, of) = match text.strip_suffix('%') {
-        Some(number) => (number.trim(), 1e4),
-        None => (text, 1e6),
-    };
-    let share = number.parse().ok().map(|share: f64| share * of);
-    share
-        .filter(|ppm| (0.0..1e6).contains(ppm))
-        .map(|ppm| ppm.round() as u64)
-        .ok_or_else(|| format!("`{text}` is not a share: write 0 to below 1, or as 0.1%"))
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0.1%",
+        requires = "udp_limit"
+    )]
+    lost: Lost,
 }
 
 const SIZES: [&str; 6] = ["1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"];
@@ -74,18 +65,7 @@ impl SweepOptions {
     /// Runs it; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan()?;
-        let bisects =
-            self.udp_limit && self.knobs().get("rate").is_none_or(|rates| rates.len() < 2);
-        let search = bisects.then_some(Search {
-            lost_ppm: self.lost,
-            launches: plan.repeat.launches,
-        });
-        if search.is_some() {
-            self.common.check(Command::Search)?;
-        }
-        let mut measurement = self.common.measurement(plan, false);
-        measurement.search = search;
-        measurement.run()
+        self.common.measurement(plan, Form::Table).run()
     }
 
     fn knobs(&self) -> BTreeMap<String, Vec<String>> {
@@ -143,6 +123,7 @@ impl SweepOptions {
         }
         let mut latency = ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &["1"]);
         (latency.samples, latency.budget) = (Some(1_000), Some(Span::millis(100)));
+        latency.beside = true;
         let paths = match self.udp_limit {
             true => vec![Path::Udp],
             false => self.paths.clone(),
@@ -178,7 +159,7 @@ impl SweepOptions {
                 let rate = Self::rate(&networks)?;
                 stream.knobs.insert("rate".into(), vec![rate]);
             }
-            stream.launches = (stream.knobs["rate"].len() == 1).then_some(1);
+            stream.lost = (stream.knobs["rate"].len() == 1).then_some(self.lost);
         }
         Ok(plan)
     }

@@ -4,7 +4,8 @@ use super::options::Common;
 use super::probe::knob;
 use super::refused::Command;
 use crate::failure::Failure;
-use crate::plan::{self, Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::plan::{Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::shown::Form;
 use crate::tune::Task;
 use crate::way::Way;
 use clap::Args;
@@ -49,16 +50,11 @@ impl TuneOptions {
             }
         }
         self.common.check(Command::Tune)?;
-        let one = knobs
-            .iter()
-            .map(|(name, values)| (name.clone(), values[0].clone()));
-        let (host, _) = plan::apart(&one.collect())?;
         let plan = self.plan(&knobs)?;
         let (apply, yes) = (self.apply, self.yes);
-        let measurement = self.common.measurement(plan, true);
+        let measurement = self.common.measurement(plan, Form::Rows);
         Task {
             measurement,
-            host,
             apply,
             yes,
         }

@@ -9,13 +9,12 @@ use super::machine::Machine;
 use super::trial::Trial;
 use super::{Check, Group, Topic, topic};
 use sonde_sys::namespace::{self, Obstacle, SubIdRanges};
-use sonde_sys::process::{self, Capability};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Namespaces of a kind that a lab of four hosts and the switch use, and as many again.
-const NAMESPACES_MIN: u64 = 10;
+/// Namespaces of users, which are the most, that a lab of four hosts uses: its own and two a host; and as many again.
+const NAMESPACES_MIN: u64 = 18;
 /// Frames under way may take 512 MiB; agents and the store need some.
 const MEMORY_MIB: u64 = 1024;
 const KINDS: [&str; 6] = ["user", "mnt", "net", "pid", "uts", "ipc"];
@@ -27,10 +26,9 @@ fn about(name: &str, needed_for: &str) -> Topic {
 /// All checks of the lab; `program` plays its parts.
 pub fn checks(machine: &Machine, program: &Path) -> Vec<Check> {
     let obstacle = namespace::obstacle();
-    let privileged = process::holds(Capability::SysAdmin).unwrap_or(false);
     let ranges = namespace::subid_ranges(machine.uid);
     let online = sonde_sys::cpu::online().map_or(1, |cpus| cpus.len());
-    let user = namespaces(&obstacle, privileged, program);
+    let user = namespaces(&obstacle, program);
     let remedy = user.remedy.clone();
     let mut checks = vec![
         user,
@@ -45,13 +43,9 @@ pub fn checks(machine: &Machine, program: &Path) -> Vec<Check> {
     checks
 }
 
-/// Whether a user namespace with a network inside can be had; `privileged` may do without.
-fn namespaces(
-    obstacle: &sonde_sys::Result<Option<Obstacle>>,
-    privileged: bool,
-    program: &Path,
-) -> Check {
-    let topic = about("user namespaces", "a lab without root");
+/// Whether a user namespace with a network inside can be had.
+fn namespaces(obstacle: &sonde_sys::Result<Option<Obstacle>>, program: &Path) -> Check {
+    let topic = about("user namespaces", "labs, of root's too");
     match obstacle {
         Ok(None) => topic.ok("can be had"),
         Ok(Some(obstacle)) => {
@@ -60,11 +54,7 @@ fn namespaces(
             // AppArmor's profile names the program.
             let path = program.display().to_string();
             let remedy = obstacle.remedy().replace("/path/to/sonde", &path);
-            if privileged {
-                topic.limited(format!("{value}; root's own rights do instead"), remedy)
-            } else {
-                topic.missing(value, remedy)
-            }
+            topic.missing(value, remedy)
         }
         Err(error) => topic.missing(
             error.to_string(),
@@ -248,7 +238,7 @@ mod tests {
     #[test]
     fn obstacles_give_their_commands() {
         let program = Path::new("/opt/sonde");
-        let check = |obstacle, root| namespaces(&Ok(Some(obstacle)), root, program);
+        let check = |obstacle| namespaces(&Ok(Some(obstacle)), program);
         for (obstacle, command) in [
             (
                 Obstacle::CloneDisabled,
@@ -264,7 +254,7 @@ mod tests {
             ),
             (Obstacle::Seccomp(Errno::PERM), "seccomp=unconfined"),
         ] {
-            let found = check(obstacle, false);
+            let found = check(obstacle);
             assert_eq!(found.status, Status::Missing);
             assert!(
                 found.remedy.as_ref().unwrap().contains(command),
@@ -272,8 +262,7 @@ mod tests {
             );
             assert!(!found.value.contains(command), "said once: {found:?}");
         }
-        assert_eq!(check(Obstacle::LimitZero, true).status, Status::Limited);
-        assert_eq!(namespaces(&Ok(None), false, program).status, Status::Ok);
+        assert_eq!(namespaces(&Ok(None), program).status, Status::Ok);
     }
 
     #[test]
@@ -284,7 +273,7 @@ mod tests {
                 ("proc/sys/user/max_net_namespaces", net),
             ])
         };
-        assert_eq!(limits(&tree("10\n").machine).status, Status::Ok);
+        assert_eq!(limits(&tree("18\n").machine).status, Status::Ok);
         let few = limits(&tree("3\n").machine);
         assert_eq!(
             told(&few),

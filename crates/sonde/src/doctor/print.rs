@@ -3,6 +3,7 @@
 //! Checked: `lines_are_aligned_and_remedies_below`, `the_verdict_names_what_stands_in_the_way`.
 
 use super::{Check, Status};
+use sonde_units::plain;
 use std::fmt::Write;
 
 /// The checks without which `sonde assess` cannot measure on the lab, or cannot keep what it measured.
@@ -41,11 +42,11 @@ fn line(text: &mut String, check: &Check, width: usize) {
         "  {:<7}  {:<width$}  {}",
         check.status.word(),
         check.name,
-        check.value
+        plain(&check.value)
     );
     if let Some(remedy) = &check.remedy {
         let _ = writeln!(text, "           for: {}", check.needed_for);
-        let _ = writeln!(text, "           do:  {remedy}");
+        let _ = writeln!(text, "           do:  {}", plain(remedy));
     }
 }
 

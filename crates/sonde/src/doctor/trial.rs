@@ -6,7 +6,8 @@
 
 use super::machine::within;
 use super::{Check, Group, topic};
-use sonde_lab::{Attachment, Config, CpuPlan, Ended, Exec, Info, Lab, Profile, User};
+use crate::testbed;
+use sonde_lab::{Attachment, Config, CpuPlan, Ended, Exec, Info, Lab, Profile};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,6 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const NETWORK: &str = "ethernet-1g";
 /// Where the command itself is found in each host.
 const COMMAND_INSIDE: &str = "/run/sonde/bin/sonde";
-/// Who programs of a lab are where root starts it.
-const SHOWN_FOR_ROOT: u32 = 1_000;
 
 /// A lab that worked.
 #[derive(Debug)]
@@ -140,10 +139,6 @@ fn config() -> Result<Config, String> {
     let network = sonde_link::resolve(NETWORK, &|path| Err(format!("{path} is not read here")))
         .map_err(|e| e.to_string())?;
     let online = sonde_sys::cpu::online().map_err(|e| e.to_string())?;
-    let (uid, gid) = match sonde_sys::process::ids() {
-        (0, _) => (SHOWN_FOR_ROOT, SHOWN_FOR_ROOT),
-        own => own,
-    };
     Ok(Config {
         beside: Vec::new(),
         network,
@@ -153,14 +148,11 @@ fn config() -> Result<Config, String> {
         profile: Profile::MODERN,
         cpus: CpuPlan::named("split", &online)?,
         seed: 1,
-        pcap_port: None,
-        ledger: false,
+        pcap: None,
+        ledger: None,
         keep: Vec::new(),
-        user: User {
-            uid,
-            gid,
-            behind: (0, 0),
-        },
+        user: testbed::user(),
+        share: false,
     })
 }
 

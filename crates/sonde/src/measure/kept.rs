@@ -9,6 +9,7 @@ use crate::events::{self, Event};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use sonde_measure::{Run, RunHead, RunState};
+use sonde_sys::tell;
 use std::fmt::Display;
 use std::io::Read;
 use std::path::Path;
@@ -33,7 +34,10 @@ pub fn begun(plan: String, seed: u64) -> Result<RunHead, Failure> {
 
 /// The command as it was given.
 pub fn command_line() -> String {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     words.join(" ")
 }
 
@@ -54,7 +58,7 @@ fn run_id(unix_ns: u64) -> Result<String, Failure> {
 
 /// Says in which store a run is.
 pub fn say_where(run: &str, out: &Path) {
-    eprintln!("sonde: run {run} is in {}", out.join("sonde.db").display());
+    tell!("sonde: run {run} is in {}", out.join("sonde.db").display());
 }
 
 /// Some of a run may be missing in the store.

@@ -9,12 +9,14 @@ use crate::document::{self, Command, Document};
 use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
+use crate::pattern::RoundRequest;
 use crate::plan::{Kind, Mode};
 use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Testbed;
 use sonde_record::Judgement;
+use sonde_units::plain;
 use std::collections::BTreeSet;
 
 /// What is launched as one.
@@ -78,6 +80,31 @@ impl<'a> Planned<'a> {
         }
     }
 
+    /// Of a pattern: the rounds of flows that a launch makes one after the other.
+    pub fn of_rounds(network: &'a str, launches: u64, rounds: &[RoundRequest]) -> Self {
+        let all_ns: u64 = rounds.iter().map(RoundRequest::estimate_ns).sum();
+        let block = |round| PlannedBlock::of_round(network, launches, round);
+        Self {
+            cells: rounds
+                .iter()
+                .map(|one| one.flows() + usize::from(one.sum))
+                .sum(),
+            launches,
+            all_s: (all_ns * launches) as f64 / 1e9,
+            blocks: rounds.iter().map(block).collect(),
+        }
+    }
+
+    /// As JSON.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub fn print_document(&self) -> Result<(), Failure> {
+        let verdict = Judgement::none("nothing was measured");
+        let command = Command::DryRun(self);
+        document::print(&Document::new(command, &command_line(), verdict))
+    }
+
     fn print(&self) {
         const HEADS: [&str; 9] = [
             "network", "probe", "mode", "path", "wait", "load", "sizes B", "launches", "s each",
@@ -102,7 +129,7 @@ impl<'a> Planned<'a> {
         println!("{}", crate::networks::table(&HEADS, lines));
         let reasons: BTreeSet<&str> = self.blocks.iter().filter_map(|one| one.skipped).collect();
         for reason in reasons {
-            println!("left out: {reason}");
+            println!("left out: {}", plain(reason));
         }
         println!(
             "{} cells, {} launches, about {:.0} s",
@@ -137,6 +164,28 @@ impl<'a> PlannedBlock<'a> {
             skipped: block.skipped(),
         }
     }
+
+    fn of_round(network: &'a str, launches: u64, asked: &RoundRequest) -> Self {
+        let flows = asked.round.flows.iter();
+        let sizes: BTreeSet<u64> = flows.map(|(_, _, what)| what.size_bytes).collect();
+        let senders = asked.senders.map(|senders| format!("senders={senders}"));
+        let pattern = format!("pattern={}", asked.pattern);
+        Self {
+            network,
+            probe: "pattern",
+            mode: Some(asked.mode),
+            program: Some(format!("flows at once: {}", asked.flows())),
+            path: asked.path().into(),
+            method: "plain",
+            wait: "block",
+            load: None,
+            knobs: [Some(pattern), senders].into_iter().flatten().collect(),
+            sizes_bytes: sizes.into_iter().collect(),
+            launches,
+            launch_s: asked.estimate_ns() as f64 / 1e9,
+            skipped: None,
+        }
+    }
 }
 
 impl Task {
@@ -157,12 +206,9 @@ impl Task {
         }
         let (sites, blocks) = self.planned()?;
         let planned = Planned::of(&sites, &blocks);
-        if self.json {
-            let verdict = Judgement::none("nothing was measured");
-            let command = Command::DryRun(&planned);
-            document::print(&Document::new(command, &command_line(), verdict))?;
-        } else {
-            planned.print();
+        match self.json {
+            true => planned.print_document()?,
+            false => planned.print(),
         }
         Ok(0)
     }

@@ -6,6 +6,7 @@
 
 use crate::failure::Failure;
 use sonde_message::timeline::Trace;
+use sonde_sys::tell;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -79,12 +80,12 @@ impl TraceFile {
             Form::Chrome => "; open it in https://ui.perfetto.dev",
             Form::Table => "",
         };
-        eprintln!(
+        tell!(
             "sonde: {shown} has {kept} events of {} ranks, of the last run{where_to}",
             trace.ranks.len()
         );
         if dropped > 0 {
-            eprintln!(
+            tell!(
                 "sonde: {dropped} later events had no room in the trace: take a smaller size, or fewer iterations, to have a whole run"
             );
         }

@@ -4,7 +4,7 @@
 //!          `flow=all` are all hosts. What the kernel and the hosts said of a flow stands in the settings of its record.
 //! Checked: `rates_add_up`.
 
-use super::rounds::RoundRequest;
+use super::rounds::{RoundRequest, path};
 use super::{Grounds, Task};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;
@@ -89,12 +89,7 @@ impl Cells {
             probe: "pattern".into(),
             mode: Some(if canary { kind.name() } else { asked.mode }.into()),
             layer: Layer::Transport,
-            path: if kind == Kind::LatencyUdp {
-                "udp"
-            } else {
-                "tcp"
-            }
-            .into(),
+            path: path(kind).into(),
             method: Some("plain".into()),
             knobs,
             wait: Some("block".into()),

@@ -14,18 +14,20 @@ use crate::campaign::{self, unix_ns};
 use crate::cli::Common;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::measure;
+use crate::measure::{self, Planned};
 use crate::model;
 use crate::plan::Kind as Bed;
 use crate::testbed::{self, LabOptions};
 use cells::Cells;
-use rounds::RoundRequest;
+pub use rounds::RoundRequest;
 use sonde_fleet::{Fleet, PatternAsk, SshOptions};
+use sonde_lab::Config;
 use sonde_measure::{Knobs, Path as Route};
 use sonde_measure::{NetworkRecord, Quantity, Run, RunState, Testbed};
 use sonde_probe::pattern::Kind;
 use sonde_probe::pattern::sets::Set;
 use sonde_record::Store;
+use sonde_sys::tell;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -147,13 +149,8 @@ impl Task {
         let store = Store::open(&self.common.out).map_err(Failure::cannot)?;
         let mut warnings = Vec::new();
         let mut ground = self.ground(&mut warnings)?;
+        self.check_prepared(ground.fleet.hosts().len())?;
         for (host, command) in &self.prepare {
-            let count = ground.fleet.hosts().len();
-            if usize::from(*host) > count {
-                return Err(Failure::usage(format!(
-                    "there is no host h{host}: the lab has h1 to h{count}"
-                )));
-            }
             let prepared = ground.fleet.prepare(usize::from(*host) - 1, command);
             prepared.map_err(Failure::cannot)?;
         }
@@ -194,9 +191,30 @@ impl Task {
         self.launches.unwrap_or(usual)
     }
 
+    /// Prints what would be launched; what is wrong with it is found as before a run.
     fn print_plan(&self, launches: u64) -> Result<i32, Failure> {
-        let hosts = usize::from(self.common.hosts.hosts);
+        self.check()?;
+        let (hosts, network) = match self.common.testbed.0 {
+            Bed::Lab => {
+                let config = self.config()?;
+                (usize::from(config.hosts), config.network.name)
+            }
+            kind => {
+                let testbed = self.common.testbed();
+                let hosts = match kind {
+                    Bed::Hosts => testbed.targets()?.len(),
+                    _ => testbed.count().unwrap_or(usize::from(testbed.hosts)),
+                };
+                (hosts, self.real_network()?.into())
+            }
+        };
+        self.check_prepared(hosts)?;
         let asked = self.asked(hosts)?;
+        let planned = Planned::of_rounds(&network, launches, &asked);
+        if self.common.json {
+            planned.print_document()?;
+            return Ok(0);
+        }
         let flows: usize = asked.iter().map(|one| one.flows()).sum();
         let ns: u64 = asked.iter().map(RoundRequest::estimate_ns).sum();
         println!(
@@ -207,25 +225,56 @@ impl Task {
         Ok(0)
     }
 
-    fn ground(&self, warnings: &mut Vec<String>) -> Result<Grounds, Failure> {
-        let program = testbed::this_program()?;
-        let common = &self.common;
+    /// What is of no use on this testbed is refused.
+    fn check(&self) -> Result<(), Failure> {
         let lab_only = self.script.is_some() || !self.prepare.is_empty();
-        if lab_only && common.testbed.0 != Bed::Lab {
-            return Err(Failure::usage(
-                "`--script` and `--prepare` are for a lab's hosts: use `--testbed lab`",
-            ));
-        }
-        match common.testbed.0 {
-            Bed::Lab => self.lab(&program, warnings),
+        match self.common.testbed.0 {
             Bed::Local => Err(Failure::usage(
                 "a pattern needs hosts: use `--testbed lab` or `--testbed hosts:a,b`",
             )),
+            Bed::Lab => Ok(()),
+            _ if lab_only => Err(Failure::usage(
+                "`--script` and `--prepare` are for a lab's hosts: use `--testbed lab`",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The hosts that are prepared are there.
+    fn check_prepared(&self, hosts: usize) -> Result<(), Failure> {
+        let beyond = self.prepare.iter().map(|(host, _)| *host);
+        match beyond.into_iter().find(|host| usize::from(*host) > hosts) {
+            Some(host) => Err(Failure::usage(format!(
+                "there is no host h{host}: the lab has h1 to h{hosts}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The one network of real hosts that was chosen, or a name for that by which they reach each other.
+    fn real_network(&self) -> Result<&str, Failure> {
+        match &self.common.networks[..] {
+            [] => Ok(measure::REAL),
+            [one] => Ok(one),
+            several => Err(Failure::usage(format!(
+                "a pattern is measured in one network, not in {}: give `--network` once",
+                several.len()
+            ))),
+        }
+    }
+
+    fn ground(&self, warnings: &mut Vec<String>) -> Result<Grounds, Failure> {
+        let program = testbed::this_program()?;
+        let common = &self.common;
+        self.check()?;
+        match common.testbed.0 {
+            Bed::Lab | Bed::Local => self.lab(&program, warnings),
             Bed::Hosts => {
-                let names = common.testbed.1.as_deref().unwrap_or_default();
-                let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
-                let targets = sonde_fleet::targets(names, read).map_err(Failure::usage)?;
-                let fleet = Fleet::ssh(&program, &targets, &SshOptions::default());
+                let fleet = Fleet::ssh(
+                    &program,
+                    &common.testbed().targets()?,
+                    &SshOptions::default(),
+                );
                 self.real(fleet.map_err(Failure::cannot)?)
             }
             Bed::Slurm | Bed::Mpirun | Bed::Listen => {
@@ -238,27 +287,21 @@ impl Task {
 
     /// Hosts as they are, by the network that was chosen or the one by which they reach each other.
     fn real(&self, mut fleet: Fleet) -> Result<Grounds, Failure> {
-        let network = match &self.common.networks[..] {
-            [] => {
+        let network = match self.real_network()? {
+            measure::REAL => {
                 let least = |of: fn(&sonde_measure::HostRecord) -> Option<u64>| {
                     fleet.hosts().iter().filter_map(of).min()
                 };
                 let mtu = least(|host| host.facts.mtu_bytes).unwrap_or(1_500);
                 let line = least(|host| host.facts.line_bps);
                 let summary = "the interfaces by which the hosts reach each other";
-                model::real("default", summary, mtu, line)
+                model::real(measure::REAL, summary, mtu, line)
             }
-            [one] => {
+            one => {
                 let choice = one.parse().map_err(Failure::usage)?;
                 fleet.join(&[choice]).map_err(Failure::cannot)?;
                 fleet.take_network(Some(0));
                 measure::record_of(&fleet.joined()[0])
-            }
-            several => {
-                return Err(Failure::usage(format!(
-                    "a pattern is measured in one network, not in {}: give `--network` once",
-                    several.len()
-                )));
             }
         };
         Ok(Grounds {
@@ -270,13 +313,17 @@ impl Task {
         })
     }
 
-    fn lab(&self, program: &Path, warnings: &mut Vec<String>) -> Result<Grounds, Failure> {
+    fn config(&self) -> Result<Config, Failure> {
         let mut options = LabOptions::of_hosts(self.common.hosts.clone());
         if !self.common.networks.is_empty() {
             options.networks.clone_from(&self.common.networks);
         }
         options.script.clone_from(&self.script);
-        let config = options.config()?;
+        options.config()
+    }
+
+    fn lab(&self, program: &Path, warnings: &mut Vec<String>) -> Result<Grounds, Failure> {
+        let config = self.config()?;
         let profile = self.common.hosts.profile;
         let fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
         let points: std::collections::BTreeSet<_> = [(Route::Tcp, Quantity::ThroughputBps, None)]
@@ -318,7 +365,7 @@ impl Task {
         for index in 0..launches {
             let seed = self.common.hosts.seed.wrapping_add(index);
             let some = rounds::in_order(asked, seed);
-            eprintln!(
+            tell!(
                 "sonde: launch {} of {launches}: {} rounds",
                 index + 1,
                 some.len()
@@ -348,7 +395,7 @@ impl Task {
             .map(|(a, b)| format!("{a} to {b}"))
             .collect();
         let all: Vec<String> = suspects.hosts.iter().cloned().chain(pairs).collect();
-        eprintln!(
+        tell!(
             "sonde: {} stood out and {} measured again, together and alone: {} rounds",
             all.join(", "),
             if all.len() == 1 { "is" } else { "are" },
@@ -377,7 +424,7 @@ impl Session {
         let hosts = ground.fleet.hosts();
         for (host, why) in &launched.lost {
             let text = format!("{} did not come to the end: {why}", hosts[*host].name);
-            eprintln!("sonde: {text}");
+            tell!("sonde: {text}");
             self.warnings.push(text);
         }
         if launched.refused > 0 {

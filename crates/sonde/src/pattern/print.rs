@@ -10,6 +10,8 @@ use crate::failure::Failure;
 use crate::networks;
 use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
 use sonde_report::{Severity, View, is_verdict, matrix, rate, time};
+use sonde_sys::tell;
+use sonde_units::plain;
 use std::collections::BTreeMap;
 
 /// Prints the run; the exit code.
@@ -41,7 +43,7 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
             _ => println!("{}", flows_table(run)),
         }
         for line in ratios(run).iter().chain(&said) {
-            println!("{line}");
+            println!("{}", plain(line));
         }
         let others: Vec<_> = view
             .findings
@@ -49,11 +51,11 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
             .filter(|one| one.severity == Severity::Warning && !is_verdict(&one.rule))
             .collect();
         for finding in others {
-            eprintln!("sonde: {}", finding.sentence);
+            tell!("sonde: {}", finding.sentence);
         }
     }
     for warning in &run.warnings {
-        eprintln!("sonde: {warning}");
+        tell!("sonde: {warning}");
     }
     Ok(ended.code())
 }

@@ -89,9 +89,23 @@ impl RoundRequest {
         self.round.flows.len()
     }
 
+    /// Of its first flow: an incast's canary comes last.
+    pub fn path(&self) -> &'static str {
+        let first = self.round.flows.first();
+        first.map_or("tcp", |(_, _, what)| path(what.kind))
+    }
+
     pub fn estimate_ns(&self) -> u64 {
         let span = self.round.lead + self.round.window + self.round.window / 4;
         u64::try_from(span.as_nanos()).unwrap_or(u64::MAX) + 100_000_000
+    }
+}
+
+/// The path by which a flow of this kind goes.
+pub(super) fn path(kind: Kind) -> &'static str {
+    match kind {
+        Kind::LatencyUdp => "udp",
+        _ => "tcp",
     }
 }
 

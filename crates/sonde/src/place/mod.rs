@@ -5,6 +5,7 @@
 //!          median cost is shown.
 //! Checked: `crates/sonde/tests/place.rs`, `crates/sonde/tests/lab_place.rs`.
 
+mod folder;
 mod kept;
 mod mpi;
 mod network;
@@ -26,6 +27,7 @@ use outcome::{CircuitsRow, HostRow, PlacementRow};
 use sonde_measure::Run;
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
 use sonde_record::{Judgement, StoreError};
+use sonde_sys::tell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use trial::{Entrant, Trial, TrialResult};
@@ -105,7 +107,7 @@ impl Task {
             let shown = path.display().to_string();
             std::fs::write(path, launcher.file(&placements[chosen], &self.cluster))
                 .map_err(|e| Failure::unwritten(format!("cannot write {shown}: {e}")))?;
-            eprintln!("sonde: wrote {shown}: {}", launcher.command(&shown, ranks));
+            tell!("sonde: wrote {shown}: {}", launcher.command(&shown, ranks));
         }
         let tried = match &self.verify {
             Some(verify) => Some(self.verify(verify, &placements, chosen, &mut outcome)?),
@@ -134,7 +136,7 @@ impl Task {
             print!("{}", outcome.text());
             warnings
                 .iter()
-                .for_each(|warning| eprintln!("sonde: {warning}"));
+                .for_each(|warning| tell!("sonde: {warning}"));
         }
         match tried.and_then(|(_, trouble)| trouble) {
             Some(trouble) => Err(not_kept(&trouble)),

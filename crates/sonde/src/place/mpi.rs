@@ -1,9 +1,11 @@
 //! The MPIs of this machine: which one a launcher is of, and C sources built with their compilers.
 //!
 //! Model:   a source is part of this program, and is built when it is needed, into a folder for such things
-//!          (`$XDG_CACHE_HOME/sonde`, `~/.cache/sonde`) or one of the caller's; a build is moved into its place whole.
+//!          (`$XDG_CACHE_HOME/sonde`, `~/.cache/sonde`) or one of the caller's; a build is moved into its place whole. Ranks load
+//!          it, so that a folder in which others can write is never taken.
 //! Checked: `crates/sonde/tests/lab_place.rs`.
 
+use super::folder;
 use crate::failure::Failure;
 use sonde_fleet::Mpi;
 use std::path::{Path, PathBuf};
@@ -31,16 +33,14 @@ pub const fn name(mpi: Mpi) -> &'static str {
     }
 }
 
-/// Where builds are kept.
-pub fn cache() -> Result<PathBuf, Failure> {
+/// The user's folder for builds; none where there is none that is the user's alone.
+pub fn cache() -> Option<PathBuf> {
     let of_user = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let folder = of_user.unwrap_or_else(|| PathBuf::from(".")).join("sonde");
-    std::fs::create_dir_all(&folder).map_err(|e| {
-        Failure::cannot(format!("cannot make the folder {}: {e}", folder.display()))
-    })?;
-    Ok(folder)
+    let folder = of_user?.join("sonde");
+    std::fs::create_dir_all(&folder).ok()?;
+    folder::is_private(&folder).then_some(folder)
 }
 
 /// The compiler of an MPI: Debian's name for it, else the usual one where `mpirun` is of that MPI.

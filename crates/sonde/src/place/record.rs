@@ -8,11 +8,13 @@
 //! Source:  mpirun(1) of Open MPI 4.1; the Hydra wiki, "Environment settings".
 //! Checked: `launchers_get_it_by_their_options`, `crates/sonde/tests/lab_place.rs`.
 
+use super::folder::Folder;
 use super::mpi;
 use crate::exit::PASSING;
 use crate::failure::Failure;
 use sonde_fleet::Mpi;
 use sonde_place::Matrix;
+use sonde_sys::{file, tell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +47,12 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
             )));
         }
     };
-    let library = mpi::counting(mpi, &mpi::cache()?)?;
+    let mut own = None;
+    let folder = match mpi::cache() {
+        Some(folder) => folder,
+        None => own.insert(Folder::new()?).path().to_owned(),
+    };
+    let library = mpi::counting(mpi, &folder)?;
     let to = std::path::absolute(to).map_err(Failure::cannot)?;
     // What stood there must not be taken for what is counted now.
     match std::fs::remove_file(&to) {
@@ -64,7 +71,7 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
         environment(&mut call, mpi, &library, &to);
     }
     if matches!(mpi, Mpi::Open(_)) && sonde_sys::process::ids().0 == 0 && !decides_of_root() {
-        eprintln!(
+        tell!(
             "sonde: note: Open MPI is told that root may run it ({})",
             AS_ROOT.join(", ")
         );
@@ -132,8 +139,8 @@ fn environment(call: &mut Command, mpi: Mpi, library: &Path, to: &Path) {
 /// Says what was counted. Where the program itself failed its code is the command's.
 fn report(to: &Path, code: i32) -> Result<i32, Failure> {
     let shown = to.display();
-    let text = match std::fs::read_to_string(to) {
-        Ok(text) => text,
+    let file = match file::bounded(to, file::MADE_BYTES_MAX) {
+        Ok(file) => file,
         Err(_) if code != 0 => return Ok(code),
         Err(e) => {
             return Err(Failure::cannot(format!(
@@ -144,9 +151,9 @@ fn report(to: &Path, code: i32) -> Result<i32, Failure> {
         }
     };
     let matrix =
-        Matrix::parse(&text).map_err(|e| Failure::cannot(format!("{shown}: {e}")).passing())?;
+        Matrix::read(file).map_err(|e| Failure::cannot(format!("{shown}: {e}")).passing())?;
     let (bytes, messages) = matrix.total();
-    eprintln!(
+    tell!(
         "sonde: {} ranks sent {messages} messages, {} to each other{}: {shown}",
         matrix.ranks(),
         sonde_report::bytes(bytes),

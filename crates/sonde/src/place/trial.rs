@@ -9,6 +9,7 @@
 //!          (`crates/lab/src/libraries.rs`).
 //! Checked: `a_plan_is_written`, `crates/sonde/tests/lab_place.rs`.
 
+use super::folder::Folder;
 use super::kept::{Launch, TrialRun};
 use super::outcome::Measured;
 use super::{mpi, record};
@@ -26,7 +27,6 @@ use sonde_sys::epoll::{Epoll, Event, Interest};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,40 +63,6 @@ pub struct Trial<'a> {
     pub seed: u64,
     /// The folder of the store.
     pub out: &'a Path,
-}
-
-/// A folder that all hosts see, gone with its last user.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self, Failure> {
-        // Hosts have a /tmp of their own, but see the current folder.
-        let here = std::env::current_dir().map_err(Failure::cannot)?;
-        let folder = here.join(format!(".sonde-place-{}", std::process::id()));
-        std::fs::create_dir(&folder).map_err(|e| {
-            Failure::cannot(format!("cannot make the folder {}: {e}", folder.display()))
-        })?;
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755))
-            .map_err(Failure::cannot)?;
-        Ok(Self(folder))
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
-        let path = self.file(name);
-        std::fs::write(&path, text)
-            .map_err(|e| Failure::cannot(format!("cannot write {}: {e}", path.display())))?;
-        Ok(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
 }
 
 /// What a trial gave.
@@ -189,12 +155,12 @@ impl Trial<'_> {
         let (mut words, mut before) = (self.program.to_vec(), Vec::new());
         if self.program.is_empty() {
             words = vec![
-                mpi::replay(Mpi::Open(4), &folder.0)?.into(),
+                mpi::replay(Mpi::Open(4), folder.path())?.into(),
                 folder.file("plan").into(),
                 result.clone().into(),
             ];
         } else {
-            let library = mpi::counting(Mpi::Open(4), &folder.0)?;
+            let library = mpi::counting(Mpi::Open(4), folder.path())?;
             before = record::options(Mpi::Open(4), &library, &result);
         }
         Ok(Start {

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
-use sonde_measure::{Method, Wait};
-use sonde_units::Span;
+use sonde_measure::{Factors, Method, Wait};
+use sonde_sys::file;
+use sonde_units::{Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -123,7 +124,7 @@ impl TestbedPlan {
     /// # Errors
     /// What is wrong with a name, or with the file of hosts.
     pub fn targets(&self) -> Result<Vec<Target>, Failure> {
-        let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| e.to_string());
+        let read = |path: &Path| file::text(path).map_err(|e| e.to_string());
         let names = self.names.as_deref().unwrap_or_default();
         sonde_fleet::targets(names, read).map_err(Failure::usage)
     }
@@ -334,6 +335,9 @@ pub struct ProbePlan {
     /// Only within this machine, as a floor beside what is measured between hosts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub floor: bool,
+    /// Only beside what is asked for: where nothing else could be measured, nothing was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beside: bool,
     /// Only on these networks, each named as in its [[network]]. Without any: on all.
     #[serde(default, rename = "network", skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<String>,
@@ -355,6 +359,9 @@ pub struct ProbePlan {
     /// What else is set: each knob with its values, of which every combination is measured.
     #[serde(default, rename = "with", skip_serializing_if = "BTreeMap::is_empty")]
     pub knobs: BTreeMap<String, Vec<String>>,
+    /// Of a stream of datagrams at one rate: below it the highest rate is looked for at which no more than this share is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
 }
 
 fn block() -> Vec<Wait> {
@@ -404,6 +411,13 @@ impl Plan {
         }
     }
 
+    /// Whether a cell is only beside what is asked for.
+    pub fn is_beside(&self, cell: &Factors) -> bool {
+        let same = |probe: &&ProbePlan| probe.kind.name() == cell.probe;
+        let mut alike = self.probes.iter().filter(same);
+        cell.knobs.is_empty() && alike.any(|probe| probe.beside)
+    }
+
     /// Whether streams are compared over buffers or settings.
     pub fn is_sweep(&self) -> bool {
         let varies = |probe: &ProbePlan| {
@@ -424,12 +438,14 @@ impl ProbePlan {
             method: Vec::new(),
             wait: block(),
             floor: false,
+            beside: false,
             networks: Vec::new(),
             size: size.iter().map(|size| (*size).into()).collect(),
             launches: None,
             samples: None,
             budget: None,
             knobs: BTreeMap::new(),
+            lost: None,
         }
     }
 
@@ -527,6 +543,20 @@ impl ProbePlan {
                 "`mode` is of throughput; remove it from the [[probe]] of kind {name}"
             ));
         }
+        let has_one_rate = || self.knobs.get("rate").is_some_and(|rates| rates.len() == 1);
+        let are_datagrams = || {
+            self.path
+                .iter()
+                .all(|path| path.channel().is_some() && !path.is_lossless())
+        };
+        let is_rated = self.mode() == Some(Mode::Stream) && are_datagrams() && has_one_rate();
+        if self.lost.is_some() && !is_rated {
+            return refuse(format!(
+                "`lost` bounds what a stream of datagrams loses while its highest rate is looked for: remove it from the [[probe]] \
+                 of kind {name}, or write kind = \"throughput\", path = [\"udp\"] and the highest rate to begin with, as \
+                 with.rate = [\"1Gbit\"]"
+            ));
+        }
         if self.launches == Some(0) {
             return refuse(format!(
                 "no launches of {name} are no measurement: remove the [[probe]]"
@@ -581,7 +611,7 @@ impl Plan {
     /// What is wrong in it, with its line.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = file::text(path)
             .map_err(|e| Failure::usage(format!("cannot read the plan {shown}: {e}")))?;
         Self::parse(&text).map_err(|failure| Failure::usage(format!("the plan {shown}: {failure}")))
     }
@@ -592,7 +622,7 @@ impl Plan {
     /// What is wrong in it, with its line.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let plan: Self =
-            toml::from_str(text).map_err(|e| Failure::usage(e.to_string().trim_end()))?;
+            toml::from_str(text).map_err(|e| Failure::usage(excerpts(&e.to_string())))?;
         let plan = plan.filled();
         plan.check()?;
         Ok(plan)
@@ -699,12 +729,14 @@ impl Plan {
 }
 
 mod fill;
+mod lost;
 mod lower;
 mod places;
 mod repeat;
 mod size;
 mod usual;
 
+pub use lost::Lost;
 pub use lower::{BUDGET, SECOND, Work, apart};
 pub use repeat::{Effort, Repeat};
 pub use size::size_text;

@@ -108,6 +108,16 @@ fn wrong_plans_are_refused_with_their_place() {
         ("path = [\"tcp\"", "path = [\"tpc\"", "tpc"),
         (
             "kind = \"startup\"",
+            "kind = \"startup\"\nlost = \"0.1%\"",
+            "`lost` bounds",
+        ),
+        (
+            "kind = \"startup\"",
+            "kind = \"startup\"\nlost = \"120%\"",
+            "not a share",
+        ),
+        (
+            "kind = \"startup\"",
             "kind = \"startup\"\nmode = \"stream\"",
             "mode",
         ),

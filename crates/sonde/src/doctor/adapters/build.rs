@@ -7,6 +7,7 @@ use super::super::machine::{Machine, run};
 use super::{HEADER, Recipe};
 use sha2::{Digest, Sha256};
 use sonde_message::adapters;
+use sonde_sys::tell;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -195,7 +196,7 @@ fn compile(tools: &Tools, recipe: &Recipe, work: &Path, object: &Path) -> Result
     command.args(&tools.link).arg("-o").arg(&made);
     let (success, said) = run(&mut command, b"", COMPILE)?;
     if !said.trim().is_empty() {
-        eprintln!("{}", said.trim_end());
+        tell!("{}", said.trim_end());
     }
     if !success {
         let first = said.lines().find(|line| line.contains("error"));

@@ -1,0 +1,108 @@
+//! A defect of sonde, and standard output that `println!` cannot write: what a panic of any thread means, and how the command ends.
+//!
+//! Model:   the hook runs in the thread that panics, tells, and ends the process at once. Nothing is lost by that: a launch is in the
+//!          store before the next one begins, and labs, agents and changed settings end with this process, as after `kill -9`.
+//! Checked: `a_panic_is_told_as_a_defect`; `a_full_standard_output_is_told` of the end-to-end tests.
+
+use crate::exit::{self, Ending};
+use crate::measure::command_line;
+use sonde_sys::tell;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::PanicHookInfo;
+use std::sync::{Mutex, PoisonError};
+
+/// What is done just now, where it is more than the command line says.
+static DOING: Mutex<String> = Mutex::new(String::new());
+
+/// Notes what is done from now on, as in "measuring tcp from h1 to h2".
+pub fn doing(what: String) {
+    *DOING.lock().unwrap_or_else(PoisonError::into_inner) = what;
+}
+
+/// From now on a panic ends the process as is told here.
+pub fn watch() {
+    std::panic::set_hook(Box::new(|panic| {
+        let ending = unwritten(panic).unwrap_or_else(|| {
+            tell_defect(panic);
+            Ending::Defect
+        });
+        std::process::exit(exit::code(&ending));
+    }));
+}
+
+/// A reader of standard output that has had enough, as `head`, ends the command without a word; where it cannot be written for
+/// another reason, that is said.
+fn unwritten(panic: &PanicHookInfo<'_>) -> Option<Ending> {
+    let said = panic.payload().downcast_ref::<String>()?;
+    let why = said.strip_prefix("failed printing to stdout: ")?;
+    if why.contains("Broken pipe") {
+        return Some(Ending::Unread);
+    }
+    tell!("sonde: cannot write to standard output: {why}");
+    Some(Ending::Unwritten)
+}
+
+fn tell_defect(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let what = payload.downcast_ref::<&str>().copied();
+    let what = what.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let what = what.unwrap_or("a panic without words");
+    let place = panic.location().map(ToString::to_string);
+    // This thread may hold it.
+    let doing = DOING.try_lock().map(|doing| doing.clone());
+    let doing = doing.ok().filter(|doing| !doing.is_empty());
+    let doing = doing.map_or_else(String::new, |doing| format!(", {doing}"));
+    tell!(
+        "sonde: this is a defect of sonde: {what} (at {}, version {})",
+        place.unwrap_or_default(),
+        env!("CARGO_PKG_VERSION")
+    );
+    tell!("sonde: it happened in `sonde {}`{doing}", command_line());
+    tell!(
+        "sonde: what was measured until then is kept, and `sonde report` shows it; please report these lines, and what `sonde doctor` \
+         says"
+    );
+    let trace = Backtrace::capture();
+    if trace.status() == BacktraceStatus::Captured {
+        tell!("{trace}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// Not a test: what [`a_panic_is_told_as_a_defect`] runs in a process of its own, which it ends.
+    #[test]
+    #[ignore = "ends its process"]
+    fn broken() {
+        watch();
+        doing("measuring tcp from h1 to h2\u{1b}[2J".into());
+        let broken = std::thread::spawn(|| panic!("assertion failed: {}", 1 + 1));
+        drop(broken.join());
+    }
+
+    #[test]
+    fn a_panic_is_told_as_a_defect() {
+        let mut call = Command::new(std::env::current_exe().unwrap());
+        call.args([
+            "--exact",
+            "defect::tests::broken",
+            "--ignored",
+            "--nocapture",
+        ]);
+        let output = call.env_remove("RUST_BACKTRACE").output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(70), "{told}");
+        for words in [
+            "sonde: this is a defect of sonde: assertion failed: 2 (at crates/sonde/src/defect.rs:",
+            ", measuring tcp from h1 to h2\\u{1b}[2J",
+            "what was measured until then is kept",
+            "please report these lines",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        assert_eq!(told.lines().count(), 3, "{told}");
+    }
+}

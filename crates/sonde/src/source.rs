@@ -1,0 +1,66 @@
+//! What a campaign measures next, by what was seen.
+//!
+//! Model:   a source looks at the run alone, so that one that was cut off goes on by being asked again: it names the blocks that
+//!          followed before, which are made already, and then the next.
+//! Checked: `lab_tune` of the command, which kills and resumes a search and a trial.
+
+use crate::campaign::{Bed, End};
+use crate::failure::Failure;
+use crate::layout::{Block, Site};
+use crate::limit;
+use sonde_measure::Run;
+
+/// What a source looks at.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// The run so far.
+    pub run: &'a Run,
+    /// Its blocks, those that followed among them.
+    pub blocks: &'a [Block],
+    /// Where they are measured.
+    pub beds: &'a [Bed],
+    /// Launches that the plan wants of a block.
+    pub launches: u64,
+}
+
+/// Who says what follows from what was seen.
+pub trait Source {
+    /// The command that goes on with its runs.
+    fn command(&self) -> &'static str;
+
+    /// The blocks that follow, in their order: those that were made, and the next; no next where nothing follows.
+    ///
+    /// # Errors
+    /// A block that cannot be made.
+    fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure>;
+
+    /// Before blocks that followed are first launched: the events to be kept, kind and text; none where they are not to be launched.
+    ///
+    /// # Errors
+    /// Who would have to be asked is not there.
+    fn begins(&mut self, _seen: Seen<'_>) -> Result<Option<Vec<(&'static str, String)>>, Failure> {
+        Ok(Some(Vec::new()))
+    }
+
+    /// After the run has ended, while its hosts are up.
+    ///
+    /// # Errors
+    /// What is to be left at the hosts cannot be.
+    fn ended(&mut self, _seen: Seen<'_>, _end: &End) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// The source of a plan: the searches for a limit that are in it.
+pub struct Searches;
+
+impl Source for Searches {
+    fn command(&self) -> &'static str {
+        "sonde assess"
+    }
+
+    fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
+        let sites: Vec<&Site> = seen.beds.iter().map(|bed| &bed.site).collect();
+        limit::trials(seen.run, seen.blocks, &sites, seen.launches)
+    }
+}
