@@ -5,6 +5,8 @@
 //!          told. Exit codes: 0 done, 1 failed, 64 usage.
 //! Checked: `tests/lab_library.rs` of the command, and `arguments`.
 #![forbid(unsafe_code)]
+// What is told goes by `sonde_sys::tell!`, which does not panic.
+#![deny(clippy::print_stderr)]
 
 mod arguments;
 mod leavings;
@@ -18,6 +20,7 @@ use sonde_message::{Comm, Library, Messenger, Path, adapters};
 use sonde_probe::library::{Job, MARKER, Marks, Report, Task, begun};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
+use sonde_sys::tell;
 use sonde_workload::npb::Problem;
 use sonde_workload::npb::launch::Launch;
 use sonde_workload::replay;
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
     let order = match arguments::parse(std::env::args().skip(1)) {
         Ok(order) => order,
         Err(what) => {
-            eprintln!("sonde-rank: {what}\n\nusage: {USAGE}");
+            tell!("sonde-rank: {what}\n\nusage: {USAGE}");
             return ExitCode::from(USED_WRONGLY);
         }
     };
@@ -41,7 +44,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            eprintln!("sonde-rank: {what}");
+            tell!("sonde-rank: {what}");
             ExitCode::from(FAILED)
         }
     }
