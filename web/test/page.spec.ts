@@ -1,20 +1,22 @@
 // The page in a real browser, from a file: the sample, a page without a run, one full of hostile strings, and the real report
 // that SONDE_PAGE names, if any.
 //
-// Chromium is the system's; without one, each of these tests is skipped. Screenshots go to target/screenshots.
+// Chromium is the system's; without one, each of these tests is skipped. SONDE_SCREENSHOTS=1, or SONDE_TESTS=long, leaves
+// pictures of each section in target/screenshots.
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContextOptions, type ElementHandle, type Locator, type Page } from 'playwright-core'
 import type { View } from '../src/view'
 import { cutView, embed, kernelsView, knobbedView, librariesView, loadedView, packed, pairsView, sampleView, sweptView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
 const SHOTS = resolve(WEB, '../target/screenshots')
+const TAKES_PICTURES = Boolean(process.env.SONDE_SCREENSHOTS) || process.env.SONDE_TESTS === 'long'
 const PAGE_BYTES_MAX = 2_000_000
 const BROWSER = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
     .flatMap((name) => (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)))
@@ -72,6 +74,11 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
     return { page, troubles }
 }
 
+/** A picture of a part of the page, where pictures are asked for. */
+async function picture(part: Locator | ElementHandle, name: string): Promise<void> {
+    if (TAKES_PICTURES) await part.screenshot({ path: join(SHOTS, `${name}.png`) })
+}
+
 /** A test in the browser; skipped where there is none. */
 function browserTest(name: string, body: (context: TestContext) => Promise<void>): void {
     test(name, { timeout: 300_000 }, async (context) => {
@@ -114,7 +121,8 @@ browserTest('nothing is logged and no request leaves, in light and dark, at any 
     const all = [...pages().map((one) => [...one, [1440, 1024, 768, 390, 320]] as const), ...others().map((one) => [...one, [1280, 320]] as const)]
     for (const [name, path, widths] of all) {
         for (const colorScheme of ['light', 'dark'] as const) {
-            for (const width of widths) {
+            // A scheme changes colours alone, so that its widest and narrowest window say enough.
+            for (const width of colorScheme === 'light' ? widths : [widths[0], widths.at(-1) ?? 320]) {
                 const { page, troubles } = await open(path, { colorScheme, viewport: { width, height: 900 } })
                 await page.waitForSelector('h1')
                 for (let at = 0; at < 12; at += 1) await page.mouse.wheel(0, 1500)
@@ -147,7 +155,7 @@ browserTest('the anatomy of messages adds up', async () => {
     assert.equal(bars.filter(({ said }) => said.includes('wire')).length, 2)
     // Idle and loaded of one size stand beside each other.
     assert.ok(bars[0]?.said.includes('1\u202fB') && bars[1]?.said.includes('1\u202fB'), JSON.stringify(bars))
-    await page.locator('#anatomy').screenshot({ path: join(SHOTS, 'anatomy.png') })
+    await picture(page.locator('#anatomy'), 'anatomy')
     assert.deepEqual(troubles, [])
     const without = await open(sample())
     assert.equal(await without.page.$('#anatomy'), null)
@@ -172,7 +180,7 @@ browserTest('the ladder of libraries adds up', async () => {
     const most = Math.max(...totals)
     messages?.bars.forEach(({ share }, at) => assert.ok(Math.abs(share - (100 * (totals[at] ?? 0)) / most) < 0.01, `${share} of ${totals[at]}`))
     assert.ok(messages?.bars[2]?.said.includes('pvm:default') && messages.bars[2].said.includes('library'), JSON.stringify(messages))
-    await page.locator('#ladder').screenshot({ path: join(SHOTS, 'ladder.png') })
+    await picture(page.locator('#ladder'), 'ladder')
     assert.deepEqual(troubles, [])
     const without = await open(sample())
     assert.equal(await without.page.$('#ladder'), null)
@@ -198,7 +206,7 @@ browserTest('kernels have a graph each and a curve for each load', async () => {
     await page.keyboard.press('ArrowRight')
     assert.match(await panels.first().locator('.figure > p').innerText(), /IS · idle: time 1.s.*over the reference 5.×.*communicating 0.%/)
     assert.equal(await page.locator('.filters').count(), 0)
-    await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels.png') })
+    await picture(page.locator('#kernels'), 'kernels')
     assert.deepEqual(troubles, [])
     const without = await open(sample())
     assert.equal(await without.page.$('#kernels'), null)
@@ -245,7 +253,7 @@ browserTest('the kernels are told at a glance', async () => {
     const [longest] = bars.filter((pieces) => Math.abs(pieces.reduce((sum, [wide]) => sum + wide, 0) - 100) < 0.01)
     assert.ok(longest && Math.abs((longest[1]?.[0] ?? 0) - 75) < 0.01, JSON.stringify(longest))
     assert.match(longest?.[1]?.[1] ?? '', /^communicating: 75.%.* most in keys .*, ranking /)
-    await page.locator('#kernels').screenshot({ path: join(SHOTS, 'kernels-glance.png') })
+    await picture(page.locator('#kernels'), 'kernels-glance')
     assert.deepEqual(troubles, [])
     // What has no interval is the least, but not surely.
     for (const row of view.kernels) Object.assign(row, { ci95_low_ns: null, ci95_high_ns: null })
@@ -637,20 +645,24 @@ browserTest('every control has a name, and the headings are in order', async () 
     assert.equal(links, 0)
 })
 
-browserTest('screenshots, to be looked at', async () => {
+browserTest('it prints on paper, and its pictures are taken where they are asked for', async () => {
     for (const [name, path] of [...pages(), ...others()]) {
-        for (const colorScheme of ['light', 'dark'] as const) {
+        const phone = await open(path, { viewport: { width: 390, height: 844 } })
+        const paper = await phone.page.pdf({ format: 'A4', printBackground: false })
+        assert.ok(paper.length > 10_000, `${name}: ${paper.length} bytes`)
+        if (TAKES_PICTURES) {
+            writeFileSync(join(SHOTS, `${name}.pdf`), paper)
+            await phone.page.screenshot({ path: join(SHOTS, `${name}-phone.png`) })
+        }
+        await phone.page.context().close()
+        for (const colorScheme of TAKES_PICTURES ? (['light', 'dark'] as const) : []) {
             const { page } = await open(path, { colorScheme, viewport: { width: 1280, height: 1000 } })
             // Bars that stick to the window would lie over the sections.
             await page.addStyleTag({ content: 'nav.top, .filters { position: static !important }' })
             for (const element of await page.$$('header.masthead, section')) {
-                await element.screenshot({ path: join(SHOTS, `${name}-${colorScheme}-${await element.getAttribute('id')}.png`) })
+                await picture(element, `${name}-${colorScheme}-${await element.getAttribute('id')}`)
             }
             await page.context().close()
         }
-        const phone = await open(path, { viewport: { width: 390, height: 844 } })
-        await phone.page.screenshot({ path: join(SHOTS, `${name}-phone.png`) })
-        await phone.page.pdf({ path: join(SHOTS, `${name}.pdf`), format: 'A4', printBackground: false })
-        assert.ok(statSync(join(SHOTS, `${name}.pdf`)).size > 10_000)
     }
 })
