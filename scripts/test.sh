@@ -18,7 +18,7 @@
 # SONDE_TESTS=long (`make test-long`) runs each case of attachment and user, and the tests that take minutes.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-# All groups: what is not there is skipped.
+# All groups but `programs`, which `make test-long` asks for too: what is not there is skipped.
 WITH=${WITH:-all} scripts/setup.sh || exit 1
 . scripts/env.sh
 need_rust
@@ -56,6 +56,14 @@ trouble() {
 skip() {
     skipped=$((skipped + 1))
     echo "skipped: $1"
+}
+
+# said LOG NAME: what a failed test said, without its backtrace: a long output may be read from its end alone.
+said() {
+    awk -v head="---- $2 stdout ----" '
+        $0 == head { on = 1 }
+        on && ($0 != head && /^---- .* ----$/ || /^(failures|successes):$/ || /^stack backtrace:$/) { exit }
+        on && lines++ < 40' "$1"
 }
 
 # check NAME COMMAND...: one check, counted as one.
@@ -116,7 +124,10 @@ tests() {
     noisy+=("${told[@]:1}")
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" -gt 0 ]; then
-        troubles+=("$(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u | paste -sd ' ') ($log)")
+        local test
+        while read -r test; do
+            troubles+=("$test ($log)"$'\n'"$(said "$log" "$test")")
+        done < <(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log" | sort -u)
     elif [ "$rc" -ne 0 ]; then
         # It did not compile, a test program crashed, or the time was up: no failed test says so.
         [ "$rc" -ge 124 ] && [ "$rc" -le 137 ] && echo "no end within $LIMIT_SECONDS s" >&2
