@@ -216,15 +216,29 @@ fn every_document_is_as_the_schema_says() {
     let runs = folder("runs");
     let out = format!("--out {}", runs.display());
     let small = "--testbed local --size 1,64 --launches 2 --budget 20ms --samples 20";
+    std::fs::create_dir_all(&runs).expect("a folder");
+    let plan = runs.join("plan.toml");
+    let text = "[testbed]\nkind = \"local\"\n[repeat]\nlaunches = 2\nmax = 2\n\
+        [[probe]]\nkind = \"startup\"\nsize = [\"8\"]\n[[probe]]\nkind = \"latency\"\nsize = [\"8\"]\n";
+    std::fs::write(&plan, text).expect("a plan");
+    let assess = format!("assess {} --json {out}", plan.display());
+    let assessed = json_of(&assess);
+    let facts = &assessed["assessment"]["networks"][0];
+    assert!(facts["one_way"][0]["whole_ns"].is_u64(), "{facts}");
+    validator.assert(&assessed, &assess);
     for words in [
         "lab list --json",
         "doctor --json",
         "place --pattern ring --ranks 4 --network ethernet-100 --hosts 2 --slots 2 --topology ring --json",
         "assess --dry-run --json",
+        "probe pattern all-pairs --dry-run --json",
         &format!("probe latency {small} --json {out}"),
         &format!("probe throughput --testbed local --quick --json {out}"),
         &format!("probe check --testbed local --path native:shm --cases 3 --json {out}"),
         &format!("npb is --testbed local --class S --path native:shm --launches 1 --json {out}"),
+        &format!(
+            "probe messages upc:cg --testbed local --path native:shm --ranks 4 --launches 1 --json {out}"
+        ),
         &format!("load --testbed local --of 1Gbit --rho 0.01 --for 1s --json {out}"),
         &format!("tune --testbed local --quick --json {out}"),
         &format!("report show --json {out}"),
@@ -258,10 +272,17 @@ fn documents_of_a_lab_are_as_the_schema_says() {
     let validator = validator();
     let runs = folder("lab");
     let out = format!("--out {}", runs.display());
-    for words in [
+    let mut calls = vec![
         format!("lab check --quick --json {out}"),
         format!("probe pattern shift:1 --network ethernet-100 --hosts 3 --launches 1 --json {out}"),
-    ] {
+        format!("probe sweep --network ethernet-100 --size 64KiB --launches 1 --json {out}"),
+    ];
+    let compiler = Command::new("mpicc.openmpi").arg("--version").output();
+    if compiler.is_ok() {
+        let words = "place --pattern ring --network ethernet-100 --hosts 2 --ranks 2 --verify";
+        calls.push(format!("{words} --json {out}"));
+    }
+    for words in calls {
         validator.assert(&json_of(&words), &words);
     }
     drop(std::fs::remove_dir_all(runs));

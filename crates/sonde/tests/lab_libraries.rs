@@ -395,6 +395,39 @@ fn hpcc_runs_as_it_is() {
     }
 }
 
+/// A benchmark of GPCNeT's kind, eight ranks on four hosts, to its end: each pattern of load is made, and latencies are measured beside
+/// it. Of MPICH its last line counts, for its ranks do not always leave `MPI_Finalize`.
+#[test]
+fn a_congestion_benchmark_runs_to_its_end() {
+    if !lab::is_long() {
+        skip("a congestion benchmark above each MPI: make test-long");
+        return;
+    }
+    for make in makes() {
+        let is_mpich = make.compiler.ends_with("mpich");
+        for (seed, case) in two_cases().into_iter().enumerate() {
+            let stage = Stage::new(case);
+            let program = compile(&stage, make.compiler, "congestion.c", &["-Wall", "-Werror"]);
+            // What has said its last word has ten seconds to end.
+            let script = format!(
+                "({} -n 8 {program} {seed} > out 2> err; echo $? > code) &
+                for i in $(seq 600); do [ -s code ] && break; grep -q '^to its end' out && break; sleep 0.2; done
+                for i in $(seq 50); do [ -s code ] && break; sleep 0.2; done
+                cat out; cat err >&2; [ -s code ] && exit $(cat code); exit 124",
+                make.launchers[0]
+            );
+            let outcome = sh(&stage, &["--cpus", "free"], &script);
+            println!("{make:?} {case:?} {outcome}");
+            assert!(outcome.code == 0 || is_mpich, "{outcome}");
+            for (state, count) in [("isolated", 2), ("congested", 10), ("load", 5)] {
+                assert_eq!(lines(&outcome.out, state).len(), count, "{outcome}");
+            }
+            assert_eq!(lines(&outcome.out, "to its end").len(), 1, "{outcome}");
+            assert!(!outcome.out.contains("mean 0.0 us"), "{outcome}");
+        }
+    }
+}
+
 /// A program of NetPIPE, what else it needs, sonde's path by the same library, and how it is started between h1 and another
 /// host; its options stand for `$O`.
 type NetPipe = (&'static str, &'static str, &'static str, &'static str);

@@ -4,7 +4,7 @@
 //!          were counted and add up, that nothing is left behind. What is not installed says `skipped:`.
 
 use crate::lab;
-use crate::lab::{Call, Case, Stage, attachments, eventually, marked, skip};
+use crate::lab::{Call, Case, Process, Stage, attachments, eventually, marked, skip};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -590,6 +590,62 @@ fn a_killed_rank_ends_the_kernel_with_a_word() {
         let named = ["is gone", "by signal 9", "signal 9"];
         let is_named = named.iter().any(|words| outcome.err.contains(words));
         assert!(is_named, "{path}: {outcome}");
+    }
+}
+
+/// The folder that the launcher with this mark has its ranks' files in.
+fn folder_of(mark: &str) -> Option<PathBuf> {
+    let is_launcher = |one: &Process| {
+        one.line
+            .split(' ')
+            .next()
+            .is_some_and(|word| word.contains("mpirun"))
+    };
+    let launcher = marked(mark).into_iter().find(is_launcher)?;
+    let environment = std::fs::read(format!("/proc/{}/environ", launcher.pid)).ok()?;
+    let mut all = environment.split(|byte| *byte == 0);
+    let folder = all.find_map(|one| one.strip_prefix(b"TMPDIR="))?;
+    Some(PathBuf::from(String::from_utf8(folder.to_vec()).ok()?))
+}
+
+#[test]
+fn a_killed_launcher_leaves_no_folder() {
+    let Some(stage) = stage(Case::own("veth")) else {
+        return;
+    };
+    drop(call(&stage, &["doctor", "--build-adapters"]).output());
+    if !is_here(&stage, "openmpi:sm") {
+        return;
+    }
+    let program = PathBuf::from(stage.path("sonde-rank"));
+    let program = program.canonicalize().unwrap();
+    // The command, and the launcher beneath it.
+    for of_launcher in [false, true] {
+        let running = npb(&stage, &["lu", "--class", "B", "--path", "openmpi:sm"]).start();
+        let begun = eventually(|| ranks(&program), |ranks| ranks.len() == 4);
+        assert_eq!(begun.len(), 4, "{begun:?}");
+        let mark = running.mark.clone();
+        let folder = eventually(|| folder_of(&mark), Option::is_some);
+        let folder = folder.expect("a folder of its own");
+        assert!(folder.starts_with("/dev/shm"), "{folder:?}");
+        let is_shared = |folder: &PathBuf| {
+            let entries = std::fs::read_dir(folder).into_iter().flatten();
+            entries
+                .filter_map(Result::ok)
+                .any(|one| one.file_name().to_string_lossy().contains("vader_segment"))
+        };
+        let there = eventually(|| is_shared(&folder), |there| *there);
+        assert!(there, "the ranks' memory is in {folder:?}");
+        if of_launcher {
+            let killed = Command::new("pkill")
+                .args(["-9", "-f", "--", &format!("mpirun.*{}", program.display())])
+                .status();
+            assert!(killed.unwrap().success());
+            eventually(|| ranks(&program), Vec::is_empty);
+        }
+        drop(running);
+        let is_there = eventually(|| folder.exists(), |is_there| !is_there);
+        assert!(!is_there, "{folder:?} stays");
     }
 }
 

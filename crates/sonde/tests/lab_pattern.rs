@@ -91,4 +91,22 @@ fn what_cannot_be_is_refused() {
         let output = stage.sonde(&all).limit(60).expect(64);
         assert!(output.err.contains(said), "{arguments:?}: {}", output.err);
     }
+    // Before anything is started, too.
+    for (arguments, said) in [
+        (&["all-pairs", "--testbed", "hosts:./none"][..], "./none"),
+        (&["all-pairs", "--script", "./none"], "./none"),
+        (&["all-pairs", "--prepare", "h9: true"], "no host h9"),
+        (&["all-pairs", "--network", "none"], "none"),
+    ] {
+        let all = [&["probe", "pattern", "--dry-run"], arguments].concat();
+        let output = stage.sonde(&all).limit(60).expect(64);
+        assert!(output.err.contains(said), "{arguments:?}: {}", output.err);
+    }
+    let all = ["probe", "pattern", "--dry-run", "--json", "all-pairs"];
+    let output = stage.sonde(&all).expect(0);
+    let planned: Value = serde_json::from_str(&output.out).unwrap();
+    let rounds = planned["blocks"].as_array().unwrap();
+    // Three matchings of four hosts, each in four rounds of its flows.
+    assert_eq!((rounds.len(), &planned["cells"]), (12, &30.into()));
+    assert_eq!(rounds[0]["program"], "flows at once: 2");
 }

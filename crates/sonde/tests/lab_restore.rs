@@ -54,7 +54,10 @@ kill_on() { on $1 -- sh -c "pkill -9 -f '$2'" || true; }
 "#;
 
 const WITHOUT_KILLING_AGENTS: &str = r#"
-code=0; (tune) >/dev/null 2>DIR/asked.err || code=$?
+for attempt in 1 2 3 4; do
+    code=0; (tune) >/dev/null 2>DIR/asked.err || code=$?
+    [ $code = 0 ] || break
+done
 echo "asked ended with $code"; restored asked
 
 begin int; kill -INT $run; code=0; wait $run || code=$?

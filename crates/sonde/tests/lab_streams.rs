@@ -1,11 +1,11 @@
-//! Streams by libraries over slow emulated networks, held against the model's bound, which nothing that is sound exceeds.
+//! Figures of emulated networks, held against the model's bounds, which nothing that is sound exceeds.
 //!
 //! Model:   a library may end many messages at once, long after their bytes crossed; its receiver's rate is then that of what
-//!          waited. And what a library takes at once may need many seconds on a slow line. The bound is the network's
-//!          own, in the record of the run.
+//!          waited. And what a library takes at once may need many seconds on a slow line. The bounds are the network's
+//!          own, in the record of the run: a rate's upper, a time's lower.
 
 use crate::lab;
-use crate::lab::{Case, Stage, attachments, skip};
+use crate::lab::{Case, Stage, attachments, is_long, skip};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 
@@ -119,4 +119,112 @@ fn a_stream_over_the_slowest_lines_ends_with_a_figure() {
             }
         }
     });
+}
+
+/// One launch of every probe of two hosts, by every path that has a bound.
+const PROBES: &str = r#"
+[testbed]
+kind = "lab"
+hosts = 2
+[[probe]]
+kind = "startup"
+path = ["tcp", "udp"]
+size = ["8"]
+[[probe]]
+kind = "latency"
+path = ["tcp", "udp", "packet", "native:tcp", "openmpi:tcp", "mpich:tcp", "pvm:direct"]
+size = ["1", "4KiB", "60KiB"]
+samples = 100
+budget = "300ms"
+[[probe]]
+kind = "throughput"
+mode = "message"
+path = ["tcp", "native:tcp", "openmpi:tcp", "mpich:tcp", "pvm:direct"]
+size = ["1KiB", "64KiB"]
+samples = 100
+budget = "300ms"
+[[probe]]
+kind = "throughput"
+mode = "stream"
+path = ["tcp", "udp", "packet", "native:tcp", "openmpi:tcp", "mpich:tcp", "pvm:direct"]
+size = ["1KiB", "64KiB"]
+budget = "500ms"
+[repeat]
+launches = 1
+max = 1
+"#;
+
+/// The best figure of a row over its bound in the record of its network; none where it has no bound.
+fn part_of_bound(row: &Value, ceilings: &[Value]) -> Option<f64> {
+    let size = match row["mode"] == "stream" {
+        true => &Value::Null,
+        false => &row["size_bytes"],
+    };
+    let is_of = |bound: &&Value| {
+        ["quantity", "phase", "path"]
+            .iter()
+            .all(|key| bound[key] == row[key])
+            && bound.get("size_bytes").unwrap_or(&Value::Null) == size
+    };
+    let bound = ceilings.iter().find(is_of)?["value"].as_f64()?;
+    match row["quantity"] == "throughput_bps" {
+        true => row["max"].as_f64().map(|most| most / bound),
+        false => row["min"].as_f64().map(|least| bound / least),
+    }
+}
+
+/// Every network of the catalogue that has a rate; of the short tier the slow ring alone.
+#[test]
+fn no_figure_of_any_probe_and_path_is_above_its_bound() {
+    let Some(&case) = attachments().first() else {
+        return;
+    };
+    let Some(stage) = stage(case) else { return };
+    let all = sonde_link::catalogue();
+    let names = all.iter().map(|spec| spec.name.as_str());
+    let names: Vec<&str> = match is_long() {
+        true => names.collect(),
+        false => vec!["sci-sbus"],
+    };
+    let (mut most, mut above) = (Vec::<(f64, String)>::new(), Vec::new());
+    for name in names {
+        let (plan, out) = (stage.path("plan.toml"), stage.path(name));
+        let text = format!("[[network]]\nname = \"{name}\"\n{PROBES}");
+        std::fs::write(&plan, text).unwrap();
+        let mut call = stage.sonde(&["assess", &plan, "--json", "--out", &out]);
+        if let Some(tun) = stage.tun() {
+            call.command.arg("--tun").arg(tun);
+        }
+        let call = call
+            .env("SONDE_RANK", stage.path("sonde-rank"))
+            .env("SONDE_ADAPTERS", stage.path("adapters"));
+        let outcome = call.limit(900).output();
+        let document: Value =
+            serde_json::from_str(&outcome.out).unwrap_or_else(|_| panic!("{outcome}"));
+        let kept = stage.sonde(&["report", "export", "--json", "--out", &out]);
+        let kept: Value = serde_json::from_str(&kept.expect(0).out).unwrap();
+        let ceilings = kept["run"]["networks"][0]["ceilings"].as_array().unwrap();
+        let rows = document["results"].as_array().unwrap().iter();
+        let mut bounded = 0;
+        for row in rows.filter(|row| row["step"].is_null()) {
+            let Some(part) = part_of_bound(row, ceilings) else {
+                continue;
+            };
+            bounded += 1;
+            if part > ABOVE || !row["verdict"]["above_bound"].is_null() {
+                above.push(format!("{part:.4} of its bound: {row:#}"));
+            }
+            let what = ["quantity", "mode", "path", "size_bytes"]
+                .map(|key| row[key].to_string())
+                .join(" ");
+            most.push((part, format!("{name} {what}")));
+        }
+        println!("{name}: {bounded} figures with a bound");
+        assert!(bounded >= 16, "{name}: {bounded}: {outcome}");
+    }
+    most.sort_by(|one, other| other.0.total_cmp(&one.0));
+    for (part, what) in most.iter().take(10) {
+        println!("{part:.4} of its bound: {what}");
+    }
+    assert!(above.is_empty(), "{}", above.join("\n"));
 }

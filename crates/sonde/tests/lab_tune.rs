@@ -4,31 +4,48 @@
 //! Model:   ratios and shares of ceilings only, with room for a machine that does other things: a gain is
 //!          foretold within 25 % here.
 
-use crate::lab::{Case, Outcome, Stage, attachments};
+use crate::lab::{Call, Case, Outcome, Stage, attachments};
 use serde_json::Value;
 use sonde_sys::noise::measured;
+use std::time::Duration;
 
 fn tune(stage: &Stage, words: &[&str]) -> Value {
     let outcome = call(stage, &["tune"], words);
     parsed(&outcome)
 }
 
-fn call(stage: &Stage, task: &[&str], words: &[&str]) -> Outcome {
+fn task(stage: &Stage, task: &[&str], words: &[&str]) -> Call {
     let out = stage.path("runs");
     let mut all = task.to_vec();
     all.extend(words);
-    all.extend([
-        "--attachment",
-        stage.case.attachment,
-        "--json",
-        "--out",
-        &out,
-    ]);
+    all.extend(["--attachment", stage.case.attachment, "--out", &out]);
     let mut call = stage.sonde(&all);
     if let Some(tun) = stage.tun() {
         call.command.arg("--tun").arg(tun);
     }
-    call.limit(300).expect(0)
+    call.limit(300)
+}
+
+fn call(stage: &Stage, words: &[&str], more: &[&str]) -> Outcome {
+    task(stage, words, &[more, &["--json"]].concat()).expect(0)
+}
+
+/// What a row of a trial has in it.
+const LOST: &str = "\"quantity\":\"lost_share\"";
+
+/// The latest run; null where there is none yet.
+fn exported(stage: &Stage) -> Value {
+    let out = stage.path("runs");
+    let outcome = stage.sonde(&["report", "export", "--json", "--out", &out]);
+    serde_json::from_str(&outcome.output().out).unwrap_or_default()
+}
+
+/// When each launch of a run began.
+fn begun(document: &Value) -> Vec<u64> {
+    let launches = document["run"]["launches"].as_array().unwrap().iter();
+    launches
+        .map(|launch| launch["began_unix_ns"].as_u64().unwrap())
+        .collect()
 }
 
 fn parsed(outcome: &Outcome) -> Value {
@@ -95,6 +112,46 @@ fn the_window_of_era_is_found_and_lifted() {
             assert!(steps.iter().any(has), "{wanted}: {steps:#?}");
         }
         assert!(!document["tune"]["undo"].as_array().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_trial_that_was_killed_goes_on() {
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        let era = ["--network", "wan-100m-20ms", "--profile", "era"];
+        let words = [&era[..], &["--quick", "--apply"]].concat();
+        let mut running = task(&stage, &["tune"], &words).start();
+        // Of the trial: its cells come after those of the pair as it was.
+        let tried = |document: &Value| {
+            let launches = document["run"]["launches"].as_array();
+            launches.is_some_and(|launches| launches.len() > 4 + 4 + 2)
+        };
+        let mut kept = Value::Null;
+        while !tried(&kept) {
+            assert!(running.is_alive(), "{kept:#}");
+            std::thread::sleep(Duration::from_millis(100));
+            kept = exported(&stage);
+        }
+        // By kill -9, in the trial.
+        drop(running);
+        let before = begun(&kept);
+        // Another command says who goes on.
+        let out = stage.path("runs");
+        let id = kept["run"]["head"]["id"].as_str().unwrap();
+        let other = stage.sonde(&["assess", "--resume", id, "--out", &out]);
+        other.expect(2).tells(&["sonde tune --resume"]);
+        let document = parsed(&call(&stage, &["tune"], &["--resume"]));
+        let after = begun(&exported(&stage));
+        assert!(
+            before.iter().all(|one| after.contains(one)),
+            "{before:?} are kept: {after:?}"
+        );
+        window_was_lifted(&document, &["receive-window", "send-buffer"]);
+        let trial = &document["tune"]["trials"][0];
+        assert_eq!(trial["without_bps"].as_array().unwrap().len(), 4, "{trial}");
+        assert_eq!(trial["missing"], 0, "{trial}");
     });
 }
 
@@ -209,17 +266,32 @@ fn start_and_stop_is_seen_where_one_segment_fills_the_window() {
         let out = stage.path("runs");
         let id = document["run"].as_str().unwrap();
         let shown = stage
-            .sonde(&["report", "show", id, "--out", &out])
+            .sonde(&["report", "show", id, "--findings", "--out", &out])
             .expect(0);
         let text = shown.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(
-        text.contains("Start and stop by tcp on hippi-800 with window=2KiB: the window of 2 KiB holds less than two segments"),
-        "{text}"
-    );
+        let rows = document["results"].as_array().unwrap();
+        let of = |quantity: &str, knob: Option<&str>| {
+            let is = |row: &&Value| {
+                row["quantity"] == quantity
+                    && row["phase"] == "warm"
+                    && row["knobs"]["window"].as_str() == knob
+            };
+            number(&rows.iter().find(is).expect("a row")["p50"])
+        };
+        // How fast the machine turns a segment round decides which of the two it is.
+        let bound = 2_048.0 * 8e9 / (2.0 * of("latency_ns", None));
+        let said = match of("throughput_bps", Some("2KiB")) < 0.8 * bound {
+            true => {
+                "Start and stop by tcp on hippi-800 with window=2KiB: the window of 2 KiB holds less than two segments"
+            }
+            false => "The window binds by tcp on hippi-800 with window=2KiB: 2 KiB in a round trip",
+        };
+        assert!(text.contains(said), "{said}: {text}");
         assert!(
             !text.contains("Start and stop by tcp on hippi-800 with window=1MiB"),
             "{text}"
         );
+        assert!(!text.contains("slow-reader"), "{text}");
     });
 }
 
@@ -229,7 +301,18 @@ fn the_rate_that_udp_carries_is_found_by_bisection() {
         let Some(case) = case() else { return };
         let stage = Stage::new(case);
         let words = ["--network", "ethernet-10", "--udp-limit", "--launches", "3"];
-        let document = parsed(&call(&stage, &["probe", "sweep"], &words));
+        let stream = [&words[..], &["--json-stream"]].concat();
+        let mut running = task(&stage, &["probe", "sweep"], &stream).start();
+        running.wait_for_all(LOST, 3);
+        // By kill -9, between two trials or in one: the search goes on where it was.
+        drop(running);
+        let before = begun(&exported(&stage));
+        let document = parsed(&call(&stage, &["probe", "sweep"], &["--resume"]));
+        let after = begun(&exported(&stage));
+        assert!(
+            !before.is_empty() && before.iter().all(|one| after.contains(one)),
+            "{before:?} are kept: {after:?}"
+        );
         let rows = document["results"].as_array().unwrap();
         let of = |quantity: &str| -> Vec<(f64, f64, u64)> {
             let is = |row: &&Value| row["quantity"] == quantity && row["path"] == "udp";
@@ -305,4 +388,19 @@ fn what_cannot_be_tuned_is_refused() {
         let outcome = stage.sonde(words).expect(64);
         outcome.tells(&[said]);
     }
+    // What cannot be set is left out, and nothing that was asked for is left.
+    let out = stage.path("left");
+    let words = [
+        "probe",
+        "sweep",
+        "--testbed",
+        "local",
+        "--with",
+        "mtu=1",
+        "--launches",
+        "1",
+    ];
+    let all = [&words[..], &["--size", "64KiB", "--out", &out]].concat();
+    let outcome = stage.sonde(&all).limit(60).expect(2);
+    outcome.tells(&["nothing could be measured", "mtu"]);
 }

@@ -3,20 +3,25 @@
 mod docs;
 mod doctor;
 mod lab;
+mod malformed;
 #[path = "lab/part.rs"]
 mod part;
 mod place;
+mod screen;
 mod traps;
 
 /// With a lab, and nothing measured: two at a time.
 #[path = "."]
 mod paired {
     mod json;
+    mod lab_broken;
     mod lab_ends;
     mod lab_hosts;
     mod lab_input;
     mod lab_library;
     mod lab_messages;
+    mod lab_ordinary;
+    mod lab_powers;
     mod lab_restore;
     mod lab_run;
     mod lab_shell;
@@ -36,6 +41,7 @@ mod alone {
     mod lab_npb_trace;
     mod lab_paths;
     mod lab_pattern;
+    mod lab_peers;
     mod lab_place;
     mod lab_programs;
     mod lab_streams;

@@ -183,6 +183,24 @@ fn a_matrix_and_a_cluster_of_ones_own() {
         "negative.json",
         "{\"schema\": \"sonde-matrix/1\", \"ranks\": 2, \"bytes\": [[0,-1],[0,0]], \"messages\": [[0,1],[0,0]]}",
     );
+    let site = |hosts: &str, slots: &str| {
+        format!(
+            "[[site]]\nname = \"a\"\nhosts = {hosts}\nslots = {slots}\nrate = \"1Gbit\"\nlatency = \"50us\"\n"
+        )
+    };
+    let slots = path(
+        "slots.toml",
+        &site("[\"a1\", \"a2\"]", "18446744073709551615"),
+    );
+    let many = path("many.toml", &site("[\"a1\", \"a2\"]", "4294967295"));
+    let lines = path(
+        "lines.toml",
+        &site("[\"b1\\nrank 0=evil slot=0\", \"b2\"]", "4"),
+    );
+    let silent = path(
+        "silent.json",
+        "{\"schema\": \"sonde-matrix/1\", \"ranks\": 2, \"bytes\": [[0,9],[0,0]], \"messages\": [[0,0],[0,0]]}",
+    );
     let wide = path(
         "wide.csv",
         "0,1,1,1,1\n0,0,0,0,0\n0,0,0,0,0\n0,0,0,0,0\n0,0,0,0,0\n",
@@ -191,6 +209,26 @@ fn a_matrix_and_a_cluster_of_ones_own() {
         (
             vec!["--matrix", &bad, "--cluster", &cluster],
             "must be square",
+        ),
+        (
+            vec!["--pattern", "ring", "--ranks", "4", "--cluster", &slots],
+            "slots.toml",
+        ),
+        (
+            vec!["--pattern", "ring", "--ranks", "4", "--cluster", &many],
+            "4294967295 slots, and 0 to 4096",
+        ),
+        (
+            vec!["--pattern", "ring", "--ranks", "8", "--cluster", &lines],
+            "is not the name of a host",
+        ),
+        (
+            vec!["--matrix", &silent, "--cluster", &cluster],
+            "9 bytes to rank 1 in no message",
+        ),
+        (
+            vec!["--matrix", "/dev/zero", "--cluster", &cluster],
+            "a line of it has",
         ),
         (
             vec!["--matrix", &negative, "--cluster", &cluster],

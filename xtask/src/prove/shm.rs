@@ -24,7 +24,7 @@ const COPY_LEAST: f64 = 0.9;
 const SIZE: &str = "8";
 /// Bytes of a stream's messages.
 const MESSAGE: usize = 64 << 10;
-const PINGPONG: &str = include_str!("pingpong.c");
+const PINGPONG: &str = include_str!("../../../crates/sonde/tests/libraries/pingpong.c");
 /// Where ucx_perftest meets its other half.
 const UCX_PORT: &str = "13557";
 
@@ -252,12 +252,15 @@ fn open_mpi(ground: &Ground) -> Result<f64> {
         .output()
         .context("starting mpirun.openmpi (package openmpi-bin)")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().with_context(|| {
-        format!(
-            "reading Open MPI's ping-pong: {text}{}",
-            String::from_utf8_lossy(&output.stderr)
-        )
-    })
+    let median_ns = text.split_whitespace().next();
+    median_ns
+        .and_then(|word| word.parse().ok())
+        .with_context(|| {
+            format!(
+                "reading Open MPI's ping-pong: {text}{}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        })
 }
 
 /// The compiled ping-pong.
