@@ -4,7 +4,7 @@
 
 help:
 	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name); more by groups:'
-	@echo '              WITH=mpi,pvm,fabric,ssh,slurm,peers,browser, or WITH=all'
+	@echo '              WITH=mpi,pvm,fabric,ssh,slurm,peers,browser, or WITH=all; and programs'
 	@echo 'make build    the static program: target/release/sonde'
 	@echo 'make check    format, types of the program and of the page, tidy: under a minute once built'
 	@echo 'make quick    the tests of the crates that changed and of their direct dependents, and one lab    e.g. make quick BASE=HEAD~3'
@@ -31,7 +31,7 @@ test:
 	@scripts/test.sh
 
 test-long:
-	@SONDE_TESTS=long scripts/test.sh && scripts/fuzz.sh
+	@SONDE_TESTS=long WITH=$${WITH:-all,programs} scripts/test.sh && scripts/fuzz.sh
 
 # What is not the result goes to stderr, so that `make -s assess ARGS=--json >file` is the result alone.
 assess:

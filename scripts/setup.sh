@@ -2,11 +2,11 @@
 # Installs what is missing for building sonde and for running its lab and its tests, by package name.
 #
 # Without more it installs the base: what builds sonde and runs a lab. WITH names groups that come to it, e.g.
-# WITH=mpi,ssh, or WITH=all; what is missing of the other groups is named, and not installed:
+# WITH=mpi,ssh, or WITH=all, which is all but `programs`; what is missing of the other groups is named, and not installed:
 #   mpi      Open MPI and MPICH             slurm    Slurm, in a cluster of the lab
 #   pvm      PVM                            peers    programs to compare with and to look with
 #   fabric   UCX and libfabric              browser  Chromium, for the tests of the report page
-#   ssh      OpenSSH
+#   ssh      OpenSSH                        programs ordinary servers and clients, for `make test-long` (WITH=all,programs)
 #
 # Works on Debian 12 and 13 and on Ubuntu 22.04 and 24.04, as root or as a user with sudo; elsewhere it says what
 # to install. Prints one line for each thing: found, installed or missing (and what goes without it). Runs no
@@ -57,8 +57,23 @@ peers   strace          has_command strace                | the check of which s
 peers   procps          has_command pgrep                 | the check that the lab leaves no process behind
 peers   xz-utils        has_command xz                    | the comparison with frozen runs (cargo xtask corpus)
 browser chromium        has_browser                       | the tests of the HTML report in a browser
+programs rsync          has_command rsync                 | the long test of rsync in the lab
+programs nginx-light    has_command nginx                 | the long test of nginx in the lab
+programs redis-server   has_command redis-server          | the long test of redis in the lab
+programs postgresql     has_postgres                      | the long test of PostgreSQL in the lab
+programs memcached      has_command memcached             | the long test of memcached in the lab
+programs vsftpd         has_command vsftpd                | the long test of vsftpd in the lab
+programs dnsmasq-base   has_command dnsmasq               | the long test of dnsmasq in the lab
+programs traceroute     has_command traceroute            | the long test of traceroute in the lab
+programs mtr-tiny       has_command mtr                   | the long test of mtr in the lab
+programs curl           has_command curl                  | the long tests of nginx and vsftpd in the lab
+programs python3        has_command python3               | the long tests of python and of servers that it asks in the lab
 '
-GROUPS_KNOWN='mpi pvm fabric ssh slurm peers browser'
+GROUPS_KNOWN='mpi pvm fabric ssh slurm peers browser programs'
+# What `all` leaves out: the long tests alone want it.
+GROUPS_LONG='programs'
+# Package and service, of packages that would start one at the next boot: the lab runs its own, inside its hosts.
+SERVICES='openssh-server:ssh nginx-light:nginx redis-server:redis-server postgresql:postgresql memcached:memcached vsftpd:vsftpd'
 
 has_command() { command -v "$1" >/dev/null 2>&1; }
 has_file() { [ -e "$1" ]; }
@@ -67,6 +82,8 @@ has_node() {
     has_command node && node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 18 || (a === 18 && b >= 15) ? 0 : 1)'
 }
 has_browser() { has_command chromium || has_command chromium-browser || has_command google-chrome; }
+# Debian has the server's programs in a folder of its version, which is in nobody's PATH.
+has_postgres() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || has_command initdb; }
 # Any of them: Open MPI's or MPICH's.
 has_mpirun() { has_command mpirun || has_command mpiexec; }
 # The package mpich has its compiler, and libmpich-dev what that compiles.
@@ -145,20 +162,25 @@ apt_install() {
     return $rc
 }
 
-# A newly installed sshd would start at the next boot: the lab runs its own, inside its hosts.
-ssh_stays_off() {
-    "${root[@]}" systemctl disable -q ssh.service ssh.socket 2>/dev/null \
-        || "${root[@]}" update-rc.d ssh disable 2>/dev/null || return 0
-    say note 'openssh-server: its service is neither started nor enabled (systemctl enable --now ssh would)'
+# services_stay_off PACKAGE...: a newly installed server would start at the next boot.
+services_stay_off() {
+    local entry service
+    for entry in $SERVICES; do
+        service=${entry#*:}
+        case " $* " in *" ${entry%:*} "*) ;; *) continue ;; esac
+        "${root[@]}" systemctl disable -q "$service.service" 2>/dev/null \
+            || "${root[@]}" update-rc.d "$service" disable 2>/dev/null || continue
+        "${root[@]}" systemctl disable -q "$service.socket" 2>/dev/null
+        say note "${entry%:*}: its service is neither started nor enabled (systemctl enable --now $service would)"
+    done
 }
 
 # install_groups GROUP...: installs what is absent of them, all at once, else one by one; reports each.
 install_groups() {
-    local found=() absent=() package test loss sshd_before=1
+    local found=() absent=() package test loss new=()
     split_groups "$@"
     if [ ${#found[@]} -gt 0 ]; then say found "${found[*]}"; fi
     [ ${#absent[@]} -gt 0 ] || return 0
-    has_command sshd || sshd_before=0
     if apt_ready && ! apt_install "${absent[@]}"; then
         for package in "${absent[@]}"; do
             apt_install "$package" || say note "$package: $(grep '^E: ' "$log" | head -n 1)"
@@ -169,12 +191,13 @@ install_groups() {
         # shellcheck disable=SC2086
         if $test; then
             say installed "$package $(dpkg-query -W -f '${Version}' "$package" 2>/dev/null)"
+            new+=("$package")
         else
             say missing "$package: without it: $loss${no_root:+ ($no_root)}"
             missing+=("$package")
         fi
     done < <(each_package "$@")
-    if [ $sshd_before = 0 ] && has_command sshd; then ssh_stays_off; fi
+    services_stay_off "${new[@]}"
 }
 
 # report_left_out GROUP...: names what is absent of groups that nobody asked for.
@@ -274,7 +297,11 @@ for group in ${WITH//,/ }; do
     exit 64
 done
 for group in $GROUPS_KNOWN; do
-    case ",${WITH// /,}," in *",$group,"* | *,all,*) wanted+=("$group") ;; *) others+=("$group") ;; esac
+    case ",${WITH// /,}," in
+        *",$group,"*) wanted+=("$group") ;;
+        *,all,*) case " $GROUPS_LONG " in *" $group "*) others+=("$group") ;; *) wanted+=("$group") ;; esac ;;
+        *) others+=("$group") ;;
+    esac
 done
 
 log=$(mktemp)
