@@ -118,6 +118,14 @@ const WRONG_PLANS: &[(&str, &str)] = &[
         "[[probe]] mode",
         "[[probe]]\nkind = \"throughput\"\nmode = \"nosuch\"",
     ),
+    (
+        "[probe.flows]",
+        "[[probe]]\nkind = \"pattern\"\n[probe.flows]\nnosuch = 1",
+    ),
+    (
+        "[probe.flows] what",
+        "[[probe]]\nkind = \"pattern\"\n[probe.flows]\npattern = \"shift:1\"\nwhat = [\"nosuch\"]",
+    ),
     ("[repeat]", "[repeat]\nnosuch = 1"),
     ("[[require]]", "[[require]]\nnosuch = 1"),
     ("[[require]] quantity", "[[require]]\nquantity = \"nosuch\""),
