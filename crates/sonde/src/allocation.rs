@@ -108,9 +108,7 @@ mod tests {
                 kind,
                 hosts: 4,
                 names: names.map(Into::into),
-                attachment: sonde_lab::Attachment::Auto,
-                floors: false,
-                between: None,
+                ..TestbedPlan::default()
             })
         };
         assert_eq!(of(Kind::Slurm, None), Launcher::Slurm { program: None });

@@ -11,8 +11,10 @@
 
 mod hosts;
 mod interruption;
+mod keep;
 mod observer;
 mod seen;
+mod together;
 
 pub use interruption::{interrupted, interruption};
 pub use observer::{Observer, Silent};
@@ -408,9 +410,9 @@ impl<'a> Campaign<'a> {
             return self.wanted(block, index);
         }
         // A stream at a constant rate is as precise as its sender: more of them say nothing more.
-        let constant = block
-            .channel()
-            .is_some_and(|spec| spec.knobs.rate_bps.is_some());
+        let is_constant = |spec: &Spec| spec.knobs.rate_bps.is_some();
+        // A pattern is launched as often as it says: each of its flows has an interval of its own.
+        let constant = block.rounds().is_some() || block.channel().is_some_and(is_constant);
         !constant
             && index < self.repeat.max
             && block.launches >= self.repeat.launches
@@ -442,6 +444,9 @@ impl<'a> Campaign<'a> {
     /// One launch, kept.
     fn launch(&mut self, number: usize, index: u64) -> Result<(), StoreError> {
         let block = self.blocks[number].clone();
+        if let Some(rounds) = block.rounds() {
+            return self.launch_rounds(&block, rounds, index);
+        }
         let bed = &self.beds[block.site];
         let shared = Rc::clone(&bed.fleet);
         let mut fleet = shared.borrow_mut();
@@ -505,6 +510,9 @@ impl<'a> Campaign<'a> {
                         spec: Spec::clone(spec),
                         between,
                     }),
+                    Work::Rounds(_) => {
+                        unreachable!("rounds are of all hosts, and launched as such")
+                    }
                 };
                 launched.map_err(|error| error.to_string())
             }),
@@ -543,7 +551,7 @@ impl<'a> Campaign<'a> {
         seen::tell(&mut record, &block, succeeded);
         tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
         self.tell_model(&block, &mut record);
-        self.keep(record)?;
+        self.keep(vec![record])?;
         for text in back {
             let text = format!("a setting was not put back: {text}");
             self.event("not_put_back", &text)?;
@@ -579,84 +587,6 @@ impl<'a> Campaign<'a> {
         let text = format!("{} is left out: {reason}", named(block));
         self.bar.suspend(|| tell!("sonde: {text}"));
         Ok(())
-    }
-
-    /// Keeps what one launch gave, in memory first: what cannot be stored is printed all the same.
-    fn keep(&mut self, mut record: LaunchRecord) -> Result<(), StoreError> {
-        let key = |result: &CellResult| (result.cell.clone(), result.index);
-        // A resumed launch may have been made for some of its cells before.
-        record
-            .results
-            .retain(|result| !self.done.contains(&key(result)));
-        if record.results.is_empty() {
-            return Ok(());
-        }
-        // By reference: this passes over all results of the run.
-        let same =
-            |one: &CellResult, two: &CellResult| one.cell == two.cell && one.index == two.index;
-        self.run
-            .retain_results(|_, old| !record.results.iter().any(|new| same(new, old)));
-        let succeeded = record.repetitions().filter(Repetition::succeeded);
-        self.done.extend(succeeded.map(|one| key(one.result)));
-        let kept = self.store.launch(&self.run.head.id, &record);
-        self.run.launches.push(record);
-        let (run, observer) = (&self.run, &mut self.observer);
-        self.bar.suspend(|| observer.launched(run));
-        kept
-    }
-
-    fn event(&mut self, kind: &str, text: &str) -> Result<(), StoreError> {
-        let event = EventRecord {
-            at_unix_ns: unix_ns(),
-            kind: kind.into(),
-            text: text.into(),
-        };
-        self.run.events.push(event.clone());
-        self.store.event(&self.run.head.id, &event)
-    }
-
-    /// Ends the run: warnings and clocks as they are now, and how far it came. Returned with the blocks of which it was made.
-    pub fn end(mut self, warnings: Vec<String>) -> (Run, Vec<Block>, Result<(), StoreError>) {
-        let missing = !self.run.missing().is_empty();
-        let state = if missing {
-            RunState::Partial
-        } else {
-            RunState::Complete
-        };
-        self.run.head.state = state;
-        self.run.head.ended_unix_ns = Some(unix_ns());
-        let kept = self.write_end(warnings, state);
-        (self.run, self.blocks, kept)
-    }
-
-    fn write_end(&mut self, mut warnings: Vec<String>, state: RunState) -> Result<(), StoreError> {
-        let id = self.run.head.id.clone();
-        for bed in self.beds.iter() {
-            let mut fleet = bed.fleet.borrow_mut();
-            if bed.way.is_none_or(|way| way == 0) {
-                fleet.resync();
-                // Some are found out only by measuring.
-                warnings.extend(fleet.notes());
-            }
-            for host in fleet.hosts() {
-                if let Some(kept) = self
-                    .run
-                    .hosts
-                    .iter_mut()
-                    .find(|kept| kept.name == host.name)
-                {
-                    *kept = host.clone();
-                }
-                self.store.host(&id, host)?;
-            }
-        }
-        for warning in warnings {
-            if !self.run.warnings.contains(&warning) {
-                self.store.warning(&id, &warning)?;
-                self.run.warnings.push(warning);
-            }
-        }
-        self.store.end_at(&id, state, self.run.head.ended_unix_ns)
     }
 }
 

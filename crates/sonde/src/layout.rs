@@ -4,11 +4,16 @@
 //! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
 //! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`.
 
+mod references;
+
+pub use references::references;
+
 use crate::failure::Failure;
 use crate::kernel::KernelRequest;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
+use crate::pattern::{self, Rounds};
 use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use crate::way::Way;
 use sonde_fleet::Load;
@@ -113,15 +118,23 @@ impl Block {
     pub fn channel(&self) -> Option<&Spec> {
         match &self.work {
             Work::Channel(spec) => Some(spec),
-            Work::Ranks(_) => None,
+            Work::Ranks(_) | Work::Rounds(_) => None,
         }
     }
 
     /// What ranks do, where the path is a library's.
     pub fn ranks(&self) -> Option<&Ranks> {
         match &self.work {
-            Work::Channel(_) => None,
             Work::Ranks(ranks) => Some(ranks),
+            Work::Channel(_) | Work::Rounds(_) => None,
+        }
+    }
+
+    /// What all hosts do at once, of a pattern.
+    pub fn rounds(&self) -> Option<&Rounds> {
+        match &self.work {
+            Work::Rounds(rounds) => Some(rounds),
+            Work::Channel(_) | Work::Ranks(_) => None,
         }
     }
 
@@ -130,6 +143,7 @@ impl Block {
         match &self.work {
             Work::Channel(spec) => spec.path.into(),
             Work::Ranks(ranks) => Way::Library(ranks.path),
+            Work::Rounds(_) => Way::TCP,
         }
     }
 
@@ -143,6 +157,7 @@ impl Block {
         match &self.work {
             Work::Channel(spec) => spec.wait,
             Work::Ranks(ranks) => ranks.job.wait,
+            Work::Rounds(_) => Wait::Block,
         }
     }
 
@@ -151,6 +166,7 @@ impl Block {
         match &self.work {
             Work::Channel(spec) => &spec.sizes_bytes,
             Work::Ranks(ranks) => &ranks.job.sizes_bytes,
+            Work::Rounds(_) => &[],
         }
     }
 
@@ -174,6 +190,7 @@ impl Block {
                 Task::Messages { .. } => ProbeKind::Messages,
                 Task::Check { .. } => ProbeKind::Check,
             },
+            Work::Rounds(_) => ProbeKind::Pattern,
         }
     }
 
@@ -190,6 +207,7 @@ impl Block {
                 Task::Message(_) => Some(Mode::Message),
                 _ => None,
             },
+            Work::Rounds(_) => None,
         }
     }
 
@@ -201,11 +219,20 @@ impl Block {
         let mut block = self.clone();
         block.cells.clear();
         block.knobs.insert(knob.into(), value);
-        if let Work::Channel(spec) = &mut block.work {
-            let (_, channel) = plan::apart(&block.knobs)?;
+        block.take_knobs()?;
+        Ok(block)
+    }
+
+    /// Its channel takes the knobs that it has now.
+    ///
+    /// # Errors
+    /// The channel does not take one.
+    pub fn take_knobs(&mut self) -> Result<(), Failure> {
+        if let Work::Channel(spec) = &mut self.work {
+            let (_, channel) = plan::apart(&self.knobs)?;
             spec.knobs = Knobs::parse(&channel).map_err(Failure::usage)?;
         }
-        Ok(block)
+        Ok(())
     }
 
     /// What its rows are about.
@@ -213,7 +240,8 @@ impl Block {
         match self.kind() {
             ProbeKind::Startup => Quantity::StartupNs,
             ProbeKind::Latency => Quantity::LatencyNs,
-            ProbeKind::Throughput => Quantity::ThroughputBps,
+            // Of a pattern each flow has its own.
+            ProbeKind::Throughput | ProbeKind::Pattern => Quantity::ThroughputBps,
             ProbeKind::Anatomy => Quantity::OneWayNs,
             ProbeKind::Rate if self.ranks().is_some() => Quantity::RatePerS,
             ProbeKind::Rate => Quantity::ResponseNs,
@@ -228,7 +256,7 @@ impl Block {
     pub fn is_bounded(&self) -> bool {
         let of_times = matches!(self.kind(), ProbeKind::Latency | ProbeKind::Throughput);
         match self.path() {
-            Way::Channel(_) => true,
+            Way::Channel(_) => self.rounds().is_none(),
             // Its daemons speak by datagrams of their own.
             Way::Library(path) => of_times && path.to_string() != "pvm:default",
         }
@@ -271,6 +299,10 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     for (index, site) in sites.iter().enumerate() {
         for probe in &plan.probes {
             if probe.floor && site.testbed != Testbed::Local || !is_on(plan, probe, sites, index) {
+                continue;
+            }
+            if let Some(block) = pattern::block(plan, probe, index, site)? {
+                all.push(block);
                 continue;
             }
             for path in &probe.path {
@@ -369,63 +401,6 @@ fn launches(plan: &Plan, probe: &ProbePlan, site: &Site) -> u64 {
     }
 }
 
-/// The longest that a reference measures.
-const REFERENCE_NS: u64 = 10 * MILLI_NS;
-
-/// The block of each site that is repeated to see drift: a short ping-pong of the first path that has one, of its smallest size,
-/// idle. None where the plan wants none, or a site measures no latency.
-///
-/// # Errors
-/// Its cell cannot be named.
-pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<Block>, Failure> {
-    let Some(every) = std::num::NonZeroU64::new(plan.repeat.reference) else {
-        return Ok(Vec::new());
-    };
-    let mut all = Vec::new();
-    for (index, site) in sites.iter().enumerate() {
-        let here = || blocks.iter().filter(|block| block.site == index);
-        let Some((first, spec)) = here().find_map(|block| Some((block, short(block.channel()?)?)))
-        else {
-            continue;
-        };
-        // Those of libraries are among them, and short: drift is seen all the same.
-        let channels = here().filter(|block| block.ranks().is_none());
-        let launches: u64 = channels.map(|block| block.launches).sum();
-        let mut knobs = first.knobs.clone();
-        knobs.insert("reference".into(), "idle".into());
-        let mut block = Block {
-            knobs,
-            load: None,
-            launches: launches.div_ceil(every.get()),
-            estimate_ns: estimate_ns(site, &spec)?,
-            work: Work::Channel(Box::new(spec)),
-            cells: Vec::new(),
-            reference: true,
-            ..first.clone()
-        };
-        block.cells = cells(site, &block, &[])?;
-        all.push(block);
-    }
-    Ok(all)
-}
-
-/// The short ping-pong of a latency's first size.
-fn short(spec: &Spec) -> Option<Spec> {
-    let Procedure::Latency(sampling) = spec.procedure else {
-        return None;
-    };
-    let mut spec = spec.clone();
-    spec.sizes_bytes.truncate(1);
-    spec.procedure = Procedure::Latency(Sampling {
-        samples_min: 1,
-        samples_max: 1_000,
-        precision_per_mille: None,
-        warmup: sampling.warmup.min(20),
-        budget_ns: sampling.budget_ns.min(REFERENCE_NS),
-    });
-    Some(spec)
-}
-
 /// Sizes that `path` can carry in this kind of measurement, and those that it cannot, with the reason.
 fn fitting(
     path: Way,
@@ -509,6 +484,7 @@ fn round_trip_ns(site: &Site, path: Path, size: u64) -> Result<u64, Failure> {
 fn launch_ns(site: &Site, block: &Block) -> Result<u64, Failure> {
     let ranks = match &block.work {
         Work::Channel(spec) => return estimate_ns(site, spec),
+        Work::Rounds(rounds) => return Ok(rounds.estimate_ns()),
         Work::Ranks(ranks) => ranks,
     };
     let trip_ns = round_trip_ns(site, Path::Unix, 1)?;
@@ -618,9 +594,8 @@ pub mod tests {
             kind: Kind::Lab,
             hosts: 4,
             names: None,
-            attachment: sonde_lab::Attachment::Auto,
             floors: true,
-            between: None,
+            ..TestbedPlan::default()
         };
         Plan::assess(testbed, effort)
     }

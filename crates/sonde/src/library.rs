@@ -192,7 +192,7 @@ pub fn job(
             cases: number(&mut left, "cases")?.unwrap_or(CASES),
             budget_ns: probe.budget.map_or(CHECK_NS, Span::as_nanos),
         },
-        ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages => {
+        ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Pattern => {
             return Err(Failure::usage(format!(
                 "the messages of {path} cannot be cut by the kernel's time stamps: measure the anatomy of the transport beneath"
             )));

@@ -28,7 +28,7 @@ use crate::tune::TUNE;
 use crate::wanted::{too_few, too_wide};
 use crate::way::Way;
 use sonde_fleet::{Fleet, Joined, SshOptions};
-use sonde_lab::Profile;
+use sonde_lab::{Config, Profile};
 use sonde_measure::{
     CellRecord, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState,
     Testbed, VerdictStatus,
@@ -125,7 +125,7 @@ impl Task {
         if self.traced {
             let ranks = blocks.iter_mut().filter_map(|block| match &mut block.work {
                 Work::Ranks(ranks) => Some(ranks),
-                Work::Channel(_) => None,
+                Work::Channel(_) | Work::Rounds(_) => None,
             });
             ranks.for_each(|ranks| ranks.trace());
         }
@@ -225,7 +225,7 @@ impl Task {
         let run = store.load(&id).map_err(Failure::cannot)?;
         if run.head.plan.is_empty() {
             return Err(Failure::usage(format!(
-                "the run {id} cannot go on: patterns and trials of placements measure together, without a plan; begin a new run"
+                "the run {id} cannot go on: trials of placements, and patterns of old, have no plan: begin a new run"
             )));
         }
         Ok(Some(run))
@@ -291,7 +291,8 @@ impl Task {
             .collect())
     }
 
-    fn lab(&self, program: &Path, selector: &str) -> Result<Bed, Failure> {
+    /// What a lab of a network is.
+    fn lab_config(&self, selector: &str) -> Result<Config, Failure> {
         let testbed = &self.plan.testbed;
         let profile: Profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
         let mut options = LabOptions::of_hosts(testbed::HostOptions {
@@ -302,9 +303,23 @@ impl Task {
             tun: self.tun.clone(),
         });
         options.networks = vec![selector.into()];
-        let config = options.config()?;
-        let fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
-        Ok(Bed::of_lab(fleet, config.network, profile))
+        options.networks.extend(testbed.beside.clone());
+        options.script.clone_from(&testbed.script);
+        options.config()
+    }
+
+    fn lab(&self, program: &Path, selector: &str) -> Result<Bed, Failure> {
+        let config = self.lab_config(selector)?;
+        let mut fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
+        let prepared = self.plan.testbed.prepared()?;
+        for (host, command) in &prepared {
+            let done = fleet.prepare(usize::from(*host) - 1, command);
+            done.map_err(Failure::cannot)?;
+        }
+        if !prepared.is_empty() {
+            fleet.describe_again().map_err(Failure::cannot)?;
+        }
+        Ok(Bed::of_lab(fleet, config.network, config.profile))
     }
 
     pub fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {

@@ -8,7 +8,9 @@ use crate::campaign::{Bed, End};
 use crate::failure::Failure;
 use crate::layout::{Block, Site};
 use crate::limit;
-use sonde_measure::Run;
+use crate::pattern;
+use sonde_measure::{CellRecord, Run};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a source looks at.
 #[derive(Clone, Copy)]
@@ -21,6 +23,36 @@ pub struct Seen<'a> {
     pub beds: &'a [Bed],
     /// Launches that the plan wants of a block.
     pub launches: u64,
+}
+
+impl Seen<'_> {
+    /// Whether a block was launched as often as it wants, or is left out.
+    pub fn is_made(&self, block: &Block) -> bool {
+        let mut made: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in self.run.repetitions() {
+            *made.entry(&one.result.cell).or_default() += 1;
+        }
+        let is_made = |cell: &CellRecord| made.get(cell.id.as_str()) >= Some(&block.launches);
+        self.is_left_out(block) || block.cells.iter().all(is_made)
+    }
+
+    /// Whether a block's hosts turned out to be unable to.
+    pub fn is_left_out(&self, block: &Block) -> bool {
+        let ids: BTreeSet<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
+        let skipped = self.run.cells.iter().filter(|cell| cell.skipped.is_some());
+        skipped
+            .map(|cell| cell.id.as_str())
+            .any(|id| ids.contains(id))
+    }
+
+    /// What the run holds of a block alone.
+    pub fn only(&self, block: &Block) -> Run {
+        let ids: BTreeSet<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
+        let mut run = self.run.clone();
+        run.cells.retain(|cell| ids.contains(cell.id.as_str()));
+        run.retain_results(|_, result| ids.contains(result.cell.as_str()));
+        run
+    }
 }
 
 /// Who says what follows from what was seen.
@@ -51,7 +83,7 @@ pub trait Source {
     }
 }
 
-/// The source of a plan: the searches for a limit that are in it.
+/// The source of a plan: the searches for a limit that are in it, and of a matrix what stands out of it.
 pub struct Searches;
 
 impl Source for Searches {
@@ -61,6 +93,8 @@ impl Source for Searches {
 
     fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
         let sites: Vec<&Site> = seen.beds.iter().map(|bed| &bed.site).collect();
-        limit::trials(seen.run, seen.blocks, &sites, seen.launches)
+        let mut all = limit::trials(seen.run, seen.blocks, &sites, seen.launches)?;
+        all.extend(pattern::again(seen)?);
+        Ok(all)
     }
 }

@@ -18,13 +18,13 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::{self, Block};
 use crate::measure;
-use crate::plan::{self, Kind, Plan, Work};
+use crate::plan::{Kind, Plan};
 use crate::source::{Seen, Source};
 use crate::way::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::Fleet;
-use sonde_measure::{CellRecord, Knobs, Phase, Quantity, Run, Setting as HostSetting};
+use sonde_measure::{CellRecord, Phase, Quantity, Run, Setting as HostSetting};
 use sonde_probe::host::{Change, Setting};
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
 use sonde_stats::Series;
@@ -191,7 +191,7 @@ impl Task {
 fn one_pair(plan: &Plan) -> Result<(), Failure> {
     let hosts = match plan.testbed.kind {
         Kind::Hosts => plan.testbed.targets()?.len(),
-        _ => 2,
+        _ => plan.testbed.count().unwrap_or(2),
     };
     if plan.networks.len() > 1 || hosts != 2 {
         return Err(not_a_pair(hosts));
@@ -239,12 +239,20 @@ impl Source for Tuner {
 
     /// What was kept outlives the run on real hosts. After a signal nothing is kept.
     fn ended(&mut self, seen: Seen<'_>, end: &End) -> Result<(), Failure> {
-        let (mut found, _) = self.find(seen)?;
-        let bed = &seen.beds[0];
-        let mut fleet = bed.fleet.borrow_mut();
+        // What the last look found is the run's end, where it came to one.
+        let found = match (self.found.take(), end) {
+            (Some(found), End::Tried) => found,
+            _ => self.find(seen)?.0,
+        };
+        let found = self.found.insert(found);
+        let mut fleet = seen.beds[0].fleet.borrow_mut();
         if !matches!(end, End::Tried) {
             if !found.report.trials.is_empty() || found.next.is_some() {
-                tell!("sonde: interrupted: nothing is kept, and all settings are put back");
+                let why = match end {
+                    End::NotKept(_) => "what was measured cannot be kept",
+                    End::Interrupted | End::Tried => "interrupted",
+                };
+                tell!("sonde: {why}: no setting is kept, and all are put back");
             }
             found.report.undo.clear();
             let trials = found.report.trials.iter_mut();
@@ -256,7 +264,6 @@ impl Source for Tuner {
                 fleet.keep(host).map_err(Failure::cannot)?;
             }
         }
-        self.found = Some(found);
         Ok(())
     }
 }
@@ -290,7 +297,7 @@ impl Tuner {
             next: None,
         };
         let mut blocks = Vec::new();
-        if !self.apply || !base.iter().all(|block| is_made(run, block)) {
+        if !self.apply || !base.iter().all(|block| seen.is_made(block)) {
             return Ok((found, blocks));
         }
         let mut stream = Block {
@@ -315,10 +322,10 @@ impl Tuner {
             let without = trial(bed, &stream, &cause.rule, None, seen.launches)?;
             let with = trial(bed, &stream, &cause.rule, Some(&advice), seen.launches)?;
             blocks.extend([without.clone(), with.clone()]);
-            if is_left_out(run, &without) || is_left_out(run, &with) {
+            if seen.is_left_out(&without) || seen.is_left_out(&with) {
                 continue;
             }
-            if !is_made(run, &without) || !is_made(run, &with) {
+            if !seen.is_made(&without) || !seen.is_made(&with) {
                 found.next = Some(one.steps);
                 break;
             }
@@ -328,10 +335,7 @@ impl Tuner {
             if !is_kept {
                 continue;
             }
-            for set in settings(&advice) {
-                found.kept.retain(|known| known.name != set.name);
-                found.kept.push(set);
-            }
+            set_all(&mut found.kept, settings(&advice));
             let undo = one.steps.iter().rev().cloned();
             found.report.undo.splice(0..0, undo);
             now = diagnose(&of_trial(run, with.knobs.get(TUNE)), &bed.site.name);
@@ -355,23 +359,6 @@ fn word(cell: &CellRecord) -> Option<&str> {
     cell.factors.knobs.get(TUNE).map(String::as_str)
 }
 
-/// Launches that were made of a block's cells.
-fn made(run: &Run, block: &Block) -> u64 {
-    let made = block.cells.iter();
-    let made = made.map(|cell| run.repetitions_of(&cell.id).count() as u64);
-    made.min().unwrap_or(0)
-}
-
-fn is_left_out(run: &Run, block: &Block) -> bool {
-    let ids: Vec<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
-    let mut cells = run.cells.iter();
-    cells.any(|cell| cell.skipped.is_some() && ids.contains(&cell.id.as_str()))
-}
-
-fn is_made(run: &Run, block: &Block) -> bool {
-    made(run, block) >= block.launches || is_left_out(run, block)
-}
-
 /// The stream of a trial on top of what was kept, which `stream` has: without its change, or with it.
 fn trial(
     bed: &Bed,
@@ -385,15 +372,9 @@ fn trial(
     let mut word = "without";
     if let Some(advice) = change {
         word = "with";
-        for set in settings(advice) {
-            block.host.retain(|known| known.name != set.name);
-            block.host.push(set);
-        }
+        set_all(&mut block.host, settings(advice));
         change_sockets(&mut block.knobs, advice);
-        if let Work::Channel(spec) = &mut block.work {
-            let (_, sockets) = plan::apart(&block.knobs)?;
-            spec.knobs = Knobs::parse(&sockets).map_err(Failure::usage)?;
-        }
+        block.take_knobs()?;
     }
     let word = format!("{rule} {word}");
     block.knobs.insert(TUNE.into(), word);
@@ -474,6 +455,12 @@ fn way(bed: &Bed, diagnosis: &Diagnosis) -> Option<(usize, usize)> {
 fn settings(advice: &Advice) -> Vec<Setting> {
     let one = |(name, value): &(String, String)| Setting::new(name, value);
     advice.hosts.iter().map(one).collect()
+}
+
+/// A setting that is set again has its last value.
+fn set_all(known: &mut Vec<Setting>, change: Vec<Setting>) {
+    known.retain(|one| change.iter().all(|set| set.name != one.name));
+    known.extend(change);
 }
 
 /// Changes the knobs of the program's sockets.

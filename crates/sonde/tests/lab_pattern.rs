@@ -67,6 +67,57 @@ fn flows_add_up_and_a_port_is_shared() {
 }
 
 #[test]
+fn a_killed_pattern_goes_on() {
+    let Some(stage) = stage() else { return };
+    let out = stage.path("kept");
+    // Two sets, each with its sum: ten cells, which a launch measures in a second.
+    let words =
+        "probe pattern shift:1,reverse:1 --hosts 4 --network ethernet-100:rate=10Mbit --launches 3";
+    let words: Vec<&str> = words.split(' ').collect();
+    let words = [&words[..], &["--window", "200ms", "--lead", "50ms"]].concat();
+    let plan = stage.sonde(&[&words[..], &["--print-plan"]].concat());
+    let file = stage.path("plan.toml");
+    std::fs::write(&file, plan.expect(0).out).unwrap();
+    let dry = [&words[..], &["--dry-run"]].concat();
+    let dry = stage.sonde(&dry).expect(0);
+    assert!(dry.out.contains("10 cells, 3 launches"), "{dry}");
+    let same = stage.sonde(&["assess", &file, "--dry-run"]).expect(0);
+    assert_eq!(same.out, dry.out);
+
+    let words = [&words[..], &["--out", &out]].concat();
+    let streamed = [&words[..], &["--json-stream"]].concat();
+    let mut running = stage.sonde(&streamed).limit(120).start();
+    running.wait_for("\"row\"");
+    // By kill -9.
+    drop(running);
+    let launches = || {
+        let export = stage.sonde(&["report", "export", "--json", "--out", &out]);
+        let run: Value = serde_json::from_str(&export.expect(0).out).unwrap();
+        let mut seen: Vec<(String, u64)> = Vec::new();
+        for launch in run["run"]["launches"].as_array().unwrap() {
+            for result in launch["results"].as_array().unwrap() {
+                let cell = result["cell"].as_str().unwrap().to_owned();
+                seen.push((cell, result["index"].as_u64().unwrap()));
+            }
+        }
+        seen.sort();
+        seen
+    };
+    let before = launches();
+    assert!([10, 20].contains(&before.len()), "{before:?}");
+    let resumed = stage.sonde(&["probe", "pattern", "--resume", "--out", &out]);
+    let resumed = resumed.limit(120).expect(0);
+    assert!(resumed.out.contains("h4>h1"), "{resumed}");
+    let mut after = launches();
+    assert!(before.iter().all(|one| after.contains(one)));
+    let all = after.len();
+    after.dedup();
+    assert_eq!((all, after.len()), (30, 30), "each cell once a launch");
+    let again = stage.sonde(&["probe", "pattern", "--resume", "--out", &out]);
+    assert!(again.expect(64).err.contains("unfinished"));
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let Some(stage) = stage() else { return };
     for (arguments, said) in [

@@ -42,7 +42,7 @@ pub struct PatternAsk {
 }
 
 /// Flows that go at once.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Round {
     /// From which host to which, counted from 0, and what it does.
     pub flows: Vec<(usize, usize, What)>,

@@ -136,8 +136,7 @@ impl Common {
             hosts: self.hosts.hosts,
             names: self.testbed.1.clone(),
             attachment: self.hosts.attachment,
-            floors: false,
-            between: None,
+            ..TestbedPlan::default()
         }
     }
 

@@ -3,12 +3,12 @@
 use super::options::Common;
 use super::refused::Command;
 use crate::failure::Failure;
-use crate::pattern::{Shape, Task, What};
-use crate::testbed;
+use crate::pattern::{Task, What};
+use crate::plan::{self, Effort, FlowsPlan, Kind, Plan, ProbeKind, ProbePlan, Repeat};
+use crate::shown::Form;
+use crate::way::Way;
 use clap::Args;
-use sonde_measure::Knobs;
 use sonde_units::Span;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub const EXAMPLES: &str = "Examples:
@@ -36,8 +36,8 @@ pub struct PatternOptions {
     #[arg(long)]
     pub size: Option<String>,
     /// How many hosts send: the first ones of the pattern; 1..8 for each number.
-    #[arg(long, value_name = "N..M", value_parser = senders)]
-    pub senders: Option<(usize, usize)>,
+    #[arg(long, value_name = "N..M", value_parser = numbers)]
+    pub senders: Option<String>,
     /// What counts of each flow.
     #[arg(long, value_name = "TIME")]
     pub window: Option<Span>,
@@ -57,124 +57,70 @@ pub struct PatternOptions {
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
     /// Of a lab: a command that a host runs as root before the measurement, as `h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'`.
-    #[arg(long, value_name = "HOST: COMMAND", value_parser = prepare)]
-    pub prepare: Vec<(u16, String)>,
+    #[arg(long, value_name = "HOST: COMMAND", value_parser = command)]
+    pub prepare: Vec<String>,
 }
 
-fn senders(text: &str) -> Result<(usize, usize), String> {
-    let number = |word: &str| {
-        word.parse::<usize>()
-            .map_err(|_| format!("`{word}` is not a number: write 4, or 1..8"))
-    };
-    let (low, high) = match text.split_once("..") {
-        Some((low, high)) => (number(low)?, number(high)?),
-        None => (number(text)?, number(text)?),
-    };
-    if low == 0 || low > high {
-        return Err(format!(
-            "{low}..{high} are no numbers of senders: write 1..8"
-        ));
-    }
-    Ok((low, high))
+fn numbers(text: &str) -> Result<String, String> {
+    plan::senders(text).map(|_| text.to_owned())
 }
 
-fn prepare(text: &str) -> Result<(u16, String), String> {
-    let (host, command) = text
-        .split_once(':')
-        .ok_or("write HOST: COMMAND, as in `h3: ip link set eth0 mtu 1400`")?;
-    Ok((
-        testbed::host_number(host.trim())?,
-        command.trim().to_owned(),
-    ))
+fn command(text: &str) -> Result<String, String> {
+    plan::prepared(text).map(|_| text.to_owned())
 }
 
 impl PatternOptions {
     /// Measures; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
-        self.task()?.run()
+        let plan = self.plan()?;
+        let measurement = self.common.measurement(plan, Form::Rows);
+        Task { measurement }.run()
     }
 
-    fn task(self) -> Result<Task, Failure> {
+    /// A plan of one pattern.
+    fn plan(&self) -> Result<Plan, Failure> {
         let common = &self.common;
         common.check(Command::Pattern)?;
-        if common.networks.len() > 1 && self.script.is_some() {
-            return Err(Failure::usage(
-                "a script is of one network: name one, or leave `--script` out",
-            ));
-        }
-        let mut knobs = BTreeMap::new();
+        let mut probe = ProbePlan::new(ProbeKind::Pattern, &[Way::TCP], &[]);
         for one in &self.knobs {
             let (name, value) = one.split_once('=').ok_or_else(|| {
                 Failure::usage(format!(
                     "`{one}` is not a knob: write KNOB=VALUE, as in rcvbuf=64KiB"
                 ))
             })?;
-            knobs.insert(name.to_owned(), value.to_owned());
+            probe.knobs.insert(name.into(), vec![value.into()]);
         }
-        let parsed = Knobs::parse(&knobs).map_err(Failure::usage)?;
-        let size_bytes = self.size.as_deref().map(size).transpose()?;
-        let shapes = Shape::parse(&self.pattern)?;
-        let launches = common.effort.chosen();
-        let quick = common.effort.effort() == crate::plan::Effort::Quick;
-        let kinds = self.kinds;
-        if shapes.iter().any(|shape| !matches!(shape, Shape::Set(_))) && !kinds.is_empty() {
-            return Err(Failure::usage(
-                "all-pairs and incast measure what they need: leave `--kind` out",
-            ));
-        }
-        Ok(Task {
-            shapes,
-            kinds: if kinds.is_empty() {
-                vec![What::Stream]
-            } else {
-                kinds
-            },
-            size_bytes,
-            senders: self.senders,
+        probe.samples = Some(self.samples);
+        probe.flows = Some(FlowsPlan {
+            pattern: self.pattern.clone(),
+            what: self.kinds.clone(),
+            size: self.size.clone(),
+            senders: self.senders.clone(),
             window: self.window,
             lead: self.lead,
             gap: self.gap,
-            samples: self.samples,
-            knobs: parsed,
-            knobs_text: knobs,
-            script: self.script,
-            prepare: self.prepare,
-            quick,
-            launches,
-            common: self.common,
-        })
-    }
-}
-
-fn size(text: &str) -> Result<u64, Failure> {
-    let bytes = text
-        .parse::<u64>()
-        .ok()
-        .or_else(|| text.parse::<sonde_units::Bytes>().ok().map(|bytes| bytes.0));
-    bytes
-        .filter(|bytes| (1..=64 << 20).contains(bytes))
-        .ok_or_else(|| {
-            Failure::usage(format!(
-                "`{text}` is not the size of a message: write 1 to 64MiB, as in 64KiB"
-            ))
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn senders_are_read() {
-        assert_eq!(senders("4"), Ok((4, 4)));
-        assert_eq!(senders("1..8"), Ok((1, 8)));
-        for bad in ["0", "3..2", "x", "1..", ""] {
-            assert!(senders(bad).is_err(), "{bad}");
+            quick: common.effort.effort() == Effort::Quick,
+        });
+        let mut plan = common.plan(vec![probe]);
+        plan.repeat = Repeat {
+            seed: plan.repeat.seed,
+            ..Repeat::of(match common.effort.effort() {
+                Effort::Quick => Effort::Quick,
+                _ => Effort::Usual,
+            })
+        };
+        if let Some(launches) = common.effort.chosen() {
+            (plan.repeat.launches, plan.repeat.max) = (launches, launches);
+            plan.probes[0].launches = Some(launches);
         }
-        assert_eq!(prepare("h3: true"), Ok((3, "true".into())));
-        assert!(prepare("true").is_err() && prepare("x: true").is_err());
-        assert_eq!(size("64KiB").unwrap(), 65_536);
-        assert_eq!(size("7").unwrap(), 7);
-        assert!(size("0").is_err() && size("1GiB").is_err());
+        let testbed = &mut plan.testbed;
+        if testbed.kind == Kind::Lab {
+            // A lab's hosts have several networks at once, of which the first is measured.
+            let beside = plan.networks.drain(1..);
+            testbed.beside = beside.map(|network| network.name).collect();
+        }
+        testbed.script.clone_from(&self.script);
+        testbed.prepare.clone_from(&self.prepare);
+        Ok(plan)
     }
 }

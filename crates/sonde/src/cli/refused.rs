@@ -40,13 +40,11 @@ const LOAD: (&str, Given) = ("--load", |common| !common.loads.is_empty());
 const WAIT: (&str, Given) = ("--wait", |common| !common.waits.is_empty());
 const WAITS: (&str, Given) = ("several waits", |common| common.waits.len() > 1);
 const NETWORKS: (&str, Given) = ("several networks", |common| common.networks.len() > 1);
-const RESUME: (&str, Given) = ("--resume", |common| common.resume.is_some());
-const PRINT_PLAN: (&str, Given) = ("--print-plan", |common| common.print_plan);
 const JSON_STREAM: (&str, Given) = ("--json-stream", |common| common.json_stream);
 const STRICT: (&str, Given) = ("--strict", |common| common.strict);
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 15] = [
+const REFUSED: [(Command, (&str, Given), &str); 12] = [
     (
         Pattern,
         LOAD,
@@ -56,21 +54,6 @@ const REFUSED: [(Command, (&str, Given), &str); 15] = [
         Pattern,
         WAIT,
         "its flows wait asleep, since a host has several: leave it out",
-    ),
-    (
-        Pattern,
-        RESUME,
-        "all hosts measure together: begin a new run",
-    ),
-    (
-        Pattern,
-        PRINT_PLAN,
-        "no plan has patterns: `--dry-run` says what would be measured",
-    ),
-    (
-        Pattern,
-        JSON_STREAM,
-        "its flows are told together: use `--json`",
     ),
     (
         Pattern,
@@ -150,8 +133,6 @@ mod tests {
             "--wait" => vec!["--wait", "poll"],
             "several waits" => vec!["--wait", "block,poll"],
             "several networks" => vec!["--network", "fddi", "--network", "wire"],
-            "--resume" => vec!["--resume"],
-            "--print-plan" => vec!["--print-plan"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
             other => panic!("{other}"),

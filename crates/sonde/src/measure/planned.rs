@@ -10,8 +10,7 @@ use crate::failure::Failure;
 use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
 use crate::pattern::RoundRequest;
-use crate::plan::{Kind, Mode};
-use crate::testbed;
+use crate::plan::{Kind, Mode, ProbeKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Testbed;
@@ -75,23 +74,8 @@ impl<'a> Planned<'a> {
             all_s: all_ns as f64 / 1e9,
             blocks: blocks
                 .iter()
-                .map(|block| PlannedBlock::of(&sites[block.site], block))
+                .flat_map(|block| PlannedBlock::all(&sites[block.site], block))
                 .collect(),
-        }
-    }
-
-    /// Of a pattern: the rounds of flows that a launch makes one after the other.
-    pub fn of_rounds(network: &'a str, launches: u64, rounds: &[RoundRequest]) -> Self {
-        let all_ns: u64 = rounds.iter().map(RoundRequest::estimate_ns).sum();
-        let block = |round| PlannedBlock::of_round(network, launches, round);
-        Self {
-            cells: rounds
-                .iter()
-                .map(|one| one.flows() + usize::from(one.sum))
-                .sum(),
-            launches,
-            all_s: (all_ns * launches) as f64 / 1e9,
-            blocks: rounds.iter().map(block).collect(),
         }
     }
 
@@ -109,7 +93,7 @@ impl<'a> Planned<'a> {
         const HEADS: [&str; 9] = [
             "network", "probe", "mode", "path", "wait", "load", "sizes B", "launches", "s each",
         ];
-        let lines = self.blocks.iter().map(|block| {
+        let line = |block: &PlannedBlock<'_>| {
             let sizes: Vec<String> = block.sizes_bytes.iter().map(u64::to_string).collect();
             vec![
                 block.network.into(),
@@ -125,6 +109,25 @@ impl<'a> Planned<'a> {
                 block.launches.to_string(),
                 format!("{:.1}", block.launch_s),
             ]
+        };
+        // A matrix has rounds by the hundred that look the same: these are one line.
+        let mut lines: Vec<(Vec<String>, usize)> = Vec::new();
+        for block in &self.blocks {
+            let now = line(block);
+            let is_round = block.probe == ProbeKind::Pattern.name();
+            match lines
+                .iter_mut()
+                .find(|(known, _)| is_round && *known == now)
+            {
+                Some((_, count)) => *count += 1,
+                None => lines.push((now, 1)),
+            }
+        }
+        let lines = lines.into_iter().map(|(mut line, count)| {
+            if count > 1 {
+                line[1] = format!("{count} x {}", line[1]);
+            }
+            line
         });
         println!("{}", crate::networks::table(&HEADS, lines));
         let reasons: BTreeSet<&str> = self.blocks.iter().filter_map(|one| one.skipped).collect();
@@ -141,6 +144,17 @@ impl<'a> Planned<'a> {
 }
 
 impl<'a> PlannedBlock<'a> {
+    /// One, or of a pattern the rounds that a launch makes one after the other.
+    fn all(site: &'a Site, block: &'a Block) -> Vec<Self> {
+        match block.rounds() {
+            None => vec![Self::of(site, block)],
+            Some(rounds) => {
+                let round = |asked| Self::of_round(&site.name, block.launches, asked);
+                rounds.all.iter().map(round).collect()
+            }
+        }
+    }
+
     fn of(site: &'a Site, block: &'a Block) -> Self {
         let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
         let knobs = block.knobs.iter();
@@ -172,7 +186,7 @@ impl<'a> PlannedBlock<'a> {
         let pattern = format!("pattern={}", asked.pattern);
         Self {
             network,
-            probe: "pattern",
+            probe: ProbeKind::Pattern.name(),
             mode: Some(asked.mode),
             program: Some(format!("flows at once: {}", asked.flows())),
             path: asked.path().into(),
@@ -227,9 +241,6 @@ impl Task {
     /// The sites as far as they are known before anything is started.
     fn planned_sites(&self) -> Result<Vec<Site>, Failure> {
         let testbed = &self.plan.testbed;
-        if testbed.kind == Kind::Hosts {
-            testbed.targets()?;
-        }
         let mut sites = Vec::new();
         if testbed.kind == Kind::Local || testbed.floors {
             sites.push(Site {
@@ -240,6 +251,7 @@ impl Task {
             });
         }
         if testbed.kind.is_real() {
+            let hosts = testbed.host_names()?;
             let names = self
                 .plan
                 .networks
@@ -253,14 +265,17 @@ impl Task {
                 testbed: Testbed::Hosts,
                 name: name.into(),
                 mtu: Some(1_500),
+                hosts: hosts.clone(),
                 ..Site::unknown()
             }));
             return Ok(sites);
         }
         for network in &self.plan.networks {
-            let spec = testbed::network(&network.name)?;
-            let profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
-            sites.push(Site::of_lab(spec, profile));
+            let config = self.lab_config(&network.name)?;
+            sites.push(Site {
+                hosts: testbed.host_names()?,
+                ..Site::of_lab(config.network, config.profile)
+            });
         }
         Ok(sites)
     }

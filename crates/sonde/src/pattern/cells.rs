@@ -5,68 +5,73 @@
 //! Checked: `rates_add_up`.
 
 use super::rounds::{RoundRequest, path};
-use super::{Grounds, Task};
+use crate::failure::Failure;
+use crate::layout::{Block, Site};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;
 use sonde_measure::{
     CellRecord, CellResult, Evidence, Factors, Fixed, LaunchRecord, Layer, Measurement, Phase,
-    Quantity, Testbed,
+    Quantity,
 };
 use sonde_probe::pattern::Kind;
 use sonde_stats::Series;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// The cells so far.
-pub struct Cells {
-    hosts: Vec<String>,
-    network: String,
-    testbed: Testbed,
-    profile: Option<String>,
-    attachment: Option<String>,
-    knobs: BTreeMap<String, String>,
-    known: BTreeMap<String, ()>,
-    fresh: Vec<CellRecord>,
-    launches: u64,
+/// What the cells of a pattern's block have in common.
+#[derive(Clone, Copy)]
+pub struct Cells<'a> {
+    /// Where.
+    pub site: &'a Site,
+    /// The block, whose knobs they have.
+    pub block: &'a Block,
 }
 
-impl Cells {
-    pub(super) fn new(task: &Task, ground: &Grounds) -> Self {
-        Self {
-            hosts: ground
-                .fleet
-                .hosts()
-                .iter()
-                .map(|host| host.name.clone())
-                .collect(),
-            network: ground.network.row.name.clone(),
-            testbed: ground.testbed,
-            profile: ground.profile.clone(),
-            attachment: ground.attachment.clone(),
-            knobs: task.knobs_text.clone(),
-            known: BTreeMap::new(),
-            fresh: Vec::new(),
-            launches: task.launches(),
+impl Cells<'_> {
+    /// All cells of these rounds, each once, in their order.
+    ///
+    /// # Errors
+    /// One cannot be named.
+    pub fn of(self, rounds: &[RoundRequest]) -> Result<Vec<CellRecord>, Failure> {
+        let (mut all, mut known) = (Vec::new(), BTreeSet::new());
+        for asked in rounds {
+            let flows = asked.round.flows.iter();
+            let flows =
+                flows.map(|(src, dst, what)| (what.kind, what.size_bytes, Some((*src, *dst))));
+            let together: BTreeMap<Kind, u64> = (asked.round.flows.iter().rev())
+                .filter(|(_, _, what)| asked.has_sum(what.kind))
+                .map(|(_, _, what)| (what.kind, what.size_bytes))
+                .collect();
+            let sums = together.into_iter().map(|(kind, size)| (kind, size, None));
+            for (kind, size_bytes, flow) in flows.chain(sums) {
+                let factors = self.factors(asked, kind, size_bytes, flow);
+                let id = factors.cell().map_err(Failure::cannot)?;
+                if known.insert(id.clone()) {
+                    all.push(CellRecord {
+                        id,
+                        factors,
+                        launches: self.block.launches,
+                        skipped: None,
+                    });
+                }
+            }
         }
+        Ok(all)
     }
 
-    /// Cells that were met since the last call.
-    pub fn fresh(&mut self) -> Vec<CellRecord> {
-        std::mem::take(&mut self.fresh)
-    }
-
-    /// The id of a cell, which is made if it is new.
-    fn cell(
-        &mut self,
+    /// What makes the cell of a flow between two hosts, or of all flows of a kind together.
+    fn factors(
+        self,
         asked: &RoundRequest,
         kind: Kind,
         size_bytes: u64,
         flow: Option<(usize, usize)>,
-    ) -> String {
+    ) -> Factors {
+        let site = self.site;
         let canary = kind != Kind::Stream && asked.pattern == "incast";
-        let name = |host: usize| self.hosts[host].clone();
-        let mut knobs = self.knobs.clone();
+        let name = |host: usize| site.hosts[host].clone();
+        let mut knobs = self.block.knobs.clone();
         knobs.insert("pattern".into(), asked.pattern.clone());
-        knobs.insert("hosts".into(), self.hosts.len().to_string());
+        knobs.insert("hosts".into(), site.hosts.len().to_string());
         knobs.insert(
             "window_ms".into(),
             asked.round.window.as_millis().to_string(),
@@ -82,10 +87,10 @@ impl Cells {
                 format!("{}>{}", name(src), name(dst)),
                 vec![name(src), name(dst)],
             ),
-            None => ("all".into(), self.hosts.clone()),
+            None => ("all".into(), site.hosts.clone()),
         };
         knobs.insert("flow".into(), flow);
-        let factors = Factors {
+        Factors {
             probe: "pattern".into(),
             mode: Some(if canary { kind.name() } else { asked.mode }.into()),
             layer: Layer::Transport,
@@ -93,52 +98,48 @@ impl Cells {
             method: Some("plain".into()),
             knobs,
             wait: Some("block".into()),
-            network: self.network.clone(),
-            testbed: self.testbed,
+            network: site.name.clone(),
+            testbed: site.testbed,
             hosts,
-            profile: self.profile.clone(),
-            attachment: self.attachment.clone(),
+            profile: site.profile.map(|profile| profile.to_string()),
+            attachment: site.attachment.clone(),
             load: None,
             size_bytes,
-        };
-        let id = factors
-            .cell()
-            .expect("factors are JSON: texts, numbers and maps of texts");
-        if self.known.insert(id.clone(), ()).is_none() {
-            let retest = asked.stage.name().is_some();
-            self.fresh.push(CellRecord {
-                id: id.clone(),
-                factors,
-                launches: if retest { 1 } else { self.launches },
-                skipped: None,
-            });
         }
-        id
+    }
+
+    /// The same cell's id.
+    fn id(
+        self,
+        asked: &RoundRequest,
+        kind: Kind,
+        size_bytes: u64,
+        flow: Option<(usize, usize)>,
+    ) -> String {
+        let id = self.factors(asked, kind, size_bytes, flow).cell();
+        id.expect("factors are JSON: texts, numbers and maps of texts")
     }
 
     /// The records of one round.
-    pub(super) fn records(
-        &mut self,
+    pub fn records(
+        self,
         asked: &RoundRequest,
         outcome: &RoundOutcome,
         launched: &PatternLaunched,
         index: u64,
     ) -> Vec<LaunchRecord> {
+        let hosts = &self.site.hosts;
         let mut made = Vec::new();
         for flow in &outcome.flows {
             let Some(what) = flow.what else { continue };
-            let cell = self.cell(
-                asked,
-                what.kind,
-                what.size_bytes,
-                Some((flow.src, flow.dst)),
-            );
+            let ends = Some((flow.src, flow.dst));
+            let cell = self.id(asked, what.kind, what.size_bytes, ends);
             let of = |host: usize| {
                 let mut one = outcome.interference.get(&host).cloned().unwrap_or_default();
-                one.host.clone_from(&self.hosts[host]);
+                one.host.clone_from(&hosts[host]);
                 one
             };
-            let [src, dst] = [flow.src, flow.dst].map(|host| self.hosts[host].clone());
+            let [src, dst] = [flow.src, flow.dst].map(|host| hosts[host].clone());
             let mut record = LaunchRecord {
                 evidence: evidence(flow, outcome),
                 interference: vec![of(flow.src), of(flow.dst)],
@@ -158,15 +159,13 @@ impl Cells {
             });
             made.push(record);
         }
-        if asked.sum {
-            made.extend(self.together(asked, outcome, launched, index));
-        }
+        made.extend(self.together(asked, outcome, launched, index));
         made
     }
 
     /// The record of all flows of a kind, for each kind of the round.
     fn together(
-        &mut self,
+        self,
         asked: &RoundRequest,
         outcome: &RoundOutcome,
         launched: &PatternLaunched,
@@ -174,17 +173,14 @@ impl Cells {
     ) -> Vec<LaunchRecord> {
         let mut kinds: BTreeMap<Kind, Vec<&FlowOutcome>> = BTreeMap::new();
         for flow in &outcome.flows {
-            if let Some(what) = flow.what {
+            if let Some(what) = flow.what.filter(|what| asked.has_sum(what.kind)) {
                 kinds.entry(what.kind).or_default().push(flow);
             }
         }
         let mut made = Vec::new();
         for (kind, flows) in kinds {
-            if asked.pattern == "incast" && kind != Kind::Stream {
-                continue;
-            }
             let size = flows[0].what.map_or(0, |what| what.size_bytes);
-            let cell = self.cell(asked, kind, size, None);
+            let cell = self.id(asked, kind, size, None);
             let (series, failure) = summed(&flows, kind);
             let mut evidence = Evidence::default();
             evidence.flow.flows = Some(flows.len() as u64);

@@ -4,9 +4,12 @@
 //!          incast is the canary's latency for each number of senders. Everything is worked out from the run.
 //! Checked: `tests/lab_pattern.rs`.
 
-use super::{Shape, Task, incast, outcome, rounds};
+use super::{incast, rounds};
 use crate::document::{self, Command, Document};
+use crate::events::Event;
+use crate::exit::Outcome;
 use crate::failure::Failure;
+use crate::measure;
 use crate::networks;
 use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
 use sonde_report::{Severity, View, is_verdict, matrix, rate, time};
@@ -14,32 +17,35 @@ use sonde_sys::tell;
 use sonde_units::plain;
 use std::collections::BTreeMap;
 
-/// Prints the run; the exit code.
-pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Failure> {
-    let ended = outcome(run);
-    let mut all = run.warnings.clone();
-    all.extend(warnings.iter().cloned());
-    all.dedup();
+/// Prints the run, in the form that was asked for.
+pub(super) fn all(run: &Run, task: &measure::Task, ended: &Outcome) -> Result<(), Failure> {
+    let patterns = run.cells.iter().map(|cell| &cell.factors.knobs);
+    let pattern = patterns
+        .map(|knobs| knobs.get("pattern").map_or("", String::as_str))
+        .next();
     let view = View::of(run);
     let verdicts: Vec<_> = view
         .findings
         .iter()
         .filter(|finding| is_verdict(&finding.rule))
         .collect();
-    let said = match task.shapes[..] {
-        [Shape::AllPairs] => verdict_lines(run, &verdicts),
-        [Shape::Incast] => incast::lines(run, task.common.hosts.seed),
+    let said = match pattern {
+        Some(matrix::ALL_PAIRS) => verdict_lines(run, &verdicts),
+        Some("incast") => incast::lines(run, run.head.seed),
         _ => Vec::new(),
     };
-    if task.common.json {
-        all.extend(said.iter().cloned());
+    if task.json_stream {
+        for text in run.warnings.iter().chain(&said) {
+            Event::Warning { text }.say()?;
+        }
+    } else if task.json {
         document::print(&Document {
-            warnings: all,
+            warnings: run.warnings.iter().chain(&said).cloned().collect(),
             ..document::of_run(Command::Probe, run, ended.judgement())
         })?;
     } else {
-        match task.shapes[..] {
-            [Shape::AllPairs] => println!("{}", hosts_table(run)),
+        match pattern {
+            Some(matrix::ALL_PAIRS) => println!("{}", hosts_table(run)),
             _ => println!("{}", flows_table(run)),
         }
         for line in ratios(run).iter().chain(&said) {
@@ -57,7 +63,7 @@ pub(super) fn all(task: &Task, run: &Run, warnings: &[String]) -> Result<i32, Fa
     for warning in &run.warnings {
         tell!("sonde: {warning}");
     }
-    Ok(ended.code())
+    Ok(())
 }
 
 fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> {

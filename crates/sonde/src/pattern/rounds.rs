@@ -6,7 +6,7 @@
 //!          has rounds of no sender to all, each with the canary.
 //! Checked: `the_same_way_is_never_twice_in_a_row`, `an_order_of_chance_keeps_the_same_way_apart`; `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
-use super::{Shape, Task};
+use super::{Flows, Shape};
 use crate::failure::Failure;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -62,7 +62,7 @@ impl Stage {
 }
 
 /// A round, and what its cells are called.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RoundRequest {
     pub round: Round,
     /// Of the pattern's knob.
@@ -87,6 +87,11 @@ impl RoundRequest {
 
     pub fn flows(&self) -> usize {
         self.round.flows.len()
+    }
+
+    /// Whether all flows of a kind have a cell together; who only asks beside an incast is alone.
+    pub fn has_sum(&self, kind: Kind) -> bool {
+        self.sum && (self.pattern != "incast" || kind == Kind::Stream)
     }
 
     /// Of its first flow: an incast's canary comes last.
@@ -119,7 +124,7 @@ pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// The rounds in an order drawn from the seed, in which no pair is in two after each other where that can be: what is left in a
+/// The rounds of a launch in an order drawn from the seed, in which no pair is in two after each other where that can be: what is left in a
 /// slow way's queue would keep the next flow from being let in.
 pub fn in_order(asked: &[RoundRequest], seed: u64) -> Vec<&RoundRequest> {
     let mut rest: Vec<&RoundRequest> = shuffled(asked.len(), seed)
@@ -162,9 +167,9 @@ fn apart(
     (0..kinds).flat_map(of).collect()
 }
 
-impl Task {
+impl Flows {
     /// All rounds of a launch among so many hosts.
-    pub(super) fn asked(&self, hosts: usize) -> Result<Vec<RoundRequest>, Failure> {
+    pub fn rounds(&self, hosts: usize) -> Result<Vec<RoundRequest>, Failure> {
         let mut all = Vec::new();
         for shape in &self.shapes {
             match shape {
@@ -259,7 +264,7 @@ impl Task {
             HOSTS_FOR_ALL
         };
         if hosts > all {
-            sets::random_matchings(hosts, MATCHINGS_QUICK, self.common.hosts.seed)
+            sets::random_matchings(hosts, MATCHINGS_QUICK, self.seed)
         } else {
             sets::matchings(hosts)
         }

@@ -6,9 +6,10 @@
 //! Units:   bytes and times as in [`super`].
 //! Checked: `what_a_plan_leaves_out_is_filled_in`, `the_usual_plans_are_read_back`.
 
-use super::{DEFAULT_NETWORK, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan};
+use super::{DEFAULT_NETWORK, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, flows};
 use crate::way::Way;
 use sonde_measure::Path;
+use sonde_report::matrix;
 use sonde_units::Span;
 
 /// The most samples of each size in a launch.
@@ -35,6 +36,13 @@ impl ProbePlan {
         }
         if self.path.is_empty() {
             self.path.push(usual_path(self.kind));
+        }
+        if let Some(flows) = &self.flows {
+            self.samples.get_or_insert(flows::SAMPLES);
+            // A launch has every pair.
+            if flows.pattern == matrix::ALL_PAIRS {
+                self.launches.get_or_insert(1);
+            }
         }
         if is_sampled {
             self.budget.get_or_insert(Span::secs(1));

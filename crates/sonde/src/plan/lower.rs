@@ -7,6 +7,7 @@
 use super::{Mode, ProbeKind, ProbePlan, Repeat};
 use crate::failure::Failure;
 use crate::library::{self, Ranks};
+use crate::pattern::Rounds;
 use crate::way::Way;
 use sonde_measure::{Knobs, Method, Pace, Path, Procedure, Quota, Sampling, Spec, Wait};
 use sonde_probe::host::{self, Setting};
@@ -28,6 +29,8 @@ pub enum Work {
     Channel(Box<Spec>),
     /// A job of a library's ranks.
     Ranks(Box<Ranks>),
+    /// Rounds of flows among all hosts.
+    Rounds(Box<Rounds>),
 }
 
 impl ProbePlan {
@@ -114,7 +117,11 @@ impl ProbePlan {
                 Procedure::Rate { pace, quota }
             }
             (
-                ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Check,
+                ProbeKind::Collective
+                | ProbeKind::Npb
+                | ProbeKind::Messages
+                | ProbeKind::Check
+                | ProbeKind::Pattern,
                 _,
             ) => {
                 return Err(Failure::usage(format!(

@@ -17,7 +17,7 @@ use sonde_measure::{Factors, Method, Wait};
 use sonde_sys::file;
 use sonde_units::{Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The network of a lab for which none was chosen.
 pub const DEFAULT_NETWORK: &str = "ethernet-1g";
@@ -116,6 +116,15 @@ pub struct TestbedPlan {
     /// The two hosts that all launches are between, from the first to the second, as `h1>h2`. Without it every pair in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<String>,
+    /// Lab: networks that join the same hosts beside the one that is measured: the first is eth1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+    /// Lab: a file that says what breaks and changes, and when, as `sonde lab run --script` takes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<PathBuf>,
+    /// Lab: commands that hosts run as root before anything is measured, as `h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<String>,
 }
 
 impl TestbedPlan {
@@ -144,6 +153,9 @@ impl Default for TestbedPlan {
             attachment: auto(),
             floors: false,
             between: None,
+            beside: Vec::new(),
+            script: None,
+            prepare: Vec::new(),
         }
     }
 }
@@ -263,6 +275,8 @@ pub enum ProbeKind {
     Messages,
     /// Whether a library does what it should. Its knobs say among how many `ranks`, by how many `cases`, drawn from which `seed`.
     Check,
+    /// Many flows at once among all hosts, which its [probe.flows] say.
+    Pattern,
 }
 
 impl ProbeKind {
@@ -278,6 +292,7 @@ impl ProbeKind {
             Self::Npb => "npb",
             Self::Messages => "messages",
             Self::Check => "check",
+            Self::Pattern => "pattern",
         }
     }
 
@@ -288,7 +303,7 @@ impl ProbeKind {
 
     /// Whether the plan says of which sizes its messages are.
     pub const fn is_sized(self) -> bool {
-        !(self.is_of_programs() || matches!(self, Self::Check))
+        !(self.is_of_programs() || matches!(self, Self::Check | Self::Pattern))
     }
 }
 
@@ -362,6 +377,9 @@ pub struct ProbePlan {
     /// Of a stream of datagrams at one rate: below it the highest rate is looked for at which no more than this share is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
+    /// Of kind pattern: which flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<FlowsPlan>,
 }
 
 fn block() -> Vec<Wait> {
@@ -446,6 +464,7 @@ impl ProbePlan {
             budget: None,
             knobs: BTreeMap::new(),
             lost: None,
+            flows: None,
         }
     }
 
@@ -535,7 +554,7 @@ impl ProbePlan {
         if !self.kind.is_sized() && !self.size.is_empty() {
             return refuse(format!(
                 "messages of programs and of checks have sizes of their own: remove `size` from the [[probe]] of kind {name}; a \
-                 kernel's own size, or the lengths of messages, are in [probe.with]"
+                 kernel's own size, or the lengths of messages, are in [probe.with], those of a pattern in [probe.flows]"
             ));
         }
         if self.mode.is_some() && self.kind != ProbeKind::Throughput {
@@ -591,6 +610,9 @@ impl ProbePlan {
     /// Refuses knobs that nobody takes; for each kernel that is asked for, why it cannot be, if it cannot.
     fn check_knobs(&self, repeat: &Repeat) -> Result<Vec<Option<String>>, Failure> {
         let mut kernels = Vec::new();
+        if self.kind == ProbeKind::Pattern {
+            return Ok(kernels);
+        }
         for knobs in self.settings() {
             for path in &self.path {
                 let how = (Method::Plain, Wait::Block);
@@ -698,6 +720,7 @@ impl Plan {
         self.check_kernels()?;
         self.check_loads()?;
         self.check_places()?;
+        self.check_flows()?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {
             return refuse("[repeat] wants `unrated` of 1 at least".into());
@@ -729,6 +752,7 @@ impl Plan {
 }
 
 mod fill;
+mod flows;
 mod lost;
 mod lower;
 mod places;
@@ -736,6 +760,7 @@ mod repeat;
 mod size;
 mod usual;
 
+pub use flows::{FlowsPlan, prepared, senders};
 pub use lost::Lost;
 pub use lower::{BUDGET, SECOND, Work, apart};
 pub use repeat::{Effort, Repeat};

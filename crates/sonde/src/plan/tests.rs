@@ -8,9 +8,7 @@ fn testbed(kind: Kind) -> TestbedPlan {
         kind,
         hosts: 4,
         names: kind.is_real().then(|| "2".into()),
-        attachment: Attachment::Auto,
-        floors: false,
-        between: None,
+        ..TestbedPlan::default()
     }
 }
 

@@ -1,0 +1,93 @@
+//! One launch of a pattern: all hosts at once, kept as a record for each flow.
+//!
+//! Checked: `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
+
+use super::{Block, Campaign, CellRecord, CellResult, LaunchRecord, left, unix_ns};
+use crate::defect;
+use crate::pattern::{Cells, Rounds};
+use sonde_fleet::PatternAsk;
+use sonde_record::StoreError;
+use sonde_sys::tell;
+use std::time::Duration;
+
+/// The longest that a flow's connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+impl Campaign<'_> {
+    /// Launches all rounds of a pattern, and keeps what they gave together.
+    pub(super) fn launch_rounds(
+        &mut self,
+        block: &Block,
+        rounds: &Rounds,
+        index: u64,
+    ) -> Result<(), StoreError> {
+        let site = self.beds[block.site].site.clone();
+        let now = format!(
+            "{} launch {} of {}: {} rounds of flows among {} hosts",
+            site.name,
+            index + 1,
+            block.launches,
+            rounds.all.len(),
+            site.hosts.len()
+        );
+        let left = left(&self.bar, self.began);
+        self.bar.set_message(format!("{left} left; {now}"));
+        self.bar.suspend(|| tell!("sonde: {now}"));
+        defect::doing(format!("at {now}"));
+        let began_unix_ns = unix_ns();
+        let order = rounds.in_order(index);
+        let launched = {
+            let mut fleet = self.beds[block.site].fleet.borrow_mut();
+            fleet.take_network(self.beds[block.site].way);
+            fleet.pattern(&PatternAsk {
+                rounds: order.iter().map(|asked| asked.round.clone()).collect(),
+                knobs: rounds.knobs.clone(),
+                timeout: CONNECT,
+            })
+        };
+        let cells = Cells { site: &site, block };
+        let mut made = Vec::new();
+        match launched {
+            Err(error) => {
+                self.bar.suspend(|| tell!("sonde: {now} failed: {error}"));
+                made.push(failed(block, index, &error.to_string()));
+            }
+            Ok(launched) => {
+                for (asked, outcome) in order.iter().zip(&launched.rounds) {
+                    made.extend(cells.records(asked, outcome, &launched, index));
+                }
+                for (host, why) in &launched.lost {
+                    let text = format!("{} did not come to the end: {why}", site.hosts[*host]);
+                    self.bar.suspend(|| tell!("sonde: {text}"));
+                    self.warn(text)?;
+                }
+                if launched.refused > 0 {
+                    self.warn(format!(
+                        "{} strangers came to the data ports and were turned away",
+                        launched.refused
+                    ))?;
+                }
+            }
+        }
+        for record in &mut made {
+            record.began_unix_ns = began_unix_ns;
+        }
+        self.keep(made)?;
+        self.bar.inc(block.estimate_ns);
+        Ok(())
+    }
+}
+
+/// A launch that gave nothing for any of the cells.
+fn failed(block: &Block, index: u64, why: &str) -> LaunchRecord {
+    let result = |cell: &CellRecord| CellResult {
+        cell: cell.id.clone(),
+        index,
+        failure: Some(why.to_owned()),
+        series: Vec::new(),
+    };
+    LaunchRecord {
+        results: block.cells.iter().map(result).collect(),
+        ..LaunchRecord::default()
+    }
+}
