@@ -33,6 +33,7 @@ mod paired {
 mod alone {
     mod lab_assess;
     mod lab_check;
+    mod lab_commands;
     mod lab_emulation;
     mod lab_libraries;
     mod lab_nets;
