@@ -9,6 +9,9 @@ mod exit;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/failure.rs"]
 mod failure;
+#[expect(dead_code, unused_imports, reason = "the command uses the rest")]
+#[path = "../../crates/sonde/src/flows/mod.rs"]
+mod flows;
 #[expect(dead_code, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/kernel.rs"]
 mod kernel;

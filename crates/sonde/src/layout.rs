@@ -9,11 +9,12 @@ mod references;
 pub use references::references;
 
 use crate::failure::Failure;
+use crate::flows::Rounds;
 use crate::kernel::KernelRequest;
 use crate::library::{self, Ranks};
 use crate::model;
 use crate::networks;
-use crate::pattern::{self, Rounds};
+use crate::pattern;
 use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use crate::way::Way;
 use sonde_fleet::Load;

@@ -17,6 +17,7 @@ mod document;
 mod events;
 mod exit;
 mod failure;
+mod flows;
 mod kernel;
 mod lab;
 mod layout;

@@ -1,7 +1,7 @@
 //! The options that describe a lab, lowered to its configuration.
 
 use crate::failure::Failure;
-use crate::plan::DEFAULT_NETWORK;
+use crate::plan::{DEFAULT_NETWORK, host_number};
 use clap::Args;
 use sonde_fleet::Load;
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
@@ -72,14 +72,6 @@ fn attachment(text: &str) -> Result<Attachment, String> {
         "veth" => Ok(Attachment::Veth),
         _ => Err("write auto, tap or veth".into()),
     }
-}
-
-/// The number of a host, written `h2`.
-pub fn host_number(text: &str) -> Result<u16, String> {
-    text.strip_prefix('h')
-        .and_then(|number| number.parse().ok())
-        .filter(|number| *number > 0)
-        .ok_or_else(|| format!("`{text}` is not a host: write h1, h2 and so on"))
 }
 
 fn capture(text: &str) -> Result<(u16, PathBuf), String> {

@@ -4,7 +4,8 @@
 
 use super::{Block, Campaign, CellRecord, CellResult, LaunchRecord, left, unix_ns};
 use crate::defect;
-use crate::pattern::{Cells, Rounds};
+use crate::flows::Rounds;
+use crate::pattern::Cells;
 use sonde_fleet::PatternAsk;
 use sonde_record::StoreError;
 use sonde_sys::tell;

@@ -2,7 +2,7 @@
 
 use super::lab_check::{self, LabCheckOptions};
 use crate::failure::Failure;
-use crate::{lab, networks, replay, testbed};
+use crate::{lab, networks, plan, replay, testbed};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub enum LabTask {
     #[command(after_help = "Example:\n  sonde lab shell --network wan-ds3 h3")]
     Shell {
         /// The host.
-        #[arg(value_parser = testbed::host_number, default_value = "h1")]
+        #[arg(value_parser = plan::host_number, default_value = "h1")]
         host: u16,
         #[command(flatten)]
         lab: testbed::LabOptions,
@@ -43,7 +43,7 @@ pub enum LabTask {
     #[command(after_help = "Example, in a lab:\n  sonde lab exec h2 -- iperf3 -s -D")]
     Exec {
         /// The host.
-        #[arg(value_parser = testbed::host_number)]
+        #[arg(value_parser = plan::host_number)]
         host: u16,
         /// Go on when this command ends.
         #[arg(long)]

@@ -3,7 +3,8 @@
 use super::options::Common;
 use super::refused::Command;
 use crate::failure::Failure;
-use crate::pattern::{Task, What};
+use crate::flows::What;
+use crate::pattern::Task;
 use crate::plan::{self, Effort, FlowsPlan, Kind, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::shown::Form;
 use crate::way::Way;

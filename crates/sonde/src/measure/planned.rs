@@ -7,9 +7,9 @@
 use super::{LOOPBACK, LOOPBACK_MTU, REAL, Task, command_line};
 use crate::document::{self, Command, Document};
 use crate::failure::Failure;
+use crate::flows::RoundRequest;
 use crate::layout::{self, Block, Site};
 use crate::library::Ranks;
-use crate::pattern::RoundRequest;
 use crate::plan::{Kind, Mode, ProbeKind};
 use schemars::JsonSchema;
 use serde::Serialize;

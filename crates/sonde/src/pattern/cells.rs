@@ -4,8 +4,8 @@
 //!          `flow=all` are all hosts. What the kernel and the hosts said of a flow stands in the settings of its record.
 //! Checked: `rates_add_up`.
 
-use super::rounds::{RoundRequest, path};
 use crate::failure::Failure;
+use crate::flows::{RoundRequest, path};
 use crate::layout::{Block, Site};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;

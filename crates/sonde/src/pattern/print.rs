@@ -4,11 +4,12 @@
 //!          incast is the canary's latency for each number of senders. Everything is worked out from the run.
 //! Checked: `tests/lab_pattern.rs`.
 
-use super::{incast, rounds};
+use super::incast;
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
+use crate::flows;
 use crate::measure;
 use crate::networks;
 use sonde_measure::{Factors, Quantity, ResultRow, Run, Status};
@@ -90,7 +91,7 @@ fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> 
 
 /// The smallest faults that the matrix would have shown, of those that it measured.
 fn could_have_seen(run: &Run) -> Option<String> {
-    let seen = matrix::sensitivity(run, &rounds::retested())?;
+    let seen = matrix::sensitivity(run, &flows::retested())?;
     let less = |times: f64| sonde_report::share(1.0 - 1.0 / times);
     let parts = [
         seen.host_stream

@@ -6,8 +6,7 @@
 
 use super::{Kind, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan};
 use crate::failure::Failure;
-use crate::pattern::{Flows, Shape, What};
-use crate::testbed;
+use crate::flows::{Flows, Shape, What};
 use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Knobs, Wait};
@@ -84,6 +83,17 @@ fn size(text: &str) -> Result<u64, String> {
         })
 }
 
+/// The number of a host of a lab, written `h2`.
+///
+/// # Errors
+/// It is written otherwise.
+pub fn host_number(text: &str) -> Result<u16, String> {
+    text.strip_prefix('h')
+        .and_then(|number| number.parse().ok())
+        .filter(|number| *number > 0)
+        .ok_or_else(|| format!("`{text}` is not a host: write h1, h2 and so on"))
+}
+
 /// The host that a command is run at, by its number from 1, and the command.
 ///
 /// # Errors
@@ -92,10 +102,7 @@ pub fn prepared(text: &str) -> Result<(u16, String), String> {
     let (host, command) = text
         .split_once(':')
         .ok_or("write HOST: COMMAND, as in `h3: ip link set eth0 mtu 1400`")?;
-    Ok((
-        testbed::host_number(host.trim())?,
-        command.trim().to_owned(),
-    ))
+    Ok((host_number(host.trim())?, command.trim().to_owned()))
 }
 
 impl ProbePlan {

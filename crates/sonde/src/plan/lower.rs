@@ -6,8 +6,8 @@
 
 use super::{Mode, ProbeKind, ProbePlan, Repeat};
 use crate::failure::Failure;
+use crate::flows::Rounds;
 use crate::library::{self, Ranks};
-use crate::pattern::Rounds;
 use crate::way::Way;
 use sonde_measure::{Knobs, Method, Pace, Path, Procedure, Quota, Sampling, Spec, Wait};
 use sonde_probe::host::{self, Setting};

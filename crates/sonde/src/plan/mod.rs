@@ -760,7 +760,7 @@ mod repeat;
 mod size;
 mod usual;
 
-pub use flows::{FlowsPlan, prepared, senders};
+pub use flows::{FlowsPlan, host_number, prepared, senders};
 pub use lost::Lost;
 pub use lower::{BUDGET, SECOND, Work, apart};
 pub use repeat::{Effort, Repeat};

@@ -33,7 +33,7 @@ const PAIRS_AGAIN: usize = 12;
 const RETEST: (Duration, Duration) = (ms(50), ms(300));
 
 /// The same, for what a matrix could have seen.
-pub(super) const fn retested() -> Retest {
+pub const fn retested() -> Retest {
     Retest {
         partners: PARTNERS,
         stream_ns: (RETEST.0.as_nanos() + RETEST.1.as_nanos()) as u64,
@@ -107,7 +107,7 @@ impl RoundRequest {
 }
 
 /// The path by which a flow of this kind goes.
-pub(super) fn path(kind: Kind) -> &'static str {
+pub fn path(kind: Kind) -> &'static str {
     match kind {
         Kind::LatencyUdp => "udp",
         _ => "tcp",
@@ -281,7 +281,7 @@ impl Flows {
     }
 
     /// What is measured again: matchings that suspects were in, suspects alone, and others alone.
-    pub(super) fn retest(&self, names: &[String], suspects: &Suspects) -> Vec<RoundRequest> {
+    pub fn retest(&self, names: &[String], suspects: &Suspects) -> Vec<RoundRequest> {
         let number: BTreeMap<&str, usize> = names
             .iter()
             .enumerate()
