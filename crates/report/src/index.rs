@@ -78,7 +78,7 @@ pub(crate) const CHECK: &str = "check";
 pub(crate) const PLACE: &str = "place";
 
 /// Probes with tables of their own: theirs are no lines of a transport.
-const OWN_TABLES: [&str; 4] = [KERNEL, MESSAGES, CHECK, PLACE];
+const OWN_TABLES: [&str; 5] = [KERNEL, MESSAGES, CHECK, PLACE, PATTERN];
 
 /// Whether all cells of a run stand in tables of their own.
 pub fn has_own_tables(run: &Run) -> bool {

@@ -752,3 +752,40 @@ impl Runs {
         self.measured(&of, &[ns])
     }
 }
+
+/// All pairs of so many hosts, by latency.
+pub(crate) fn all_pairs(hosts: usize) -> Run {
+    let mut run = Runs::new()
+        .network(net("lan"))
+        .launches(1)
+        .latency("lan", "tcp", 64, 50_000)
+        .done();
+    let (cell, launch) = (run.cells.remove(0), run.launches.remove(0));
+    let host = run.hosts.remove(0);
+    run.hosts = (0..hosts)
+        .map(|number| HostRecord {
+            name: format!("node{number:04}"),
+            ..host.clone()
+        })
+        .collect();
+    for src in 0..hosts {
+        for dst in (0..hosts).filter(|dst| *dst != src) {
+            let names = [src, dst].map(|host| run.hosts[host].name.clone());
+            let (mut cell, mut launch) = (cell.clone(), launch.clone());
+            cell.factors.probe = "pattern".into();
+            cell.factors.mode = Some("latency".into());
+            cell.factors.knobs = [
+                ("pattern", "all-pairs".to_owned()),
+                ("flow", format!("{}>{}", names[0], names[1])),
+            ]
+            .map(|(name, value)| (name.into(), value))
+            .into();
+            cell.id = format!("{src}-{dst}");
+            launch.results[0].cell.clone_from(&cell.id);
+            [launch.src, launch.dst] = names;
+            run.cells.push(cell);
+            run.launches.push(launch);
+        }
+    }
+    run
+}

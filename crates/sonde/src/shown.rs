@@ -56,6 +56,7 @@ fn print_rows(run: &Run, width: usize) {
         sonde_report::messages_table(run, width),
         sonde_report::checks_table(run, width),
         sonde_report::placements_table(run, width),
+        sonde_report::flows_table(run, width),
     ];
     for table in tables.into_iter().flatten() {
         println!("\n{table}");
@@ -89,6 +90,7 @@ pub fn print_tables(run: &Run, width: usize) {
         sonde_report::checks_table(run, width),
         sonde_report::placements_table(run, width),
         sonde_report::sweep_table(run, width),
+        sonde_report::flows_table(run, width),
     ];
     for table in tables.into_iter().flatten() {
         println!("\n{table}\n");
