@@ -23,8 +23,8 @@ mod messages;
 #[expect(dead_code, unused_imports, reason = "the command uses the rest")]
 #[path = "../../crates/sonde/src/plan/mod.rs"]
 mod plan;
-#[path = "../../crates/sonde/src/way.rs"]
-mod way;
+#[path = "../../crates/sonde/src/any_path.rs"]
+mod any_path;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = std::str::from_utf8(bytes) else {

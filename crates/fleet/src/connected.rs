@@ -11,10 +11,10 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use sonde_measure::{Probe, Wait};
 
 use crate::agent::{Agent, Body, ErrorTail};
-use crate::bed::Bed;
 use crate::connect::{Assembly, DIRECT_MAX, Member, Token};
 use crate::error::{FleetError, Result};
 use crate::launcher::{ConnectOptions, Ready, Starter};
+use crate::machines::Machines;
 use crate::placement::Placement;
 use crate::target::HOSTS_MAX;
 
@@ -114,7 +114,7 @@ fn check_addresses(members: &[Member], on_this_machine: bool) -> Result<()> {
     Ok(())
 }
 
-impl Bed for Connected {
+impl Machines for Connected {
     fn names(&self) -> Vec<String> {
         self.names.clone()
     }

@@ -23,13 +23,13 @@ use sonde_probe::host::Settings;
 use sonde_probe::{Answer, Outcome, Request, clock};
 
 use crate::agent::Agent;
-use crate::bed::Bed;
 use crate::connected::Connected;
 use crate::error::{FleetError, Result};
 use crate::lab::Emulated;
 use crate::launch::{Ask, Between, Launched, Pair, Trouble};
 use crate::launcher::ConnectOptions;
 use crate::local::Local;
+use crate::machines::Machines;
 use crate::networks::Joined;
 use crate::placement::Placement;
 use crate::ranks::Tools;
@@ -80,7 +80,7 @@ pub struct Fleet {
     pub(crate) machine: Option<VirtualMachine>,
     /// Dropped before what they run on.
     pub(crate) agents: Agents,
-    pub(crate) bed: Box<dyn Bed>,
+    pub(crate) machines: Box<dyn Machines>,
     hosts: Vec<HostRecord>,
     /// Networks by which the hosts were joined, and the one in use; none is the one by which they reach each other.
     pub(crate) networks: Vec<Joined>,
@@ -156,7 +156,7 @@ impl Fleet {
     }
 
     pub(crate) fn first_placement(&self) -> Placement {
-        self.bed.first_placement()
+        self.machines.first_placement()
     }
 
     /// Has agents started by a launcher, and waits until they have connected back. To be called from the main thread, with
@@ -175,18 +175,18 @@ impl Fleet {
         Ok(fleet)
     }
 
-    fn bare(bed: Box<dyn Bed>) -> Self {
+    fn bare(machines: Box<dyn Machines>) -> Self {
         let record = |name| HostRecord {
             name,
             ..Default::default()
         };
-        let hosts: Vec<_> = bed.names().into_iter().map(record).collect();
+        let hosts: Vec<_> = machines.names().into_iter().map(record).collect();
         Self {
             machine: None,
             agents: Agents::default(),
             readings: vec![None; hosts.len()],
-            notes: bed.lab_info().map_or_else(Vec::new, lab_notes),
-            bed,
+            notes: machines.lab_info().map_or_else(Vec::new, lab_notes),
+            machines,
             hosts,
             networks: Vec::new(),
             network: None,
@@ -199,8 +199,8 @@ impl Fleet {
         }
     }
 
-    fn over(bed: Box<dyn Bed>) -> Result<Self> {
-        let mut fleet = Self::bare(bed);
+    fn over(machines: Box<dyn Machines>) -> Result<Self> {
+        let mut fleet = Self::bare(machines);
         fleet.describe()?;
         Ok(fleet)
     }
@@ -232,12 +232,12 @@ impl Fleet {
 
     /// What holds senders back in a lab.
     pub fn backpressure(&self) -> Option<Backpressure> {
-        self.bed.backpressure()
+        self.machines.backpressure()
     }
 
     /// The lab, if it is one.
     pub fn lab_info(&self) -> Option<&Info> {
-        self.bed.lab_info()
+        self.machines.lab_info()
     }
 
     /// What the emulated network did since its last launch began, or since it is up; none of hosts that are real.
@@ -245,8 +245,8 @@ impl Fleet {
     /// # Errors
     /// The lab is gone.
     pub fn emulated(&mut self) -> Result<Option<Report>> {
-        let report = self.bed.report();
-        report.map_err(|error| self.bed_failed(error))
+        let report = self.machines.report();
+        report.map_err(|error| self.machines_failed(error))
     }
 
     /// Makes one launch.
@@ -265,7 +265,7 @@ impl Fleet {
             between.src,
             between.dst
         );
-        let placements = self.bed.placements(spec.wait, spec.probe());
+        let placements = self.machines.placements(spec.wait, spec.probe());
         let hosts = [between.src, between.dst];
         self.launch_with(
             between,
@@ -291,8 +291,8 @@ impl Fleet {
         for (host, placement) in keys {
             self.ensure(host, placement)?;
         }
-        let begun = self.bed.load(between.load.as_ref(), loaded);
-        begun.map_err(|error| self.bed_failed(error))?;
+        let begun = self.machines.load(between.load.as_ref(), loaded);
+        begun.map_err(|error| self.machines_failed(error))?;
         let traffic = self.load_for(between, launch_max)?;
         let outcome = measure(self, keys);
         let outcome = match traffic {
@@ -323,7 +323,7 @@ impl Fleet {
             outcome = self.launch(ask, keys);
         }
         let mut outcome = outcome.map_err(|trouble| match trouble {
-            Trouble::Bed(error) => self.bed_failed(error),
+            Trouble::Machines(error) => self.machines_failed(error),
             Trouble::Conversation(error) => self.failed(ask, keys, &error),
         })?;
         self.prove(&ask.between, keys, before, &mut outcome)?;
@@ -332,8 +332,8 @@ impl Fleet {
 
     /// The emulated network gets its CPUs, and begins to count.
     pub(crate) fn ready(&mut self, keys: [(usize, Placement); 2]) -> Result<()> {
-        let begun = self.bed.begin(keys[0].1);
-        begun.map_err(|error| self.bed_failed(error))
+        let begun = self.machines.begin(keys[0].1);
+        begun.map_err(|error| self.machines_failed(error))
     }
 
     fn launch(
@@ -350,7 +350,7 @@ impl Fleet {
             let may = !self.keeping.contains(&host);
             let of = || match self.own_end(host) {
                 Some(end) => Some(end.interface.clone()),
-                None => self.bed.interface(&self.hosts[host].facts),
+                None => self.machines.interface(&self.hosts[host].facts),
             };
             may.then(of).flatten()
         };
@@ -363,10 +363,10 @@ impl Fleet {
             server: &mut server,
         };
         let one_way = Duration::from_nanos(between.one_way_ns.unwrap_or(0));
-        let circuits = self.bed.has_circuits();
-        let bed = &mut self.bed;
+        let circuits = self.machines.has_circuits();
+        let machines = &mut self.machines;
         let outcome = pair.launch(&ask.spec, circuits, || {
-            bed.cool(between.src, between.dst, one_way)
+            machines.cool(between.src, between.dst, one_way)
         });
         self.agents.0.insert(keys[0], client);
         self.agents.0.insert(keys[1], server);
@@ -400,7 +400,7 @@ impl Fleet {
             return Ok(());
         }
         drop(self.agents.end(|one| one == host));
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         self.start(host, placement)
             .and_then(|()| self.describe_one(host, placement))
             .inspect_err(|error| {
@@ -411,7 +411,7 @@ impl Fleet {
 
     /// Asks the clocks again: the change of the offset since the begin is the drift. Lost hosts keep what is known.
     pub fn resync(&mut self) {
-        if self.bed.one_clock() {
+        if self.machines.one_clock() {
             return;
         }
         for host in 0..self.hosts.len() {
@@ -428,7 +428,7 @@ impl Fleet {
     /// Has every host say how fast its kernel copies `bytes` from one program to another; kept among its facts' settings, as
     /// `copy_bps`. A host that cannot says so in the notes.
     pub fn copies(&mut self, bytes: u32) {
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         for host in 0..self.hosts.len() {
             let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
                 continue;
@@ -463,7 +463,7 @@ impl Fleet {
         drop(self.agents.end(|host| lost.contains(&host)));
         let mut troubles = self.agents.end(|_| true);
         troubles.extend(left.map(|error| error.to_string()));
-        match self.bed.end() {
+        match self.machines.end() {
             // That it was gone is known since it went.
             Err(error) if lost.len() == self.hosts.len() => troubles.push(error.to_string()),
             ended => ended?,
@@ -487,11 +487,11 @@ impl Fleet {
             return Ok(());
         }
         let before = self.agents.0.remove(&key);
-        if before.is_some() && !self.bed.restarts() {
+        if before.is_some() && !self.machines.restarts() {
             let said = before
                 .and_then(Agent::end)
                 .unwrap_or_else(|| "its connection ended".into());
-            let remedy = self.bed.remedy_of_loss().unwrap_or_default();
+            let remedy = self.machines.remedy_of_loss().unwrap_or_default();
             let error = FleetError::at(&self.hosts[host].name, "use it", said, remedy);
             return Err(self.lose(host, error));
         }
@@ -501,7 +501,7 @@ impl Fleet {
     }
 
     fn start(&mut self, host: usize, placement: Placement) -> Result<()> {
-        match self.bed.start(host, placement) {
+        match self.machines.start(host, placement) {
             Ok(agent) => {
                 self.agents.0.insert((host, placement), agent);
                 Ok(())
@@ -512,7 +512,7 @@ impl Fleet {
     }
 
     /// What the machines run on failed: where it is gone, so are all hosts.
-    fn bed_failed(&mut self, error: FleetError) -> FleetError {
+    fn machines_failed(&mut self, error: FleetError) -> FleetError {
         if error.lost {
             for host in 0..self.hosts.len() {
                 self.lose(host, error.clone());
@@ -543,14 +543,14 @@ impl Fleet {
                 continue;
             };
             // Behind ssh a host may be gone whose connection does not know it yet.
-            let answers = self.bed.restarts()
+            let answers = self.machines.restarts()
                 || (agent.is_usable() && clock::offset(agent.link(), 1).is_ok());
             if !answers || !agent.is_usable() {
                 dead.push(key);
             }
         }
         let Some(first) = dead.first() else {
-            let unreached = self.bed.unreached().filter(|_| is_unreached(error));
+            let unreached = self.machines.unreached().filter(|_| is_unreached(error));
             let remedy = unreached.map_or_else(
                 || error.remedy(),
                 |more| format!("{}; {more}", error.remedy()),
@@ -558,7 +558,7 @@ impl Fleet {
             return FleetError::at(&names.join(" and "), attempt, error, remedy);
         };
         let remedy = self
-            .bed
+            .machines
             .remedy_of_loss()
             .map_or_else(|| error.remedy(), str::to_owned);
         let mut failure = FleetError::at(&self.hosts[first.0].name, attempt, error, remedy);
@@ -573,7 +573,7 @@ impl Fleet {
                 failure.happened.push_str(&format!("; it said: {said}"));
             }
             // Where the machine is sure to be there a host is lost only if it does not take another agent.
-            if !self.bed.restarts() {
+            if !self.machines.restarts() {
                 let lost =
                     FleetError::at(&self.hosts[key.0].name, "reach it", &failure.happened, "");
                 self.lose(key.0, lost);
@@ -587,7 +587,7 @@ impl Fleet {
 
     /// Starts what is missing and asks all hosts what they are.
     fn describe(&mut self) -> Result<()> {
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         let alive: Vec<usize> = (0..self.hosts.len())
             .filter(|host| self.alive(*host))
             .collect();
@@ -600,7 +600,7 @@ impl Fleet {
     }
 
     fn describe_one(&mut self, host: usize, placement: Placement) -> Result<()> {
-        self.hosts[host].address = self.bed.address(host).to_string();
+        self.hosts[host].address = self.machines.address(host).to_string();
         let count = self.hosts.len();
         let next = (1..count).map(|step| (host + step) % count);
         let peer = next.into_iter().find(|other| self.alive(*other));
@@ -617,7 +617,7 @@ impl Fleet {
             let note = format!("{}: {}", record.name, restored.join("; "));
             self.notes.push(note);
         }
-        if self.bed.one_clock() {
+        if self.machines.one_clock() {
             return Ok(());
         }
         // A first host that was started anew may have another clock: all others are against it.
@@ -668,7 +668,7 @@ impl Fleet {
 
     /// A host's clock against the first host's.
     fn read_clock(&mut self, host: usize) -> Result<ClockRecord> {
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         let mut read = |one: usize| {
             let agent = self.agents.0.get_mut(&(one, placement));
             let name = &self.hosts[one].name;

@@ -112,7 +112,7 @@ impl Fleet {
     /// A host's address on the network in use.
     pub(crate) fn address_of(&self, host: usize) -> IpAddr {
         self.own_end(host)
-            .map_or_else(|| self.bed.address(host), |end| end.address)
+            .map_or_else(|| self.machines.address(host), |end| end.address)
     }
 
     /// Asks one of a host's agents, which is there.
@@ -150,7 +150,7 @@ impl Fleet {
 
     /// Both hosts' interfaces; none where they tell nothing. Where no network was chosen a failure is no matter.
     pub(crate) fn before(&mut self, keys: [(usize, Placement); 2]) -> Result<Option<Before>> {
-        if !self.bed.has_interfaces() {
+        if !self.machines.has_interfaces() {
             return Ok(None);
         }
         let [src, dst] = keys;
@@ -255,7 +255,7 @@ impl Fleet {
         let Some(load) = between.load.as_ref().filter(|load| !load.rho.is_zero()) else {
             return Ok(None);
         };
-        if self.bed.loads_itself() {
+        if self.machines.loads_itself() {
             return Ok(None);
         }
         let streams = self.streams(load, between)?;

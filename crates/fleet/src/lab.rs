@@ -21,9 +21,9 @@ use sonde_probe::AgentLink;
 use sonde_units::Ratio;
 
 use crate::agent::{Agent, Body, ErrorTail};
-use crate::bed::Bed;
 use crate::error::{FleetError, Result};
 use crate::load::Load;
+use crate::machines::Machines;
 use crate::placement::{Cpus, Placement};
 
 /// An agent greets within this, or it will not.
@@ -102,7 +102,7 @@ impl Emulated {
     }
 }
 
-impl Bed for Emulated {
+impl Machines for Emulated {
     fn names(&self) -> Vec<String> {
         (1..=self.lab.hosts())
             .map(|number| format!("h{number}"))

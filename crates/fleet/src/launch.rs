@@ -66,7 +66,7 @@ pub(crate) enum Trouble {
     /// The conversation failed.
     Conversation(sonde_probe::Error),
     /// The network could not be made ready.
-    Bed(FleetError),
+    Machines(FleetError),
 }
 
 impl Pair<'_> {
@@ -84,7 +84,7 @@ impl Pair<'_> {
         let mut joined: Option<Outcome> = None;
         for size in &spec.sizes_bytes {
             for startup in [Startup::Whole {}, Startup::Steps { idle_ns, circuits }] {
-                cool().map_err(Trouble::Bed)?;
+                cool().map_err(Trouble::Machines)?;
                 let piece = self.converse(Spec {
                     procedure: Procedure::Startup(startup),
                     ..spec.for_size(*size)

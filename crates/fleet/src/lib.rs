@@ -11,7 +11,6 @@
 #![deny(clippy::print_stderr)]
 
 mod agent;
-mod bed;
 mod connect;
 mod connected;
 mod error;
@@ -22,6 +21,7 @@ mod launch;
 mod launcher;
 mod load;
 mod local;
+mod machines;
 mod networks;
 mod placement;
 mod ranks;

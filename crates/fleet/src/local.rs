@@ -16,8 +16,8 @@ use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::thread;
 
 use crate::agent::{Agent, Body, ErrorTail};
-use crate::bed::Bed;
 use crate::error::{FleetError, Result};
+use crate::machines::Machines;
 use crate::placement::{Cpus, Placement};
 
 /// An agent greets within this, or it will not.
@@ -46,7 +46,7 @@ impl Local {
     }
 }
 
-impl Bed for Local {
+impl Machines for Local {
     fn names(&self) -> Vec<String> {
         NAMES.map(String::from).to_vec()
     }

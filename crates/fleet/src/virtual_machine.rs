@@ -65,11 +65,11 @@ impl Fleet {
         let routes: Vec<String> = names
             .iter()
             .enumerate()
-            .filter_map(|(host, name)| Some(format!("{name} {}", self.bed.route(host)?)))
+            .filter_map(|(host, name)| Some(format!("{name} {}", self.machines.route(host)?)))
             .collect();
-        let placement = self.bed.pattern_placement();
-        let console = self.bed.start(first, placement)?;
-        let keeper = self.bed.start(first, placement)?;
+        let placement = self.machines.pattern_placement();
+        let console = self.machines.start(first, placement)?;
+        let keeper = self.machines.start(first, placement)?;
         let environment = environment(&self.hosts()[first].name)?;
         let mut machine = VirtualMachine {
             keeper,

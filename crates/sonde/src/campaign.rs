@@ -24,7 +24,7 @@ use hosts::{set_hosts, tell_changes};
 
 use crate::defect;
 use crate::failure::Failure;
-use crate::layout::{self, Block, Site};
+use crate::layout::{self, Block, TestNetwork};
 use crate::library::Ranks;
 use crate::limit::LOSS_LIMIT;
 use crate::model::Bounds;
@@ -51,14 +51,14 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A site with its hosts up.
-pub struct Bed {
+/// A network with its hosts up.
+pub struct LiveNetwork {
     /// What it is.
-    pub site: Site,
-    /// Its agents, which beds of the same hosts share.
+    pub net: TestNetwork,
+    /// Its agents, which live networks of the same hosts share.
     pub fleet: Rc<RefCell<Fleet>>,
     /// Which of its hosts' networks this is; none is the one by which they reach each other.
-    pub way: Option<usize>,
+    pub nth: Option<usize>,
     /// As it is stored.
     pub network: NetworkRecord,
     /// What the model takes for the smallest message, for the verdict.
@@ -70,13 +70,13 @@ pub struct Campaign<'a> {
     /// The run so far.
     pub run: Run,
     store: Store,
-    beds: &'a mut [Bed],
+    live: &'a mut [LiveNetwork],
     blocks: Vec<Block>,
     repeat: &'a Repeat,
     random: Pcg64Mcg,
     /// Launches that gave what they should.
     done: BTreeSet<(String, u64)>,
-    /// Launches at each site, for its reference.
+    /// Launches at each network, for its reference.
     made: BTreeMap<usize, u64>,
     /// Blocks that cannot be measured here.
     skipped: BTreeSet<usize>,
@@ -123,7 +123,7 @@ impl<'a> Campaign<'a> {
     pub fn new(
         run: Run,
         store: Store,
-        beds: &'a mut [Bed],
+        live: &'a mut [LiveNetwork],
         blocks: Vec<Block>,
         repeat: &'a Repeat,
     ) -> Result<Self, Failure> {
@@ -136,7 +136,7 @@ impl<'a> Campaign<'a> {
         let mut campaign = Self {
             run,
             store,
-            beds,
+            live,
             blocks,
             repeat,
             random,
@@ -166,7 +166,7 @@ impl<'a> Campaign<'a> {
         Seen {
             run: &self.run,
             blocks: &self.blocks,
-            beds: self.beds,
+            live: self.live,
             launches: self.repeat.launches,
         }
     }
@@ -261,8 +261,8 @@ impl<'a> Campaign<'a> {
             }
             numbers = self.follow(source)?;
         }
-        for site in 0..self.beds.len() {
-            if let Err(error) = self.refer(site, true) {
+        for net in 0..self.live.len() {
+            if let Err(error) = self.refer(net, true) {
                 return Ok(End::NotKept(error));
             }
         }
@@ -295,20 +295,20 @@ impl<'a> Campaign<'a> {
                     )?;
                     return Ok(Some(End::Tried));
                 }
-                self.refer(self.blocks[number].site, false)?;
+                self.refer(self.blocks[number].net, false)?;
                 self.launch(number, index)?;
             }
         }
         Ok(None)
     }
 
-    /// Before a launch at a site: the site's reference, whenever so many others were made; at the end those that are left.
-    fn refer(&mut self, site: usize, all: bool) -> Result<(), StoreError> {
-        let is_here = |block: &Block| block.reference && block.site == site;
+    /// Before a launch at a network: the network's reference, whenever so many others were made; at the end those that are left.
+    fn refer(&mut self, net: usize, all: bool) -> Result<(), StoreError> {
+        let is_here = |block: &Block| block.reference && block.net == net;
         let Some(number) = self.blocks.iter().position(is_here) else {
             return Ok(());
         };
-        let made = self.made.entry(site).or_default();
+        let made = self.made.entry(net).or_default();
         *made += 1;
         let due = all || *made % self.repeat.reference.max(1) == 1 || self.repeat.reference == 1;
         let left = (0..self.blocks[number].launches).find(|index| {
@@ -321,7 +321,7 @@ impl<'a> Campaign<'a> {
                 // One that failed is not tried again and again.
                 let missing = self.wanted(&self.blocks[number], index);
                 if all && !missing {
-                    self.refer(site, true)
+                    self.refer(net, true)
                 } else {
                     Ok(())
                 }
@@ -351,10 +351,10 @@ impl<'a> Campaign<'a> {
         if let Some(known) = self.models.get(&of.id) {
             return *known;
         }
-        let site = &self.beds[block.site].site;
-        let spec = site.spec.as_ref()?;
+        let net = &self.live[block.net].net;
+        let spec = net.spec.as_ref()?;
         let measured = self.idle_median(&of.factors)?;
-        let profile = site.profile.unwrap_or(Profile::MODERN);
+        let profile = net.profile.unwrap_or(Profile::MODERN);
         let bounds = Bounds { spec, profile };
         let size = of.factors.size_bytes;
         let path = block.path().beneath();
@@ -447,12 +447,12 @@ impl<'a> Campaign<'a> {
         if let Some(rounds) = block.rounds() {
             return self.launch_rounds(&block, rounds, index);
         }
-        let bed = &self.beds[block.site];
-        let shared = Rc::clone(&bed.fleet);
+        let up = &self.live[block.net];
+        let shared = Rc::clone(&up.fleet);
         let mut fleet = shared.borrow_mut();
-        fleet.take_network(bed.way);
+        fleet.take_network(up.nth);
         let hosts = fleet.hosts().len();
-        let (src, dst) = block.way.unwrap_or_else(|| pair(index, hosts));
+        let (src, dst) = block.pair.unwrap_or_else(|| pair(index, hosts));
         let name = |host: usize| {
             fleet
                 .hosts()
@@ -462,7 +462,7 @@ impl<'a> Campaign<'a> {
         let (src_name, dst_name) = (name(src), name(dst));
         let now = format!(
             "{} {} {} {src_name} to {dst_name}",
-            bed.site.name,
+            up.net.name,
             block.path().name(),
             block.kind().name(),
         );
@@ -494,7 +494,7 @@ impl<'a> Campaign<'a> {
                 let between = Between {
                     src,
                     dst,
-                    one_way_ns: bed.one_way_ns,
+                    one_way_ns: up.one_way_ns,
                     load: block.load.clone(),
                 };
                 let launched = match &block.work {
@@ -558,14 +558,14 @@ impl<'a> Campaign<'a> {
             self.bar.suspend(|| tell!("sonde: {text}"));
         }
         if let Some(text) = failure {
-            let site = &self.beds[block.site].site.name;
+            let net = &self.live[block.net].net.name;
             let (path, number) = (block.path().name(), index + 1);
             let text = match block.ranks().and_then(Ranks::program) {
                 Some(program) => {
-                    format!("{program} by {path} on {site}: launch {number} failed: {text}")
+                    format!("{program} by {path} on {net}: launch {number} failed: {text}")
                 }
                 None => format!(
-                    "{site} {path} {}: launch {number} from {src_name} to {dst_name} failed: {text}",
+                    "{net} {path} {}: launch {number} from {src_name} to {dst_name} failed: {text}",
                     block.kind().name()
                 ),
             };

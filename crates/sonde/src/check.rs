@@ -8,6 +8,7 @@
 //! Units:   nanoseconds, bits a second, frames a second.
 //! Checked: `tests/lab_emulation.rs`; `bounds_are_kept_or_missed`, `the_plan_has_what_the_model_bounds`.
 
+use crate::any_path::AnyPath;
 use crate::campaign::Silent;
 use crate::cli::Common;
 use crate::document::Command;
@@ -18,7 +19,6 @@ use crate::networks::{self, mbit, micros, table};
 use crate::plan::{DEFAULT_NETWORK, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::source::Searches;
 use crate::testbed;
-use crate::way::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::Profile;
@@ -111,7 +111,7 @@ pub fn plan(common: &Common) -> Result<Plan, Failure> {
     // A whole number of nanoseconds can be written as a knob.
     let wire = format!("wire:delay={}", Span::nanos(one_way.as_nanos()));
     let wire_spec = testbed::network(&wire)?;
-    let probe = |kind, path: Way, size: &str, on: &str| {
+    let probe = |kind, path: AnyPath, size: &str, on: &str| {
         let mut probe = ProbePlan::new(kind, &[path], &[size]);
         probe.networks = vec![on.to_owned()];
         probe.budget = Some(Span::secs(1));
@@ -122,16 +122,16 @@ pub fn plan(common: &Common) -> Result<Plan, Failure> {
         true => (vec![network], network),
         false => (vec![network, &wire], wire.as_str()),
     };
-    let mut trips = probe(ProbeKind::Latency, Way::UDP, "1", network);
+    let mut trips = probe(ProbeKind::Latency, AnyPath::UDP, "1", network);
     trips.networks = networks.iter().map(|name| (*name).to_owned()).collect();
     (trips.samples, trips.budget) = (Some(TRIPS), Some(Span::millis(500)));
     let mut probes = vec![trips];
     if spec.line.rate.is_some() {
         // What has no rate is bounded by nothing.
-        probes.push(probe(ProbeKind::Throughput, Way::UDP, "mtu", network));
-        probes.push(probe(ProbeKind::Throughput, Way::TCP, "1MiB", network));
+        probes.push(probe(ProbeKind::Throughput, AnyPath::UDP, "mtu", network));
+        probes.push(probe(ProbeKind::Throughput, AnyPath::TCP, "1MiB", network));
     }
-    probes.push(probe(ProbeKind::Throughput, Way::UDP, SMALL_TEXT, wire));
+    probes.push(probe(ProbeKind::Throughput, AnyPath::UDP, SMALL_TEXT, wire));
     let mut plan = common.plan(probes);
     plan.networks = networks.iter().map(|name| NetworkPlan::lab(name)).collect();
     // The model's times are of these two.

@@ -9,9 +9,9 @@
 //! Checked: `what_does_not_fit_is_refused`, `guesses_go_by_operations`, `ages_are_read`,
 //!          `the_main_job_has_a_kernel_and_its_reference`; `tests/lab_npb.rs`, `tests/lab_npb_trace.rs`.
 
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, ProbeKind, ProbePlan};
-use crate::way::Way;
 use sonde_fleet::Fleet;
 use sonde_measure::HostRecord;
 use sonde_measure::Wait;
@@ -234,7 +234,7 @@ fn age(kernel: Kernel, size: &str, text: &str) -> Result<Option<Age>, Failure> {
 /// another one and other libraries too. Its reference is the same among ranks that share memory, or on one rank of real hosts.
 pub fn assessed(testbed: Kind, effort: Effort) -> Vec<ProbePlan> {
     let probe = |paths: &[&str], kernels: &[&str], ranks: &str| {
-        let paths: Vec<Way> = paths.iter().filter_map(|path| path.parse().ok()).collect();
+        let paths: Vec<AnyPath> = paths.iter().filter_map(|path| path.parse().ok()).collect();
         let mut probe = ProbePlan::new(ProbeKind::Npb, &paths, &[]);
         let with = [("kernel", kernels), ("class", &["S"]), ("ranks", &[ranks])];
         let owned = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();

@@ -8,6 +8,7 @@ mod references;
 
 pub use references::references;
 
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::Rounds;
 use crate::kernel::KernelRequest;
@@ -16,7 +17,6 @@ use crate::model;
 use crate::networks;
 use crate::pattern;
 use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
-use crate::way::Way;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
@@ -41,7 +41,7 @@ const STREAM_BESIDE_NS: u64 = 1_040 * MILLI_NS;
 
 /// One network of one testbed, with what a cell needs to know of it.
 #[derive(Debug, Clone)]
-pub struct Site {
+pub struct TestNetwork {
     /// What the hosts are.
     pub testbed: Testbed,
     /// Its name in all rows.
@@ -61,8 +61,8 @@ pub struct Site {
 /// What is launched as one.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// Where, as an index into the sites.
-    pub site: usize,
+    /// Where, as an index into the networks.
+    pub net: usize,
     /// What a launch of it does.
     pub work: Work,
     /// What is set, by name, as its cells say it.
@@ -80,18 +80,18 @@ pub struct Block {
     /// Repeated among the others to see drift, and none of what the plan asks for.
     pub reference: bool,
     /// The hosts that all launches are between, by their index: from the first to the second; none is every pair in turn.
-    pub way: Option<(usize, usize)>,
+    pub pair: Option<(usize, usize)>,
     /// Below its rate the highest is looked for at which no more is lost.
     pub lost: Option<Lost>,
 }
 
 /// Why a path cannot be had between these hosts, with the remedy.
-fn machines_apart(site: &Site, block: &Block) -> Option<String> {
+fn machines_apart(net: &TestNetwork, block: &Block) -> Option<String> {
     let path = block.path();
     if block.ranks().is_some_and(Ranks::is_on_one_host) {
         return None;
     }
-    let hosts = match site.testbed {
+    let hosts = match net.testbed {
         Testbed::Local => return None,
         Testbed::Lab => "the lab's hosts are apart like machines",
         _ => "these are different machines",
@@ -140,11 +140,11 @@ impl Block {
     }
 
     /// By which path.
-    pub fn path(&self) -> Way {
+    pub fn path(&self) -> AnyPath {
         match &self.work {
             Work::Channel(spec) => spec.path.into(),
-            Work::Ranks(ranks) => Way::Library(ranks.path),
-            Work::Rounds(_) => Way::TCP,
+            Work::Ranks(ranks) => AnyPath::Library(ranks.path),
+            Work::Rounds(_) => AnyPath::TCP,
         }
     }
 
@@ -257,9 +257,9 @@ impl Block {
     pub fn is_bounded(&self) -> bool {
         let of_times = matches!(self.kind(), ProbeKind::Latency | ProbeKind::Throughput);
         match self.path() {
-            Way::Channel(_) => self.rounds().is_none(),
+            AnyPath::Channel(_) => self.rounds().is_none(),
             // Its daemons speak by datagrams of their own.
-            Way::Library(path) => of_times && path.to_string() != "pvm:default",
+            AnyPath::Library(path) => of_times && path.to_string() != "pvm:default",
         }
     }
 }
@@ -291,24 +291,24 @@ pub fn add(blocks: &mut Vec<Block>, block: Block) -> Option<usize> {
     }
 }
 
-/// The blocks of a plan on these sites, in the plan's order.
+/// The blocks of a plan on these networks, in the plan's order.
 ///
 /// # Errors
 /// A size that is none; a plan without a cell.
-pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
+pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> {
     let mut all = Vec::new();
-    for (index, site) in sites.iter().enumerate() {
+    for (index, net) in nets.iter().enumerate() {
         for probe in &plan.probes {
-            if probe.floor && site.testbed != Testbed::Local || !is_on(plan, probe, sites, index) {
+            if probe.floor && net.testbed != Testbed::Local || !is_on(plan, probe, nets, index) {
                 continue;
             }
-            if let Some(block) = pattern::block(plan, probe, index, site)? {
+            if let Some(block) = pattern::block(plan, probe, index, net)? {
                 all.push(block);
                 continue;
             }
             for path in &probe.path {
-                let headers = networks::headers(site.profile.unwrap_or(Profile::MODERN));
-                let payload = site
+                let headers = networks::headers(net.profile.unwrap_or(Profile::MODERN));
+                let payload = net
                     .mtu
                     .map(|mtu| model::frame_payload(path.beneath(), mtu, headers));
                 let mut sizes = probe.sizes(*path, payload)?;
@@ -324,7 +324,7 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                 if sizes.is_empty() {
                     continue;
                 }
-                let loads = if site.spec.is_some() || site.testbed == Testbed::Hosts {
+                let loads = if net.spec.is_some() || net.testbed == Testbed::Hosts {
                     plan.loads()?
                 } else {
                     vec![None]
@@ -335,16 +335,16 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                     let (host, work) =
                         probe.lower(*path, how, &knobs, sizes.clone(), &plan.repeat)?;
                     let mut block = Block {
-                        site: index,
+                        net: index,
                         work,
                         knobs,
                         host,
                         load,
-                        launches: launches(plan, probe, site),
+                        launches: launches(plan, probe, net),
                         cells: Vec::new(),
                         estimate_ns: 0,
                         reference: false,
-                        way: plan.testbed.between(&site.hosts)?,
+                        pair: plan.testbed.between(&net.hosts)?,
                         lost: probe.lost,
                     };
                     // Where the path carries no size of them, its cells are left out with their reason.
@@ -353,11 +353,11 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
                             Failure::usage(format!("{error}: {}", error.remedy))
                         })?;
                     }
-                    block.estimate_ns = launch_ns(site, &block)?;
-                    block.cells = cells(site, &block, &beyond)?;
+                    block.estimate_ns = launch_ns(net, &block)?;
+                    block.cells = cells(net, &block, &beyond)?;
                     let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
                     let refused = kernel.and_then(KernelRequest::refused);
-                    if let Some(reason) = refused.or_else(|| machines_apart(site, &block)) {
+                    if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
                         block.skip(&reason);
                     }
                     all.push(block);
@@ -373,9 +373,9 @@ pub fn blocks(plan: &Plan, sites: &[Site]) -> Result<Vec<Block>, Failure> {
     Ok(all)
 }
 
-/// Whether a probe is measured on a site. The plan's networks are the last of the sites, in its order.
-fn is_on(plan: &Plan, probe: &ProbePlan, sites: &[Site], index: usize) -> bool {
-    let others = sites.len().saturating_sub(plan.networks.len());
+/// Whether a probe is measured on a network. The plan's networks are the last of the networks, in its order.
+fn is_on(plan: &Plan, probe: &ProbePlan, nets: &[TestNetwork], index: usize) -> bool {
+    let others = nets.len().saturating_sub(plan.networks.len());
     let network = index.checked_sub(others).map(|at| &plan.networks[at].name);
     probe.networks.is_empty() || network.is_some_and(|name| probe.networks.contains(name))
 }
@@ -387,14 +387,14 @@ fn left_bps(line_bps: u64, load: Option<&Load>) -> u64 {
     left as u64
 }
 
-/// Launches of a probe at a site.
-fn launches(plan: &Plan, probe: &ProbePlan, site: &Site) -> u64 {
+/// Launches of a probe at a network.
+fn launches(plan: &Plan, probe: &ProbePlan, net: &TestNetwork) -> u64 {
     // The first trial of a search, whose limit is launched as often as the plan says.
     let trial = probe.lost.map(|_| 1);
     let wanted = trial.or(probe.launches).unwrap_or(plan.repeat.launches);
-    let rated = match &site.spec {
+    let rated = match &net.spec {
         Some(spec) => spec.line.rate.is_some(),
-        None => site.testbed == Testbed::Hosts,
+        None => net.testbed == Testbed::Hosts,
     };
     match plan.repeat.unrated {
         Some(most) if probe.mode() == Some(Mode::Stream) && !rated => wanted.min(most),
@@ -404,7 +404,7 @@ fn launches(plan: &Plan, probe: &ProbePlan, site: &Site) -> u64 {
 
 /// Sizes that `path` can carry in this kind of measurement, and those that it cannot, with the reason.
 fn fitting(
-    path: Way,
+    path: AnyPath,
     kind: ProbeKind,
     sizes: Vec<u64>,
     payload: Option<u64>,
@@ -427,7 +427,7 @@ fn fitting(
 
 /// A block's cells, and those that are left out beside them.
 pub fn cells(
-    site: &Site,
+    net: &TestNetwork,
     block: &Block,
     beyond: &[(u64, String)],
 ) -> Result<Vec<CellRecord>, Failure> {
@@ -443,14 +443,14 @@ pub fn cells(
             method: Some(block.method().name().into()),
             knobs: block.knobs.clone(),
             wait: Some(block.wait().name().into()),
-            network: site.name.clone(),
-            testbed: site.testbed,
-            hosts: site.hosts.clone(),
+            network: net.name.clone(),
+            testbed: net.testbed,
+            hosts: net.hosts.clone(),
             profile: Some(
-                site.profile
+                net.profile
                     .map_or_else(|| "asis".into(), |profile| profile.to_string()),
             ),
-            attachment: site.attachment.clone(),
+            attachment: net.attachment.clone(),
             load: block.load.as_ref().map(ToString::to_string),
             size_bytes: *size_bytes,
         };
@@ -472,31 +472,31 @@ pub fn cells(
 }
 
 /// A round trip of a message, by the model where there is one.
-fn round_trip_ns(site: &Site, path: Path, size: u64) -> Result<u64, Failure> {
-    let Some(spec) = &site.spec else {
+fn round_trip_ns(net: &TestNetwork, path: Path, size: u64) -> Result<u64, Failure> {
+    let Some(spec) = &net.spec else {
         return Ok(2 * HOST_NS);
     };
-    let profile = site.profile.unwrap_or(Profile::MODERN);
+    let profile = net.profile.unwrap_or(Profile::MODERN);
     let bounds = model::Bounds { spec, profile };
     Ok(2 * (bounds.one_way(path, size)?.as_nanos() + HOST_NS))
 }
 
 /// The time of a launch.
-fn launch_ns(site: &Site, block: &Block) -> Result<u64, Failure> {
+fn launch_ns(net: &TestNetwork, block: &Block) -> Result<u64, Failure> {
     let ranks = match &block.work {
-        Work::Channel(spec) => return estimate_ns(site, spec),
+        Work::Channel(spec) => return estimate_ns(net, spec),
         Work::Rounds(rounds) => return Ok(rounds.estimate_ns()),
         Work::Ranks(ranks) => ranks,
     };
-    let trip_ns = round_trip_ns(site, Path::Unix, 1)?;
-    let line = site.spec.as_ref().and_then(|spec| spec.line.usable());
+    let trip_ns = round_trip_ns(net, Path::Unix, 1)?;
+    let line = net.spec.as_ref().and_then(|spec| spec.line.usable());
     let left = line.map(|rate| left_bps(rate.bps(), block.load.as_ref()));
-    let kernel_ns = ranks.kernel_ns(site.testbed);
+    let kernel_ns = ranks.kernel_ns(net.testbed);
     let replays_ns = || ranks.replays_ns(trip_ns, left);
     let checks_ns = || ranks.checks_ns(trip_ns);
     let runs_ns = match kernel_ns.or_else(replays_ns).or_else(checks_ns) {
         Some(runs_ns) => runs_ns,
-        None => estimate_ns(site, &alike(&ranks.job))?,
+        None => estimate_ns(net, &alike(&ranks.job))?,
     };
     Ok(runs_ns + library::beside_ns(block.path(), block.sizes_bytes(), trip_ns))
 }
@@ -524,12 +524,12 @@ fn alike(job: &Job) -> Spec {
 }
 
 /// The time of a launch without that of ranks' start.
-fn estimate_ns(site: &Site, spec: &Spec) -> Result<u64, Failure> {
-    let least = round_trip_ns(site, spec.path, 1)?;
+fn estimate_ns(net: &TestNetwork, spec: &Spec) -> Result<u64, Failure> {
+    let least = round_trip_ns(net, spec.path, 1)?;
     // The two sides meet, agree, and part.
     let mut sum = LAUNCH_NS + 8 * least;
     for size in &spec.sizes_bytes {
-        let trip = round_trip_ns(site, spec.path, *size)?;
+        let trip = round_trip_ns(net, spec.path, *size)?;
         // The window of TCP opens over some round trips.
         let opens = u64::from((size / WINDOW_BYTES + 1).ilog2()) * least;
         sum += match &spec.procedure {
@@ -564,10 +564,10 @@ pub mod tests {
     use crate::plan::{Effort, Kind, TestbedPlan};
     use std::collections::BTreeSet;
 
-    /// A site of four hosts in the lab.
-    pub fn site(selector: &str) -> Site {
+    /// A network of four hosts in the lab.
+    pub fn net(selector: &str) -> TestNetwork {
         let spec = sonde_link::resolve(selector, &|_| Err("no file".into())).unwrap();
-        Site {
+        TestNetwork {
             testbed: Testbed::Lab,
             name: spec.name.clone(),
             mtu: Some(spec.mtu),
@@ -578,8 +578,8 @@ pub mod tests {
         }
     }
 
-    fn loopback() -> Site {
-        Site {
+    fn loopback() -> TestNetwork {
+        TestNetwork {
             testbed: Testbed::Local,
             name: "loopback".into(),
             spec: None,
@@ -601,10 +601,10 @@ pub mod tests {
         Plan::assess(testbed, effort)
     }
 
-    fn usual() -> Vec<Site> {
-        let mut sites = vec![loopback()];
-        sites.extend(crate::plan::NETWORKS.map(site));
-        sites
+    fn usual() -> Vec<TestNetwork> {
+        let mut nets = vec![loopback()];
+        nets.extend(crate::plan::NETWORKS.map(net));
+        nets
     }
 
     fn seconds(effort: Effort) -> u64 {
@@ -636,7 +636,7 @@ pub mod tests {
             let plan = plan(effort);
             let blocks = blocks(&plan, &usual()).unwrap();
             let references = references(&plan, &usual(), &blocks).unwrap();
-            assert_eq!(references.len(), 6, "one a site");
+            assert_eq!(references.len(), 6, "one a net");
             let sum = |all: &[Block]| -> u64 {
                 all.iter()
                     .map(|block| block.launches * block.estimate_ns)
@@ -678,7 +678,7 @@ pub mod tests {
         let cells: usize = blocks.iter().map(|block| block.cells.len()).sum();
         assert_eq!(ids.len(), cells);
         let latency = blocks.iter().find(|block| {
-            block.kind() == ProbeKind::Latency && block.path() == Way::TCP && block.site == 1
+            block.kind() == ProbeKind::Latency && block.path() == AnyPath::TCP && block.net == 1
         });
         let sizes = latency.unwrap().sizes_bytes();
         assert!(
@@ -696,19 +696,19 @@ pub mod tests {
     fn what_joins_one_machine_is_skipped_between_others() {
         let mut plan = plan(Effort::Usual);
         plan.probes.truncate(1);
-        plan.probes[0].path = vec![Way::TCP, Way::Channel(Path::Shm)];
-        let blocks = blocks(&plan, &[loopback(), site("ethernet-100")]).unwrap();
+        plan.probes[0].path = vec![AnyPath::TCP, AnyPath::Channel(Path::Shm)];
+        let blocks = blocks(&plan, &[loopback(), net("ethernet-100")]).unwrap();
         let skipped: Vec<_> = blocks
             .iter()
-            .map(|block| (block.site, block.path(), block.skipped().is_some()))
+            .map(|block| (block.net, block.path(), block.skipped().is_some()))
             .collect();
         assert_eq!(
             skipped,
             [
-                (0, Way::TCP, false),
-                (0, Way::Channel(Path::Shm), false),
-                (1, Way::TCP, false),
-                (1, Way::Channel(Path::Shm), true)
+                (0, AnyPath::TCP, false),
+                (0, AnyPath::Channel(Path::Shm), false),
+                (1, AnyPath::TCP, false),
+                (1, AnyPath::Channel(Path::Shm), true)
             ]
         );
         let reason = blocks[3].skipped().unwrap();
@@ -719,14 +719,14 @@ pub mod tests {
     #[test]
     fn a_knob_is_set_in_one_place() {
         let mut plan = plan(Effort::Quick);
-        let mut stream = ProbePlan::new(ProbeKind::Throughput, &[Way::UDP], &["mtu"]);
+        let mut stream = ProbePlan::new(ProbeKind::Throughput, &[AnyPath::UDP], &["mtu"]);
         stream.knobs = [("rate".into(), vec!["50Mbit".into()])].into();
         plan.probes = vec![stream];
-        let site = site("ethernet-100");
-        let block = &blocks(&plan, std::slice::from_ref(&site)).unwrap()[0];
+        let net = net("ethernet-100");
+        let block = &blocks(&plan, std::slice::from_ref(&net)).unwrap()[0];
         let slower = block.with("rate", "40000000bit".into()).unwrap();
         assert_eq!(slower.channel().unwrap().knobs.rate_bps, Some(40_000_000));
-        let factors = &cells(&site, &slower, &[]).unwrap()[0].factors;
+        let factors = &cells(&net, &slower, &[]).unwrap()[0].factors;
         assert_eq!(factors.knobs["rate"], "40000000bit");
         let again = slower.with("rate", "50Mbit".into()).unwrap();
         assert_eq!(again.work, block.work);
@@ -735,15 +735,15 @@ pub mod tests {
 
     #[test]
     fn a_cell_is_its_factors() {
-        let ids = |sites: &[Site]| {
-            let blocks = blocks(&plan(Effort::Quick), sites).unwrap();
+        let ids = |nets: &[TestNetwork]| {
+            let blocks = blocks(&plan(Effort::Quick), nets).unwrap();
             blocks
                 .iter()
                 .flat_map(|block| &block.cells)
                 .map(|cell| cell.id.clone())
                 .collect::<Vec<_>>()
         };
-        let one = site("ethernet-100");
+        let one = net("ethernet-100");
         assert_eq!(
             ids(std::slice::from_ref(&one)),
             ids(std::slice::from_ref(&one))

@@ -8,6 +8,7 @@
 #![deny(clippy::print_stderr)]
 
 mod allocation;
+mod any_path;
 mod campaign;
 mod check;
 mod cli;
@@ -40,7 +41,6 @@ mod source;
 mod testbed;
 mod tune;
 mod wanted;
-mod way;
 
 use clap::Parser;
 use exit::Ending;

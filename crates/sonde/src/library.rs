@@ -7,11 +7,11 @@
 //! Units:   guesses in nanoseconds.
 //! Checked: `jobs_follow_the_probe`.
 
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::kernel::{self, KernelRequest};
 use crate::messages;
 use crate::plan::{BUDGET, Effort, Mode, ProbeKind, ProbePlan, Repeat, SECOND};
-use crate::way::Way;
 use sonde_measure::{Ceiling, Sampling, Testbed, Wait};
 use sonde_message::{Library, Path};
 use sonde_probe::library::npb::TRACE_EVENTS_MAX;
@@ -118,7 +118,7 @@ impl Ranks {
 
 /// What the ranks of a library take beside their round trips of `trip_ns`: their start, the ways that a start goes over the
 /// network, and what each size's three messages there and back wait for the acknowledgements of PVM's daemons.
-pub fn beside_ns(path: Way, sizes_bytes: &[u64], trip_ns: u64) -> u64 {
+pub fn beside_ns(path: AnyPath, sizes_bytes: &[u64], trip_ns: u64) -> u64 {
     let by_daemons = path
         .library()
         .is_some_and(|path| path.to_string() == "pvm:default");
@@ -135,7 +135,7 @@ pub fn beside_ns(path: Way, sizes_bytes: &[u64], trip_ns: u64) -> u64 {
 }
 
 /// What the start of the ranks takes on this machine, about.
-fn start_ns(path: Way) -> u64 {
+fn start_ns(path: AnyPath) -> u64 {
     match path.library().map(|path| path.library) {
         None => 0,
         Some(Library::Native | Library::Ucx | Library::Ofi) => 15 * MILLI_NS,
@@ -355,7 +355,7 @@ fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64
 pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     // PVM's daemons acknowledge each 4 KiB: a far larger message takes seconds over a wide area.
     const SIZES: [&str; 3] = ["8", "4KiB", "16KiB"];
-    let named = |names: &[&str]| -> Vec<Way> {
+    let named = |names: &[&str]| -> Vec<AnyPath> {
         let ways = names.iter().map(|name| name.parse());
         ways.filter_map(Result::ok).collect()
     };
@@ -367,7 +367,7 @@ pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     let all = named(&["openmpi:tcp", "mpich:tcp", "pvm:default", "pvm:direct"]);
     let mut polled = ProbePlan {
         wait: vec![Wait::Poll],
-        ..ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &SIZES)
+        ..ProbePlan::new(ProbeKind::Latency, &[AnyPath::TCP], &SIZES)
     };
     (polled.budget, polled.samples) = (budget, Some(3_000));
     let theirs = ProbePlan {
@@ -389,9 +389,9 @@ pub fn assessed(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
 }
 
 /// What bounds a transport bounds the libraries that stand on it: the same ceilings under those of these paths that are theirs.
-pub fn ceilings(paths: impl Iterator<Item = Way>, known: &[Ceiling]) -> Vec<Ceiling> {
-    let libraries: BTreeSet<Way> = paths.filter(|path| path.library().is_some()).collect();
-    let of = |path: Way| {
+pub fn ceilings(paths: impl Iterator<Item = AnyPath>, known: &[Ceiling]) -> Vec<Ceiling> {
+    let libraries: BTreeSet<AnyPath> = paths.filter(|path| path.library().is_some()).collect();
+    let of = |path: AnyPath| {
         let beneath = known
             .iter()
             .filter(move |one| one.path == path.beneath().name());

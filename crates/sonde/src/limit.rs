@@ -14,7 +14,7 @@
 //!          `what_fails_to_be_confirmed_is_left_by_a_step`; `lab_tune` of the command.
 
 use crate::failure::Failure;
-use crate::layout::{self, Block, Site};
+use crate::layout::{self, Block, TestNetwork};
 use crate::plan::Lost;
 use sonde_measure::{Phase, Quantity, Repetition, Run};
 
@@ -80,14 +80,14 @@ fn rate_bps(block: &Block) -> Option<u64> {
 pub fn trials(
     run: &Run,
     blocks: &[Block],
-    sites: &[&Site],
+    nets: &[&TestNetwork],
     launches: u64,
 ) -> Result<Vec<Block>, Failure> {
     let mut all = Vec::new();
     for start in blocks {
         if let Some(lost) = start.lost.filter(|_| start.skipped().is_none()) {
             let search = Search { run, start, lost };
-            search.trials(sites[start.site], launches, &mut all)?;
+            search.trials(nets[start.net], launches, &mut all)?;
         }
     }
     Ok(all)
@@ -101,7 +101,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn trials(&self, site: &Site, launches: u64, all: &mut Vec<Block>) -> Result<(), Failure> {
+    fn trials(
+        &self,
+        net: &TestNetwork,
+        launches: u64,
+        all: &mut Vec<Block>,
+    ) -> Result<(), Failure> {
         let Some(passed) = self.passed(self.start, 1) else {
             return Ok(());
         };
@@ -117,7 +122,7 @@ impl Search<'_> {
                 break;
             }
             let launches = next.map_or(launches, |_| 1);
-            let block = self.at_rate(site, rate, launches)?;
+            let block = self.at_rate(net, rate, launches)?;
             let passed = self.passed(&block, launches);
             all.push(block);
             match (passed, next) {
@@ -130,14 +135,14 @@ impl Search<'_> {
     }
 
     /// The block at another rate, with cells of its own.
-    fn at_rate(&self, site: &Site, bps: u64, launches: u64) -> Result<Block, Failure> {
+    fn at_rate(&self, net: &TestNetwork, bps: u64, launches: u64) -> Result<Block, Failure> {
         let mut block = match rate_bps(self.start) == Some(bps) {
             // The plan's own word for it makes its cell.
             true => self.start.clone(),
             false => self.start.with(RATE, format!("{bps}bit"))?,
         };
         (block.launches, block.lost) = (launches, None);
-        block.cells = layout::cells(site, &block, &[])?;
+        block.cells = layout::cells(net, &block, &[])?;
         Ok(block)
     }
 
@@ -166,7 +171,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::tests::site;
+    use crate::layout::tests::net;
     use crate::plan::Plan;
     use sonde_measure::{CellResult, LaunchRecord, Measurement};
     use std::collections::BTreeSet;
@@ -245,12 +250,12 @@ mod tests {
     #[test]
     fn a_search_follows_from_what_was_seen() {
         let plan = Plan::parse(PLAN).unwrap();
-        let site = site("ethernet-10");
+        let net = net("ethernet-10");
         let limit_bps = 7_210_000;
-        let mut blocks = layout::blocks(&plan, std::slice::from_ref(&site)).unwrap();
+        let mut blocks = layout::blocks(&plan, std::slice::from_ref(&net)).unwrap();
         assert_eq!(blocks[0].launches, 1, "the first trial is one launch");
         let mut run = empty(&blocks);
-        let seen = |run: &Run, blocks: &[Block]| trials(run, blocks, &[&site], 3).unwrap();
+        let seen = |run: &Run, blocks: &[Block]| trials(run, blocks, &[&net], 3).unwrap();
         assert!(seen(&run, &blocks).is_empty(), "nothing was measured yet");
         run.launches.push(launched(&blocks[0], 0, limit_bps));
         let mut made = 0;
@@ -283,14 +288,14 @@ mod tests {
     #[test]
     fn what_fails_to_be_confirmed_is_left_by_a_step() {
         let plan = Plan::parse(PLAN).unwrap();
-        let site = site("ethernet-10");
-        let blocks = layout::blocks(&plan, std::slice::from_ref(&site)).unwrap();
+        let net = net("ethernet-10");
+        let blocks = layout::blocks(&plan, std::slice::from_ref(&net)).unwrap();
         let mut run = empty(&blocks);
         // All passes at first, and the highest rate fails at its second launch.
         run.launches.push(launched(&blocks[0], 0, 10_000_000));
         run.launches.push(launched(&blocks[0], 1, 5_000_000));
         run.launches.push(launched(&blocks[0], 2, 10_000_000));
-        let all = trials(&run, &blocks, &[&site], 3).unwrap();
+        let all = trials(&run, &blocks, &[&net], 3).unwrap();
         let rates: Vec<_> = all.iter().filter_map(rate_bps).collect();
         assert_eq!(rates, [10_000_000, 9_900_000]);
         assert!(all.iter().all(|block| block.launches == 3));

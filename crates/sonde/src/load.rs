@@ -10,7 +10,7 @@
 
 mod kept;
 
-use crate::campaign::{self, Bed};
+use crate::campaign::{self, LiveNetwork};
 use crate::document::{self, Command};
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -54,36 +54,36 @@ impl Task {
     pub fn run(self) -> Result<i32, Failure> {
         self.check()?;
         let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
-        let mut beds = self.measurement.beds()?;
-        let mut bed = beds.remove(0);
-        bed.complete(&[], 0, &mut Vec::new())?;
-        let Bed {
-            site,
+        let mut live = self.measurement.live()?;
+        let mut up = live.remove(0);
+        up.complete(&[], 0, &mut Vec::new())?;
+        let LiveNetwork {
+            net,
             fleet,
-            way,
+            nth,
             network,
             ..
-        } = bed;
-        let fleet = Rc::into_inner(fleet).expect("one bed has its agents alone");
+        } = up;
+        let fleet = Rc::into_inner(fleet).expect("one live network has its agents alone");
         let mut fleet = fleet.into_inner();
-        fleet.take_network(way);
+        fleet.take_network(nth);
         for note in fleet.notes() {
             tell!("sonde: {note}");
         }
         // A TAP's own rate is an invention: it is the model's that counts.
-        let line = site.spec.as_ref().and_then(|spec| spec.line.rate);
+        let line = net.spec.as_ref().and_then(|spec| spec.line.rate);
         let streams = self.streams(&fleet, line)?;
         for stream in &streams {
-            tell!("sonde: {}", announced(stream, &site.hosts));
+            tell!("sonde: {}", announced(stream, &net.hosts));
         }
         let seed = self.measurement.plan.repeat.seed;
         // A little longer, so that it is this command that ends it.
         let traffic = fleet
             .begin_load(&streams, self.lasts, LEASE, seed)
             .map_err(Failure::cannot)?;
-        let at = (&site, network);
+        let at = (&net, network);
         let kept = LoadRun::begin(store, seed, at, fleet.hosts(), &self.load, &streams)?;
-        self.follow(fleet, &traffic, kept, &site.hosts)
+        self.follow(fleet, &traffic, kept, &net.hosts)
     }
 
     /// Waits for the end of a load, keeps and prints what came of it.

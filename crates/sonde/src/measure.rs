@@ -11,13 +11,14 @@ mod planned;
 pub use kept::{begun, command_line, not_kept, say_where};
 pub use planned::Planned;
 
-use crate::campaign::{Bed, Campaign, End, Observer, Silent, unix_ns};
+use crate::any_path::AnyPath;
+use crate::campaign::{Campaign, End, LiveNetwork, Observer, Silent, unix_ns};
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::kernel;
-use crate::layout::{self, Block, Site};
+use crate::layout::{self, Block, TestNetwork};
 use crate::library;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
@@ -26,7 +27,6 @@ use crate::source::{Searches, Seen, Source};
 use crate::testbed::{self, LabOptions};
 use crate::tune::TUNE;
 use crate::wanted::{too_few, too_wide};
-use crate::way::Way;
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::{Config, Profile};
 use sonde_measure::{
@@ -118,10 +118,10 @@ impl Task {
             return Ok(ControlFlow::Break(code));
         }
         let mut warnings = Vec::new();
-        let mut beds = self.beds()?;
-        let sites: Vec<Site> = beds.iter().map(|bed| bed.site.clone()).collect();
-        let mut blocks = layout::blocks(&self.plan, &sites)?;
-        leave_out(&mut blocks, &beds)?;
+        let mut live = self.live()?;
+        let nets: Vec<TestNetwork> = live.iter().map(|up| up.net.clone()).collect();
+        let mut blocks = layout::blocks(&self.plan, &nets)?;
+        leave_out(&mut blocks, &live)?;
         if self.traced {
             let ranks = blocks.iter_mut().filter_map(|block| match &mut block.work {
                 Work::Ranks(ranks) => Some(ranks),
@@ -129,20 +129,20 @@ impl Task {
             });
             ranks.for_each(|ranks| ranks.trace());
         }
-        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
-        warnings.extend(crowded(&blocks, &sites));
-        for (index, bed) in beds.iter_mut().enumerate() {
-            bed.complete(&blocks, index, &mut warnings)?;
+        blocks.extend(layout::references(&self.plan, &nets, &blocks)?);
+        warnings.extend(crowded(&blocks, &nets));
+        for (index, up) in live.iter_mut().enumerate() {
+            up.complete(&blocks, index, &mut warnings)?;
         }
         if self.plan.is_sweep() {
-            beds.iter()
-                .for_each(|bed| bed.fleet.borrow_mut().copies(COPY_BYTES));
+            live.iter()
+                .for_each(|up| up.fleet.borrow_mut().copies(COPY_BYTES));
         }
         if let Some(run) = &resumed {
             let seen = Seen {
                 run,
                 blocks: &blocks,
-                beds: &beds,
+                live: &live,
                 launches: self.plan.repeat.launches,
             };
             for trial in source.follow(seen)? {
@@ -155,10 +155,10 @@ impl Task {
         }
         let run = match resumed {
             Some(run) => self.resume_run(run, &blocks, &store)?,
-            None => self.begin(&beds, &blocks, &store)?,
+            None => self.begin(&live, &blocks, &store)?,
         };
         let id = run.head.id.clone();
-        let mut campaign = Campaign::new(run, store, &mut beds, blocks, &self.plan.repeat)?;
+        let mut campaign = Campaign::new(run, store, &mut live, blocks, &self.plan.repeat)?;
         campaign.observer = observer;
         campaign.observer.began(&campaign.run)?;
         let end = campaign.measure(source)?;
@@ -167,13 +167,13 @@ impl Task {
         let seen = Seen {
             run: &run,
             blocks: &blocks,
-            beds: &beds,
+            live: &live,
             launches: self.plan.repeat.launches,
         };
         source.ended(seen, &end)?;
-        for bed in beds {
+        for up in live {
             // Beds of the same hosts share their agents: the last one ends them.
-            if let Some(fleet) = Rc::into_inner(bed.fleet) {
+            if let Some(fleet) = Rc::into_inner(up.fleet) {
                 fleet.into_inner().stop().map_err(Failure::cannot)?;
             }
         }
@@ -232,12 +232,12 @@ impl Task {
     }
 
     /// Everything up, in the plan's order.
-    pub fn beds(&self) -> Result<Vec<Bed>, Failure> {
+    pub fn live(&self) -> Result<Vec<LiveNetwork>, Failure> {
         let program = testbed::this_program()?;
         let testbed = &self.plan.testbed;
-        let mut beds = Vec::new();
+        let mut live = Vec::new();
         if testbed.kind == Kind::Local || testbed.floors {
-            beds.push(Bed::of_machine(
+            live.push(LiveNetwork::of_machine(
                 Fleet::local(&program).map_err(Failure::cannot)?,
             ));
         }
@@ -245,7 +245,7 @@ impl Task {
             Kind::Local => {}
             Kind::Lab => {
                 for network in &self.plan.networks {
-                    beds.push(self.lab(&program, &network.name)?);
+                    live.push(self.lab(&program, &network.name)?);
                 }
             }
             Kind::Hosts => {
@@ -255,39 +255,39 @@ impl Task {
                     ..SshOptions::default()
                 };
                 let fleet = Fleet::ssh(&program, &targets, &options).map_err(Failure::cannot)?;
-                beds.extend(self.of_hosts(fleet)?);
+                live.extend(self.of_hosts(fleet)?);
             }
             Kind::Slurm | Kind::Mpirun | Kind::Listen => {
                 let options = crate::allocation::options(testbed, self.listen)?;
                 let fleet = Fleet::connected(&program, &options).map_err(Failure::cannot)?;
-                beds.extend(self.of_hosts(fleet)?);
+                live.extend(self.of_hosts(fleet)?);
             }
         }
         let mut names = BTreeSet::new();
-        for bed in &beds {
-            if !names.insert(bed.site.name.clone()) {
+        for up in &live {
+            if !names.insert(up.net.name.clone()) {
                 return Err(Failure::usage(format!(
                     "the network {} is there twice: its rows could not be told apart; name it once",
-                    bed.site.name
+                    up.net.name
                 )));
             }
         }
-        Ok(beds)
+        Ok(live)
     }
 
-    /// A bed for each network of the same hosts.
-    fn of_hosts(&self, mut fleet: Fleet) -> Result<Vec<Bed>, Failure> {
+    /// A live network for each network of the same hosts.
+    fn of_hosts(&self, mut fleet: Fleet) -> Result<Vec<LiveNetwork>, Failure> {
         let choices = self.plan.networks.iter().map(NetworkPlan::choice);
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         fleet.join(&choices).map_err(Failure::cannot)?;
         let fleet = Rc::new(RefCell::new(fleet));
         if choices.is_empty() {
-            return Ok(vec![Bed::of_hosts(fleet)]);
+            return Ok(vec![LiveNetwork::of_hosts(fleet)]);
         }
         let joined = fleet.borrow().joined().to_vec();
-        let beds = joined.iter().enumerate();
-        Ok(beds
-            .map(|(way, network)| Bed::of_network(&fleet, way, network))
+        let live = joined.iter().enumerate();
+        Ok(live
+            .map(|(nth, network)| LiveNetwork::of_network(&fleet, nth, network))
             .collect())
     }
 
@@ -308,7 +308,7 @@ impl Task {
         options.config()
     }
 
-    fn lab(&self, program: &Path, selector: &str) -> Result<Bed, Failure> {
+    fn lab(&self, program: &Path, selector: &str) -> Result<LiveNetwork, Failure> {
         let config = self.lab_config(selector)?;
         let mut fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
         let prepared = self.plan.testbed.prepared()?;
@@ -319,13 +319,18 @@ impl Task {
         if !prepared.is_empty() {
             fleet.describe_again().map_err(Failure::cannot)?;
         }
-        Ok(Bed::of_lab(fleet, config.network, config.profile))
+        Ok(LiveNetwork::of_lab(fleet, config.network, config.profile))
     }
 
-    pub fn begin(&self, beds: &[Bed], blocks: &[Block], store: &Store) -> Result<Run, Failure> {
+    pub fn begin(
+        &self,
+        live: &[LiveNetwork],
+        blocks: &[Block],
+        store: &Store,
+    ) -> Result<Run, Failure> {
         let mut hosts: Vec<HostRecord> = Vec::new();
-        for bed in beds {
-            for host in bed.fleet.borrow().hosts() {
+        for up in live {
+            for host in up.fleet.borrow().hosts() {
                 // The hosts of several labs have the same names and are the same machine.
                 if hosts.iter().all(|known| known.name != host.name) {
                     hosts.push(host.clone());
@@ -335,7 +340,7 @@ impl Task {
         let run = Run {
             head: begun(self.plan.text()?, self.plan.repeat.seed)?,
             hosts,
-            networks: beds.iter().map(|bed| bed.network.clone()).collect(),
+            networks: live.iter().map(|up| up.network.clone()).collect(),
             cells: blocks
                 .iter()
                 .flat_map(|block| block.cells.clone())
@@ -480,7 +485,7 @@ const LOOPBACK_MTU: u64 = 65_536;
 /// Real hosts are joined as they are: by the interface that the route to the peer takes.
 pub const REAL: &str = "default";
 
-impl Site {
+impl TestNetwork {
     fn unknown() -> Self {
         Self {
             testbed: Testbed::Local,
@@ -509,25 +514,25 @@ fn names(fleet: &Fleet) -> Vec<String> {
     fleet.hosts().iter().map(|host| host.name.clone()).collect()
 }
 
-impl Bed {
+impl LiveNetwork {
     fn shared(fleet: Fleet) -> Rc<RefCell<Fleet>> {
         Rc::new(RefCell::new(fleet))
     }
 
     /// One of the networks by which real hosts are joined.
-    fn of_network(fleet: &Rc<RefCell<Fleet>>, way: usize, network: &Joined) -> Self {
+    fn of_network(fleet: &Rc<RefCell<Fleet>>, nth: usize, network: &Joined) -> Self {
         let mtu = network.mtu_bytes();
         Self {
             network: record_of(network),
-            site: Site {
+            net: TestNetwork {
                 testbed: Testbed::Hosts,
                 name: network.name.clone(),
                 mtu,
                 hosts: names(&fleet.borrow()),
-                ..Site::unknown()
+                ..TestNetwork::unknown()
             },
             fleet: Rc::clone(fleet),
-            way: Some(way),
+            nth: Some(nth),
             one_way_ns: None,
         }
     }
@@ -539,17 +544,17 @@ impl Bed {
             LOOPBACK_MTU,
             None,
         );
-        let site = Site {
+        let net = TestNetwork {
             testbed: Testbed::Local,
             name: LOOPBACK.into(),
             mtu: Some(LOOPBACK_MTU),
             hosts: names(&fleet),
-            ..Site::unknown()
+            ..TestNetwork::unknown()
         };
         Self {
-            site,
+            net,
             fleet: Self::shared(fleet),
-            way: None,
+            nth: None,
             network,
             one_way_ns: None,
         }
@@ -567,35 +572,35 @@ impl Bed {
             mtu.unwrap_or(1_500),
             line,
         );
-        let site = Site {
+        let net = TestNetwork {
             testbed: Testbed::Hosts,
             name: REAL.into(),
             mtu,
             hosts: names(&fleet),
-            ..Site::unknown()
+            ..TestNetwork::unknown()
         };
         drop(fleet);
         Self {
-            site,
+            net,
             fleet: shared,
-            way: None,
+            nth: None,
             network,
             one_way_ns: None,
         }
     }
 
     fn of_lab(fleet: Fleet, spec: sonde_link::NetworkSpec, profile: Profile) -> Self {
-        let site = Site {
+        let net = TestNetwork {
             hosts: names(&fleet),
             attachment: fleet.attachment(),
-            ..Site::of_lab(spec, profile)
+            ..TestNetwork::of_lab(spec, profile)
         };
         // Completed with its bounds as soon as the sizes are known.
-        let network = model::real(&site.name, "", site.mtu.unwrap_or(0), None);
+        let network = model::real(&net.name, "", net.mtu.unwrap_or(0), None);
         Self {
-            site,
+            net,
             fleet: Self::shared(fleet),
-            way: None,
+            nth: None,
             network,
             one_way_ns: None,
         }
@@ -608,13 +613,13 @@ impl Bed {
         index: usize,
         warnings: &mut Vec<String>,
     ) -> Result<(), Failure> {
-        let Some(spec) = &self.site.spec else {
+        let Some(spec) = &self.net.spec else {
             return Ok(());
         };
-        let profile = self.site.profile.unwrap_or(Profile::MODERN);
+        let profile = self.net.profile.unwrap_or(Profile::MODERN);
         let mut points = BTreeSet::new();
         let measured = |block: &Block| block.cells.iter().any(|cell| cell.skipped.is_none());
-        let here = |block: &&Block| block.site == index && measured(block) && block.is_bounded();
+        let here = |block: &&Block| block.net == index && measured(block) && block.is_bounded();
         let bounded = || blocks.iter().filter(here);
         for block in bounded() {
             for cell in block.cells.iter().filter(|cell| cell.skipped.is_none()) {
@@ -627,7 +632,7 @@ impl Bed {
         let mut network = model::network(spec, profile, points, warnings)?;
         let more = library::ceilings(bounded().map(Block::path), &network.ceilings);
         network.ceilings.extend(more);
-        network.attachment = self.site.attachment.clone();
+        network.attachment = self.net.attachment.clone();
         network.backpressure = self.fleet.borrow().backpressure();
         self.one_way_ns = network.row.one_way_1b_ns;
         self.network = network;
@@ -670,18 +675,18 @@ fn is_untrue(rows: &[ResultRow]) -> bool {
 }
 
 /// Leaves out what a host has not.
-fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
+fn leave_out(blocks: &mut [Block], live: &[LiveNetwork]) -> Result<(), Failure> {
     for block in blocks {
-        let bed = &beds[block.site];
-        if bed.site.testbed == Testbed::Local && block.path() == Way::Channel(Route::Xdp) {
+        let up = &live[block.net];
+        if up.net.testbed == Testbed::Local && block.path() == AnyPath::Channel(Route::Xdp) {
             block.skip(
                 "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts",
             );
         }
-        let fleet = bed.fleet.borrow();
+        let fleet = up.fleet.borrow();
         let hosts = fleet.hosts();
         let lacks = |host: &HostRecord| {
-            let Way::Channel(path) = block.path() else {
+            let AnyPath::Channel(path) = block.path() else {
                 return None;
             };
             let why = host.facts.absent.get(&path)?;
@@ -691,8 +696,8 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
             block.skip(&why);
         }
         drop(fleet);
-        if let (Way::Library(path), None) = (block.path(), block.skipped()) {
-            let mut fleet = bed.fleet.borrow_mut();
+        if let (AnyPath::Library(path), None) = (block.path(), block.skipped()) {
+            let mut fleet = up.fleet.borrow_mut();
             let alive: Vec<usize> = (0..fleet.hosts().len())
                 .filter(|host| fleet.alive(*host))
                 .collect();
@@ -713,13 +718,13 @@ fn leave_out(blocks: &mut [Block], beds: &[Bed]) -> Result<(), Failure> {
 }
 
 /// Where pollers outnumber the CPUs.
-fn crowded(blocks: &[Block], sites: &[Site]) -> Vec<String> {
+fn crowded(blocks: &[Block], nets: &[TestNetwork]) -> Vec<String> {
     let Ok(cpus) = sonde_sys::cpu::online() else {
         return Vec::new();
     };
     let mut warnings = BTreeSet::new();
     for block in blocks.iter().filter(|block| block.wait() == Wait::Poll) {
-        let busy = match sites[block.site].testbed {
+        let busy = match nets[block.net].testbed {
             Testbed::Lab => 3,
             Testbed::Local => 2,
             _ => continue,
@@ -728,7 +733,7 @@ fn crowded(blocks: &[Block], sites: &[Site]) -> Vec<String> {
             warnings.insert(format!(
                 "{}: two pollers and what serves them want {busy} CPUs and there are {}: what waits by polling is slowed by \
                  itself here",
-                sites[block.site].name,
+                nets[block.net].name,
                 cpus.len()
             ));
         }

@@ -6,6 +6,7 @@
 //! Units:   guesses in nanoseconds.
 //! Checked: `tests/lab_check.rs`, over every library that is installed.
 
+use crate::any_path::AnyPath;
 use crate::campaign::Silent;
 use crate::document::Command;
 use crate::exit::Outcome;
@@ -14,7 +15,6 @@ use crate::library::CASES;
 use crate::measure::{self, Measured};
 use crate::plan::Kind;
 use crate::source::Searches;
-use crate::way::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{CellRecord, Evidence, Repetition, Run};
@@ -81,11 +81,11 @@ pub struct Checks {
 }
 
 /// The paths of all libraries, as far as ranks of such hosts could be joined by them.
-pub fn paths(testbed: Kind) -> Vec<Way> {
+pub fn paths(testbed: Kind) -> Vec<AnyPath> {
     let is_one_machine = testbed == Kind::Local;
     Path::all()
         .filter(|path| is_one_machine || !path.is_within_machine())
-        .map(Way::Library)
+        .map(AnyPath::Library)
         .collect()
 }
 

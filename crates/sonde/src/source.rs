@@ -4,9 +4,9 @@
 //!          followed before, which are made already, and then the next.
 //! Checked: `lab_tune` of the command, which kills and resumes a search and a trial.
 
-use crate::campaign::{Bed, End};
+use crate::campaign::{End, LiveNetwork};
 use crate::failure::Failure;
-use crate::layout::{Block, Site};
+use crate::layout::{Block, TestNetwork};
 use crate::limit;
 use crate::pattern;
 use sonde_measure::{CellRecord, Run};
@@ -20,7 +20,7 @@ pub struct Seen<'a> {
     /// Its blocks, those that followed among them.
     pub blocks: &'a [Block],
     /// Where they are measured.
-    pub beds: &'a [Bed],
+    pub live: &'a [LiveNetwork],
     /// Launches that the plan wants of a block.
     pub launches: u64,
 }
@@ -92,8 +92,8 @@ impl Source for Searches {
     }
 
     fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
-        let sites: Vec<&Site> = seen.beds.iter().map(|bed| &bed.site).collect();
-        let mut all = limit::trials(seen.run, seen.blocks, &sites, seen.launches)?;
+        let nets: Vec<&TestNetwork> = seen.live.iter().map(|up| &up.net).collect();
+        let mut all = limit::trials(seen.run, seen.blocks, &nets, seen.launches)?;
         all.extend(pattern::again(seen)?);
         Ok(all)
     }

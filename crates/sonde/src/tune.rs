@@ -12,7 +12,8 @@
 
 mod page;
 
-use crate::campaign::{Bed, End, Silent};
+use crate::any_path::AnyPath;
+use crate::campaign::{End, LiveNetwork, Silent};
 use crate::document::{self, Command};
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -20,7 +21,6 @@ use crate::layout::{self, Block};
 use crate::measure;
 use crate::plan::{Kind, Plan};
 use crate::source::{Seen, Source};
-use crate::way::Way;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::Fleet;
@@ -222,7 +222,7 @@ impl Source for Tuner {
         let next = self.found.as_ref().and_then(|found| found.next.as_ref());
         let steps = next.map_or(&[][..], Vec::as_slice);
         if !steps.is_empty() && !self.is_agreed {
-            self.is_agreed = self.yes || agreed(&seen.beds[0])?;
+            self.is_agreed = self.yes || agreed(&seen.live[0])?;
             if !self.is_agreed {
                 return Ok(None);
             }
@@ -245,7 +245,7 @@ impl Source for Tuner {
             _ => self.find(seen)?.0,
         };
         let found = self.found.insert(found);
-        let mut fleet = seen.beds[0].fleet.borrow_mut();
+        let mut fleet = seen.live[0].fleet.borrow_mut();
         if !matches!(end, End::Tried) {
             if !found.report.trials.is_empty() || found.next.is_some() {
                 let why = match end {
@@ -271,23 +271,23 @@ impl Source for Tuner {
 impl Tuner {
     /// What the run says, and the blocks of the trials: those that were made, and the next.
     fn find(&mut self, seen: Seen<'_>) -> Result<(Found, Vec<Block>), Failure> {
-        let Seen { run, beds, .. } = seen;
-        let bed = &beds[0];
-        let hosts = bed.fleet.borrow().hosts().len();
-        if beds.len() != 1 || hosts != 2 {
+        let Seen { run, live, .. } = seen;
+        let up = &live[0];
+        let hosts = up.fleet.borrow().hosts().len();
+        if live.len() != 1 || hosts != 2 {
             return Err(not_a_pair(hosts));
         }
         let is_base = |block: &&Block| !block.knobs.contains_key(TUNE);
         let base: Vec<&Block> = seen.blocks.iter().filter(is_base).collect();
-        let mut streams = base.iter().filter(|block| block.path() == Way::TCP);
+        let mut streams = base.iter().filter(|block| block.path() == AnyPath::TCP);
         let stream = streams
             .find(|block| block.quantity() == Quantity::ThroughputBps)
             .ok_or_else(|| Failure::cannot("the plan has no stream"))?;
-        let before = diagnose(&of_trial(run, None), &bed.site.name);
+        let before = diagnose(&of_trial(run, None), &up.net.name);
         let mut now = before.clone();
         let mut found = Found {
             report: Report {
-                recommendations: recommend_all(bed, &stream.host, &before, &before.causes),
+                recommendations: recommend_all(up, &stream.host, &before, &before.causes),
                 before,
                 trials: Vec::new(),
                 after: None,
@@ -301,7 +301,7 @@ impl Tuner {
             return Ok((found, blocks));
         }
         let mut stream = Block {
-            way: way(bed, &found.report.before),
+            pair: pair(up, &found.report.before),
             ..Block::clone(stream)
         };
         let mut tried = BTreeSet::new();
@@ -311,7 +311,7 @@ impl Tuner {
                 break;
             };
             tried.insert(cause.rule.clone());
-            let one = recommend(bed, &stream.host, &now, &cause);
+            let one = recommend(up, &stream.host, &now, &cause);
             if let Some(why) = &one.refused {
                 if self.refused.insert(cause.rule.clone()) {
                     tell!("sonde: {} is not tried: {why}", cause.rule);
@@ -319,8 +319,8 @@ impl Tuner {
                 continue;
             }
             let advice = cause.change.clone().unwrap_or_default();
-            let without = trial(bed, &stream, &cause.rule, None, seen.launches)?;
-            let with = trial(bed, &stream, &cause.rule, Some(&advice), seen.launches)?;
+            let without = trial(up, &stream, &cause.rule, None, seen.launches)?;
+            let with = trial(up, &stream, &cause.rule, Some(&advice), seen.launches)?;
             blocks.extend([without.clone(), with.clone()]);
             if seen.is_left_out(&without) || seen.is_left_out(&with) {
                 continue;
@@ -338,12 +338,12 @@ impl Tuner {
             set_all(&mut found.kept, settings(&advice));
             let undo = one.steps.iter().rev().cloned();
             found.report.undo.splice(0..0, undo);
-            now = diagnose(&of_trial(run, with.knobs.get(TUNE)), &bed.site.name);
+            now = diagnose(&of_trial(run, with.knobs.get(TUNE)), &up.net.name);
             let known = &found.report.recommendations;
             let is_fresh = |cause: &&Cause| known.iter().all(|one| one.cause.rule != cause.rule);
             let fresh: Vec<Cause> = now.causes.iter().filter(is_fresh).cloned().collect();
             stream = with;
-            let fresh = recommend_all(bed, &stream.host, &now, &fresh);
+            let fresh = recommend_all(up, &stream.host, &now, &fresh);
             found.report.recommendations.extend(fresh);
             found.report.after = Some(now.clone());
         }
@@ -361,7 +361,7 @@ fn word(cell: &CellRecord) -> Option<&str> {
 
 /// The stream of a trial on top of what was kept, which `stream` has: without its change, or with it.
 fn trial(
-    bed: &Bed,
+    up: &LiveNetwork,
     stream: &Block,
     rule: &str,
     change: Option<&Advice>,
@@ -379,7 +379,7 @@ fn trial(
     let word = format!("{rule} {word}");
     block.knobs.insert(TUNE.into(), word);
     block.launches = launches;
-    block.cells = layout::cells(&bed.site, &block, &[])?;
+    block.cells = layout::cells(&up.net, &block, &[])?;
     Ok(block)
 }
 
@@ -410,8 +410,8 @@ impl Trial {
 }
 
 /// Whether settings of these hosts may be changed.
-fn agreed(bed: &Bed) -> Result<bool, Failure> {
-    let fleet = bed.fleet.borrow();
+fn agreed(up: &LiveNetwork) -> Result<bool, Failure> {
+    let fleet = up.fleet.borrow();
     let used = |host: &sonde_measure::HostRecord| {
         let count = host.facts.settings.number(HostSetting::SocketsEstablished);
         let count = count.filter(|count| *count > 0)?;
@@ -445,8 +445,8 @@ fn agreed(bed: &Bed) -> Result<bool, Failure> {
 }
 
 /// The hosts of the slower way, by their index.
-fn way(bed: &Bed, diagnosis: &Diagnosis) -> Option<(usize, usize)> {
-    let fleet = bed.fleet.borrow();
+fn pair(up: &LiveNetwork, diagnosis: &Diagnosis) -> Option<(usize, usize)> {
+    let fleet = up.fleet.borrow();
     let at = |name: &String| fleet.hosts().iter().position(|host| host.name == *name);
     let [src, dst] = diagnosis.way.as_ref()?;
     at(src).zip(at(dst))
@@ -483,20 +483,25 @@ fn change_sockets(sockets: &mut BTreeMap<String, String>, advice: &Advice) {
 
 /// The exact lines of each cause's change at both hosts, where these are set already.
 fn recommend_all(
-    bed: &Bed,
+    up: &LiveNetwork,
     set: &[Setting],
     diagnosis: &Diagnosis,
     causes: &[Cause],
 ) -> Vec<Recommendation> {
     let causes = causes.iter();
     causes
-        .map(|cause| recommend(bed, set, diagnosis, cause))
+        .map(|cause| recommend(up, set, diagnosis, cause))
         .collect()
 }
 
-fn recommend(bed: &Bed, set: &[Setting], diagnosis: &Diagnosis, cause: &Cause) -> Recommendation {
-    let mut fleet = bed.fleet.borrow_mut();
-    fleet.take_network(bed.way);
+fn recommend(
+    up: &LiveNetwork,
+    set: &[Setting],
+    diagnosis: &Diagnosis,
+    cause: &Cause,
+) -> Recommendation {
+    let mut fleet = up.fleet.borrow_mut();
+    fleet.take_network(up.nth);
     let change = settings(&cause.change.clone().unwrap_or_default());
     let mut one = Recommendation {
         cause: cause.clone(),

@@ -143,7 +143,7 @@ impl Fleet {
                     .all(|round| round.flows.iter().all(|(src, dst, _)| src != dst)),
             "a flow is of no two hosts of {count}"
         );
-        let placement = self.bed.pattern_placement();
+        let placement = self.machines.pattern_placement();
         let mut session = Session {
             members: BTreeMap::new(),
             lost: BTreeMap::new(),
@@ -164,9 +164,9 @@ impl Fleet {
                 agents.insert(host, agent);
             }
         }
-        let begun = self.bed.begin(placement);
+        let begun = self.machines.begin(placement);
         let joined = begun
-            .map_err(|error| self.bed_failed(error))
+            .map_err(|error| self.machines_failed(error))
             .and_then(|()| self.open_doors(ask, agents, &mut session));
         let rounds = joined.map(|()| {
             let rounds = ask.rounds.iter();
@@ -185,8 +185,8 @@ impl Fleet {
             }
         }
         let rounds = rounds?;
-        let report = self.bed.report();
-        let report = report.map_err(|error| self.bed_failed(error))?;
+        let report = self.machines.report();
+        let report = report.map_err(|error| self.machines_failed(error))?;
         Ok(PatternLaunched {
             rounds,
             lost: session.lost,
@@ -202,7 +202,7 @@ impl Fleet {
     /// # Errors
     /// One does not answer.
     pub fn describe_again(&mut self) -> Result<()> {
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         for host in 0..self.hosts.len() {
             if self.alive(host) {
                 self.ensure(host, placement)?;
@@ -218,7 +218,7 @@ impl Fleet {
     /// # Errors
     /// The hosts are no lab's, or the command fails.
     pub fn prepare(&mut self, host: usize, command: &str) -> Result<()> {
-        self.bed.prepare(host, command)
+        self.machines.prepare(host, command)
     }
 
     /// Opens every host's data port and reads its clock.
@@ -230,7 +230,7 @@ impl Fleet {
     ) -> Result<()> {
         let token = sonde_probe::token()
             .map_err(|error| FleetError::of_all("make a token", &error, error.remedy()))?;
-        let one_clock = self.bed.one_clock();
+        let one_clock = self.machines.one_clock();
         let mut waiting = BTreeMap::new();
         for (host, mut agent) in agents {
             let clock = if one_clock {

@@ -28,7 +28,7 @@ impl Fleet {
         set: &[Setting],
         look: bool,
     ) -> Result<Vec<Change>> {
-        if host > 0 && self.bed.one_machine() {
+        if host > 0 && self.machines.one_machine() {
             return Ok(Vec::new());
         }
         let peer = self.address_of(peer);
@@ -44,7 +44,7 @@ impl Fleet {
 
     /// An agent that was lost has put back what it had changed, or its guard has: what is to be changed is changed anew.
     pub(super) fn set_again(&mut self, host: usize, placement: Placement) -> Result<()> {
-        if placement != self.bed.first_placement() {
+        if placement != self.machines.first_placement() {
             return Ok(());
         }
         for layer in self.changed.get(&host).cloned().unwrap_or_default() {
@@ -58,18 +58,18 @@ impl Fleet {
     /// # Errors
     /// It cannot be put back, or the host is lost.
     pub fn put_back(&mut self, host: usize) -> Result<()> {
-        if host > 0 && self.bed.one_machine() {
+        if host > 0 && self.machines.one_machine() {
             return Ok(());
         }
         // An agent that is lost has done it.
         let is_there = self
             .agents
             .0
-            .get_mut(&(host, self.bed.first_placement()))
+            .get_mut(&(host, self.machines.first_placement()))
             .is_some_and(Agent::is_usable);
         self.changed.entry(host).or_default().pop();
         if !is_there && self.alive(host) {
-            return self.ensure(host, self.bed.first_placement());
+            return self.ensure(host, self.machines.first_placement());
         }
         self.settings(host, "put its settings back", &Request::PutBack {})
             .map(drop)
@@ -91,7 +91,7 @@ impl Fleet {
         attempt: &'static str,
         request: &Request,
     ) -> Result<Vec<Change>> {
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         self.ensure(host, placement)?;
         self.have_set(host, attempt, request)
     }
@@ -102,7 +102,7 @@ impl Fleet {
         attempt: &'static str,
         request: &Request,
     ) -> Result<Vec<Change>> {
-        let placement = self.bed.first_placement();
+        let placement = self.machines.first_placement();
         let name = self.hosts[host].name.clone();
         let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
             unreachable!("it was made sure of");
@@ -121,7 +121,7 @@ impl Fleet {
             )),
             Err(error) => {
                 let failure = FleetError::at(&name, attempt, &error, error.remedy());
-                Err(if error.lost() && !self.bed.restarts() {
+                Err(if error.lost() && !self.machines.restarts() {
                     self.lose(host, failure)
                 } else {
                     failure

@@ -63,8 +63,8 @@ impl Fleet {
     /// A host is not of this fleet, or both are the same.
     pub fn ranks(&mut self, ask: &RanksAsk) -> Result<Launched> {
         let placements = match ask.job.task.is_program() {
-            true => [self.bed.kernel_placement(); 2],
-            false => self.bed.placements(ask.job.wait, alike(&ask.job.task)),
+            true => [self.machines.kernel_placement(); 2],
+            false => self.machines.placements(ask.job.wait, alike(&ask.job.task)),
         };
         let [src, dst] = placements;
         let seats = self.seats(ask, [(ask.between.src, src), (ask.between.dst, dst)]);
@@ -144,7 +144,7 @@ impl Fleet {
 
     /// Whether all hosts are this machine, which shares one memory among them.
     pub fn is_one_machine(&self) -> bool {
-        self.bed.one_machine() || self.lab_info().is_some()
+        self.machines.one_machine() || self.lab_info().is_some()
     }
 
     pub(crate) fn name(&self, host: usize) -> &str {
@@ -227,7 +227,7 @@ impl Fleet {
     /// Binds each rank where its agent is bound, in words for `sonde-rank`: what starts it may be bound elsewhere.
     fn bound(&self, job: &Job, seats: &[(usize, Placement)]) -> Vec<String> {
         let text = |seat: &(usize, Placement)| {
-            let cpus = self.bed.cpus_of(seat.1);
+            let cpus = self.machines.cpus_of(seat.1);
             let cpus: Vec<String> = cpus.iter().map(usize::to_string).collect();
             cpus.join(",")
         };

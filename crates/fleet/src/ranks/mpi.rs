@@ -61,7 +61,7 @@ impl Fleet {
         let mut order = Order {
             library: ask.path.library,
             launcher: &launcher,
-            shell: self.bed.remote_shell(),
+            shell: self.machines.remote_shell(),
             interface: &interface,
             is_memory: ask.path.is_within_machine(),
             yields: self.is_crowded(&seats),
@@ -113,7 +113,7 @@ impl Fleet {
 
     /// A host, as one of the others reaches it.
     fn reached(&self, host: usize) -> String {
-        if self.bed.one_machine() {
+        if self.machines.one_machine() {
             return "localhost".into();
         }
         match self.lab_info() {
@@ -124,14 +124,14 @@ impl Fleet {
 
     /// The interface that ranks are to use.
     pub(super) fn launch_interface(&self, host: usize) -> String {
-        if self.bed.one_machine() {
+        if self.machines.one_machine() {
             return "lo".into();
         }
         if let Some(end) = self.own_end(host) {
             return end.interface.clone();
         }
         let facts = &self.hosts()[host].facts;
-        self.bed
+        self.machines
             .interface(facts)
             .or_else(|| facts.interface.clone())
             .unwrap_or_else(|| "eth0".into())

@@ -68,12 +68,12 @@ impl Fleet {
     /// A virtual machine over the hosts of these seats, out of the fleet's hands.
     fn machine_with(&mut self, seats: &[(usize, Placement)]) -> Result<VirtualMachine> {
         let wanted =
-            |host: usize| self.bed.one_machine() || seats.iter().any(|seat| seat.0 == host);
+            |host: usize| self.machines.one_machine() || seats.iter().any(|seat| seat.0 == host);
         let wanted: Vec<usize> = (0..self.hosts().len())
             .filter(|host| wanted(*host))
             .collect();
         // Several hosts that are one machine have one daemon.
-        let wanted = if self.bed.one_machine() {
+        let wanted = if self.machines.one_machine() {
             &wanted[..1]
         } else {
             &wanted[..]

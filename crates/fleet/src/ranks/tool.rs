@@ -88,9 +88,9 @@ impl Fleet {
         let command = match library {
             Library::Native | Library::Ucx | Library::Ofi => return Ok(()),
             // In a lab its own shell does it, on one machine none, and in an allocation its launcher.
-            _ if self.bed.remote_shell().is_some() => return Ok(()),
-            Library::Pvm => self.bed.route(to),
-            Library::OpenMpi | Library::Mpich => self.bed.route(to).map(|_| {
+            _ if self.machines.remote_shell().is_some() => return Ok(()),
+            Library::Pvm => self.machines.route(to),
+            Library::OpenMpi | Library::Mpich => self.machines.route(to).map(|_| {
                 let options = "-o BatchMode=yes -o LogLevel=ERROR -o ConnectTimeout=10";
                 format!("ssh {options} {}", self.address_of(to))
             }),

@@ -25,8 +25,8 @@ use sonde_measure::{Probe, Wait};
 use sonde_sys::thread;
 
 use crate::agent::Agent;
-use crate::bed::Bed;
 use crate::error::{FleetError, Result};
+use crate::machines::Machines;
 use crate::placement::Placement;
 use crate::target::Target;
 use call::{Calling, Program, call};
@@ -222,7 +222,7 @@ impl Remote {
     }
 }
 
-impl Bed for Remote {
+impl Machines for Remote {
     fn names(&self) -> Vec<String> {
         self.targets
             .iter()

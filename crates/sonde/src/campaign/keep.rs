@@ -74,9 +74,9 @@ impl Campaign<'_> {
 
     fn write_end(&mut self, mut warnings: Vec<String>, state: RunState) -> Result<(), StoreError> {
         let id = self.run.head.id.clone();
-        for bed in self.beds.iter() {
-            let mut fleet = bed.fleet.borrow_mut();
-            if bed.way.is_none_or(|way| way == 0) {
+        for up in self.live.iter() {
+            let mut fleet = up.fleet.borrow_mut();
+            if up.nth.is_none_or(|nth| nth == 0) {
                 fleet.resync();
                 // Some are found out only by measuring.
                 warnings.extend(fleet.notes());

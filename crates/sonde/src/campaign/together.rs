@@ -22,14 +22,14 @@ impl Campaign<'_> {
         rounds: &Rounds,
         index: u64,
     ) -> Result<(), StoreError> {
-        let site = self.beds[block.site].site.clone();
+        let net = self.live[block.net].net.clone();
         let now = format!(
             "{} launch {} of {}: {} rounds of flows among {} hosts",
-            site.name,
+            net.name,
             index + 1,
             block.launches,
             rounds.all.len(),
-            site.hosts.len()
+            net.hosts.len()
         );
         let left = left(&self.bar, self.began);
         self.bar.set_message(format!("{left} left; {now}"));
@@ -38,15 +38,15 @@ impl Campaign<'_> {
         let began_unix_ns = unix_ns();
         let order = rounds.in_order(index);
         let launched = {
-            let mut fleet = self.beds[block.site].fleet.borrow_mut();
-            fleet.take_network(self.beds[block.site].way);
+            let mut fleet = self.live[block.net].fleet.borrow_mut();
+            fleet.take_network(self.live[block.net].nth);
             fleet.pattern(&PatternAsk {
                 rounds: order.iter().map(|asked| asked.round.clone()).collect(),
                 knobs: rounds.knobs.clone(),
                 timeout: CONNECT,
             })
         };
-        let cells = Cells { site: &site, block };
+        let cells = Cells { net: &net, block };
         let mut made = Vec::new();
         match launched {
             Err(error) => {
@@ -58,7 +58,7 @@ impl Campaign<'_> {
                     made.extend(cells.records(asked, outcome, &launched, index));
                 }
                 for (host, why) in &launched.lost {
-                    let text = format!("{} did not come to the end: {why}", site.hosts[*host]);
+                    let text = format!("{} did not come to the end: {why}", net.hosts[*host]);
                     self.bar.suspend(|| tell!("sonde: {text}"));
                     self.warn(text)?;
                 }

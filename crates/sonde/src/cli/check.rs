@@ -2,12 +2,12 @@
 
 use super::npb::each_once;
 use super::options::Common;
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::library::CASES;
 use crate::plan::{Plan, ProbeKind, ProbePlan};
 use crate::shown::Form;
 use crate::sound::{self, Task};
-use crate::way::Way;
 use clap::Args;
 use sonde_message::Path;
 use sonde_probe::library::{CASES_MAX, RANKS_MAX};
@@ -60,7 +60,7 @@ impl CheckOptions {
     fn plan(&self) -> Plan {
         let paths = match self.paths.is_empty() {
             true => sound::paths(self.common.testbed.0),
-            false => each_once(self.paths.iter().map(|path| Way::Library(*path))),
+            false => each_once(self.paths.iter().map(|path| AnyPath::Library(*path))),
         };
         let ranks = self.ranks.iter().flat_map(|(first, last)| *first..=*last);
         let ranks = each_once(ranks.map(|ranks| ranks.to_string()));

@@ -1,10 +1,10 @@
 //! `sonde probe messages`: its options, lowered to a plan of its own.
 
 use super::options::Common;
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Plan, ProbeKind, ProbePlan};
 use crate::shown::Form;
-use crate::way::Way;
 use clap::Args;
 use sonde_units::Span;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub struct MessagesOptions {
     runs: Option<u64>,
     /// By which libraries, as native:tcp, pvm:default, pvm:direct, openmpi:tcp, mpich:tcp; within one machine also native:shm.
     #[arg(long = "path", value_delimiter = ',', default_value = "native:tcp")]
-    paths: Vec<Way>,
+    paths: Vec<AnyPath>,
     /// The longest that a launch may take; without it 10 minutes.
     #[arg(long, value_name = "TIME")]
     budget: Option<Span>,

@@ -15,13 +15,13 @@ mod refused;
 mod sweep;
 mod tune;
 
+use crate::any_path::AnyPath;
 use crate::doctor;
 use crate::failure::Failure;
 use crate::plan::{Kind, Plan};
 use crate::report::{self, ReportTask};
 use crate::shown::Form;
 use crate::testbed;
-use crate::way::Way;
 use clap::{CommandFactory, Parser, Subcommand};
 use lab::LabTask;
 pub use options::Common;
@@ -75,7 +75,7 @@ enum Task {
         common: Common,
         /// By these paths only: tcp, udp, native:tcp, openmpi:tcp.
         #[arg(long = "path", value_delimiter = ',')]
-        paths: Vec<Way>,
+        paths: Vec<AnyPath>,
         /// Print the tables instead of the screen.
         #[arg(long, conflicts_with_all = ["json", "json_stream"])]
         table: bool,

@@ -1,11 +1,11 @@
 //! `sonde npb`: its options, lowered to a task.
 
 use super::options::Common;
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::npb::{Task, TraceFile};
 use crate::plan::{Kind, ProbeKind, ProbePlan};
 use crate::shown::Form;
-use crate::way::Way;
 use clap::Args;
 use sonde_message::{Library, Path};
 use sonde_probe::library::RANKS_MAX;
@@ -167,7 +167,7 @@ impl NpbOptions {
             self.ranks.iter().partition(|ranks| **ranks == 1);
         let within = path("native", Kind::Local)?;
         let probe = |ranks: &[usize], paths: &[Path]| {
-            let paths = each_once(paths.iter().map(|path| Way::Library(*path)));
+            let paths = each_once(paths.iter().map(|path| AnyPath::Library(*path)));
             let mut probe = ProbePlan::new(ProbeKind::Npb, &paths, &[]);
             (probe.budget, probe.knobs) = (self.budget, self.knobs(ranks));
             (!ranks.is_empty()).then_some(probe)

@@ -2,12 +2,12 @@
 
 use super::options::Common;
 use super::refused::Command;
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::What;
 use crate::pattern::Task;
 use crate::plan::{self, Effort, FlowsPlan, Kind, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::shown::Form;
-use crate::way::Way;
 use clap::Args;
 use sonde_units::Span;
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ impl PatternOptions {
     fn plan(&self) -> Result<Plan, Failure> {
         let common = &self.common;
         common.check(Command::Pattern)?;
-        let mut probe = ProbePlan::new(ProbeKind::Pattern, &[Way::TCP], &[]);
+        let mut probe = ProbePlan::new(ProbeKind::Pattern, &[AnyPath::TCP], &[]);
         for one in &self.knobs {
             let (name, value) = one.split_once('=').ok_or_else(|| {
                 Failure::usage(format!(

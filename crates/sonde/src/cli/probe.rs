@@ -2,10 +2,10 @@
 
 use super::options::Common;
 use super::pattern::{self, PatternOptions};
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
 use crate::shown::Form;
-use crate::way::Way;
 use clap::{Args, Subcommand};
 use sonde_measure::spec::SAMPLES_MAX;
 use sonde_measure::{Method, RATE_MAX, Spacing};
@@ -103,7 +103,7 @@ pub struct ChannelOptions {
     /// native:unix, native:shm, pvm:default, pvm:direct, openmpi:tcp, openmpi:sm, mpich:tcp, mpich:sm, ucx:tcp, ofi:tcp.
     /// [default: tcp, and native:tcp of collective calls]
     #[arg(long = "path", value_delimiter = ',')]
-    pub paths: Vec<Way>,
+    pub paths: Vec<AnyPath>,
     /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring;
     /// by shm segment; by packet ring.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]

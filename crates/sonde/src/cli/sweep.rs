@@ -2,11 +2,11 @@
 
 use super::options::Common;
 use super::probe::knob;
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Kind, Lost, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::shown::Form;
 use crate::testbed;
-use crate::way::Way;
 use clap::Args;
 use sonde_link::NetworkSpec;
 use sonde_measure::{Method, Path};
@@ -121,7 +121,7 @@ impl SweepOptions {
             // A sweep is of one pair.
             testbed.hosts = 2;
         }
-        let mut latency = ProbePlan::new(ProbeKind::Latency, &[Way::TCP], &["1"]);
+        let mut latency = ProbePlan::new(ProbeKind::Latency, &[AnyPath::TCP], &["1"]);
         (latency.samples, latency.budget) = (Some(1_000), Some(Span::millis(100)));
         latency.beside = true;
         let paths = match self.udp_limit {
@@ -134,7 +134,8 @@ impl SweepOptions {
                 _ if self.udp_limit => &["mtu"],
                 _ => &["64", "256", "1KiB", "mtu"],
             };
-            let mut stream = ProbePlan::new(ProbeKind::Throughput, &[Way::Channel(*path)], sizes);
+            let mut stream =
+                ProbePlan::new(ProbeKind::Throughput, &[AnyPath::Channel(*path)], sizes);
             if !self.sizes.is_empty() {
                 stream.size.clone_from(&self.sizes);
             }

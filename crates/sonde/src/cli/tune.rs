@@ -3,11 +3,11 @@
 use super::options::Common;
 use super::probe::knob;
 use super::refused::Command;
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::shown::Form;
 use crate::tune::Task;
-use crate::way::Way;
 use clap::Args;
 use sonde_measure::Path;
 use sonde_units::Span;
@@ -77,7 +77,7 @@ impl TuneOptions {
             samples: Some(1_000),
             budget: Some(Span::millis(budget)),
             knobs: knobs.clone(),
-            ..ProbePlan::new(kind, &[Way::Channel(path)], size)
+            ..ProbePlan::new(kind, &[AnyPath::Channel(path)], size)
         };
         let stream = Some(Mode::Stream);
         let mut probes = vec![
@@ -118,7 +118,7 @@ impl TuneOptions {
         for probe in plan
             .probes
             .iter_mut()
-            .filter(|probe| probe.path == [Way::UDP])
+            .filter(|probe| probe.path == [AnyPath::UDP])
         {
             probe.launches = Some(2);
         }

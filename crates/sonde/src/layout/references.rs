@@ -3,7 +3,7 @@
 //! Units:   nanoseconds.
 //! Checked: `references_take_little_of_the_time`.
 
-use super::{Block, MILLI_NS, Site, cells, estimate_ns};
+use super::{Block, MILLI_NS, TestNetwork, cells, estimate_ns};
 use crate::failure::Failure;
 use crate::plan::{Plan, Work};
 use sonde_measure::{Procedure, Sampling, Spec};
@@ -11,18 +11,22 @@ use sonde_measure::{Procedure, Sampling, Spec};
 /// The longest that a reference measures.
 const REFERENCE_NS: u64 = 10 * MILLI_NS;
 
-/// The block of each site that is repeated to see drift: a short ping-pong of the first path that has one, of its smallest size,
-/// idle. None where the plan wants none, or a site measures no latency.
+/// The block of each network that is repeated to see drift: a short ping-pong of the first path that has one, of its smallest size,
+/// idle. None where the plan wants none, or a network measures no latency.
 ///
 /// # Errors
 /// Its cell cannot be named.
-pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<Block>, Failure> {
+pub fn references(
+    plan: &Plan,
+    nets: &[TestNetwork],
+    blocks: &[Block],
+) -> Result<Vec<Block>, Failure> {
     let Some(every) = std::num::NonZeroU64::new(plan.repeat.reference) else {
         return Ok(Vec::new());
     };
     let mut all = Vec::new();
-    for (index, site) in sites.iter().enumerate() {
-        let here = || blocks.iter().filter(|block| block.site == index);
+    for (index, net) in nets.iter().enumerate() {
+        let here = || blocks.iter().filter(|block| block.net == index);
         let Some((first, spec)) = here().find_map(|block| Some((block, short(block.channel()?)?)))
         else {
             continue;
@@ -36,13 +40,13 @@ pub fn references(plan: &Plan, sites: &[Site], blocks: &[Block]) -> Result<Vec<B
             knobs,
             load: None,
             launches: launches.div_ceil(every.get()),
-            estimate_ns: estimate_ns(site, &spec)?,
+            estimate_ns: estimate_ns(net, &spec)?,
             work: Work::Channel(Box::new(spec)),
             cells: Vec::new(),
             reference: true,
             ..first.clone()
         };
-        block.cells = cells(site, &block, &[])?;
+        block.cells = cells(net, &block, &[])?;
         all.push(block);
     }
     Ok(all)

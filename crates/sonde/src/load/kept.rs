@@ -7,7 +7,7 @@
 
 use crate::campaign::unix_ns;
 use crate::failure::Failure;
-use crate::layout::Site;
+use crate::layout::TestNetwork;
 use crate::measure;
 use sonde_fleet::{Load, Stream, StreamReport, TrafficReport};
 use sonde_lab::Report;
@@ -31,7 +31,7 @@ type Numbered = (String, u64);
 
 /// The cells of a load's flows, and of each flow which it is and the how many-th of it.
 fn cells(
-    site: &Site,
+    net: &TestNetwork,
     load: &Load,
     streams: &[Stream],
 ) -> Result<(Vec<CellRecord>, Vec<Numbered>), Failure> {
@@ -41,8 +41,8 @@ fn cells(
     };
     let (mut cells, mut flows) = (Vec::<CellRecord>::new(), Vec::new());
     for stream in streams {
-        let pair = [stream.src, stream.dst].map(|host| site.hosts[host].clone());
-        let profile = site.profile.map(|profile| profile.to_string());
+        let pair = [stream.src, stream.dst].map(|host| net.hosts[host].clone());
+        let profile = net.profile.map(|profile| profile.to_string());
         let factors = Factors {
             probe: "load".into(),
             mode: None,
@@ -51,11 +51,11 @@ fn cells(
             method: Some("plain".into()),
             knobs: [("flow".to_owned(), pair.join(">"))].into(),
             wait: Some("block".into()),
-            network: site.name.clone(),
-            testbed: site.testbed,
+            network: net.name.clone(),
+            testbed: net.testbed,
             hosts: pair.to_vec(),
             profile: profile.or_else(|| Some("asis".into())),
-            attachment: site.attachment.clone(),
+            attachment: net.attachment.clone(),
             load: Some(whole.to_string()),
             size_bytes: stream.size_bytes,
         };
@@ -81,19 +81,19 @@ fn cells(
 }
 
 impl LoadRun {
-    /// Begins the run of a load between hosts of a site.
+    /// Begins the run of a load between hosts of a network.
     ///
     /// # Errors
     /// It cannot be kept.
     pub fn begin(
         store: Store,
         seed: u64,
-        (site, network): (&Site, NetworkRecord),
+        (net, network): (&TestNetwork, NetworkRecord),
         hosts: &[HostRecord],
         load: &Load,
         streams: &[Stream],
     ) -> Result<Self, Failure> {
-        let (cells, flows) = cells(site, load, streams)?;
+        let (cells, flows) = cells(net, load, streams)?;
         let run = Run {
             head: measure::begun(String::new(), seed)?,
             hosts: hosts.to_vec(),
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn flows_become_cells() {
-        let site = Site {
+        let net = TestNetwork {
             testbed: Testbed::Hosts,
             name: "eth".into(),
             spec: None,
@@ -273,7 +273,7 @@ mod tests {
             ..Load::poisson(Ratio::new(3, 5))
         };
         let streams = [stream(0, 1), stream(1, 2), stream(0, 1)];
-        let (cells, flows) = cells(&site, &load, &streams).unwrap();
+        let (cells, flows) = cells(&net, &load, &streams).unwrap();
         let named = |cell: &CellRecord| (cell.factors.knobs["flow"].clone(), cell.launches);
         let named: Vec<_> = cells.iter().map(named).collect();
         assert_eq!(named, [("a>b".to_owned(), 2), ("b>c".to_owned(), 1)]);

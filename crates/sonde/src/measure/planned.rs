@@ -1,6 +1,6 @@
 //! What would be measured, before anything is started: `--dry-run` and `--print-plan`.
 //!
-//! Model:   sites as far as the plan tells them; what the hosts lack is found out when they are up.
+//! Model:   networks as far as the plan tells them; what the hosts lack is found out when they are up.
 //! Units:   seconds are guesses, as in [`crate::layout`].
 //! Checked: `a_run_of_kernels_is_kept_and_goes_on`, `a_plan_makes_rows_of_kernels`.
 
@@ -8,7 +8,7 @@ use super::{LOOPBACK, LOOPBACK_MTU, REAL, Task, command_line};
 use crate::document::{self, Command, Document};
 use crate::failure::Failure;
 use crate::flows::RoundRequest;
-use crate::layout::{self, Block, Site};
+use crate::layout::{self, Block, TestNetwork};
 use crate::library::Ranks;
 use crate::plan::{Kind, Mode, ProbeKind};
 use schemars::JsonSchema;
@@ -63,7 +63,7 @@ pub struct Planned<'a> {
 }
 
 impl<'a> Planned<'a> {
-    fn of(sites: &'a [Site], blocks: &'a [Block]) -> Self {
+    fn of(nets: &'a [TestNetwork], blocks: &'a [Block]) -> Self {
         let all_ns: u64 = blocks
             .iter()
             .map(|block| block.estimate_ns * block.launches)
@@ -74,7 +74,7 @@ impl<'a> Planned<'a> {
             all_s: all_ns as f64 / 1e9,
             blocks: blocks
                 .iter()
-                .flat_map(|block| PlannedBlock::all(&sites[block.site], block))
+                .flat_map(|block| PlannedBlock::all(&nets[block.net], block))
                 .collect(),
         }
     }
@@ -145,22 +145,22 @@ impl<'a> Planned<'a> {
 
 impl<'a> PlannedBlock<'a> {
     /// One, or of a pattern the rounds that a launch makes one after the other.
-    fn all(site: &'a Site, block: &'a Block) -> Vec<Self> {
+    fn all(net: &'a TestNetwork, block: &'a Block) -> Vec<Self> {
         match block.rounds() {
-            None => vec![Self::of(site, block)],
+            None => vec![Self::of(net, block)],
             Some(rounds) => {
-                let round = |asked| Self::of_round(&site.name, block.launches, asked);
+                let round = |asked| Self::of_round(&net.name, block.launches, asked);
                 rounds.all.iter().map(round).collect()
             }
         }
     }
 
-    fn of(site: &'a Site, block: &'a Block) -> Self {
+    fn of(net: &'a TestNetwork, block: &'a Block) -> Self {
         let sizes = block.cells.iter().map(|cell| cell.factors.size_bytes);
         let knobs = block.knobs.iter();
         let knobs = knobs.map(|(name, value)| format!("{name}={value}"));
         Self {
-            network: &site.name,
+            network: &net.name,
             probe: match block.reference {
                 true => "reference",
                 false => block.kind().name(),
@@ -218,8 +218,8 @@ impl Task {
             print!("{}", self.plan.text()?);
             return Ok(0);
         }
-        let (sites, blocks) = self.planned()?;
-        let planned = Planned::of(&sites, &blocks);
+        let (nets, blocks) = self.planned()?;
+        let planned = Planned::of(&nets, &blocks);
         match self.json {
             true => planned.print_document()?,
             false => planned.print(),
@@ -231,23 +231,23 @@ impl Task {
     ///
     /// # Errors
     /// The plan has no cell, or one that cannot be named.
-    pub fn planned(&self) -> Result<(Vec<Site>, Vec<Block>), Failure> {
-        let sites = self.planned_sites()?;
-        let mut blocks = layout::blocks(&self.plan, &sites)?;
-        blocks.extend(layout::references(&self.plan, &sites, &blocks)?);
-        Ok((sites, blocks))
+    pub fn planned(&self) -> Result<(Vec<TestNetwork>, Vec<Block>), Failure> {
+        let nets = self.planned_sites()?;
+        let mut blocks = layout::blocks(&self.plan, &nets)?;
+        blocks.extend(layout::references(&self.plan, &nets, &blocks)?);
+        Ok((nets, blocks))
     }
 
-    /// The sites as far as they are known before anything is started.
-    fn planned_sites(&self) -> Result<Vec<Site>, Failure> {
+    /// The networks as far as they are known before anything is started.
+    fn planned_sites(&self) -> Result<Vec<TestNetwork>, Failure> {
         let testbed = &self.plan.testbed;
-        let mut sites = Vec::new();
+        let mut nets = Vec::new();
         if testbed.kind == Kind::Local || testbed.floors {
-            sites.push(Site {
+            nets.push(TestNetwork {
                 testbed: Testbed::Local,
                 name: LOOPBACK.into(),
                 mtu: Some(LOOPBACK_MTU),
-                ..Site::unknown()
+                ..TestNetwork::unknown()
             });
         }
         if testbed.kind.is_real() {
@@ -261,22 +261,22 @@ impl Task {
             if names.is_empty() {
                 names.push(REAL);
             }
-            sites.extend(names.into_iter().map(|name| Site {
+            nets.extend(names.into_iter().map(|name| TestNetwork {
                 testbed: Testbed::Hosts,
                 name: name.into(),
                 mtu: Some(1_500),
                 hosts: hosts.clone(),
-                ..Site::unknown()
+                ..TestNetwork::unknown()
             }));
-            return Ok(sites);
+            return Ok(nets);
         }
         for network in &self.plan.networks {
             let config = self.lab_config(&network.name)?;
-            sites.push(Site {
+            nets.push(TestNetwork {
                 hosts: testbed.host_names()?,
-                ..Site::of_lab(config.network, config.profile)
+                ..TestNetwork::of_lab(config.network, config.profile)
             });
         }
-        Ok(sites)
+        Ok(nets)
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::failure::Failure;
 use crate::flows::{RoundRequest, path};
-use crate::layout::{Block, Site};
+use crate::layout::{Block, TestNetwork};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;
 use sonde_measure::{
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy)]
 pub struct Cells<'a> {
     /// Where.
-    pub site: &'a Site,
+    pub net: &'a TestNetwork,
     /// The block, whose knobs they have.
     pub block: &'a Block,
 }
@@ -66,12 +66,12 @@ impl Cells<'_> {
         size_bytes: u64,
         flow: Option<(usize, usize)>,
     ) -> Factors {
-        let site = self.site;
+        let net = self.net;
         let canary = kind != Kind::Stream && asked.pattern == "incast";
-        let name = |host: usize| site.hosts[host].clone();
+        let name = |host: usize| net.hosts[host].clone();
         let mut knobs = self.block.knobs.clone();
         knobs.insert("pattern".into(), asked.pattern.clone());
-        knobs.insert("hosts".into(), site.hosts.len().to_string());
+        knobs.insert("hosts".into(), net.hosts.len().to_string());
         knobs.insert(
             "window_ms".into(),
             asked.round.window.as_millis().to_string(),
@@ -87,7 +87,7 @@ impl Cells<'_> {
                 format!("{}>{}", name(src), name(dst)),
                 vec![name(src), name(dst)],
             ),
-            None => ("all".into(), site.hosts.clone()),
+            None => ("all".into(), net.hosts.clone()),
         };
         knobs.insert("flow".into(), flow);
         Factors {
@@ -98,11 +98,11 @@ impl Cells<'_> {
             method: Some("plain".into()),
             knobs,
             wait: Some("block".into()),
-            network: site.name.clone(),
-            testbed: site.testbed,
+            network: net.name.clone(),
+            testbed: net.testbed,
             hosts,
-            profile: site.profile.map(|profile| profile.to_string()),
-            attachment: site.attachment.clone(),
+            profile: net.profile.map(|profile| profile.to_string()),
+            attachment: net.attachment.clone(),
             load: None,
             size_bytes,
         }
@@ -128,7 +128,7 @@ impl Cells<'_> {
         launched: &PatternLaunched,
         index: u64,
     ) -> Vec<LaunchRecord> {
-        let hosts = &self.site.hosts;
+        let hosts = &self.net.hosts;
         let mut made = Vec::new();
         for flow in &outcome.flows {
             let Some(what) = flow.what else { continue };

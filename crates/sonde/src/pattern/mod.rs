@@ -13,7 +13,7 @@ use crate::campaign::{self, Silent};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::flows::Rounds;
-use crate::layout::{self, Block, Site};
+use crate::layout::{self, Block, TestNetwork};
 use crate::measure;
 use crate::plan::{Plan, ProbePlan, Work};
 use crate::source::{Searches, Seen};
@@ -23,15 +23,15 @@ use sonde_report::matrix::{self, Suspects};
 use sonde_sys::tell;
 use std::ops::ControlFlow;
 
-/// The block of a probe of kind pattern at a site; none of another kind.
+/// The block of a probe of kind pattern at a network; none of another kind.
 ///
 /// # Errors
-/// Flows that cannot be among the site's hosts.
+/// Flows that cannot be among the network's hosts.
 pub fn block(
     plan: &Plan,
     probe: &ProbePlan,
-    site: usize,
-    of: &Site,
+    net: usize,
+    of: &TestNetwork,
 ) -> Result<Option<Block>, Failure> {
     let Some((flows, knobs)) = probe.flows(&plan.repeat)? else {
         return Ok(None);
@@ -39,7 +39,7 @@ pub fn block(
     let all = flows.rounds(of.hosts.len())?;
     let settings = probe.settings();
     let block = Block {
-        site,
+        net,
         work: Work::Rounds(Box::new(Rounds { flows, all, knobs })),
         knobs: settings.into_iter().next().unwrap_or_default(),
         host: Vec::new(),
@@ -48,19 +48,16 @@ pub fn block(
         cells: Vec::new(),
         estimate_ns: 0,
         reference: false,
-        way: None,
+        pair: None,
         lost: None,
     };
     named(block, of).map(Some)
 }
 
 /// With its cells and the time that it takes.
-fn named(mut block: Block, site: &Site) -> Result<Block, Failure> {
+fn named(mut block: Block, net: &TestNetwork) -> Result<Block, Failure> {
     if let Some(rounds) = block.rounds() {
-        let cells = Cells {
-            site,
-            block: &block,
-        };
+        let cells = Cells { net, block: &block };
         (block.cells, block.estimate_ns) = (cells.of(&rounds.all)?, rounds.estimate_ns());
     }
     Ok(block)
@@ -83,9 +80,9 @@ pub fn again(seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
         let Some(suspects) = matrix::suspects(&run).filter(is_any) else {
             continue;
         };
-        let site = &seen.beds[block.site].site;
+        let net = &seen.live[block.net].net;
         let retest = Rounds {
-            all: rounds.flows.retest(&site.hosts, &suspects),
+            all: rounds.flows.retest(&net.hosts, &suspects),
             ..Rounds::clone(rounds)
         };
         let count = retest.all.len();
@@ -94,7 +91,7 @@ pub fn again(seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
             launches: 1,
             ..block.clone()
         };
-        let again = named(again, site)?;
+        let again = named(again, net)?;
         if layout::is_new(seen.blocks, &again) {
             say_again(&suspects, count);
         }

@@ -7,7 +7,7 @@
 //! Checked: `what_a_plan_leaves_out_is_filled_in`, `the_usual_plans_are_read_back`.
 
 use super::{DEFAULT_NETWORK, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, flows};
-use crate::way::Way;
+use crate::any_path::AnyPath;
 use sonde_measure::Path;
 use sonde_report::matrix;
 use sonde_units::Span;
@@ -77,19 +77,19 @@ impl ProbePlan {
 }
 
 /// By which path: what only ranks do goes by the native engine.
-fn usual_path(kind: ProbeKind) -> Way {
+fn usual_path(kind: ProbeKind) -> AnyPath {
     match kind {
         ProbeKind::Collective | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Check => {
-            Way::Library(sonde_message::Path {
+            AnyPath::Library(sonde_message::Path {
                 library: sonde_message::Library::Native,
                 transport: "tcp",
             })
         }
-        _ => Way::TCP,
+        _ => AnyPath::TCP,
     }
 }
 
-fn usual_size(kind: ProbeKind, path: Way) -> &'static str {
+fn usual_size(kind: ProbeKind, path: AnyPath) -> &'static str {
     match (kind, path.beneath()) {
         (ProbeKind::Collective, _) => "8",
         (ProbeKind::Rate, _) if path.library().is_some() => "8",

@@ -5,9 +5,9 @@
 //! Checked: `flows_are_read_and_refused`, `senders_and_sizes_are_read`.
 
 use super::{Kind, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan};
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::{Flows, Shape, What};
-use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Knobs, Wait};
 use sonde_units::{Bytes, Span};
@@ -133,7 +133,7 @@ impl ProbePlan {
                 "all-pairs and incast measure what they need: leave `--kind` out, `what` of [probe.flows]",
             );
         }
-        if self.path != [Way::TCP] {
+        if self.path != [AnyPath::TCP] {
             return refuse(
                 "flows of a pattern go by TCP, or UDP where `what` says so: leave `path` out",
             );

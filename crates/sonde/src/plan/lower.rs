@@ -5,10 +5,10 @@
 //! Checked: `plan/tests.rs`, and `layout`'s own.
 
 use super::{Mode, ProbeKind, ProbePlan, Repeat};
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::Rounds;
 use crate::library::{self, Ranks};
-use crate::way::Way;
 use sonde_measure::{Knobs, Method, Pace, Path, Procedure, Quota, Sampling, Spec, Wait};
 use sonde_probe::host::{self, Setting};
 use sonde_units::Span;
@@ -40,7 +40,7 @@ impl ProbePlan {
     /// A knob that nobody has, or a value that it does not take; a rate that is missing or has no place.
     pub fn lower(
         &self,
-        path: Way,
+        path: AnyPath,
         (method, wait): (Method, Wait),
         knobs: &BTreeMap<String, String>,
         sizes_bytes: Vec<u64>,
@@ -48,7 +48,7 @@ impl ProbePlan {
     ) -> Result<(Vec<Setting>, Work), Failure> {
         let (hosts, channel) = apart(knobs)?;
         let work = match path {
-            Way::Channel(path) => {
+            AnyPath::Channel(path) => {
                 let (knobs, pace) = self.knobs(&channel, repeat.seed)?;
                 let procedure = self.procedure(path, repeat, pace)?;
                 Work::Channel(Box::new(Spec {
@@ -59,7 +59,7 @@ impl ProbePlan {
                     ..Spec::new(procedure.probe(), path, wait)
                 }))
             }
-            Way::Library(path) => {
+            AnyPath::Library(path) => {
                 let ranks = library::job(self, path, wait, sizes_bytes, &channel, repeat)?;
                 Work::Ranks(Box::new(ranks))
             }

@@ -7,8 +7,8 @@
 //! Checked: `the_usual_plans_are_read_back`, `what_a_plan_leaves_out_is_filled_in`, `sizes_expand`,
 //!          `wrong_plans_are_refused_with_their_place`.
 
+use crate::any_path::AnyPath;
 use crate::failure::Failure;
-use crate::way::Way;
 use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
@@ -340,7 +340,7 @@ pub struct ProbePlan {
     pub mode: Option<Mode>,
     /// By which paths: of channels, or of libraries. Without any: `tcp`, and `native:tcp` of what only ranks do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub path: Vec<Way>,
+    pub path: Vec<AnyPath>,
     /// How bytes are handed over; a path leaves out what it does not have. Without any: `plain`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub method: Vec<Method>,
@@ -397,7 +397,7 @@ pub struct Requirement {
     pub probe: Option<ProbeKind>,
     /// Only by this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<Way>,
+    pub path: Option<AnyPath>,
     /// Only on this network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
@@ -448,7 +448,7 @@ impl Plan {
 
 impl ProbePlan {
     /// Waiting asleep.
-    pub fn new(kind: ProbeKind, path: &[Way], size: &[&str]) -> Self {
+    pub fn new(kind: ProbeKind, path: &[AnyPath], size: &[&str]) -> Self {
         Self {
             kind,
             mode: None,
@@ -477,7 +477,7 @@ impl ProbePlan {
     ///
     /// # Errors
     /// A text that is not a size.
-    pub fn sizes(&self, path: Way, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
+    pub fn sizes(&self, path: AnyPath, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
         if !self.kind.is_sized() {
             // Its messages have sizes of their own.
@@ -486,7 +486,7 @@ impl ProbePlan {
         for text in &self.size {
             size::expand(text, frame_payload, &mut sizes)?;
         }
-        if path == Way::UDP {
+        if path == AnyPath::UDP {
             sizes.retain(|size| *size <= UDP_MESSAGE_BYTES_MAX as u64);
         }
         if !path.is_lossless() && matches!(self.kind, ProbeKind::Throughput | ProbeKind::Rate) {
@@ -502,7 +502,7 @@ pub type Combination = (Method, Wait, BTreeMap<String, String>, Option<Load>);
 
 impl ProbePlan {
     /// Every combination of methods that `path` has, waits, knobs and loads.
-    pub fn product(&self, path: Way, loads: &[Option<Load>]) -> Vec<Combination> {
+    pub fn product(&self, path: AnyPath, loads: &[Option<Load>]) -> Vec<Combination> {
         let methods: Vec<Method> = if self.method.is_empty() {
             vec![Method::Plain]
         } else {

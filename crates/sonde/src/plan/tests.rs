@@ -78,17 +78,26 @@ fn networks_of_real_hosts_are_interfaces() {
 fn sizes_expand() {
     let mut probe = ProbePlan::new(ProbeKind::Latency, &BOTH, &["1..8", "1KiB", "mtu"]);
     let sizes = |probe: &ProbePlan, path| probe.sizes(path, Some(1_448)).unwrap();
-    assert_eq!(sizes(&probe, Way::TCP), [1, 2, 4, 8, 1_024, 1_448, 1_449]);
+    assert_eq!(
+        sizes(&probe, AnyPath::TCP),
+        [1, 2, 4, 8, 1_024, 1_448, 1_449]
+    );
     probe.size = vec!["1000..2000".into(), "1MiB".into()];
     assert_eq!(
-        sizes(&probe, Way::TCP),
+        sizes(&probe, AnyPath::TCP),
         [1_000, 1_024, 1_448, 1_449, 2_000, 1 << 20]
     );
-    assert_eq!(sizes(&probe, Way::UDP), [1_000, 1_024, 1_448, 1_449, 2_000]);
-    assert_eq!(probe.sizes(Way::UDP, None).unwrap(), [1_000, 1_024, 2_000]);
+    assert_eq!(
+        sizes(&probe, AnyPath::UDP),
+        [1_000, 1_024, 1_448, 1_449, 2_000]
+    );
+    assert_eq!(
+        probe.sizes(AnyPath::UDP, None).unwrap(),
+        [1_000, 1_024, 2_000]
+    );
     for wrong in ["0", "2GiB", "8..1", "many", "..", "1.5"] {
         probe.size = vec![wrong.into()];
-        let said = probe.sizes(Way::TCP, None).unwrap_err().to_string();
+        let said = probe.sizes(AnyPath::TCP, None).unwrap_err().to_string();
         assert!(said.contains('`'), "{wrong}: {said}");
     }
 }

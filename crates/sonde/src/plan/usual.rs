@@ -6,16 +6,16 @@
 //! Checked: `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
 
 use super::{Effort, Kind, NETWORKS, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan};
+use crate::any_path::AnyPath;
 use crate::plan::Mode;
-use crate::way::Way;
 use sonde_measure::{Path, Wait};
 use sonde_units::Span;
 
-pub(super) const BOTH: [Way; 2] = [Way::TCP, Way::UDP];
+pub(super) const BOTH: [AnyPath; 2] = [AnyPath::TCP, AnyPath::UDP];
 
 /// What this machine's memory and kernel do without a network: by both waits, since polled memory is the least of all.
 fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
-    let paths = [Path::Unix, Path::Shm].map(Way::Channel);
+    let paths = [Path::Unix, Path::Shm].map(AnyPath::Channel);
     let mut latency = ProbePlan::new(ProbeKind::Latency, &paths, &["8", "4KiB", "60KiB"]);
     latency.wait = vec![Wait::Block, Wait::Poll];
     (latency.budget, latency.samples) = (budget, Some(3_000));
@@ -57,12 +57,12 @@ impl Plan {
         );
         let mut message = ProbePlan::new(
             Throughput,
-            &[Way::TCP],
+            &[AnyPath::TCP],
             &["1KiB", "8KiB", "64KiB", "512KiB"],
         );
-        let mut tcp = ProbePlan::new(Throughput, &[Way::TCP], &["64KiB"]);
+        let mut tcp = ProbePlan::new(Throughput, &[AnyPath::TCP], &["64KiB"]);
         // A full frame: what a datagram can do best.
-        let mut udp = ProbePlan::new(Throughput, &[Way::UDP], &["mtu"]);
+        let mut udp = ProbePlan::new(Throughput, &[AnyPath::UDP], &["mtu"]);
         message.mode = Some(Mode::Message);
         (latency.budget, message.budget) = (budget, budget);
         (latency.samples, message.samples) = (Some(3_000), Some(1_000));

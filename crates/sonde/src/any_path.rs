@@ -1,7 +1,7 @@
-//! The ways of what is measured, as plans and command lines write them: a channel's path, or a library's.
+//! The path by which something is measured, as plans and command lines write it: a channel's, or a library's.
 //!
 //! Model:   one name, whichever layer it is of: `tcp`, `packet`, `native:tcp`, `openmpi:sm`. What both have is asked here;
-//!          what only a channel has, after [`Way::channel`].
+//!          what only a channel has, after [`AnyPath::channel`].
 //! Checked: `names_of_both_layers_are_read_back`.
 
 use serde::{Deserialize, Serialize};
@@ -13,14 +13,14 @@ use std::str::FromStr;
 /// By what something is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Way {
+pub enum AnyPath {
     /// Sockets, memory, frames.
     Channel(Path),
     /// Messages of a library.
     Library(sonde_message::Path),
 }
 
-impl Way {
+impl AnyPath {
     /// By TCP.
     pub const TCP: Self = Self::Channel(Path::Tcp);
     /// By UDP.
@@ -107,25 +107,25 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for AnyPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
 }
 
-impl From<Path> for Way {
+impl From<Path> for AnyPath {
     fn from(path: Path) -> Self {
         Self::Channel(path)
     }
 }
 
-impl From<Way> for String {
-    fn from(way: Way) -> Self {
-        way.name()
+impl From<AnyPath> for String {
+    fn from(path: AnyPath) -> Self {
+        path.name()
     }
 }
 
-impl TryFrom<String> for Way {
+impl TryFrom<String> for AnyPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -133,7 +133,7 @@ impl TryFrom<String> for Way {
     }
 }
 
-impl FromStr for Way {
+impl FromStr for AnyPath {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -154,21 +154,21 @@ mod tests {
 
     #[test]
     fn names_of_both_layers_are_read_back() {
-        let channels = Path::ALL.iter().map(|path| Way::Channel(*path));
-        let all = channels.chain(sonde_message::Path::all().map(Way::Library));
-        for way in all {
-            assert_eq!(way.name().parse(), Ok(way));
-            let json = serde_json::to_string(&way).unwrap();
-            assert_eq!(json, format!("\"{way}\""));
-            assert_eq!(serde_json::from_str::<Way>(&json).unwrap(), way);
+        let channels = Path::ALL.iter().map(|path| AnyPath::Channel(*path));
+        let all = channels.chain(sonde_message::Path::all().map(AnyPath::Library));
+        for path in all {
+            assert_eq!(path.name().parse(), Ok(path));
+            let json = serde_json::to_string(&path).unwrap();
+            assert_eq!(json, format!("\"{path}\""));
+            assert_eq!(serde_json::from_str::<AnyPath>(&json).unwrap(), path);
         }
-        let usual: Way = "pvm".parse().unwrap();
+        let usual: AnyPath = "pvm".parse().unwrap();
         assert_eq!(
             (usual.name().as_str(), usual.layer()),
             ("pvm:default", Layer::Library)
         );
-        assert_eq!("tcp".parse::<Way>().unwrap().layer(), Layer::Transport);
-        let error = "infiniband".parse::<Way>().unwrap_err();
+        assert_eq!("tcp".parse::<AnyPath>().unwrap().layer(), Layer::Transport);
+        let error = "infiniband".parse::<AnyPath>().unwrap_err();
         for name in ["xdp", "native:tcp", "openmpi:sm"] {
             assert!(error.contains(name), "{error}");
         }
@@ -179,7 +179,7 @@ mod tests {
             ("native:unix", Path::Unix),
             ("ofi:udp", Path::Udp),
         ] {
-            assert_eq!(name.parse::<Way>().unwrap().beneath(), beneath);
+            assert_eq!(name.parse::<AnyPath>().unwrap().beneath(), beneath);
         }
     }
 }

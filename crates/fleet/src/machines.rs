@@ -15,7 +15,7 @@ use crate::load::Load;
 use crate::placement::Placement;
 
 /// Machines that agents run on. Hosts are counted from 0.
-pub(crate) trait Bed {
+pub(crate) trait Machines {
     /// The names of its hosts.
     fn names(&self) -> Vec<String>;
 
