@@ -25,7 +25,7 @@ const HOST_FILES: &str = "settings of a host by the kernel's names, as they are 
 const STORED: &str = "texts of facts in stores of versions 1 and 2, read here alone";
 const PAIRS: &str = "pairs of names of hosts, no facts";
 const DOCUMENT: &str = "a document or schema of JSON as a whole";
-const KNOBS: &str = "knobs of a plan by name, until a specification has typed ones";
+const KNOBS: &str = "the one home of knobs by name";
 const PAGE: &str = "names and words of the page's data, for people";
 const GENERIC: &str = "a launch as the JSON of its types, leaf by leaf";
 const ADVICE: &str = "settings to be made, by the names that the agents take";
@@ -52,47 +52,27 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     ("crates/measure/src/cell.rs", 1, DOCUMENT),
     ("crates/measure/src/evidence.rs", 1, STORED),
     ("crates/measure/src/facts.rs", 2, STORED),
-    ("crates/measure/src/knobs.rs", 1, KNOBS),
-    ("crates/measure/src/line.rs", 3, KNOBS),
-    ("crates/measure/src/pace.rs", 1, KNOBS),
-    ("crates/measure/src/row.rs", 1, KNOBS),
-    ("crates/measure/src/run.rs", 1, KNOBS),
+    ("crates/measure/src/knob_values.rs", 2, KNOBS),
     ("crates/probe/src/admission.rs", 1, DOCUMENT),
     ("crates/probe/src/host/changes.rs", 1, HOST_FILES),
     ("crates/probe/src/program.rs", 1, ENVIRONMENT),
     ("crates/rank/src/arguments.rs", 1, OPTIONS),
     ("crates/record/src/document.rs", 1, DOCUMENT),
     ("crates/record/src/export.rs", 1, DOCUMENT),
-    ("crates/record/src/store/read.rs", 1, KNOBS),
     ("crates/record/src/store/value.rs", 1, DOCUMENT),
     ("crates/record/src/store/old.rs", 2, STORED),
-    ("crates/report/src/anatomy.rs", 1, KNOBS),
-    ("crates/report/src/compare.rs", 1, KNOBS),
     ("crates/report/src/diagnosis/mod.rs", 1, ADVICE),
     ("crates/report/src/diagnosis/rules.rs", 1, ADVICE),
-    ("crates/report/src/fit.rs", 1, KNOBS),
-    ("crates/report/src/kernels/mod.rs", 1, KNOBS),
     ("crates/report/src/matrix/suspect.rs", 1, PAIRS),
     ("crates/report/src/page.rs", 1, DOCUMENT),
-    ("crates/report/src/queueing.rs", 1, KNOBS),
     ("crates/report/src/seen.rs", 1, GENERIC),
-    ("crates/report/src/seen.rs", 1, KNOBS),
     ("crates/report/src/seen.rs", 1, PAGE),
-    ("crates/report/src/sweep.rs", 2, KNOBS),
-    ("crates/report/src/table.rs", 1, KNOBS),
-    ("crates/report/src/view.rs", 1, KNOBS),
     ("crates/report/src/view.rs", 2, PAGE),
     ("crates/report/src/words/matrix.rs", 1, PAIRS),
-    ("crates/report/src/words/sweep.rs", 1, KNOBS),
     ("crates/sonde/src/cli/load.rs", 1, PAIRS),
-    ("crates/sonde/src/kernel.rs", 1, KNOBS),
-    ("crates/sonde/src/layout.rs", 1, KNOBS),
-    ("crates/sonde/src/library.rs", 9, KNOBS),
-    ("crates/sonde/src/messages.rs", 3, KNOBS),
+    ("crates/sonde/src/library.rs", 2, OPTIONS),
+    ("crates/sonde/src/messages.rs", 1, DOCUMENT),
     ("crates/sonde/src/place/trial.rs", 1, DOCUMENT),
-    ("crates/sonde/src/plan/lower.rs", 4, KNOBS),
-    ("crates/sonde/src/plan/mod.rs", 3, KNOBS),
-    ("crates/sonde/src/tune.rs", 1, KNOBS),
     ("crates/units/src/matrix.rs", 1, DOCUMENT),
 ];
 

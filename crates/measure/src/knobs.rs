@@ -5,7 +5,7 @@
 //! Units:   names end in their unit where values are bare; sizes take binary suffixes.
 //! Checked: `knobs_are_read_by_name`, `wrong_knobs_are_refused`.
 
-use std::collections::BTreeMap;
+use crate::KnobValues;
 
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Bytes};
@@ -170,7 +170,7 @@ impl Knobs {
     ///
     /// # Errors
     /// A name that is none, a value that it does not take.
-    pub fn parse(values: &BTreeMap<String, String>) -> Result<Self, BadKnob> {
+    pub fn parse(values: &KnobValues) -> Result<Self, BadKnob> {
         let mut knobs = Self::default();
         for (name, value) in values {
             knobs.set(name, value).map_err(|why| BadKnob {

@@ -11,6 +11,7 @@ mod cell;
 mod evidence;
 mod facts;
 mod fixed;
+mod knob_values;
 mod knobs;
 mod lengths;
 mod line;
@@ -37,6 +38,7 @@ pub use evidence::{
 };
 pub use facts::Unread;
 pub use fixed::{Fixed, RelativeError, Shares};
+pub use knob_values::{KnobValues, NotANumber};
 pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use lengths::{Collectives, LengthsRow, Power, Total};
 pub use line::{Line, LineField};

@@ -8,7 +8,7 @@
 //! Checked: `flow_and_stage_of_a_pattern_are_no_settings`, `each_field_tells_lines_apart`,
 //!          `a_path_is_named_with_what_was_set`, `a_row_is_of_the_line_of_its_cell`.
 
-use std::collections::BTreeMap;
+use crate::KnobValues;
 
 use crate::{Factors, ResultRow};
 
@@ -26,7 +26,7 @@ pub struct Line {
     /// Traffic of others in the network, as `0.6`; `None` where it was idle.
     pub load: Option<String>,
     /// What else was set, by name.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
 }
 
 /// A field of a [`Line`].
@@ -102,9 +102,7 @@ impl Line {
     pub fn by(&self) -> String {
         let method = self.method.iter().filter(|name| *name != "plain").cloned();
         let wait = self.wait.iter().filter(|name| *name == "poll").cloned();
-        let knobs = self.knobs.iter();
-        let knobs = knobs.map(|(name, value)| format!("{name}={value}"));
-        let set: Vec<String> = method.chain(wait).chain(knobs).collect();
+        let set: Vec<String> = method.chain(wait).chain(self.knobs.words()).collect();
         if set.is_empty() {
             return self.path.clone();
         }
@@ -144,7 +142,7 @@ impl ResultRow {
 const PLACES: [&str; 2] = ["flow", "stage"];
 
 /// The settings among the knobs of this probe.
-fn settings(probe: &str, knobs: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn settings(probe: &str, knobs: &KnobValues) -> KnobValues {
     let mut settings = knobs.clone();
     if probe == "pattern" {
         settings.retain(|name, _| !PLACES.contains(&name.as_str()));
@@ -192,7 +190,7 @@ mod tests {
         ];
         let names = |probe| {
             let line = factors(probe, &knobs).line();
-            line.knobs.into_keys().collect::<Vec<_>>()
+            line.knobs.keys().cloned().collect::<Vec<_>>()
         };
         assert_eq!(names("pattern"), ["pattern"]);
         assert_eq!(names("latency"), ["flow", "pattern", "stage"]);

@@ -5,7 +5,7 @@
 //! Units:   messages per second.
 //! Checked: `paces_are_read_by_name`; the schedule: `crates/probe`, `pace`.
 
-use std::collections::BTreeMap;
+use crate::KnobValues;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,10 +61,7 @@ impl Pace {
     ///
     /// # Errors
     /// A rate or a law that is none, a law without a rate.
-    pub fn take(
-        knobs: &mut BTreeMap<String, String>,
-        seed: u64,
-    ) -> Result<Option<Self>, Unmeasurable> {
+    pub fn take(knobs: &mut KnobValues, seed: u64) -> Result<Option<Self>, Unmeasurable> {
         let refuse = |what: String, remedy| Err(Unmeasurable { what, remedy });
         let (rate, law) = (knobs.remove("rate"), knobs.remove("law"));
         let Some(rate) = rate else {
@@ -109,7 +106,7 @@ mod tests {
     #[test]
     fn paces_are_read_by_name() {
         let take = |pairs: &[(&str, &str)]| {
-            let mut knobs: BTreeMap<String, String> = pairs
+            let mut knobs: KnobValues = pairs
                 .iter()
                 .map(|(name, value)| ((*name).into(), (*value).into()))
                 .collect();

@@ -4,7 +4,7 @@
 //!          population: all its statistics are of the same samples.
 //! Checked: `a_row_has_exactly_the_fields_of_the_contract`, `figures_come_from_one_population`.
 
-use std::collections::BTreeMap;
+use crate::KnobValues;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -259,7 +259,7 @@ pub struct ResultRow {
     /// How bytes are handed over: `plain`, `zerocopy`.
     pub method: Option<String>,
     /// What else was set, by name: `streams` = `4`. Empty where all was left to the kernel.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// Of throughput: `stream`, or `message` (single messages, each with everything in it); null else.
     pub mode: Option<String>,
     /// `block` or `poll`.
@@ -392,7 +392,7 @@ mod tests {
             layer: Layer::Transport,
             path: "tcp".into(),
             method: Some("plain".into()),
-            knobs: BTreeMap::new(),
+            knobs: KnobValues::new(),
             mode: None,
             wait: Some("block".into()),
             network: "wire".into(),

@@ -7,6 +7,7 @@
 //!          nanoseconds since 1970, UTC.
 //! Checked: `a_series_has_the_shape_of_its_schema`, `what_a_part_does_not_know_is_not_known_of_the_sum`; the round trips of the store and of the export.
 
+use crate::KnobValues;
 use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -183,8 +184,8 @@ pub struct Factors {
     /// How bytes are handed over: `plain`, `zerocopy`.
     pub method: Option<String>,
     /// What else is set, by name: `streams` = `4`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub knobs: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "KnobValues::is_empty")]
+    pub knobs: KnobValues,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The network's name with its knobs.

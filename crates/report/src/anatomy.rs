@@ -9,11 +9,9 @@
 //! Units:   nanoseconds, each part rounded down; one-way is the sum of the rounded parts and the rest.
 //! Checked: `parts_are_of_the_middle_messages_and_add_up`, `what_is_not_told_is_the_rest`.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, CellResult, Line, LineField, Phase, Quantity};
+use sonde_measure::{CellRecord, CellResult, KnobValues, Line, LineField, Phase, Quantity};
 
 use crate::index::Index;
 
@@ -41,7 +39,7 @@ pub struct AnatomyRow {
     pub method: Option<String>,
     /// What else was set, by name.
     #[serde(default)]
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The load, as `0.6`; null where the network was idle.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Line, Number, Quantity, Repetition, Run};
+use sonde_measure::{CellRecord, Factors, KnobValues, Line, Number, Quantity, Repetition, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 use crate::format::significant;
@@ -93,7 +93,7 @@ pub struct CompareRow {
     /// User bytes in a message.
     pub size_bytes: u64,
     /// What else was set.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// Launches of the first run.
     pub launches_a: u64,
     /// Launches of the second run.

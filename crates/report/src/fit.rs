@@ -9,11 +9,9 @@
 //! Units:   nanoseconds and bytes.
 //! Checked: `a_line_is_taken_apart`, `a_cold_start_less_a_warm_round_trip`, `half_the_ceiling_or_half_of_its_own`.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Line, Number};
+use sonde_measure::{KnobValues, Line, Number};
 use sonde_stats::{Fit, FitPoint};
 
 use crate::index::{Index, LATENCY, MESSAGE, START, p50};
@@ -31,7 +29,7 @@ pub struct FitRow {
     pub method: Option<String>,
     /// What else was set, by name.
     #[serde(default)]
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// For each message, one way; null below two sizes.

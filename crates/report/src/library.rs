@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Layer, Line, Phase, Quantity, Repetition};
+use sonde_measure::{CellRecord, Factors, KnobValues, Layer, Line, Phase, Quantity, Repetition};
 use sonde_stats::Difference;
 
 use crate::finding::{Finding, Severity};
@@ -84,7 +84,7 @@ impl LibraryRow {
             method: None,
             wait: self.wait.clone(),
             load: self.load.clone(),
-            knobs: BTreeMap::new(),
+            knobs: KnobValues::new(),
         }
     }
 }

@@ -8,11 +8,9 @@
 //! Units:   nanoseconds of half a round trip.
 //! Checked: `a_loaded_cell_beside_its_idle_one`, `other_cells_are_no_siblings`, `two_launches_have_a_wait_without_interval`.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, Line, Phase, Quantity, SizeFacts};
+use sonde_measure::{CellRecord, Factors, KnobValues, Line, Phase, Quantity, SizeFacts};
 use sonde_stats::Difference;
 
 use crate::index::Index;
@@ -35,7 +33,7 @@ pub struct QueueingRow {
     pub method: Option<String>,
     /// What else was set, by name.
     #[serde(default)]
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// The load, as `0.6`.

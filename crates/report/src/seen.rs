@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sonde_measure::{CellRecord, LaunchRecord, Line, LineField};
+use sonde_measure::{CellRecord, KnobValues, LaunchRecord, Line, LineField};
 
 use crate::index::Index;
 
@@ -35,7 +35,7 @@ pub struct SeenRow {
     /// The load of the network, as `0.6`; null where it was idle.
     pub load: Option<String>,
     /// What else was set, by name.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// The probe.
     pub probe: String,
     /// How many launches.

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
-    Buffer, Line, LineField, Number, Phase, Quantity, Repetition, ResultRow, Run, Socket,
+    Buffer, KnobValues, Line, LineField, Number, Phase, Quantity, Repetition, ResultRow, Run,
+    Socket,
 };
 use sonde_stats::median_rank_interval;
 
@@ -64,7 +65,7 @@ pub struct SweepCurve {
     /// How bytes are handed over.
     pub method: Option<String>,
     /// What was set, by name.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// By ascending buffer.
     pub points: Vec<SweepPoint>,
     /// The largest median.
@@ -106,12 +107,7 @@ impl SweepCurve {
         if self.knobs.is_empty() {
             return "as it is".into();
         }
-        let pairs: Vec<String> = self
-            .knobs
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        pairs.join(" ")
+        self.knobs.to_string()
     }
 }
 
@@ -218,7 +214,7 @@ fn knees(index: &Index<'_>, rows: &[&ResultRow]) -> Vec<u64> {
 }
 
 /// The smallest window that knobs set; without scaling none is above 65 535.
-fn window(knobs: &BTreeMap<String, String>) -> Option<u64> {
+fn window(knobs: &KnobValues) -> Option<u64> {
     let sizes = ["window", "rcvbuf", "buffer"]
         .iter()
         .filter_map(|name| bytes(knobs.get(*name)?));

@@ -14,11 +14,11 @@ mod messages;
 mod placements;
 mod places;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
-use sonde_measure::{Line, Number, Phase, Quantity, ResultRow, Run, Status, Step};
+use sonde_measure::{KnobValues, Line, Number, Phase, Quantity, ResultRow, Run, Status, Step};
 
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
@@ -606,7 +606,7 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
 }
 
 /// What else was set, as `law=constant rate=1000`.
-fn with(knobs: &BTreeMap<String, String>) -> String {
+fn with(knobs: &KnobValues) -> String {
     let knobs: Vec<String> = knobs
         .iter()
         .map(|(name, value)| format!("{}={}", plain(name), plain(value)))

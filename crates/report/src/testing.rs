@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use sonde_measure::{
     Backpressure, Ceiling, CellRecord, CellResult, Evidence, Factors, Fidelity, HostFacts,
-    HostRecord, Interference, Lateness, LaunchRecord, Layer, Line, Measurement, NetworkRecord,
-    NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step, Testbed, Verdict,
+    HostRecord, Interference, KnobValues, Lateness, LaunchRecord, Layer, Line, Measurement,
+    NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity, Run, RunHead, RunState, Step,
+    Testbed, Verdict,
 };
 use sonde_stats::Series;
 
@@ -17,7 +18,7 @@ pub(crate) fn line(network: &str, path: &str) -> Line {
         method: Some("plain".into()),
         wait: Some("block".into()),
         load: None,
-        knobs: BTreeMap::new(),
+        knobs: KnobValues::new(),
     }
 }
 
@@ -118,7 +119,7 @@ pub(crate) struct Runs {
     profile: String,
     load: Option<String>,
     settings: BTreeMap<String, String>,
-    knobs: BTreeMap<String, String>,
+    knobs: KnobValues,
     verdict: Option<Verdict>,
     disturbance: Interference,
     spread: f64,
@@ -179,7 +180,7 @@ impl Runs {
             profile: "modern".into(),
             load: None,
             settings: BTreeMap::new(),
-            knobs: BTreeMap::new(),
+            knobs: KnobValues::new(),
             verdict: None,
             disturbance: Interference::default(),
             spread: 0.0,

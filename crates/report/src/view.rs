@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
-    EventRecord, HostRecord, Interference, LaunchRecord, Line, LineField, NetworkRecord, Number,
-    Phase, Quantity, Repetition, ResultRow, Run, RunHead, Step,
+    EventRecord, HostRecord, Interference, KnobValues, LaunchRecord, Line, LineField,
+    NetworkRecord, Number, Phase, Quantity, Repetition, ResultRow, Run, RunHead, Step,
 };
 use sonde_stats::Series;
 
@@ -163,7 +163,7 @@ pub struct InterferenceRow {
     pub method: Option<String>,
     /// What else was set, by name.
     #[serde(default)]
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// The probe.
     pub probe: String,
     /// The load of the network, as `0.6`; null where it was idle.

@@ -13,14 +13,13 @@ use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, ProbeKind, ProbePlan};
 use sonde_fleet::Fleet;
-use sonde_measure::HostRecord;
 use sonde_measure::Wait;
+use sonde_measure::{HostRecord, KnobValues};
 use sonde_message::aged;
 use sonde_probe::library::npb::Age;
 use sonde_probe::library::{Job, Task};
 use sonde_units::{Ratio, Span};
 use sonde_workload::npb::{Class, Kernel, Problem};
-use std::collections::BTreeMap;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// A launch may take so long at least, and so many times the guess; never more than an hour.
@@ -261,7 +260,7 @@ pub fn assessed(testbed: Kind, effort: Effort) -> Vec<ProbePlan> {
 ///
 /// # Errors
 /// One is missing, or names nothing.
-pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(KernelRequest, u64), Failure> {
+pub fn take(knobs: &mut KnobValues) -> Result<(KernelRequest, u64), Failure> {
     let kernel = knobs.remove("kernel").ok_or_else(|| {
         Failure::usage(
             "a probe of kind npb needs `kernel` in [probe.with], as in kernel = [\"cg\"]",
@@ -276,11 +275,11 @@ pub fn take(knobs: &mut BTreeMap<String, String>) -> Result<(KernelRequest, u64)
             ));
         }
     };
-    let mut number = |name: &str, usual: u64| match knobs.remove(name) {
-        None => Ok(usual),
-        Some(text) => text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-            Failure::usage(format!("`{name}={text}` is not a number: write {name}=4"))
-        }),
+    let mut number = |name: &str, usual| match knobs.take_number(name).map_err(Failure::usage)? {
+        Some(0) => Err(Failure::usage(format!(
+            "`{name}=0` is too few: write {name}=4"
+        ))),
+        number => Ok(number.unwrap_or(usual)),
     };
     let (ranks, runs) = (number("ranks", 4)?, number("runs", 1)?);
     let mut asked = KernelRequest::read(&kernel, &size, ranks as usize)?;
@@ -443,7 +442,7 @@ mod tests {
 
     #[test]
     fn knobs_name_a_kernel() {
-        let knobs = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        let knobs = |pairs: &[(&str, &str)]| -> KnobValues {
             let pairs = pairs.iter();
             pairs
                 .map(|(name, value)| ((*name).into(), (*value).into()))

@@ -22,12 +22,11 @@ use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 use sonde_measure::spec::{IDLE_NS, NO_STAMPS, NO_START};
 use sonde_measure::{
-    CellRecord, Factors, Knobs, Layer, Method, Path, Probe, Procedure, Quantity, Sampling, Spec,
-    Testbed, Wait,
+    CellRecord, Factors, KnobValues, Knobs, Layer, Method, Path, Probe, Procedure, Quantity,
+    Sampling, Spec, Testbed, Wait,
 };
 use sonde_probe::host::Setting;
 use sonde_probe::library::{Job, Task};
-use std::collections::BTreeMap;
 
 const MILLI_NS: u64 = 1_000_000;
 /// What both hosts take for a message, one way.
@@ -66,7 +65,7 @@ pub struct Block {
     /// What a launch of it does.
     pub work: Work,
     /// What is set, by name, as its cells say it.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// What is set of both hosts meanwhile.
     pub host: Vec<Setting>,
     /// Background traffic meanwhile.

@@ -12,12 +12,12 @@ use crate::failure::Failure;
 use crate::kernel::{self, KernelRequest};
 use crate::messages;
 use crate::plan::{BUDGET, Effort, Mode, ProbeKind, ProbePlan, Repeat, SECOND};
-use sonde_measure::{Ceiling, Sampling, Testbed, Wait};
+use sonde_measure::{Ceiling, KnobValues, Sampling, Testbed, Wait};
 use sonde_message::{Library, Path};
 use sonde_probe::library::npb::TRACE_EVENTS_MAX;
 use sonde_probe::library::{BATCH, CHECK_NS, COLLECTIVE, Job, RANKS_MAX, Task};
 use sonde_units::Span;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Collectives that are drawn where nothing else is said.
 pub const CASES: u64 = 50;
@@ -155,7 +155,7 @@ pub fn job(
     path: Path,
     wait: Wait,
     sizes_bytes: Vec<u64>,
-    knobs: &BTreeMap<String, String>,
+    knobs: &KnobValues,
     repeat: &Repeat,
 ) -> Result<Ranks, Failure> {
     let seed = repeat.seed;
@@ -165,6 +165,7 @@ pub fn job(
         _ => {}
     }
     let mut left = knobs.clone();
+    let number = |left: &mut KnobValues, name| left.take_number(name).map_err(Failure::usage);
     let task = match probe.kind {
         ProbeKind::Startup => Task::Startup {},
         ProbeKind::Latency => Task::Latency(probe.sampling(Sampling::LATENCY, repeat)),
@@ -244,7 +245,7 @@ fn of_kernel(
     probe: &ProbePlan,
     path: Path,
     wait: Wait,
-    mut knobs: BTreeMap<String, String>,
+    mut knobs: KnobValues,
 ) -> Result<Ranks, Failure> {
     let (kernel, runs) = kernel::take(&mut knobs)?;
     let spread = spread(&mut knobs)?;
@@ -275,7 +276,7 @@ fn of_messages(
     probe: &ProbePlan,
     path: Path,
     wait: Wait,
-    mut knobs: BTreeMap<String, String>,
+    mut knobs: KnobValues,
     seed: u64,
 ) -> Result<Ranks, Failure> {
     let (messages, runs) = messages::take(&mut knobs, seed)?;
@@ -297,8 +298,8 @@ fn of_messages(
 }
 
 /// Round how many hosts ranks go.
-fn spread(knobs: &mut BTreeMap<String, String>) -> Result<Option<usize>, Failure> {
-    match number(knobs, "hosts")? {
+fn spread(knobs: &mut KnobValues) -> Result<Option<usize>, Failure> {
+    match knobs.take_number("hosts").map_err(Failure::usage)? {
         Some(0) => Err(Failure::usage(
             "ranks go round 1 host at least: `hosts=1` is the collapsed machine",
         )),
@@ -307,7 +308,7 @@ fn spread(knobs: &mut BTreeMap<String, String>) -> Result<Option<usize>, Failure
 }
 
 /// Refuses a knob that nobody took.
-fn none_left(path: Path, kind: ProbeKind, left: &BTreeMap<String, String>) -> Result<(), Failure> {
+fn none_left(path: Path, kind: ProbeKind, left: &KnobValues) -> Result<(), Failure> {
     let Some(name) = left.keys().next() else {
         return Ok(());
     };
@@ -322,10 +323,7 @@ fn none_left(path: Path, kind: ProbeKind, left: &BTreeMap<String, String>) -> Re
 /// How PVM puts bytes into its messages: `default` (XDR), `raw` or `inplace`.
 const ENCODINGS: [&str; 3] = ["default", "raw", "inplace"];
 
-fn settings(
-    path: Path,
-    knobs: &mut BTreeMap<String, String>,
-) -> Result<Vec<(String, String)>, Failure> {
+fn settings(path: Path, knobs: &mut KnobValues) -> Result<Vec<(String, String)>, Failure> {
     if path.library != Library::Pvm {
         return Ok(Vec::new());
     }
@@ -338,16 +336,6 @@ fn settings(
         )));
     }
     Ok(vec![("encoding".into(), encoding)])
-}
-
-fn number(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Failure> {
-    let Some(text) = knobs.remove(name) else {
-        return Ok(None);
-    };
-    let number = text
-        .parse()
-        .map_err(|_| Failure::usage(format!("`{name}={text}` is not a number: write {name}=64")))?;
-    Ok(Some(number))
 }
 
 /// The libraries beside their transport, and the transport by the wait that most of them have: few sizes, since what they

@@ -9,14 +9,13 @@
 
 use crate::failure::Failure;
 use serde_json::Value;
-use sonde_measure::Wait;
 use sonde_measure::replay::ReplayRequest;
+use sonde_measure::{KnobValues, Wait};
 use sonde_probe::library::{Job, PROGRAM_NS, RANKS_MAX, Task};
 use sonde_sys::file;
 use sonde_units::{Bytes, Matrix, Span};
 use sonde_workload::npb::Kernel;
 use sonde_workload::replay::{BYTES_MAX, Statistic, launch, upc};
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -104,13 +103,10 @@ struct Known {
 ///
 /// # Errors
 /// One is missing, or names nothing; no messages are so.
-pub fn take(
-    knobs: &mut BTreeMap<String, String>,
-    seed: u64,
-) -> Result<(MessagesRequest, u64), Failure> {
+pub fn take(knobs: &mut KnobValues, seed: u64) -> Result<(MessagesRequest, u64), Failure> {
     let of = knobs.remove("of");
     let mut known = of.as_deref().map_or(Ok(Known::default()), named)?;
-    let mut number = |name: &str| whole(knobs, name);
+    let mut number = |name: &str| knobs.take_number(name).map_err(Failure::usage);
     let (count, ranks, runs) = (number("count")?, number("ranks")?, number("runs")?);
     known.messages = count.or(known.messages);
     if let Some(text) = knobs.remove("mean") {
@@ -278,16 +274,6 @@ fn of_matrix(text: &str) -> Result<Known, String> {
             .collect(),
         ranks: Some(matrix.ranks()),
     })
-}
-
-fn whole(knobs: &mut BTreeMap<String, String>, name: &str) -> Result<Option<u64>, Failure> {
-    let Some(text) = knobs.remove(name) else {
-        return Ok(None);
-    };
-    let number = text
-        .parse()
-        .map_err(|_| Failure::usage(format!("`{name}={text}` is not a number: write {name}=4")))?;
-    Ok(Some(number))
 }
 
 /// Bytes, which need not be whole.

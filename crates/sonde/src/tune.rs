@@ -24,13 +24,13 @@ use crate::source::{Seen, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::Fleet;
-use sonde_measure::{CellRecord, Phase, Quantity, Run, Setting as HostSetting};
+use sonde_measure::{CellRecord, KnobValues, Phase, Quantity, Run, Setting as HostSetting};
 use sonde_probe::host::{Change, Setting};
 use sonde_report::diagnosis::{Advice, Cause, Diagnosis, diagnose};
 use sonde_stats::Series;
 use sonde_stats::rank_sum;
 use sonde_sys::{tell, told};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 
@@ -464,7 +464,7 @@ fn set_all(known: &mut Vec<Setting>, change: Vec<Setting>) {
 }
 
 /// Changes the knobs of the program's sockets.
-fn change_sockets(sockets: &mut BTreeMap<String, String>, advice: &Advice) {
+fn change_sockets(sockets: &mut KnobValues, advice: &Advice) {
     // Receivers hold a window that was asked for: what lifts the route's lifts theirs.
     if advice
         .hosts

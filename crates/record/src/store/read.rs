@@ -13,7 +13,7 @@ use sonde_stats::{Parts, Series};
 use super::value::{Json, Wide, Wide64, Word};
 use super::{Fault, Store, StoreError, VERSION, blob, old};
 use sonde_measure::{
-    CellRecord, CellResult, ClockRecord, Disturbance, EventRecord, Factors, HostRecord,
+    CellRecord, CellResult, ClockRecord, Disturbance, EventRecord, Factors, HostRecord, KnobValues,
     LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
 };
 
@@ -226,7 +226,7 @@ fn cell(row: &Row<'_>) -> rusqlite::Result<CellRecord> {
 }
 
 /// A store of version 1, read as it is, has no such column.
-fn knobs(row: &Row<'_>) -> rusqlite::Result<std::collections::BTreeMap<String, String>> {
+fn knobs(row: &Row<'_>) -> rusqlite::Result<KnobValues> {
     match row.as_ref().column_index("knobs") {
         Ok(_) => Ok(field::<Json<_>>(row, "knobs")?.0),
         Err(_) => Ok(Default::default()),

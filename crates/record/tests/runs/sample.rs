@@ -2,13 +2,12 @@
 
 use sonde_measure::{
     Backpressure, Ceiling, CellRecord, CellResult, ClockRecord, Disturbance, Disturber,
-    EventRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord, Interference, Lateness,
-    LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase, Quantity,
-    Run, RunHead, RunState, Setting, Settings, Step, Testbed, Verdict,
+    EventRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord, Interference, KnobValues,
+    Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase,
+    Quantity, Run, RunHead, RunState, Setting, Settings, Step, Testbed, Verdict,
 };
 use sonde_record::{Document, Judgement};
 use sonde_stats::Series;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +44,7 @@ pub fn factors(probe: &str, network: &str, size_bytes: u64) -> Factors {
         layer: Layer::Transport,
         path: "tcp".into(),
         method: Some("plain".into()),
-        knobs: BTreeMap::from([("streams".into(), "4".into())]),
+        knobs: KnobValues::from([("streams".into(), "4".into())]),
         wait: Some("block".into()),
         network: network.into(),
         testbed: Testbed::Lab,

@@ -13,12 +13,13 @@
 mod published;
 mod traffic;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
-    Application, CellRecord, Line, LineField, Number, Phase, Quantity, ResultRow, Status,
+    Application, CellRecord, KnobValues, Line, LineField, Number, Phase, Quantity, ResultRow,
+    Status,
 };
 
 use crate::format::significant;
@@ -71,7 +72,7 @@ pub struct KernelRow {
     /// `block` or `poll`.
     pub wait: Option<String>,
     /// What else was set, by name.
-    pub knobs: BTreeMap<String, String>,
+    pub knobs: KnobValues,
     /// Traffic of others; null when idle.
     pub load: Option<String>,
     /// Its level, 0 when idle.

@@ -3,7 +3,7 @@
 //! Units:   bytes of a call or window; bits a second; nanoseconds.
 //! Checked: the tests of `finding::sweep`.
 
-use std::collections::BTreeMap;
+use sonde_measure::KnobValues;
 
 use super::Words;
 use crate::format::{bytes, count, rate, share, significant, time};
@@ -117,7 +117,7 @@ impl Words for StartStop<'_> {
 pub(crate) struct UdpLimit<'c> {
     pub network: &'c str,
     pub by: &'c str,
-    pub knobs: &'c BTreeMap<String, String>,
+    pub knobs: &'c KnobValues,
     /// The share that may be lost.
     pub most_lost: f64,
     /// The lowest rate that was sent.
@@ -130,9 +130,7 @@ pub(crate) struct UdpLimit<'c> {
 impl Words for UdpLimit<'_> {
     fn sentence(&self) -> String {
         let by = (self.by != "udp").then(|| self.by.to_owned());
-        let knobs = self.knobs.iter();
-        let knobs = knobs.map(|(name, value)| format!("{name}={value}"));
-        let set: Vec<String> = by.into_iter().chain(knobs).collect();
+        let set: Vec<String> = by.into_iter().chain(self.knobs.words()).collect();
         let of = match set.is_empty() {
             true => "UDP".to_owned(),
             false => format!("UDP ({})", set.join(", ")),

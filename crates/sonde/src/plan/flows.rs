@@ -9,9 +9,8 @@ use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::{Flows, Shape, What};
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Knobs, Wait};
+use sonde_measure::{KnobValues, Knobs, Wait};
 use sonde_units::{Bytes, Span};
-use std::collections::BTreeMap;
 
 /// The most bytes of a message.
 const SIZE_MAX: u64 = 64 << 20;
@@ -143,7 +142,7 @@ impl ProbePlan {
                 "flows of a pattern wait asleep, since a host has several: leave `wait` out",
             );
         }
-        let Ok([knobs]) = <[BTreeMap<_, _>; 1]>::try_from(self.settings()) else {
+        let Ok([knobs]) = <[KnobValues; 1]>::try_from(self.settings()) else {
             return refuse("flows of a pattern have one value of each knob in [probe.with]");
         };
         let knobs = Knobs::parse(&knobs).map_err(Failure::usage)?;

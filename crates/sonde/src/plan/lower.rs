@@ -9,10 +9,11 @@ use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::Rounds;
 use crate::library::{self, Ranks};
-use sonde_measure::{Knobs, Method, Pace, Path, Procedure, Quota, Sampling, Spec, Wait};
+use sonde_measure::{
+    KnobValues, Knobs, Method, Pace, Path, Procedure, Quota, Sampling, Spec, Wait,
+};
 use sonde_probe::host::{self, Setting};
 use sonde_units::Span;
-use std::collections::BTreeMap;
 
 /// The knob of send and receive buffer together.
 const BUFFER: &str = "buffer";
@@ -42,7 +43,7 @@ impl ProbePlan {
         &self,
         path: AnyPath,
         (method, wait): (Method, Wait),
-        knobs: &BTreeMap<String, String>,
+        knobs: &KnobValues,
         sizes_bytes: Vec<u64>,
         repeat: &Repeat,
     ) -> Result<(Vec<Setting>, Work), Failure> {
@@ -68,11 +69,7 @@ impl ProbePlan {
     }
 
     /// What knobs set: of the channel, and for a probe of kind rate when messages are due.
-    fn knobs(
-        &self,
-        values: &BTreeMap<String, String>,
-        seed: u64,
-    ) -> Result<(Knobs, Option<Pace>), Failure> {
+    fn knobs(&self, values: &KnobValues, seed: u64) -> Result<(Knobs, Option<Pace>), Failure> {
         let mut values = values.clone();
         let pace = match self.kind {
             ProbeKind::Rate => Pace::take(&mut values, seed).map_err(Failure::usage)?,
@@ -149,10 +146,8 @@ impl ProbePlan {
 }
 
 /// Settings of hosts, and the knobs that are the channel's.
-pub fn apart(
-    knobs: &BTreeMap<String, String>,
-) -> Result<(Vec<Setting>, BTreeMap<String, String>), Failure> {
-    let (mut hosts, mut channel) = (Vec::new(), BTreeMap::new());
+pub fn apart(knobs: &KnobValues) -> Result<(Vec<Setting>, KnobValues), Failure> {
+    let (mut hosts, mut channel) = (Vec::new(), KnobValues::new());
     for (name, value) in knobs {
         match host::knob(name, value) {
             Some(settings) => {

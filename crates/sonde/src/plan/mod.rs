@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
-use sonde_measure::{Factors, Method, Wait};
+use sonde_measure::{Factors, KnobValues, Method, Wait};
 use sonde_sys::file;
 use sonde_units::{Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -498,7 +498,7 @@ impl ProbePlan {
 }
 
 /// One combination of what a probe varies on one path: method, wait, knobs, load.
-pub type Combination = (Method, Wait, BTreeMap<String, String>, Option<Load>);
+pub type Combination = (Method, Wait, KnobValues, Option<Load>);
 
 impl ProbePlan {
     /// Every combination of methods that `path` has, waits, knobs and loads.
@@ -525,10 +525,10 @@ impl ProbePlan {
     }
 
     /// Every combination of the knobs' values; one empty one where there are no knobs.
-    pub fn settings(&self) -> Vec<BTreeMap<String, String>> {
-        let mut all = vec![BTreeMap::new()];
+    pub fn settings(&self) -> Vec<KnobValues> {
+        let mut all = vec![KnobValues::new()];
         for (name, values) in &self.knobs {
-            let with = |known: BTreeMap<String, String>| {
+            let with = |known: KnobValues| {
                 values.iter().map(move |value| {
                     let mut more = known.clone();
                     more.insert(name.clone(), value.clone());
