@@ -465,7 +465,7 @@ mod tests {
             (&[("kernel", "mg"), ("class", "D")], "parameters alone"),
             (
                 &[("kernel", "mg"), ("class", "S"), ("ranks", "0")],
-                "not a number",
+                "`ranks=0` is too few",
             ),
             (
                 &[("kernel", "mg"), ("class", "S"), ("age", "old")],
