@@ -11,7 +11,7 @@
 # them, links target/release/sonde anew, dynamically. A crate's tests are one program, and tests/main.rs groups them: `paired`,
 # those with a lab that measure nothing and mostly wait, run two at a time; `alone`, which measure or are sensitive to timing, last
 # and one at a time; all others first, with the unit tests. Lints and fuzz targets are checked beside `paired`, on what it leaves
-# of the CPUs.
+# of the CPUs; the page is tested beside the static build, whose last crates leave a CPU idle.
 #
 # `scripts/test.sh tests [NAME]` runs the tests without the checks; with NAME those whose name contains it (cargo xtask flakes).
 #
@@ -79,14 +79,15 @@ check() {
     fi
 }
 
-# beside NAME COMMAND...: starts a check in the background, on CPU time that nothing else wants; `joined` counts it.
+# beside NAME COMMAND...: starts a check in the background; `joined` counts it.
 declare -A beside=()
 beside() {
     local name=$1
     shift
-    $idle "$@" >"$logs/$name.log" 2>&1 &
+    "$@" >"$logs/$name.log" 2>&1 &
     beside[$name]=$!
 }
+# On CPU time that nothing else wants.
 idle='chrt --idle 0'
 $idle true 2>/dev/null || idle='nice -n 19'
 trap '[ ${#beside[@]} -eq 0 ] || kill "${beside[@]}" 2>/dev/null' EXIT
@@ -149,12 +150,14 @@ class() {
     tests "$name" --test '*' -- "${chosen[@]}" "$@"
 }
 
-# page_tests: the report page's own tests, counted as node's runner counts them.
+# page_tests: the report page's own tests, which `beside` started, counted as node's runner counts them.
 page_tests() {
-    local log="$logs/page.log" began=$SECONDS rc p f s
+    local log="$logs/page tests.log" rc p f s
     headline 'page tests'
-    timeout --foreground --kill-after=20 "$LIMIT_SECONDS" npm --prefix web test --silent 2>&1 | tee "$log"
-    rc=${PIPESTATUS[0]}
+    wait "${beside['page tests']}"
+    rc=$?
+    unset "beside[page tests]"
+    cat "$log"
     read -r p f s < <(awk '/^# pass [0-9]+$/ { p = $3 } /^# (fail|cancelled) [0-9]+$/ { f += $3 } /^# (skipped|todo) [0-9]+$/ { s += $3 }
         END { print p + 0, f + 0, s + 0 }' "$log")
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
@@ -163,7 +166,7 @@ page_tests() {
     elif [ "$rc" -ne 0 ] || [ "$p" -eq 0 ]; then
         trouble "page tests: npm test ended with $rc ($log)"
     fi
-    echo "page tests: $p passed, $f failed, $s skipped, $((SECONDS - began)) s"
+    echo "page tests: $p passed, $f failed, $s skipped, $(sed -n 's/^# duration_ms \([0-9]*\).*/\1/p' "$log") ms"
 }
 
 # checks: what needs no test program. The page is first, because the crate `report` embeds it.
@@ -172,7 +175,7 @@ checks() {
     scripts/build.sh page || trouble 'page build'
     if [ -e web/node_modules/.installed-lock ]; then
         check 'page types' npm --prefix web run --silent types
-        page_tests
+        beside 'page tests' timeout --kill-after=20 "$LIMIT_SECONDS" npm --prefix web test --silent
     else
         skip 'page types: node >= 18.15 and npm are not installed, or npm could not install'
         skip 'page tests: node >= 18.15 and npm are not installed, or npm could not install'
@@ -184,6 +187,7 @@ checks() {
         skip 'format: cargo-fmt is not installed'
     fi
     check 'static build' scripts/build.sh
+    [ -z "${beside['page tests']:-}" ] || page_tests
     check tidy target/release/xtask tidy
     if command -v xz >/dev/null; then
         check corpus target/release/xtask corpus
@@ -201,12 +205,12 @@ checks() {
 # late_checks: what runs beside the paired tests; `joined` counts it. A folder each: cargo locks the one in which it works.
 late_checks() {
     if command -v cargo-clippy >/dev/null; then
-        beside lints cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
+        beside lints $idle cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
     else
         skip 'lints: cargo-clippy is not installed'
     fi
     if command -v c++ >/dev/null; then
-        beside 'fuzz targets' cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
+        beside 'fuzz targets' $idle cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
     else
         skip 'fuzz targets: c++ is not installed (g++)'
     fi

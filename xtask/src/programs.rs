@@ -113,7 +113,11 @@ fn groups(main: &str) -> BTreeMap<&str, &str> {
     for line in main.lines().map(str::trim) {
         if line == "}" {
             group = "";
-        } else if let Some(rest) = line.strip_prefix("mod ") {
+        } else if let Some(rest) = line
+            .strip_prefix("pub ")
+            .unwrap_or(line)
+            .strip_prefix("mod ")
+        {
             match (rest.strip_suffix(" {"), rest.strip_suffix(';')) {
                 (Some(name), _) => group = name,
                 (_, Some(name)) => drop(of.insert(name, group)),
@@ -199,6 +203,13 @@ mod tests {
         let measures = "use sonde_sys::noise::measured;";
         assert!(beside_main("rate", measures).is_empty());
         assert!(beside_main("lab_ssh", "").is_empty());
+        // One whose functions another group takes.
+        let public = "mod paired {\n    pub mod lab_ssh;\n}\n";
+        let files = [
+            ("crates/fleet/tests/main.rs", public),
+            ("crates/fleet/tests/lab_ssh.rs", ""),
+        ];
+        assert!(found(&files, &[]).is_empty());
         for name in ["connect", "lab_ssh"] {
             assert_eq!(
                 beside_main(name, measures),

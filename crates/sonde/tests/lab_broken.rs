@@ -3,8 +3,8 @@
 //! Model:   each test breaks one thing that is the command's to use, the output, a disk, a limit, a host, and reads what it says.
 
 use crate::lab::{
-    Call, Case, Outcome, Process, Stage, attachments, has, is_root, marked, path_of, skip, sonde,
-    write_script,
+    Call, Case, Outcome, Process, Stage, attached, attachments, has, is_root, marked, path_of,
+    skip, sonde, spread, write_script,
 };
 use sonde_sys::process::kill;
 use std::path::Path;
@@ -138,45 +138,43 @@ fn a_full_disk_ends_no_lab() {
         skip("root, who can mount a small disk");
         return;
     }
-    for case in attachments() {
+    for (case, name) in spread(&attachments(), &["pcap", "ledger"]) {
         let stage = Stage::new(case);
-        for name in ["pcap", "ledger"] {
-            let disk = stage.folder.join(name);
-            std::fs::create_dir(&disk).unwrap();
-            let file = format!("{name}/file");
-            let option = match name {
-                "pcap" => format!("--pcap h1={file}"),
-                _ => format!("--ledger {file}"),
-            };
-            // Its own mounts, which end with it; what is read afterwards is copied out of them.
-            let script = format!(
-                "mount -t tmpfs -o size=40k none {name} || exit 9
-                SONDE lab run --attachment {} --network ethernet-100 --hosts 2 {option} -- \\
-                    sh -c 'ping -q -i 0.002 -c 1500 -s 600 h2 && echo the program went on'
-                echo code $?; cp {file} kept",
-                case.attachment
-            );
-            let mut call = stage.call(&path_of("unshare").unwrap());
-            let script = script.replace("SONDE", sonde().to_str().unwrap());
-            call.command.args(["-m", "sh", "-c", &script]);
-            let outcome = call.expect(0);
-            assert!(outcome.out.contains("the program went on"), "{outcome}");
-            assert!(
-                outcome.out.contains(&format!("code {PASSING}")),
-                "{outcome}"
-            );
-            let disk = disk.to_str().unwrap();
-            let full = format!("the disk at {disk} is full");
-            outcome.tells(&[&format!(" {file}: No space left on device"), &full]);
-            assert!(!outcome.err.contains("is gone"), "{outcome}");
-            let kept = std::fs::read(stage.folder.join("kept")).unwrap();
-            assert!(kept.len() > 30_000, "{} bytes of {name}", kept.len());
-            if name == "pcap" {
-                assert!(is_whole(&kept), "a frame is cut in {} bytes", kept.len());
-            } else {
-                let replay = "SONDE lab replay kept";
-                assert!(!shell(&stage, replay).output().err.contains("panicked"));
-            }
+        let disk = stage.folder.join(name);
+        std::fs::create_dir(&disk).unwrap();
+        let file = format!("{name}/file");
+        let option = match name {
+            "pcap" => format!("--pcap h1={file}"),
+            _ => format!("--ledger {file}"),
+        };
+        // Its own mounts, which end with it; what is read afterwards is copied out of them.
+        let script = format!(
+            "mount -t tmpfs -o size=40k none {name} || exit 9
+            SONDE lab run --attachment {} --network ethernet-100 --hosts 2 {option} -- \\
+                sh -c 'ping -q -i 0.002 -c 1500 -s 600 h2 && echo the program went on'
+            echo code $?; cp {file} kept",
+            case.attachment
+        );
+        let mut call = stage.call(&path_of("unshare").unwrap());
+        let script = script.replace("SONDE", sonde().to_str().unwrap());
+        call.command.args(["-m", "sh", "-c", &script]);
+        let outcome = call.expect(0);
+        assert!(outcome.out.contains("the program went on"), "{outcome}");
+        assert!(
+            outcome.out.contains(&format!("code {PASSING}")),
+            "{outcome}"
+        );
+        let disk = disk.to_str().unwrap();
+        let full = format!("the disk at {disk} is full");
+        outcome.tells(&[&format!(" {file}: No space left on device"), &full]);
+        assert!(!outcome.err.contains("is gone"), "{outcome}");
+        let kept = std::fs::read(stage.folder.join("kept")).unwrap();
+        assert!(kept.len() > 30_000, "{} bytes of {name}", kept.len());
+        if name == "pcap" {
+            assert!(is_whole(&kept), "a frame is cut in {} bytes", kept.len());
+        } else {
+            let replay = "SONDE lab replay kept";
+            assert!(!shell(&stage, replay).output().err.contains("panicked"));
         }
     }
 }
@@ -208,7 +206,7 @@ fn a_removed_interface_is_named() {
 
 #[test]
 fn a_killed_host_is_named() {
-    for case in attachments() {
+    for case in attached("tap") {
         let stage = Stage::new(case);
         let script = "echo up; sleep 1; ping -c 2 -W 1 h3; true";
         let mut running = lab(&stage, &["--hosts", "3"], script).start();

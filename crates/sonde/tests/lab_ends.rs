@@ -4,8 +4,8 @@
 //!          each kill: no process with the lab's mark, none of its network namespaces, no new device or mount, no new file.
 
 use crate::lab::{
-    Case, Outcome, Process, Running, Stage, attachments, cases, eventually, marked,
-    network_namespaces,
+    Case, Outcome, Process, Running, Stage, attachments, cases, eventually, is_long, marked,
+    network_namespaces, spread,
 };
 use sonde_sys::process::kill;
 use std::collections::BTreeSet;
@@ -194,7 +194,7 @@ fn killed_while_it_comes_up() {
         strikes(
             &mut draws,
             *case,
-            48 / cases.len() as u64,
+            (if is_long() { 48 } else { 16 }) / cases.len() as u64,
             Duration::from_millis(150),
             &["sleep", "1000"],
         );
@@ -214,7 +214,7 @@ fn killed_during_traffic() {
         strikes(
             &mut draws,
             *case,
-            24 / cases.len() as u64,
+            (if is_long() { 24 } else { 8 }) / cases.len() as u64,
             Duration::from_millis(600),
             &program,
         );
@@ -298,44 +298,40 @@ fn a_host_that_is_gone_is_told_and_the_others_go_on() {
 
 #[test]
 fn the_end_of_the_programs_host_is_told() {
-    for case in cases() {
+    for (case, each) in spread(&cases(), &[false, true]) {
         let stage = Stage::new(case);
-        for each in [false, true] {
-            let options: &[&str] = if each {
-                &["--hosts", "3", "--each"]
-            } else {
-                &["--hosts", "3"]
-            };
-            let mut running = stage
-                .run(options, &["sh", "-c", "echo up; exec sleep 1000"])
-                .limit(20)
-                .start();
-            running.wait_for("up\n");
-            let mark = running.mark.clone();
-            kill(init_of(&mark, "h1").pid, SIGKILL).unwrap();
-            let outcome = running.finish();
-            assert_told(&outcome, "h1 killed");
-            outcome.tells(&["h1 is gone", "`sh`"]);
-            assert!(eventually(|| marked(&mark), Vec::is_empty).is_empty());
-        }
+        let options: &[&str] = if each {
+            &["--hosts", "3", "--each"]
+        } else {
+            &["--hosts", "3"]
+        };
+        let mut running = stage
+            .run(options, &["sh", "-c", "echo up; exec sleep 1000"])
+            .limit(20)
+            .start();
+        running.wait_for("up\n");
+        let mark = running.mark.clone();
+        kill(init_of(&mark, "h1").pid, SIGKILL).unwrap();
+        let outcome = running.finish();
+        assert_told(&outcome, "h1 killed");
+        outcome.tells(&["h1 is gone", "`sh`"]);
+        assert!(eventually(|| marked(&mark), Vec::is_empty).is_empty());
     }
 }
 
 #[test]
 fn the_end_of_the_switch_is_told() {
-    for case in attachments() {
+    for (case, victim) in spread(&attachments(), &[Victim::Cradle, Victim::Switch]) {
         let stage = Stage::new(case);
-        for victim in [Victim::Cradle, Victim::Switch] {
-            let mut running = stage
-                .run(&["--hosts", "2"], &["sh", "-c", "echo up; exec sleep 1000"])
-                .limit(20)
-                .start();
-            running.wait_for("up\n");
-            strike(&mut running, victim, Duration::ZERO, 0);
-            let outcome = running.finish();
-            assert_told(&outcome, &format!("{victim:?}"));
-            println!("{victim:?}: {}", outcome.err.trim());
-        }
+        let mut running = stage
+            .run(&["--hosts", "2"], &["sh", "-c", "echo up; exec sleep 1000"])
+            .limit(20)
+            .start();
+        running.wait_for("up\n");
+        strike(&mut running, victim, Duration::ZERO, 0);
+        let outcome = running.finish();
+        assert_told(&outcome, &format!("{victim:?}"));
+        println!("{victim:?}: {}", outcome.err.trim());
     }
 }
 

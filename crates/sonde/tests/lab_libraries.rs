@@ -3,8 +3,8 @@
 use crate::lab;
 use crate::lab::{
     Case, Outcome, Stage, attachments, cases, eventually, has, marked, path_of, report, skip,
+    spread,
 };
-use sonde_sys::noise::measured;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -71,40 +71,35 @@ fn lines<'a>(out: &'a str, word: &str) -> Vec<&'a str> {
 #[test]
 fn mpi_runs_as_it_is_on_every_host() {
     for make in makes() {
-        for (case, launchers) in two_cases()
-            .into_iter()
-            .zip([make.launchers, &make.launchers[..1]])
-        {
+        for (case, launcher) in spread(&two_cases(), make.launchers) {
             let stage = Stage::new(case);
             let program = compile(&stage, make.compiler, "mpi.c", &[]);
-            for launcher in launchers {
-                let script = format!(
-                    "echo cpus $(nproc); patient {launcher} -n 4 {program} fail 2 7; echo code $?"
-                );
-                let outcome = sh(
-                    &stage,
-                    &["--network", "atm-oc3c", "--cpus", "free"],
-                    &script,
-                );
-                let cpus = lines(&outcome.out, "cpus")[0];
-                let ranks: Vec<String> = (0..4)
-                    .map(|rank| {
-                        format!(
-                            "rank {rank} of 4 on h{0}, told h{0}, {cpus}, right 4",
-                            rank + 1
-                        )
-                    })
-                    .collect();
-                assert_eq!(
-                    lines(&outcome.out, "rank"),
-                    ranks,
-                    "{make:?} {case:?} {outcome}"
-                );
-                assert_eq!(lines(&outcome.out, "code"), ["code 7"], "{outcome}");
-                for rank in 0..4 {
-                    let said = outcome.err.matches(&format!("error of {rank}")).count();
-                    assert_eq!(said, 1, "{make:?} {case:?} {outcome}");
-                }
+            let script = format!(
+                "echo cpus $(nproc); patient {launcher} -n 4 {program} fail 2 7; echo code $?"
+            );
+            let outcome = sh(
+                &stage,
+                &["--network", "atm-oc3c", "--cpus", "free"],
+                &script,
+            );
+            let cpus = lines(&outcome.out, "cpus")[0];
+            let ranks: Vec<String> = (0..4)
+                .map(|rank| {
+                    format!(
+                        "rank {rank} of 4 on h{0}, told h{0}, {cpus}, right 4",
+                        rank + 1
+                    )
+                })
+                .collect();
+            assert_eq!(
+                lines(&outcome.out, "rank"),
+                ranks,
+                "{make:?} {case:?} {outcome}"
+            );
+            assert_eq!(lines(&outcome.out, "code"), ["code 7"], "{outcome}");
+            for rank in 0..4 {
+                let said = outcome.err.matches(&format!("error of {rank}")).count();
+                assert_eq!(said, 1, "{make:?} {case:?} {outcome}");
             }
         }
     }
@@ -208,41 +203,39 @@ fn the_manuals_pvm_script_ends_well() {
         .find(|line| line.contains("echo conf | pvm; ./anything"))
         .expect("the manual has it");
     let script = line.split('\'').nth(1).expect("it is quoted");
-    for case in two_cases() {
-        for (program, code) in [("true", 0), ("sh -c \"exit 7\"", 7)] {
-            let stage = Stage::new(case);
-            let outcome = sh(&stage, &[], &script.replace("./anything", program));
-            assert!(outcome.out.contains("4 hosts, 1 data format"), "{outcome}");
-            assert_eq!(outcome.code, code, "{case:?} {outcome}");
-        }
+    for (case, (program, code)) in spread(&two_cases(), &[("true", 0), ("sh -c \"exit 7\"", 7)]) {
+        let stage = Stage::new(case);
+        let outcome = sh(&stage, &[], &script.replace("./anything", program));
+        assert!(outcome.out.contains("4 hosts, 1 data format"), "{outcome}");
+        assert_eq!(outcome.code, code, "{case:?} {outcome}");
     }
 }
 
 #[test]
 fn an_interrupt_ends_all_ranks() {
+    for (case, make) in spread(&two_cases(), &makes()) {
+        let stage = Stage::new(case);
+        let program = compile(&stage, make.compiler, "mpi.c", &[]);
+        let launcher = make.launchers[0];
+        let options = ["--hosts", "4", "--cpus", "free"];
+        let call = stage.run(&options, &[launcher, "-n", "4", &program, "wait"]);
+        let mark = call.mark().to_owned();
+        let mut running = call.start();
+        // Hydra may put a line of one rank into that of another.
+        running.wait_for_all("waiting", 4);
+        sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
+        let ended = running.finish();
+        // Hydra's own code: 0, MPICH's 2, or 255 where its proxies meet the end of mpiexec (pmip_cb.c:899, `!closed`).
+        // None of them is killed by force, and sonde itself ends in order.
+        let is_hydra = make.compiler.ends_with("mpich") && ended.code == 255;
+        assert!(
+            ended.code < 128 + 9 || ended.code == 143 || is_hydra,
+            "{make:?} {case:?} {ended}"
+        );
+        let left = eventually(|| marked(&mark), Vec::is_empty);
+        assert!(left.is_empty(), "{left:?}");
+    }
     for make in makes() {
-        for case in two_cases() {
-            let stage = Stage::new(case);
-            let program = compile(&stage, make.compiler, "mpi.c", &[]);
-            let launcher = make.launchers[0];
-            let options = ["--hosts", "4", "--cpus", "free"];
-            let call = stage.run(&options, &[launcher, "-n", "4", &program, "wait"]);
-            let mark = call.mark().to_owned();
-            let mut running = call.start();
-            // Hydra may put a line of one rank into that of another.
-            running.wait_for_all("waiting", 4);
-            sonde_sys::process::kill(running.pid(), SIGINT).unwrap();
-            let ended = running.finish();
-            // Hydra's own code: 0, MPICH's 2, or 255 where its proxies meet the end of mpiexec (pmip_cb.c:899, `!closed`).
-            // None of them is killed by force, and sonde itself ends in order.
-            let is_hydra = make.compiler.ends_with("mpich") && ended.code == 255;
-            assert!(
-                ended.code < 128 + 9 || ended.code == 143 || is_hydra,
-                "{make:?} {case:?} {ended}"
-            );
-            let left = eventually(|| marked(&mark), Vec::is_empty);
-            assert!(left.is_empty(), "{left:?}");
-        }
         // In a lab that goes on nothing of it is left on any host.
         let stage = Stage::new(Case::own("veth"));
         let program = compile(&stage, make.compiler, "mpi.c", &[]);
@@ -326,7 +319,7 @@ fn pvm_runs_as_it_is_by_both_routes() {
     if !has("pvm") || !has_headers_of_pvm() {
         return;
     }
-    for case in two_cases() {
+    for (case, ()) in spread(&two_cases(), &[()]) {
         let stage = Stage::new(case);
         let program = compile(&stage, "cc", "pvm.c", &["-lpvm3"]);
         let script = format!(
@@ -430,10 +423,10 @@ fn a_congestion_benchmark_runs_to_its_end() {
 
 /// A program of NetPIPE, what else it needs, sonde's path by the same library, and how it is started between h1 and another
 /// host; its options stand for `$O`.
-type NetPipe = (&'static str, &'static str, &'static str, &'static str);
+pub type NetPipe = (&'static str, &'static str, &'static str, &'static str);
 
 /// The last one waits by asking without pause, so that where CPUs are few its times are the kernel's.
-const NETPIPES: [NetPipe; 4] = [
+pub const NETPIPES: [NetPipe; 4] = [
     (
         "NPtcp",
         "NPtcp",
@@ -461,7 +454,7 @@ const NETPIPES: [NetPipe; 4] = [
 ];
 
 /// Runs those that are installed; the last line of each: bytes, rate in 2^20 bits a second, seconds one way.
-fn netpipe(
+pub fn netpipe(
     stage: &Stage,
     network: &str,
     options: &str,
@@ -488,8 +481,8 @@ fn netpipe(
         .collect()
 }
 
-/// NetPIPE above each library, as Debian has it, as an ordinary user where there is a choice; the test below runs it as this
-/// process's own. Its Mbps is 2^20 bits a second.
+/// NetPIPE above each library, as Debian has it, as an ordinary user where there is a choice; `netpipe_and_sonde_agree` runs it as
+/// this process's own. Its Mbps is 2^20 bits a second.
 #[test]
 fn netpipe_runs_as_it_is() {
     let Some(case) = two_cases().pop() else {
@@ -510,75 +503,6 @@ fn netpipe_runs_as_it_is() {
         let by_time = bytes * 8.0 / seconds / rate;
         assert!((0.99..1.01).contains(&by_time), "{path}: {by_time}");
     }
-}
-
-/// NetPIPE's best half round trip and sonde's least are the same, by each library but MPICH.
-#[test]
-fn netpipe_and_sonde_agree() {
-    measured(|| {
-        const ATTEMPTS: usize = 4;
-        let Some(case) = attachments().first().copied() else {
-            return;
-        };
-        let stage = Stage::new(case);
-        let mut least: Vec<(&str, f64, f64)> = Vec::new();
-        for attempt in 1..=ATTEMPTS {
-            let theirs = netpipe(
-                &stage,
-                "wan-ds3",
-                "-p 0 -l 65536 -u 65536 -n 1",
-                &NETPIPES[..3],
-            );
-            let paths: Vec<&str> = theirs.iter().map(|(path, _)| *path).collect();
-            if paths.is_empty() {
-                return;
-            }
-            let words = [
-                "probe",
-                "latency",
-                "--network",
-                "wan-ds3",
-                "--hosts",
-                "2",
-                "--size",
-                "64KiB",
-                "--launches",
-                "1",
-                "--json",
-                "--attachment",
-                case.attachment,
-                "--path",
-            ];
-            let call = stage.sonde(&[&words[..], &[&paths.join(",")]].concat());
-            let outcome = call.limit(120).output();
-            let said: serde_json::Value =
-                serde_json::from_str(&outcome.out).unwrap_or_else(|e| panic!("{e}: {outcome}"));
-            let rows = said["results"].as_array().unwrap();
-            for (path, [_, _, seconds]) in theirs {
-                let row = rows.iter().find(|row| {
-                    row["path"] == path && row["quantity"] == "latency_ns" && row["phase"] == "warm"
-                });
-                let Some(ours) = row.and_then(|row| row["min"].as_f64()) else {
-                    let why = row.map(|row| row["reason"].to_string());
-                    println!("left out: {path}: {}", why.unwrap_or_default());
-                    continue;
-                };
-                match least.iter_mut().find(|(known, ..)| *known == path) {
-                    Some((_, peer, own)) => {
-                        (*peer, *own) = (peer.min(seconds), own.min(ours / 1e9))
-                    }
-                    None => least.push((path, seconds, ours / 1e9)),
-                }
-            }
-            println!("{attempt}: {least:?}");
-            let agree = |(_, peer, own): &(&str, f64, f64)| (0.9..1.1).contains(&(own / peer));
-            if least.iter().all(agree) {
-                assert!(!least.is_empty(), "sonde measured none of {paths:?}");
-                return;
-            }
-        }
-        panic!("apart after {ATTEMPTS} attempts: {least:?}");
-    });
 }
 
 /// Load and faults come beside a program that mpirun started: frames are lost, and it ends well all the same.

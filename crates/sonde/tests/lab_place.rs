@@ -1,14 +1,13 @@
-//! Placements measured: what unmodified MPI programs send, counted; and programs under each placement on two sites.
+//! Placements: what unmodified MPI programs send, counted; trials that are kept; launchers that follow their files.
 
 use crate::lab::{Call, Stage, attachments, cases, eventually, has, is_root};
 use serde_json::Value;
 use sonde_place::{Launcher, Matrix, Pattern, Placement};
-use sonde_sys::noise::measured;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Builds one of the programs of tests/mpi.
-fn build(stage: &Stage, compiler: &str, name: &str) -> PathBuf {
+pub fn build(stage: &Stage, compiler: &str, name: &str) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/mpi/{name}.c"));
     let program = stage.folder.join(format!("{name}.{compiler}"));
     let built = Command::new(compiler)
@@ -27,7 +26,13 @@ fn build(stage: &Stage, compiler: &str, name: &str) -> PathBuf {
 }
 
 /// `sonde place record` of a program started by one of the MPIs on this machine.
-fn record(stage: &Stage, mpi: &str, program: &Path, arguments: &[&str], ranks: usize) -> Matrix {
+pub fn record(
+    stage: &Stage,
+    mpi: &str,
+    program: &Path,
+    arguments: &[&str],
+    ranks: usize,
+) -> Matrix {
     let to = stage.path(&format!("{mpi}.json"));
     let count = ranks.to_string();
     let mut words = vec!["place", "record", "--to", &to, "--"];
@@ -170,30 +175,8 @@ fn a_program_without_mpi_is_told() {
     }
 }
 
-/// `sonde place --verify` on two sites with 8 ranks.
-fn verified(stage: &Stage, options: &[&str], program: &[&str]) -> Value {
-    let network =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans/examples/networks/two-sites.toml");
-    let network = stage.copy_in(&network);
-    let mut words = vec![
-        "place",
-        "--network",
-        network.to_str().unwrap(),
-        "--slots",
-        "2",
-        "--verify",
-        "--json",
-    ];
-    words.extend(options);
-    if !program.is_empty() {
-        words.push("--");
-        words.extend(program);
-    }
-    tried(stage, &words)
-}
-
 /// What a trial said.
-fn tried(stage: &Stage, words: &[&str]) -> Value {
+pub fn tried(stage: &Stage, words: &[&str]) -> Value {
     let (task, rest) = words.split_first().unwrap();
     let mut call: Call = stage
         .sonde(&[*task, "--attachment", stage.case.attachment])
@@ -214,113 +197,14 @@ fn tried(stage: &Stage, words: &[&str]) -> Value {
     said
 }
 
-/// The one with this name.
-fn row<'a>(said: &'a Value, name: &str) -> &'a Value {
-    said["placements"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|row| row["name"] == name)
-        .unwrap()
-}
-
-fn beats_random(said: &Value, least: f64) {
-    let random = row(said, "random");
-    let trial = &random["measured"];
-    assert_eq!(trial["apart"], true, "{said:#}");
-    assert!(trial["ratio_low"].as_f64().unwrap() > least, "{said:#}");
-    assert!(
-        random["cost_ratio"].as_f64().unwrap() > least,
-        "predicted too: {said:#}"
-    );
-    for row in said["placements"].as_array().unwrap() {
-        assert_eq!(row["measured"]["times_ns"].as_array().unwrap().len(), 6);
-    }
-}
-
 /// A stage of the process's own user, or of an ordinary one where that is root.
-fn can_verify(as_user: bool) -> Option<Stage> {
+pub fn can_verify(as_user: bool) -> Option<Stage> {
     if !has("mpirun.openmpi") || !has("mpicc.openmpi") {
         return None;
     }
     let cases = cases();
     let wanted = cases.iter().find(|case| case.is_user == as_user);
     wanted.or(cases.first()).copied().map(Stage::new)
-}
-
-#[test]
-fn a_placed_stencil_beats_random_on_two_sites() {
-    measured(|| {
-        let Some(stage) = can_verify(false) else {
-            return;
-        };
-        let program = build(&stage, "mpicc.openmpi", "stencil");
-        let arguments = ["2", "4", "65536", "10"];
-        record(&stage, "openmpi", &program, &arguments, 8);
-        let matrix = stage.path("openmpi.json");
-        let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
-        beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.1);
-    });
-}
-
-#[test]
-fn a_placed_transpose_beats_random_on_two_sites() {
-    measured(|| {
-        let Some(stage) = can_verify(true) else {
-            return;
-        };
-        let program = build(&stage, "mpicc.openmpi", "transpose");
-        let arguments = ["4", "65536", "10"];
-        record(&stage, "openmpi", &program, &arguments, 8);
-        let matrix = stage.path("openmpi.json");
-        let program = [&[program.to_str().unwrap()], &arguments[..]].concat();
-        beats_random(&verified(&stage, &["--matrix", &matrix], &program), 1.3);
-    });
-}
-
-/// All to all over eight ATM hosts: 28 circuits, or the 8 of a ring, on which messages go 16/7 hops on average.
-#[test]
-fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
-    measured(|| {
-        let Some(stage) = can_verify(false) else {
-            return;
-        };
-        let mut words = vec![
-            "place",
-            "--network",
-            "atm-oc3c",
-            "--hosts",
-            "8",
-            "--verify",
-            "--json",
-        ];
-        words.extend([
-            "--pattern",
-            "all-to-all",
-            "--messages",
-            "5",
-            "--topology",
-            "ring",
-        ]);
-        let said = tried(&stage, &words);
-        let [direct, forwarded] = [0, 1].map(|at| &said["circuits"][at]);
-        assert_eq!(
-            (&direct["circuits"], &forwarded["circuits"]),
-            (&28.into(), &8.into())
-        );
-        assert!(direct["measured"]["ratio"].is_null(), "{said:#}");
-        let measured = &forwarded["measured"];
-        println!("forwarded to direct: {measured}");
-        assert_eq!(measured["apart"], true, "{said:#}");
-        assert!(measured["ratio_low"].as_f64().unwrap() > 1.2, "{said:#}");
-        assert_eq!(measured["times_ns"].as_array().unwrap().len(), 6);
-        let left = std::fs::read_dir(&stage.folder).unwrap();
-        let left = left.filter_map(Result::ok).map(|entry| entry.file_name());
-        let left: Vec<_> = left
-            .filter(|name| name.to_string_lossy().starts_with(".sonde-place"))
-            .collect();
-        assert!(left.is_empty(), "the folder of the trial is gone: {left:?}");
-    });
 }
 
 /// A trial is a run like any other: shown, exported and compared; when it is killed what it measured is there.

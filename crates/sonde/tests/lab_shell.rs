@@ -1,6 +1,6 @@
 //! `sonde lab shell` on a terminal: prompt, job control, window size, exit code, and the user's terminal afterwards.
 
-use crate::lab::{Case, Stage, attachments, cases, eventually, has, marked, path_of};
+use crate::lab::{Case, Stage, attached, cases, eventually, has, marked, path_of};
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::pty::{Pty, WindowSize, set_window_size};
 use std::fs::File;
@@ -192,7 +192,7 @@ fn a_shell_has_a_prompt_and_its_code_is_the_commands() {
 
 #[test]
 fn keys_reach_the_job_in_the_foreground() {
-    for case in attachments() {
+    for case in attached("tap") {
         for shell in shells() {
             let stage = stage(case);
             let mut shell = Shell::open(&stage, &shell, &["--hosts", "2"]);
@@ -226,7 +226,7 @@ fn keys_reach_the_job_in_the_foreground() {
 
 #[test]
 fn the_window_has_the_users_size() {
-    for case in attachments() {
+    for case in attached("veth") {
         let stage = stage(case);
         for shell in shells() {
             let mut shell = Shell::open(&stage, &shell, &["--hosts", "2"]);
@@ -268,7 +268,7 @@ fn mode(terminal: &File) -> String {
 
 #[test]
 fn the_users_terminal_is_as_before() {
-    for case in attachments() {
+    for case in attached("tap") {
         let stage = stage(case);
         let before = {
             let pty = Pty::open().unwrap();
@@ -293,7 +293,7 @@ fn the_users_terminal_is_as_before() {
 
 #[test]
 fn it_opens_on_the_host_that_is_named() {
-    for case in attachments() {
+    for case in attached("veth") {
         let stage = stage(case);
         let mut shell = Shell::open(&stage, "/bin/sh", &["--hosts", "3", "h3"]);
         shell.shows(PROMPT);
@@ -308,7 +308,7 @@ fn it_opens_on_the_host_that_is_named() {
 
 #[test]
 fn a_hang_up_ends_the_lab() {
-    for case in attachments() {
+    for case in attached("tap") {
         let stage = stage(case);
         let mut shell = Shell::open(&stage, "/bin/sh", &["--hosts", "2"]);
         shell.shows(PROMPT);

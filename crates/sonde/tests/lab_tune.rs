@@ -4,7 +4,7 @@
 //! Model:   ratios and shares of ceilings only, with room for a machine that does other things: a gain is
 //!          foretold within 25 % here.
 
-use crate::lab::{Call, Case, Outcome, Stage, attachments};
+use crate::lab::{Call, Case, Outcome, Stage, attachments, is_long, skip};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 use std::time::Duration;
@@ -82,8 +82,30 @@ fn window_was_lifted(document: &Value, rules: &[&str]) {
     assert_eq!(after["causes"], serde_json::json!([]));
 }
 
+/// Of the profile `era`: the cause, what comes of the trial, and the steps that do and undo it.
+fn era_was_lifted(document: &Value) {
+    // Both buffers are of 64 KiB: the kernel charges the wait now to the one, now to the other.
+    window_was_lifted(document, &["receive-window", "send-buffer"]);
+    let steps = document["tune"]["recommendations"][0]["steps"]
+        .as_array()
+        .unwrap();
+    for wanted in [
+        "net.ipv4.tcp_window_scaling=\"1\"",
+        "net.ipv4.tcp_rmem",
+        "ip route replace 10.9.0.2",
+    ] {
+        let has = |step: &Value| step["line"].as_str().unwrap().contains(wanted);
+        assert!(steps.iter().any(has), "{wanted}: {steps:#?}");
+    }
+    assert!(!document["tune"]["undo"].as_array().unwrap().is_empty());
+}
+
 #[test]
 fn the_window_of_era_is_found_and_lifted() {
+    if !is_long() {
+        skip("as the trial that was killed, in one go: make test-long");
+        return;
+    }
     measured(|| {
         let Some(case) = case() else { return };
         let stage = Stage::new(case);
@@ -98,20 +120,7 @@ fn the_window_of_era_is_found_and_lifted() {
                 "--apply",
             ],
         );
-        // Both buffers are of 64 KiB: the kernel charges the wait now to the one, now to the other.
-        window_was_lifted(&document, &["receive-window", "send-buffer"]);
-        let steps = document["tune"]["recommendations"][0]["steps"]
-            .as_array()
-            .unwrap();
-        for wanted in [
-            "net.ipv4.tcp_window_scaling=\"1\"",
-            "net.ipv4.tcp_rmem",
-            "ip route replace 10.9.0.2",
-        ] {
-            let has = |step: &Value| step["line"].as_str().unwrap().contains(wanted);
-            assert!(steps.iter().any(has), "{wanted}: {steps:#?}");
-        }
-        assert!(!document["tune"]["undo"].as_array().unwrap().is_empty());
+        era_was_lifted(&document);
     });
 }
 
@@ -148,7 +157,7 @@ fn a_trial_that_was_killed_goes_on() {
             before.iter().all(|one| after.contains(one)),
             "{before:?} are kept: {after:?}"
         );
-        window_was_lifted(&document, &["receive-window", "send-buffer"]);
+        era_was_lifted(&document);
         let trial = &document["tune"]["trials"][0];
         assert_eq!(trial["without_bps"].as_array().unwrap().len(), 4, "{trial}");
         assert_eq!(trial["missing"], 0, "{trial}");
@@ -160,8 +169,9 @@ fn a_small_receive_buffer_is_found_and_lifted() {
     measured(|| {
         let Some(case) = case() else { return };
         let stage = Stage::new(case);
-        // The host's own limit, and a program that asks for so much.
-        for knob in ["rmem=64KiB", "rcvbuf=64KiB"] {
+        // The host's own limit, and a program that asks for so much, which the long tier has too.
+        let knobs = ["rmem=64KiB", "rcvbuf=64KiB"];
+        for knob in if is_long() { &knobs[..] } else { &knobs[..1] } {
             let document = tune(
                 &stage,
                 &[
@@ -183,7 +193,12 @@ fn healthy_networks_are_left_alone() {
     measured(|| {
         let Some(case) = case() else { return };
         let stage = Stage::new(case);
-        for network in ["ethernet-100", "ethernet-1g", "wan-100m-20ms"] {
+        let networks = ["ethernet-1g", "wan-100m-20ms", "ethernet-100"];
+        for network in if is_long() {
+            &networks[..]
+        } else {
+            &networks[..2]
+        } {
             let document = tune(&stage, &["--network", network, "--quick", "--apply"]);
             let changes = document["tune"]["recommendations"].as_array().unwrap();
             let advised: Vec<_> = changes

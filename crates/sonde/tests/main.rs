@@ -10,43 +10,55 @@ mod place;
 mod screen;
 mod traps;
 
-/// With a lab, and nothing measured: two at a time.
+/// With a lab or with many ranks, and nothing measured: two at a time.
 #[path = "."]
 mod paired {
     mod json;
+    pub mod lab_assess;
     mod lab_broken;
+    mod lab_check;
+    mod lab_commands;
+    pub mod lab_emulation;
     mod lab_ends;
     mod lab_hosts;
     mod lab_input;
+    pub mod lab_libraries;
     mod lab_library;
     mod lab_messages;
+    pub mod lab_nets;
+    pub mod lab_networks;
+    pub mod lab_npb;
+    pub mod lab_npb_trace;
     mod lab_ordinary;
+    mod lab_paths;
+    pub mod lab_pattern;
+    pub mod lab_place;
     mod lab_powers;
+    mod lab_programs;
     mod lab_restore;
     mod lab_run;
     mod lab_shell;
     mod lab_slurm;
+    pub mod lab_traffic;
+    pub mod lab_verdict;
 }
 
-/// What measures, or is sensitive to timing: one at a time.
+/// What asserts times, rates or ratios of the real clock: one at a time. A file here has what is measured of the file of that name
+/// in `paired`, and takes its functions.
 #[path = "."]
 mod alone {
-    mod lab_assess;
-    mod lab_check;
-    mod lab_commands;
-    mod lab_emulation;
-    mod lab_libraries;
-    mod lab_nets;
-    mod lab_networks;
-    mod lab_npb;
-    mod lab_npb_trace;
-    mod lab_paths;
-    mod lab_pattern;
+    mod lab_ages;
+    mod lab_assess_times;
+    mod lab_emulation_times;
+    mod lab_libraries_times;
+    mod lab_nets_times;
+    mod lab_networks_times;
+    mod lab_pattern_times;
     mod lab_peers;
-    mod lab_place;
-    mod lab_programs;
+    mod lab_place_times;
+    mod lab_programs_times;
     mod lab_streams;
-    mod lab_traffic;
+    mod lab_traffic_times;
     mod lab_tune;
-    mod lab_verdict;
+    mod lab_verdict_times;
 }

@@ -113,6 +113,29 @@ pub fn crossed() -> Vec<Case> {
     possible(&[Case::own("tap"), Case::user("veth")])
 }
 
+/// In the long tier each attachment, as this process's own user; else this one, or the other where it cannot be had: for what
+/// depends on the network and not on how hosts are attached.
+pub fn attached(usual: &'static str) -> Vec<Case> {
+    let all = attachments();
+    if is_long() {
+        return all;
+    }
+    let named = all.iter().find(|case| case.attachment == usual);
+    named.or(all.first()).copied().into_iter().collect()
+}
+
+/// Each of `all` in each of these cases in the long tier; else each once, the cases in turn.
+pub fn spread<T: Copy>(cases: &[Case], all: &[T]) -> Vec<(Case, T)> {
+    let pairs = all.iter().enumerate().flat_map(|(at, one)| {
+        let turn = at % cases.len().max(1);
+        let with = cases.iter().enumerate();
+        with.filter_map(move |(number, case)| {
+            (is_long() || number == turn).then_some((*case, *one))
+        })
+    });
+    pairs.collect()
+}
+
 /// Whether this process is root.
 pub fn is_root() -> bool {
     sonde_sys::process::ids().0 == 0

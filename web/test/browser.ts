@@ -1,0 +1,107 @@
+// A real browser for the tests of the page, one for each file of tests, and the pages that these open in it.
+//
+// Chromium is the system's; without one, each of these tests is skipped. SONDE_SCREENSHOTS=1, or SONDE_TESTS=long, leaves
+// pictures of each section in target/screenshots.
+import assert from 'node:assert/strict'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join, resolve } from 'node:path'
+import { after, before, test, type TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { chromium, type Browser, type BrowserContextOptions, type ElementHandle, type Locator, type Page } from 'playwright-core'
+import { cutView, embed, kernelsView, knobbedView, librariesView, loadedView, pairsView, sampleView, sweptView } from './sample'
+
+// npm runs the tests in the folder of package.json.
+const WEB = process.cwd()
+export const SHOTS = resolve(WEB, '../target/screenshots')
+/** Whether everything is wanted that takes minutes: `make test-long`. */
+export const IS_LONG = process.env.SONDE_TESTS === 'long'
+export const TAKES_PICTURES = Boolean(process.env.SONDE_SCREENSHOTS) || IS_LONG
+export const PAGE_BYTES_MAX = 2_000_000
+const BROWSER = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+    .flatMap((name) => (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, name)))
+    .find((path) => existsSync(path))
+
+export const template = readFileSync(join(WEB, 'dist/page.html'), 'utf8')
+let browser: Browser | undefined
+let folder = ''
+
+before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sonde-page-'))
+    mkdirSync(SHOTS, { recursive: true })
+    if (BROWSER) browser = await chromium.launch({ executablePath: BROWSER, args: process.getuid?.() === 0 ? ['--no-sandbox'] : [] })
+})
+
+after(async () => {
+    await browser?.close()
+    rmSync(folder, { recursive: true, force: true })
+})
+
+/** A page file that holds this view. */
+export function file(name: string, view: unknown): string {
+    const path = join(folder, `${name}.html`)
+    writeFileSync(path, view === undefined ? template : embed(template, view))
+    return path
+}
+
+export interface Opened {
+    page: Page
+    /** Console messages at warning or above, page errors and requests that were refused. */
+    troubles: string[]
+}
+
+/** Opens a file in a browser that lets nothing but files through. */
+export async function open(path: string, options: BrowserContextOptions = {}): Promise<Opened> {
+    assert.ok(browser)
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options })
+    const page = await context.newPage()
+    const troubles: string[] = []
+    page.on('console', (message) => {
+        if (['error', 'warning'].includes(message.type())) troubles.push(`${message.type()}: ${message.text()}`)
+    })
+    page.on('pageerror', (error) => troubles.push(`page error: ${error.message}`))
+    page.on('dialog', (dialog) => {
+        troubles.push(`dialog: ${dialog.message()}`)
+        void dialog.dismiss()
+    })
+    await page.route('**/*', (route) => {
+        const url = route.request().url()
+        if (url === pathToFileURL(path).href) return route.continue()
+        troubles.push(`request: ${url}`)
+        return route.abort()
+    })
+    await page.goto(pathToFileURL(path).href)
+    return { page, troubles }
+}
+
+/** A picture of a part of the page, where pictures are asked for. */
+export async function picture(part: Locator | ElementHandle, name: string): Promise<void> {
+    if (TAKES_PICTURES) await part.screenshot({ path: join(SHOTS, `${name}.png`) })
+}
+
+/** A test in the browser; skipped where there is none. */
+export function browserTest(name: string, body: (context: TestContext) => Promise<void>): void {
+    test(name, { timeout: 300_000 }, async (context) => {
+        if (!browser) {
+            console.log('skipped: no chromium')
+            context.skip('no chromium')
+            return
+        }
+        await body(context)
+        // What a page still draws takes time from the next one.
+        await Promise.all(browser.contexts().map((one) => one.close()))
+    })
+}
+
+export const sample = (): string => file('sample', sampleView())
+const real = process.env.SONDE_PAGE
+/** Those of an assessment, and the real one; written once. */
+let assessments: [string, string][] | undefined
+export const pages = (): [string, string][] => (assessments ??= [['sample', sample()], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])])
+
+/** Those that have other figures than an assessment; written once. */
+let otherFigures: [string, string][] | undefined
+export const others = (): [string, string][] => (otherFigures ??= [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())], ['libraries', file('libraries', librariesView())], ['kernels', file('kernels', kernelsView())]])
+
+export const drawn = (page: Page, part: string, series: string): Promise<number> =>
+    page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])
