@@ -242,7 +242,11 @@ fn killed(path: &str) -> Option<(Duration, String)> {
     }
     // They have met by then, or some of them meet: both must end.
     std::thread::sleep(Duration::from_millis(700));
-    let segments_before = segments(&begun);
+    let segments_before = match path {
+        // They take as long as the CPUs let them.
+        "ofi:shm" => eventually(|| segments(&begun), |all| !all.is_empty()),
+        _ => segments(&begun),
+    };
     begun.sort_unstable();
     let victim = begun[2].to_string();
     let killed = Instant::now();
