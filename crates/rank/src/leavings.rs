@@ -3,7 +3,7 @@
 //! Model:   libfabric's provider shm has a segment for each rank in /dev/shm, named for its process: `14787:0:0`. One that ends in
 //!          order takes it away itself. Here a shell waits for the end of this process, however it comes, which is that of a
 //!          pipe; it has a session and an environment of its own, so that what ends the ranks does not end it before.
-//! Checked: `crates/sonde/tests/lab_check.rs::a_killed_rank_ends_the_others_and_leaves_no_memory`.
+//! Checked: `crates/sonde/tests/lab_check_times.rs::a_killed_rank_ends_the_others_and_leaves_no_memory`.
 
 use std::process::{Child, Command, Stdio};
 

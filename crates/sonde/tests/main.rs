@@ -49,6 +49,7 @@ mod paired {
 mod alone {
     mod lab_ages;
     mod lab_assess_times;
+    mod lab_check_times;
     mod lab_emulation_times;
     mod lab_libraries_times;
     mod lab_nets_times;
