@@ -1,7 +1,7 @@
 // The figures and tables of the page in a real browser: what they show, and what pointer and keyboard make of them.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { browserTest, drawn, file, open, others, pages, picture, sample } from './browser'
+import { browserTest, drawn, file, open, pages, picture, sample } from './browser'
 import { cutView, kernelsView, knobbedView, librariesView, loadedView, pairsView, sweptView } from './sample'
 
 browserTest('the anatomy of messages adds up', async () => {

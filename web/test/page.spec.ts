@@ -5,7 +5,7 @@ import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { View } from '../src/view'
-import { IS_LONG, PAGE_BYTES_MAX, SHOTS, TAKES_PICTURES, browserTest, drawn, file, open, others, pages, picture, sample, template, type Opened } from './browser'
+import { IS_LONG, PAGE_BYTES_MAX, SHOTS, TAKES_PICTURES, browserTest, file, open, others, pages, picture, sample, template, type Opened } from './browser'
 import { cutView, packed, pairsView, sampleView, sweptView } from './sample'
 
 test('the page has its markers once, and is small', () => {
