@@ -314,7 +314,7 @@ static int has_probe(const struct sonde_rank *r)
 static int32_t ofi_iprobe(struct sonde_rank *r, uint32_t comm, int32_t from, int32_t tag, struct sonde_status *status)
 {
     if (!has_probe(r))
-        return fail(r->error, SONDE_MISSING, "way to find out what comes without receiving it", "");
+        return fail(r->error, SONDE_MISSING, "call to probe for a message without receiving it", "");
     struct posted *p = fresh(r);
     if (!p)
         return fail(r->error, SONDE_REFUSED, "iprobe", "no memory");

@@ -7,7 +7,7 @@ const WORDS: Record<KeyEntry, string> = {
     warm: 'warm: median of all samples',
     cold: 'cold: the first message',
     bound: 'what the model allows',
-    band: '95 % interval over launches',
+    band: '95 % interval over repetitions',
     message: 'single messages',
     stream: 'stream',
     ceiling: 'ceiling of a stream',

@@ -80,7 +80,7 @@ export function filters(model: Model, selection: Selection): HTMLElement {
     const bar = h('div', { class: 'filters', role: 'toolbar', 'aria-label': 'What the figures show' },
         group('Networks', model.networks.filter((network) => model.series.some((series) => series.network === network)).map((network) => of(network, model.series.filter((series) => series.network === network), model.colour(network)))),
         group('Paths', model.paths.map((path) => of(path, model.series.filter((series) => series.path === path)))),
-        group('Wait', model.waits.map((wait) => of(wait || 'unsaid', model.series.filter((series) => (series.wait ?? '') === wait)))),
+        group('Completion', model.waits.map((wait) => of(wait || 'unsaid', model.series.filter((series) => (series.wait ?? '') === wait)))),
         group('Method', model.methods.map((method) => of(method, model.series.filter((series) => series.method === method)))),
         group('With', names.flatMap(([name, values]) => values.map((value) => of(value === null ? `${name} unset` : `${name}=${value}`, model.series.filter((series) => (series.knobs[name] ?? null) === value))))),
         group('Load', model.loads.map((load) => of(load ?? 'idle', model.series.filter((series) => series.load === load)))),

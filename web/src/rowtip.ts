@@ -6,7 +6,7 @@ import { count, quantityName, size, value } from './units'
 /** The interval of a row's median, or the reason why there is none. */
 export function interval(row: ResultRow): Child {
     if (row.ci95_low === null || row.ci95_high === null) {
-        return none(row.reason ?? (row.launches < 6 ? `${row.launches} launches; an interval of a median needs six` : 'not worked out'))
+        return none(row.reason ?? (row.launches < 6 ? `${row.launches} ${row.launches === 1 ? 'repetition' : 'repetitions'}; a confidence interval needs six` : 'not worked out'))
     }
     const [low, high] = [value(row.quantity, row.ci95_low), value(row.quantity, row.ci95_high)]
     const unit = /[^0-9.]+$/.exec(high)?.[0] ?? ''
@@ -20,6 +20,6 @@ export function figures(row: ResultRow): [string, Child][] {
         [`median ${quantityName(row.quantity)}`, row.p50 === null ? none(row.reason ?? 'not measured') : value(row.quantity, row.p50)],
         ['95 % interval', interval(row)],
         ['p99', row.p99 === null ? none('needs 1000 samples') : value(row.quantity, row.p99)],
-        ['launches · samples', `${row.launches} · ${count(row.samples)}`],
+        ['repetitions · samples', `${row.launches} · ${count(row.samples)}`],
     ]
 }

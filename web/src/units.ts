@@ -109,7 +109,7 @@ const NAMES: Record<Quantity, string> = {
     rate_per_s: 'messages per second',
     late_share: 'sent late',
     kernel_ns: 'kernel, longest rank',
-    mop_per_s: 'million operations a second',
+    mop_per_s: 'million operations per second',
     communicating_share: 'communicating',
     messages: 'messages',
     message_bytes_mean: 'mean message',

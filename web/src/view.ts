@@ -378,7 +378,7 @@ export interface KernelRow {
     median_bytes: number | null
     /** The time over that of the reference; null where there is none. */
     of_reference: Times | null
-    /** What the reference is, as `4 ranks by native:shm on one host`. */
+    /** What the reference is, as `4 ranks over native:shm on one host`. */
     reference: string | null
     /** What a paper prints of the same. */
     printed: PrintedTime | null

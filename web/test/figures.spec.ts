@@ -16,7 +16,7 @@ browserTest('the anatomy of messages adds up', async () => {
     assert.equal(bars.length, rows.length)
     const wanted = rows.map((row) => (100 * row.one_way_ns) / most).sort((a, b) => a - b)
     bars.map(({ share }) => share).sort((a, b) => a - b).forEach((share, at) => assert.ok(Math.abs(share - (wanted[at] ?? 0)) < 0.01, `${share} of ${wanted[at]}`))
-    assert.equal(bars.filter(({ said }) => said.includes('not told apart')).length, 2)
+    assert.equal(bars.filter(({ said }) => said.includes('not attributed')).length, 2)
     assert.equal(bars.filter(({ said }) => said.includes('wire')).length, 2)
     // Idle and loaded of one size stand beside each other.
     assert.ok(bars[0]?.said.includes('1\u202fB') && bars[1]?.said.includes('1\u202fB'), JSON.stringify(bars))
@@ -227,7 +227,7 @@ browserTest('all pairs are heat maps: hover, keys, marks, themes and print', asy
 browserTest('a sweep has panels, knees and what was granted, and its legend switches', async () => {
     const { page, troubles } = await open(file('swept', sweptView()))
     const titles = await page.locator('#sweep h3').allInnerTexts()
-    assert.deepEqual(titles, ['ethernet-100 tcp, gro=off', 'ethernet-100 tcp, gro=on', 'ethernet-100 udp: lost of what was sent'])
+    assert.deepEqual(titles, ['ethernet-100 tcp, gro=off', 'ethernet-100 tcp, gro=on', 'ethernet-100 udp: share of the datagrams lost'])
     const count = (selector: string): Promise<number> => page.locator(`#sweep ${selector}`).count()
     assert.equal(await count('g[data-part="knee"] circle'), 6)
     assert.equal(await count('g[data-part="bound"]'), 2)
@@ -326,7 +326,7 @@ browserTest('hover shows a value, and arrow keys read a figure', async () => {
         const told = await page.innerText('.tooltip')
         assert.match(told, /median latency/, name)
         assert.match(told, /\d.(ns|µs|ms)/, name)
-        assert.match(told, /launches · samples/, name)
+        assert.match(told, /repetitions · samples/, name)
         await page.mouse.move(0, 0)
         assert.equal(await page.isVisible('.tooltip'), false)
         await page.focus('#latency .plot')

@@ -160,7 +160,7 @@ class Sample {
         this.verdict = {
             status: network.late > 0.01 ? 'failed' : 'passed', deliveries, late, late_share: late / deliveries, bound_ns: Math.max(50000, network.delay / 20),
             lateness_p50_ns: 3100, lateness_p99_ns: network.late > 0.01 ? 61000 : 17400, lateness_max_ns: 412000, attachment_losses: 0,
-            reasons: network.late > 0.01 ? [`${late} of ${deliveries} deliveries were more than 50000 ns late; at most 1 % may be: fewer hosts, a slower network or more CPUs`] : [],
+            reasons: network.late > 0.01 ? [`${late} of ${deliveries} deliveries were more than 50000 ns behind schedule; at most 1 % may be: fewer hosts, a slower network or more CPUs`] : [],
         }
         for (const path of ['tcp', 'udp']) {
             this.startup(network, path)
@@ -291,7 +291,7 @@ export function sampleView(): View {
             id: '20261121T043302Z-1f09c3', command: 'sonde assess --testbed lab', plan: '[testbed]\nkind = "lab"\nhosts = 4\nfloors = true\n\n[repeat]\nlaunches = 6\nseed = 1\n', seed: 1, version: '0.1.0',
             began_unix_ns: BEGAN_NS, ended_unix_ns: BEGAN_NS + 178e9, state: 'complete',
         },
-        verdict: '248 of 248 cells on 6 networks were measured. Streams by TCP reach 61.5 % to 99.7 % of what the networks allow. 2 warnings: read them before the figures.',
+        verdict: '248 of 248 cells on 6 networks were measured. Streams over TCP reach 61.5 % to 99.7 % of what the networks allow. 2 warnings: read them before the figures.',
         hosts: [1, 2, 3, 4].map((nth) => ({
             name: `h${nth}`, address: `10.9.0.${nth}`, clock: null,
             facts: {
@@ -333,7 +333,7 @@ export function kernelsView(): View {
         return {
             cell: `kernel-${kernel}-${path}-${ranks}-${load ?? 'idle'}`, kernel, class: 'upc', ranks, hosts, network: row.network, path, wait: 'block', knobs: {}, load, level: Number(load ?? 0),
             time_ns: times * 1e9, ci95_low_ns: times * 0.98e9, ci95_high_ns: times * 1.03e9, mops: 12.5 / times, communicating_share: ranks === 1 ? 0 : kernel === 'is' ? 0.75 : 0.01,
-            messages: ranks === 1 ? 0 : 612, mean_bytes: ranks === 1 ? null : 51234, median_bytes: ranks === 1 ? null : 131072, of_reference: over, reference: '4 ranks by native:shm on one host',
+            messages: ranks === 1 ? 0 : 612, mean_bytes: ranks === 1 ? null : 51234, median_bytes: ranks === 1 ? null : 131072, of_reference: over, reference: '4 ranks over native:shm on one host',
             printed: prints ? { cite, what: `four hosts, ${path}`, size: '2^19 keys', seconds: times * 20, seconds_to: load === '0.9' ? times * 21 : null, of_reference: times * 4, note: load === '0.9' ? 'the row is damaged in the scan' : null } : null,
             printed_messages: prints ? { cite: 'a study of kernels, Table 1', messages: 599, mean_bytes: 71364.32, median_bytes: 130016 } : null,
         }
@@ -419,7 +419,7 @@ export function loadedView(): View {
 export function cutView(): View {
     const view = sampleView()
     const row = view.results.find((one) => one.network === 'ethernet-100' && one.path === 'udp' && one.quantity === 'latency_ns' && one.p50 !== null)
-    if (!row) throw new Error('the sample has no latency by UDP')
+    if (!row) throw new Error('the sample has no latency over UDP')
     for (const [load, queue] of [[null, 900], ['0.6', 42000]] as const) {
         for (const size of [1, 1024]) {
             const parts = { send_call_ns: 2100, queue_ns: queue, wire_ns: size === 1 ? 30000 : null, wake_ns: 8000 + size, receive_ns: 700, rest_ns: size === 1 ? 0 : 110000 }

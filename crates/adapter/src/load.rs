@@ -217,7 +217,7 @@ unsafe extern "C" fn exchange(
         }
         Ok(told) => {
             meeting.failed = Some(sonde_message::Error::Argument {
-                what: "what the ranks told each other",
+                what: "the messages of the ranks to each other",
                 value: format!("{} bytes", told.len()),
                 wanted: format!("{bytes} of each of {} ranks", meeting.ranks),
             });
@@ -354,7 +354,7 @@ fn check_form(file: &Path) -> Result<()> {
         })
     };
     if head.len() < HEAD_BYTES || head[..4] != MAGIC {
-        return form("no ELF file".into());
+        return form("not an ELF file".into());
     }
     let half = |at: usize| {
         let bytes = [head[at], head[at + 1]];

@@ -606,7 +606,7 @@ impl Messenger for Loaded {
         let group = comm;
         let (comm, from, tag) = self.receiving(comm, from, tag, 0)?;
         if self.about.capabilities & abi::PROBE == 0 {
-            return Err(self.missing("way to find out what comes without receiving it"));
+            return Err(self.missing("call to probe for a message without receiving it"));
         }
         let mut envelope = Envelope::default();
         // SAFETY: the rank is ready; the envelope lives over the call.

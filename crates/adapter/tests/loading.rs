@@ -86,9 +86,9 @@ fn what_is_no_adapter_is_refused() {
     assert!(refusal(&folder.file("nowhere.so")).contains("cannot be read: No such file"));
     let text = folder.file("text.so");
     std::fs::write(&text, "#!/bin/sh\necho hello, this is not an adapter\n").unwrap();
-    assert!(refusal(&text).contains("no ELF file"));
+    assert!(refusal(&text).contains("not an ELF file"));
     std::fs::write(&text, "").unwrap();
-    assert!(refusal(&text).contains("no ELF file"));
+    assert!(refusal(&text).contains("not an ELF file"));
     let other = folder.object("other.so", "int answer(void) { return 42; }", &[]);
     assert!(refusal(&other).contains("no function `sonde_adapter`"));
     // Cut short behind its head: the dynamic loader finds it out.

@@ -34,7 +34,7 @@ pub fn outrun() -> Result<Cache> {
     let refuse = |why: String| Err(Error::NoColdBuffers { why });
     let Some(cache) = Topology::here().last_level_cache(sonde_sys::cpu::current()) else {
         return refuse(
-            "/sys/devices/system/cpu does not tell the size of the last-level cache here".into(),
+            "/sys/devices/system/cpu does not report the size of the last-level cache here".into(),
         );
     };
     match sonde_sys::host::memory_bytes() {

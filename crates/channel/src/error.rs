@@ -82,7 +82,7 @@ pub enum Error {
         why: String,
     },
     /// Buffers that the cache has not cannot be had.
-    #[error("cold buffers cannot be had: {why}")]
+    #[error("cold buffers are not available: {why}")]
     NoColdBuffers {
         /// What is in the way.
         why: String,
@@ -91,7 +91,7 @@ pub enum Error {
     #[error(transparent)]
     Option(#[from] sonde_sys::Error),
     /// The other process wrote into shared memory what cannot be.
-    #[error("the other process left {what}: it is damaged, or no sonde of this version")]
+    #[error("the other process left {what}: it is damaged, or not a sonde of this version")]
     Nonsense {
         /// What was found.
         what: String,
@@ -123,11 +123,11 @@ impl Error {
             Self::Nonsense { .. } => "give both ends the same version of sonde",
             Self::Size { .. } => "give both ends the same size",
             Self::Payload { .. } => {
-                "do not trust this network: bytes changed on the way, or another program sent them"
+                "do not trust this network: bytes changed in transit, or another program sent them"
             }
             Self::Local { .. } => "check that the address is one of this host's: `ip addr`",
             Self::NoFrames { .. } => {
-                "use udp on this way, and messages of at most the interface's MTU less 28 bytes"
+                "use udp on this path, and messages of at most the interface's MTU less 28 bytes"
             }
             Self::NoColdBuffers { .. } => "leave `buffers=cold` out on this host",
             Self::Option(_) | Self::NoDelayNotTaken => {

@@ -90,7 +90,7 @@ impl Place {
         let way = netlink.way_to(peer)?;
         if let Some(router) = way.gateway {
             return Err(refuse(format!(
-                "the way leads over the router {router}, and frames do not pass routers"
+                "the path leads over the router {router}, and frames do not pass routers"
             )));
         }
         let link = netlink.link(way.ifindex)?;

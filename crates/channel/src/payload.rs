@@ -152,7 +152,7 @@ impl StreamCheck {
     pub fn new(size_bytes: usize, every_byte: bool) -> Self {
         assert!(
             size_bytes > 0,
-            "a message without bytes cannot be told from the next"
+            "a message without bytes is not distinguishable from the next"
         );
         Self {
             size_bytes,

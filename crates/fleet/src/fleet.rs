@@ -44,7 +44,7 @@ const CLOCK_EXCHANGES: u32 = 20;
 /// What two clocks may drift apart in the time between two readings: 100 parts in a million.
 const DRIFT_ONE_IN: u64 = 10_000;
 /// Parts of what an agent says that may not forget its neighbours.
-const FORGET: &str = "cannot forget neighbour";
+const FORGET: &str = "cannot flush the ARP entry";
 const NOT_PERMITTED: &str = "not permitted";
 
 /// All agents.
@@ -344,7 +344,7 @@ impl Fleet {
         let between = &ask.between;
         let [client, server] = keys.map(|key| self.agents.0.remove(&key));
         let (Some(mut client), Some(mut server)) = (client, server) else {
-            unreachable!("both were made sure of");
+            unreachable!("both are checked");
         };
         let interface = |host: usize| {
             let may = !self.keeping.contains(&host);
@@ -385,7 +385,8 @@ impl Fleet {
             return false;
         };
         self.notes.push(format!(
-            "{} may not forget its neighbours: start-ups from and to it find them known; run sonde there as root, or with CAP_NET_ADMIN",
+            "{} has no right to flush its ARP cache, so cold start there excludes address resolution; run sonde there as root, or with \
+             CAP_NET_ADMIN",
             self.hosts[host].name
         ));
         true
@@ -639,7 +640,7 @@ impl Fleet {
         let clock = self.read_clock(host);
         if let Err(error) = &clock {
             self.notes
-                .push(format!("{error}: its clock stands nowhere"));
+                .push(format!("{error}: its clock has no known offset"));
         }
         self.readings[host] = clock.as_ref().ok().map(|clock| (*clock, Instant::now()));
         self.hosts[host].clock = clock.ok();
@@ -697,7 +698,7 @@ fn against(first: &ClockRecord, other: &ClockRecord, apart_ns: u64) -> ClockReco
 fn attempt(spec: &Spec, names: &[String; 2]) -> String {
     let [src, dst] = names;
     format!(
-        "measure {} by {} from {src} to {dst}",
+        "measure {} over {} from {src} to {dst}",
         spec.probe().name(),
         spec.path.name()
     )
@@ -718,8 +719,9 @@ fn lab_notes(info: &Info) -> Vec<String> {
         notes.push(format!("hosts are attached by veth: {reason}"));
     }
     if sonde_sys::cpu::online().is_ok_and(|online| online.len() == 1) {
-        notes
-            .push("there is one CPU for switch and programs: deliveries will often be late".into());
+        notes.push(
+            "switch and programs share one CPU: deliveries will often be behind schedule".into(),
+        );
     }
     notes
 }

@@ -232,7 +232,7 @@ impl Fleet {
         FleetError::at(
             &format!("{} and {}", name(between.src), name(between.dst)),
             format!("measure {network}"),
-            format!("the bytes did not go there: {}", evidence.join("; ")),
+            format!("the bytes took another interface: {}", evidence.join("; ")),
             networks::WAYS,
         )
     }
@@ -351,7 +351,7 @@ impl Fleet {
                     "the rate of its interface {} is not known",
                     interface.as_deref().unwrap_or("to its peers")
                 ),
-                "say it: --of 1Gbit (--load-of 1Gbit beside a measurement)",
+                "give it: --of 1Gbit (--load-of 1Gbit beside a measurement)",
             )
         })?;
         let mtu_bytes = mtu.unwrap_or(1_500);
@@ -364,7 +364,7 @@ impl Fleet {
                 name,
                 "load a link",
                 format!(
-                    "frames of {frame} bytes cannot be sent by UDP with a load's own {least} bytes in them"
+                    "frames of {frame} bytes cannot be sent over UDP with a load's own {least} bytes in them"
                 ),
                 "ask for 56 to 65535 bytes of layer 3",
             ));

@@ -193,7 +193,7 @@ impl Machines for Emulated {
     }
 
     fn begin(&mut self, placement: Placement) -> Result<()> {
-        let attempt = "ready the emulated network for a launch";
+        let attempt = "ready the emulated network for a repetition";
         self.lab
             .pin_switch(self.cpus.of_switch(placement))
             .and_then(|()| self.lab.mark())
@@ -264,7 +264,7 @@ impl Machines for Emulated {
         let report = self.lab.report();
         report
             .map(Some)
-            .map_err(|error| failed("read what the emulated network did", &error))
+            .map_err(|error| failed("read the report of the emulated network", &error))
     }
 
     fn cpus_of(&self, placement: Placement) -> Vec<usize> {

@@ -129,7 +129,7 @@ impl FromStr for Load {
                 }
                 _ => {
                     return Err(format!(
-                        "`{part}` is nothing of a load: write RHO[:law=LAW][:size=BYTES], as in 0.6:law=poisson:size=1500"
+                        "`{part}` is not a part of a load: write RHO[:law=LAW][:size=BYTES], as in 0.6:law=poisson:size=1500"
                     ));
                 }
             }

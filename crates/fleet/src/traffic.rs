@@ -317,7 +317,7 @@ impl Fleet {
             };
             if let Err(evidence) = networks::judge(&name, &end.interface, must, &carried) {
                 remarks.push(format!(
-                    "the load did not go where it should: {evidence}; {}",
+                    "the load took another path than it should: {evidence}; {}",
                     networks::WAYS
                 ));
             }

@@ -362,7 +362,7 @@ fn unexpected(answer: Answer) -> LabError {
     match answer {
         Answer::Failed(problem) => LabError::Refused(problem),
         other => LabError::Refused(format!(
-            "the lab gave an answer that was not asked for: {other:?}"
+            "the lab sent an answer without a request: {other:?}"
         )),
     }
 }

@@ -108,7 +108,7 @@ pub(crate) enum TalkError {
     Call(#[from] sonde_sys::Error),
     #[error("the other side ended")]
     Ended,
-    #[error("a message was not understood: {0}")]
+    #[error("protocol violation: {0}")]
     Format(#[from] serde_json::Error),
 }
 

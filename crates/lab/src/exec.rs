@@ -308,7 +308,9 @@ impl Session {
                 program,
                 problem,
             }),
-            FromInit::Ended(_) => Err(session.failed("the init spoke of an end before the start")),
+            FromInit::Ended(_) => {
+                Err(session.failed("protocol violation: the init reported an end before the start"))
+            }
         }
     }
 
@@ -343,7 +345,9 @@ impl Session {
     pub fn wait(&self) -> Result<Ended, ExecError> {
         match self.hear()? {
             (FromInit::Ended(ended), _) => Ok(ended),
-            (other, _) => Err(self.failed(format!("the init said {other:?} of a running program"))),
+            (other, _) => Err(self.failed(format!(
+                "protocol violation: the init reported {other:?} of a running program"
+            ))),
         }
     }
 

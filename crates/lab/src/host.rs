@@ -294,7 +294,7 @@ impl Init {
             Err(e) if e.kind() == std::io::ErrorKind::InvalidInput && !request.root => {
                 let uid = self.config.user.uid;
                 Err(failed(&format!(
-                    "user {uid} is not to be had here ({e}); `--root` runs it as the lab's root"
+                    "user {uid} is not available here ({e}); `--root` runs it as the lab's root"
                 )))
             }
             Err(e) => Err(failed(&e)),

@@ -32,7 +32,7 @@ pub(crate) fn write(pid: u32, user: User) -> Result<(), String> {
     let map = |own, map, names, subordinate| {
         lent(own, &given(names, subordinate), &spans_here(map)).ok_or_else(|| {
             format!(
-                "{own} of SUDO_UID or SUDO_GID, or an id beside it that is nobody's, is not to be had in this user namespace; \
+                "{own} of SUDO_UID or SUDO_GID, or an id beside it that is nobody's, is not available in this user namespace; \
                  start the lab as that user, without sudo"
             )
         })

@@ -61,7 +61,7 @@ impl fmt::Display for AttachmentLosses {
             (self.interface_rx, "at an interface that received"),
             (self.gate, "at a gate"),
             (self.socket, "at a packet socket"),
-            (self.handover, "on the way to an interface"),
+            (self.handover, "on the path to an interface"),
         ];
         let places = places.iter().filter(|(count, _)| *count > 0);
         let places: Vec<_> = places

@@ -648,7 +648,7 @@ fn house(config: &Config, guarded: bool) -> Result<(), SwitchError> {
         &link,
     )?;
     libraries::share(config.hosts)
-        .map_err(file("write what message-passing libraries are told"))?;
+        .map_err(file("write the settings of message-passing libraries"))?;
     if guarded {
         furnish::guard_machine(&config.tun)?;
     }

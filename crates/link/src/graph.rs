@@ -159,7 +159,7 @@ impl Graph {
             let mut way = self.route(Port(wanted.from), Port(wanted.to), 0);
             if !way.any(|link| self.link(link).trunk == Some(wanted.trunk)) {
                 let problem = format!(
-                    "is {}, which is on no shortest way from host {} to {}; choose a trunk between their switches",
+                    "is {}, which is on no shortest path from host {} to {}; choose a trunk between their switches",
                     wanted.trunk, wanted.from, wanted.to
                 );
                 return refuse("assign.trunk", problem);

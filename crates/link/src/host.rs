@@ -222,7 +222,7 @@ impl HostSpec {
             if spans.iter().flatten().any(|span| *span > Span::secs(1)) {
                 return refuse(
                     "host",
-                    "has a cost above a second a frame; give it in us, as in `call = \"20us\"`",
+                    "has a cost above one second per frame; give it in us, as in `call = \"20us\"`",
                 );
             }
             if !host.unlike.is_empty() && !std::ptr::eq(host, self) {

@@ -90,7 +90,7 @@ impl FromStr for Law {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || {
             format!(
-                "`{text}` is not a law: write constant, poisson, geometric, on-off:20 (frames a burst), self-similar:20 or replay"
+                "`{text}` is not a law: write constant, poisson, geometric, on-off:20 (frames per burst), self-similar:20 or replay"
             )
         };
         let (name, burst) = match text.split_once(':') {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 /// Factors that cannot be written as JSON.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot name a cell: its factors are no JSON: {0}; map keys must be text and numbers finite"
+    "cannot name a cell: its factors are not JSON: {0}; map keys must be text and numbers finite"
 )]
 pub struct CellError(#[from] serde_json::Error);
 

@@ -12,7 +12,7 @@ use crate::text::Text;
 /// A fact that is not one: its name, its text, and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the launch's fact `{name}` = `{text}` {why}: it was written by another version of sonde, or is damaged; read it with that version"
+    "the repetition's fact `{name}` = `{text}` {why}: it was written by another version of sonde, or is damaged; read it with that version"
 )]
 pub struct Unread {
     /// As it stands among the facts.

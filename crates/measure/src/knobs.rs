@@ -149,7 +149,10 @@ impl Knobs {
         ("congestion", "congestion control, as cubic"),
         ("rate", "a stream of datagrams' constant rate, as 50Mbit"),
         ("streams", "connections at once, 1 to 128"),
-        ("busy-poll", "us that a receive polls the device, as 50"),
+        (
+            "busy-poll",
+            "microseconds for which a receive polls the device, as 50",
+        ),
         ("chunk", "bytes of a receiver's call, as 256KiB"),
         ("lowat", "bytes that wake a receiver, as 128KiB"),
         ("nodelay", "TCP sends small segments at once: yes or no"),

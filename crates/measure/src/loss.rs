@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for Loss {
         let text = String::deserialize(deserializer)?;
         Self::read(&text)
             .filter(|read| read.write() == text)
-            .ok_or_else(|| D::Error::custom(format!("`{text}` is no loss of a network")))
+            .ok_or_else(|| D::Error::custom(format!("`{text}` is not a loss of a network")))
     }
 }
 

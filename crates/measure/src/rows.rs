@@ -90,7 +90,7 @@ impl Run {
         let told = self.events.iter().rev().find(|event| ended(&event.kind));
         match (told, self.head.state) {
             (Some(event), _) => event.text.clone(),
-            (None, RunState::Open) => "the run was not ended: it goes on, or was killed".into(),
+            (None, RunState::Open) => "the run was not ended: it is running, or was killed".into(),
             (None, _) => "the run ended before it".into(),
         }
     }
@@ -140,7 +140,7 @@ impl Launched<'_> {
                 let reason = format!("not measured: {}", self.run.why_not());
                 (Status::Failed, reason)
             }
-            (None, None) => (Status::Failed, "the launches gave nothing".into()),
+            (None, None) => (Status::Failed, "the repetitions gave no result".into()),
         };
         ResultRow {
             status,
@@ -225,8 +225,12 @@ impl Launched<'_> {
     fn shortfall(&self, gave: u64, why: Option<&str>) -> Option<String> {
         let mut parts = Vec::new();
         if gave < LAUNCHES_FOR_INTERVAL {
-            let plural = if gave == 1 { "launch" } else { "launches" };
-            parts.push(format!("{gave} {plural}: an interval needs six"));
+            let plural = if gave == 1 {
+                "repetition"
+            } else {
+                "repetitions"
+            };
+            parts.push(format!("{gave} {plural}: a confidence interval needs six"));
         }
         if gave < self.cell.launches {
             parts.push(format!("{} were planned", self.cell.launches));

@@ -35,7 +35,7 @@ pub const IDLE_NS: u64 = SECOND_NS / 5;
 pub const NO_START: &str =
     "frames have no start-up: nothing is resolved or connected before the first one";
 /// Why frames by AF_XDP cannot be cut.
-pub const NO_STAMPS: &str = "frames by AF_XDP pass by the kernel's time stamps";
+pub const NO_STAMPS: &str = "AF_XDP bypasses the kernel's time stamps";
 
 const SECOND_NS: u64 = 1_000_000_000;
 

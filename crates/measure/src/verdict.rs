@@ -128,13 +128,11 @@ impl Verdict {
         assert!(late <= deliveries, "{late} late of {deliveries} deliveries");
         let mut reasons = Vec::new();
         if deliveries == 0 {
-            reasons.push(
-                "no frame was delivered, so nothing can be said of the emulation".to_string(),
-            );
+            reasons.push("no frame was delivered, so the emulation cannot be judged".to_string());
         }
         if u128::from(late) * 100 > u128::from(deliveries) {
             reasons.push(format!(
-                "{late} of {deliveries} deliveries were more than {bound_ns} ns late; at most 1 % may be: \
+                "{late} of {deliveries} deliveries were more than {bound_ns} ns behind schedule; at most 1 % may be: \
                  fewer hosts, a slower network or more CPUs"
             ));
         }
@@ -146,7 +144,7 @@ impl Verdict {
         if gate_rearmed > 0 {
             reasons.push(format!(
                 "a program of the lab's root replaced a host's queueing discipline, by which the network holds senders back; \
-                 it was put back {gate_rearmed} times"
+                 it was restored {gate_rearmed} times"
             ));
         }
         let status = if reasons.is_empty() {
@@ -181,7 +179,7 @@ impl Verdict {
             self.status = VerdictStatus::Failed;
             self.above_bound = Some(part);
             self.reasons.push(format!(
-                "the best figure is {:.1} % of what the network's model allows: a defect of the measurement",
+                "the best figure is {:.1} % of what the network's model allows: an error of the measurement",
                 part * 100.0
             ));
         }
@@ -250,7 +248,8 @@ mod tests {
         let failed = judge(&of(1_000), 11, 0);
         assert_eq!(failed.status, VerdictStatus::Failed);
         assert!(
-            failed.reasons[0].contains("11 of 1000 deliveries were more than 50000 ns late"),
+            failed.reasons[0]
+                .contains("11 of 1000 deliveries were more than 50000 ns behind schedule"),
             "{failed:?}"
         );
     }

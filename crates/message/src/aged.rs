@@ -91,7 +91,7 @@ pub fn check(factor: Ratio) -> Result<()> {
         return Ok(());
     }
     Err(Error::Argument {
-        what: "the factor of a host of another age",
+        what: "the factor of a historical host",
         value: told(factor),
         wanted: format!(
             "1 to {FACTOR_MAX}: the recorded time over the own one, both in the same unit; a program cannot be made faster \

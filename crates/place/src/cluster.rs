@@ -99,7 +99,7 @@ pub enum ClusterError {
     #[error("there is no host: name at least one")]
     Empty,
     /// Two have one name.
-    #[error("the host `{}` is there twice: give each a name of its own", excerpt(.0))]
+    #[error("the host `{}` is given twice: give each a name of its own", excerpt(.0))]
     Twice(String),
     /// More than can be held.
     #[error("there are {0} hosts, and 1 to {HOSTS_MAX} are possible")]

@@ -204,7 +204,7 @@ fn heard(from: &File, lease: Duration) -> Result<()> {
         Woken::Readable(_) => Ok(()),
         Woken::Silence => Err(Error::Setting {
             what: format!(
-                "nothing was heard of the orchestrator for {} s while settings of this host were changed: they are put back",
+                "the orchestrator sent nothing for {} s while settings of this host were changed: they are restored",
                 lease.as_secs()
             ),
             remedy: "look at the connection to this host, and run it again".into(),

@@ -292,7 +292,7 @@ fn nic_stamps(measure: &Measure) -> std::result::Result<NicStamps, String> {
     match way {
         Ok(link) => NicStamps::on(&link.name),
         Err(error) => Err(format!(
-            "the interface that leads to the peer is not told: {error}"
+            "the interface that leads to the peer is not known: {error}"
         )),
     }
 }
@@ -322,14 +322,14 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
             let one = UdpSocket::bind((any, 0)).map_err(socket("open a UDP socket"))?;
             let own = one.local_addr().map_err(socket("read an address"))?;
             let (same, port) = here(control, own.port())?;
-            one.connect((peer, port)).map_err(socket("join by UDP"))?;
+            one.connect((peer, port)).map_err(socket("join over UDP"))?;
             (Line::Udp(one), same)
         }
         _ => {
             let (same, port) = here(control, 0)?;
             let peer = SocketAddr::new(peer, port);
-            let mut stream =
-                TcpStream::connect_timeout(&peer, spec.timeout()).map_err(socket("join by TCP"))?;
+            let mut stream = TcpStream::connect_timeout(&peer, spec.timeout())
+                .map_err(socket("join over TCP"))?;
             stream
                 .set_nodelay(true)
                 .map_err(socket("set TCP_NODELAY"))?;
@@ -339,7 +339,7 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
             // The stamps count bytes from here.
             stream
                 .read_exact(&mut [0])
-                .map_err(socket("be admitted by TCP"))?;
+                .map_err(socket("be admitted over TCP"))?;
             (Line::Tcp(stream), same)
         }
     })
@@ -353,7 +353,7 @@ fn hear_here(control: &mut Tcp) -> Result<(bool, u16)> {
 }
 
 fn out_of_turn(said: &Tell) -> Error {
-    Error::Integrity(format!("the peer said {said:?} out of turn"))
+    Error::Integrity(format!("the peer broke the protocol: {said:?}"))
 }
 
 /// The peer's time of day less ours, by the shortest of some exchanges.
@@ -490,9 +490,9 @@ impl Trips<'_> {
             };
             if began.elapsed() >= timeout {
                 return match self.line {
-                    Line::Tcp(_) => {
-                        Err(Error::Integrity("a message by TCP was not answered".into()))
-                    }
+                    Line::Tcp(_) => Err(Error::Integrity(
+                        "a message over TCP was not answered".into(),
+                    )),
                     _ => Ok(None),
                 };
             }
@@ -586,12 +586,12 @@ fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> 
             let own = one.local_addr().map_err(socket("read an address"))?;
             let (_, port) = hear_here(control)?;
             // From here on with this peer only.
-            one.connect((peer, port)).map_err(socket("join by UDP"))?;
+            one.connect((peer, port)).map_err(socket("join over UDP"))?;
             tell(control, own.port())?;
             Ok(Line::Udp(one))
         }
         _ => {
-            let listener = TcpListener::bind((serve.bind, 0)).map_err(socket("listen by TCP"))?;
+            let listener = TcpListener::bind((serve.bind, 0)).map_err(socket("listen over TCP"))?;
             let own = listener.local_addr().map_err(socket("read an address"))?;
             hear_here(control)?;
             tell(control, own.port())?;

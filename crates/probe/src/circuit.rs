@@ -54,7 +54,7 @@ pub(crate) fn measure(
         let resent = channel.exchange(&question, &mut answer)?;
         *trip_ns = monotonic_ns() - begin_ns;
         if resent > 0 {
-            return Ok(Err("a datagram was lost, and sent again".into()));
+            return Ok(Err("a datagram was lost and retransmitted".into()));
         }
         payload::check(&answer, sequence as u32)
             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
@@ -65,7 +65,7 @@ pub(crate) fn measure(
     }
     if peer_neighbour_ns == UNKNOWN {
         return Ok(Err(
-            "the peer could not resolve this host by itself, which the circuit's set-up cannot be told from".into(),
+            "the peer could not resolve this host by itself, so the circuit's set-up is not distinguishable from that".into(),
         ));
     }
     let ns = trips_ns[0].saturating_sub(trips_ns[1] + peer_neighbour_ns);

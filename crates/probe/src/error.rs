@@ -46,7 +46,7 @@ pub enum Error {
         remedy: String,
     },
     /// The serving side refused this peer.
-    #[error("{peer} refused the conversation: {reason}")]
+    #[error("{peer} refused the connection: {reason}")]
     Refused {
         /// The serving side.
         peer: SocketAddr,
@@ -54,7 +54,7 @@ pub enum Error {
         reason: String,
     },
     /// Nobody with the token came.
-    #[error("no peer with the token came to {local} within {:.3} s; refused were {refused}{last}", waited.as_secs_f64())]
+    #[error("no peer with the token came to {local} within {:.3} s; refused connections: {refused}{last}", waited.as_secs_f64())]
     NoPeer {
         /// The data port.
         local: SocketAddr,
@@ -110,7 +110,7 @@ pub enum Error {
         remedy: String,
     },
     /// An agent said what does not belong there.
-    #[error("agent {agent} answered out of turn while {awaited} was awaited: {found}")]
+    #[error("agent {agent} broke the protocol while {awaited} was awaited: {found}")]
     OutOfTurn {
         /// Its name.
         agent: String,
@@ -198,7 +198,7 @@ impl Error {
                 "let one orchestrator give both agents the same token and specification"
             }
             Self::NoPeer { .. } => "check that the measuring host can reach this address and port",
-            Self::Abandoned => "look at what the measuring side reports",
+            Self::Abandoned => "see the report of the measuring side",
             Self::Integrity(_) => {
                 "do not trust this network or these settings: bytes were lost or changed"
             }

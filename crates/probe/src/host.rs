@@ -325,7 +325,7 @@ impl RouteTo {
         undo: &mut Changes,
     ) -> Result<Vec<Change>> {
         let used = self.used.as_ref().ok_or_else(|| Error::Setting {
-            what: "the way to the peer has no IPv4 route of its own: its metrics cannot be set"
+            what: "the path to the peer has no IPv4 route of its own: its metrics cannot be set"
                 .into(),
             remedy: "leave route settings (`window`) out here; between two hosts they can be set"
                 .into(),

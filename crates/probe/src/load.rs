@@ -123,7 +123,7 @@ impl LoadFlow {
         if !range.contains(&self.size_bytes) {
             return refuse(
                 format!(
-                    "datagrams of {} bytes cannot be told apart",
+                    "datagrams of {} bytes have no room for a number",
                     self.size_bytes
                 ),
                 "ask for 28 to 65,507 bytes",
@@ -218,7 +218,7 @@ fn token_bytes(token: &str) -> Result<[u8; 16]> {
     let is_hex = token.len() == 32 && token.bytes().all(|digit| digit.is_ascii_hexdigit());
     if !is_hex {
         return Err(Error::Unmeasurable {
-            what: format!("a token of {} bytes is none", token.len()),
+            what: format!("a token has 32 characters, not {}", token.len()),
             remedy: "give 32 hexadecimal digits",
         });
     }
@@ -247,7 +247,7 @@ pub(crate) fn work(load: &Load, from: &mut File, to: &mut impl Write) -> Result<
             Ok(Woken::Readable(_)) => frame::read(from)?,
             Ok(Woken::Silence) => None,
             Err(source) => {
-                let what = "wait for what the load shall do".into();
+                let what = "wait for the commands of the load".into();
                 return Err(Error::Control { what, source });
             }
         };

@@ -111,8 +111,10 @@ pub(crate) fn open(
     );
     if size > least as u64 {
         return Err(Error::Unmeasurable {
-            what: format!("a message of {size} bytes fits in no frame here: {least} bytes do"),
-            remedy: "ask for smaller messages, or use udp, which has fragments",
+            what: format!(
+                "a message of {size} bytes does not fit in a frame, which carries {least} bytes here"
+            ),
+            remedy: "ask for smaller messages, or use udp, which fragments",
         });
     }
     Ok(channel)
@@ -291,7 +293,7 @@ impl Visited<'_> {
         }
         match admission::recv_frame(&mut self.control)? {
             Say::End { messages } => Ok(Some(messages)),
-            Say::Hello { .. } => Err(Error::Integrity("the peer said hello twice".into())),
+            Say::Hello { .. } => Err(Error::Integrity("the peer sent two hellos".into())),
         }
     }
 
@@ -379,7 +381,7 @@ impl Visited<'_> {
         let sent = sent.unwrap_or(0);
         if sent < seen.distinct {
             return Err(Error::Integrity(format!(
-                "{} frames came of {sent} sent",
+                "{} frames of {sent} arrived",
                 seen.distinct
             )));
         }

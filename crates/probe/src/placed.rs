@@ -84,7 +84,7 @@ fn take(seat: Seat, end: End, interface: Option<String>) -> Result<Placed> {
     let here = Topology::here();
     let refuse = |why: String| Error::Setting {
         what: format!(
-            "the place `{}` cannot be had on this host: {why}",
+            "the place `{}` is not available on this host: {why}",
             name(seat)
         ),
         remedy: "ask for another place: same, sibling, near, far, or the number of a CPU".into(),
@@ -181,7 +181,7 @@ fn chosen(
         Some(cpu) => of(cpu),
         None => nodes.iter().find(|(node, _)| Some(*node) == base.node),
     };
-    let untold = || "nothing tells which CPU takes the interface's packets off".to_string();
+    let untold = || "it is not known which CPU serves the interface's interrupts".to_string();
     let found: Vec<usize> = match seat {
         Seat::Same | Seat::Cpu(_) => base.cpus.clone(),
         Seat::Sibling => {
@@ -317,7 +317,8 @@ mod tests {
         std::fs::remove_dir_all(root).unwrap();
         let error = take(Seat::Cpu(1_023), End::Asking, None).unwrap_err();
         assert!(
-            error.to_string().contains("`1023` cannot be had") && error.remedy().contains("near"),
+            error.to_string().contains("`1023` is not available")
+                && error.remedy().contains("near"),
             "{error}"
         );
     }

@@ -233,7 +233,7 @@ impl<'a> Open<'a> {
                     self.give_up(now_ns);
                 } else if now_ns >= stop_ns + self.spec.timeout_ns {
                     return Err(Error::Integrity(
-                        "a message by TCP was never taken whole".into(),
+                        "a message over TCP was never taken whole".into(),
                     ));
                 }
             }
@@ -321,7 +321,7 @@ impl<'a> Open<'a> {
                 return Ok(false);
             }
             return Err(Error::Integrity(format!(
-                "{} messages by TCP were not answered within {} ms",
+                "{} messages over TCP were not answered within {} ms",
                 self.sight.under_way,
                 silent_ns / 1_000_000
             )));

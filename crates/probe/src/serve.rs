@@ -223,7 +223,7 @@ impl<'a> Admission<'a> {
                 Some((other, _)) if other == visit => channels.push(channel),
                 Some(_) => {
                     return Err(Error::Integrity(
-                        "a connection came of another visit than the streams before it".into(),
+                        "a connection came of another attempt than the streams before it".into(),
                     ));
                 }
                 None => {}
@@ -718,7 +718,7 @@ fn count(
     transfer.merge(burst.transfer());
     if sent < seen.distinct {
         return Err(Error::Integrity(format!(
-            "{} datagrams came of {sent} sent",
+            "{} datagrams of {sent} arrived",
             seen.distinct
         )));
     }

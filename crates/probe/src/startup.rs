@@ -50,7 +50,7 @@ fn row(step: Option<Step>, found: Found) -> Measurement {
 }
 
 fn lost() -> String {
-    "the datagram or its answer was lost, and sent again".into()
+    "the datagram or its answer was lost and retransmitted".into()
 }
 
 /// Buffers for one start-up, prepared before it.
@@ -247,18 +247,18 @@ impl Cold<'_> {
     fn neighbour(&mut self) -> Result<Found> {
         if self.measure.flush_neighbour.is_none() {
             return Ok(Err(
-                "the neighbours were not to be forgotten, so that nothing was resolved".into(),
+                "there is no right to flush the ARP cache, so that nothing was resolved".into(),
             ));
         }
         let peer = self.measure.peer.ip();
         let mut netlink = Netlink::open()?;
         let way = netlink.way_to(peer)?;
         let whom = match (way.local, way.gateway, peer) {
-            (true, ..) => return Ok(Err("the peer is this host, which has no neighbour".into())),
+            (true, ..) => return Ok(Err("the peer is this host, which needs no ARP".into())),
             (_, Some(gateway), _) => gateway,
             (_, None, IpAddr::V4(peer)) => peer,
             (_, None, IpAddr::V6(_)) => {
-                return Ok(Err("only IPv4 neighbours are resolved alone".into()));
+                return Ok(Err("only IPv4 addresses are resolved alone (ARP)".into()));
             }
         };
         let timeout = self.spec().timeout();

@@ -359,7 +359,7 @@ fn drained(channel: &mut impl ByteStream) -> Result<()> {
             Ok(1) => {}
             Ok(_) => {
                 return Err(Error::Integrity(
-                    "the receiver of a stream sent something back".into(),
+                    "the receiver of a stream broke the protocol: it sent data".into(),
                 ));
             }
             Err(sonde_channel::Error::Timeout { .. }) if acked(channel)? > before => {}

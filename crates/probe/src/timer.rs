@@ -55,7 +55,7 @@ impl Timer {
             (Some(Clock::Tsc), Ok(counter)) => Ok(Self::Tsc(*counter)),
             (Some(Clock::Tsc), Err(why)) => Err(Error::Unmeasurable {
                 what: format!("the time stamp counter is not a clock here: {why}"),
-                remedy: "leave `clock=tsc` out; `sonde doctor` tells what would make it one",
+                remedy: "leave `clock=tsc` out; `sonde doctor` shows what would make it one",
             }),
             (None, Ok(counter)) if is_cheaper(counter).is_ok() => Ok(Self::Tsc(*counter)),
             (None, _) => Ok(Self::Monotonic),

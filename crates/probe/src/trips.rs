@@ -404,7 +404,7 @@ impl Times {
         let first_ns = self.first_ns.filter(|_| !self.is_cold);
         let none_first = match self.is_cold {
             true => "the first message waits until the peer has filled its cold buffers",
-            false => "the message or its answer was lost, and sent again",
+            false => "the message or its answer was lost and retransmitted",
         };
         let first = Measurement {
             quantity,

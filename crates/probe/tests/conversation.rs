@@ -731,7 +731,7 @@ fn packet_refuses_what_fits_in_no_frame_and_start_ups() {
     let error = conversation(large).run(&mut client.link, &mut server.link);
     let error = error.unwrap_err().to_string();
     assert!(
-        error.contains("66000 bytes fits in no frame here"),
+        error.contains("66000 bytes does not fit in a frame"),
         "{error}"
     );
     let start = Spec::new(Probe::Startup, Path::Packet, Wait::Block);

@@ -108,7 +108,7 @@ fn path(text: &str) -> Result<Path, String> {
 fn seats(text: &str) -> Result<Vec<Vec<usize>>, String> {
     let number = |cpu: &str| {
         cpu.parse()
-            .map_err(|_| format!("`{cpu}` of `{text}` is no CPU"))
+            .map_err(|_| format!("`{cpu}` of `{text}` is not a CPU"))
     };
     let seat = |seat: &str| seat.split(',').map(number).collect();
     text.split(':').map(seat).collect()

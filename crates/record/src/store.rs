@@ -297,7 +297,7 @@ impl Store {
     /// # Errors
     /// As [`launch`](Self::launch); then none of them is stored.
     pub fn launches(&self, run: &str, launches: &[LaunchRecord]) -> Result<(), StoreError> {
-        self.write("write a launch to", |transaction| {
+        self.write("write a repetition to", |transaction| {
             for launch in launches {
                 self.insert_launch(transaction, run, launch)?;
             }

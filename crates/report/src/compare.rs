@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use sonde_measure::{CellRecord, Factors, KnobValues, Line, Number, Quantity, Repetition, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
-use crate::format::significant;
+use crate::format::{counted, significant};
 use crate::table::quantity_name;
 use sonde_units::plain;
 
@@ -384,17 +384,19 @@ pub fn compare_table(comparison: &Comparison) -> String {
         .iter()
         .filter(|row| matches!(row.change, Change::Better | Change::Worse));
     let mut text = format!(
-        "A: {}, B: {}\n{table}\n{count} cells in both, of which {} differ; {} would by chance. ~: not distinguishable, or nearer to one than what counts.",
+        "A: {}, B: {}\n{table}\n{} in both runs; significant changes: {} ({} expected by chance). ~: no significant change, or one below \
+         the threshold.",
         plain(&comparison.run_a),
         plain(&comparison.run_b),
+        counted(count as u64, "cell"),
         differ.count(),
         significant(SIGNIFICANCE * count as f64, 2),
     );
     for (name, only) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
         if !only.is_empty() {
             text += &format!(
-                "\nOnly {name} has {} cells: {}.",
-                only.len(),
+                "\nOnly in {name}, {}: {}.",
+                counted(only.len() as u64, "cell"),
                 plain(&only.join(", "))
             );
         }
@@ -410,13 +412,13 @@ fn line(row: &CompareRow) -> Vec<String> {
     };
     let more = row.launches_wanted.map(|wanted| {
         let more = wanted - row.launches_a.min(row.launches_b).min(wanted);
-        format!("; needs {more} more launches")
+        format!("; needs {}", counted(more, "more repetition"))
     });
     let word = match row.change {
         Change::Better => "better",
         Change::Worse => "worse",
         Change::Same => "~",
-        Change::Unsure => "too few launches",
+        Change::Unsure => "too few repetitions",
     };
     let mode = row.mode.as_deref().map(|mode| format!(" {mode}"));
     vec![
@@ -522,7 +524,7 @@ mod tests {
             only_b: Vec::new(),
         });
         assert!(
-            table.contains("~; needs ") && table.contains("Only A has 1 cells: x"),
+            table.contains("~; needs ") && table.contains("Only in A, 1 cell: x"),
             "{table}"
         );
     }

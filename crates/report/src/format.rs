@@ -3,7 +3,10 @@
 //! Model:   a figure keeps a number of significant digits, whatever its size, so that what is not zero never looks like it.
 //!          Times and rates in sentences choose their unit; those in tables have it in the head of their column.
 //! Units:   rates are decimal (1 Mb/s is 10⁶), sizes binary where they are whole (64 KiB), else bytes in groups of three.
-//! Checked: `nothing_that_is_not_zero_looks_like_it`, `units_are_chosen`, `days_are_counted`, `control_characters_are_shown`.
+//! Checked: `nothing_that_is_not_zero_looks_like_it`, `units_are_chosen`, `figures_have_the_unit_of_their_quantity`, `one_is_singular`,
+//!          `days_are_counted`.
+
+use sonde_measure::Quantity;
 
 /// A number with so many significant digits; digits before the point are all kept, in groups of three from 10 000 on.
 ///
@@ -96,6 +99,36 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// A value of a quantity in the unit that suits it.
+pub fn figure(quantity: Quantity, value: f64) -> String {
+    let name = crate::table::quantity_name(quantity);
+    match name.rsplit_once('_').map(|(_, unit)| unit) {
+        _ if name.ends_with("_ns_per_byte") => format!("{} ns/B", significant(value, 4)),
+        Some("ns") => time(value),
+        Some("bps") => rate(value),
+        Some("share") => share(value),
+        _ => significant(value, 4),
+    }
+}
+
+/// How many there are, as in `1 repetition` and `3 repetitions`.
+pub fn counted(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ if one.ends_with("ch") => format!("{} {one}es", count(number)),
+        _ => format!("{} {one}s", count(number)),
+    }
+}
+
+/// How a receive waits, as it is called in a sentence.
+pub(crate) fn completion(wait: &str) -> &str {
+    match wait {
+        "block" => "blocking",
+        "poll" => "busy polling",
+        other => other,
+    }
+}
+
 /// A time of day, UTC, as in `2026-11-21 04:33:02`.
 ///
 /// Source: Howard Hinnant, chrono-compatible low-level date algorithms, `civil_from_days`. Deviations: only after 1970.
@@ -158,6 +191,22 @@ mod tests {
         assert_eq!(bytes(65_535), "65 535 B");
         assert_eq!(bytes(1_448), "1448 B");
         assert_eq!(bytes(0), "0 B");
+    }
+
+    #[test]
+    fn figures_have_the_unit_of_their_quantity() {
+        assert_eq!(figure(Quantity::LatencyNs, 83_234.0), "83.23 µs");
+        assert_eq!(figure(Quantity::ThroughputBps, 91_092_991.0), "91.09 Mb/s");
+        assert_eq!(figure(Quantity::LostShare, 0.03), "3.0 %");
+        assert_eq!(figure(Quantity::CpuSrcNsPerByte, 0.25), "0.2500 ns/B");
+        assert_eq!(figure(Quantity::Retransmits, 17.0), "17.00");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(counted(1, "repetition"), "1 repetition");
+        assert_eq!(counted(0, "repetition"), "0 repetitions");
+        assert_eq!(counted(31_044, "switch"), "31 044 switches");
     }
 
     #[test]

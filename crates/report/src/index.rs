@@ -435,7 +435,7 @@ pub(crate) fn is_main(row: &ResultRow) -> bool {
         )
 }
 
-/// A row in a few words: `latency of 1 B by tcp on wire`.
+/// A row in a few words: `latency of 1 B over tcp on wire`.
 pub(crate) fn words(row: &ResultRow) -> String {
     let what = match (row.probe.as_str(), row.mode.as_deref()) {
         ("throughput", Some(mode)) => format!("the {mode} rate"),
@@ -450,7 +450,7 @@ pub(crate) fn words(row: &ResultRow) -> String {
         .map_or(String::new(), |size| format!(" of {}", crate::bytes(size)));
     let load = under(row.load.as_deref());
     let path = row.line().by();
-    format!("{phase}{what}{size} by {path} on {}{load}", row.network)
+    format!("{phase}{what}{size} over {path} on {}{load}", row.network)
 }
 
 /// What follows a network's name where it was not idle: ` under load 0.9`.
@@ -507,7 +507,7 @@ mod tests {
         let rows = index.of(loaded, LATENCY);
         assert_eq!(
             words(rows[0]),
-            "latency of 1 B by udp on lan under load 0.9"
+            "latency of 1 B over udp on lan under load 0.9"
         );
     }
 }

@@ -35,7 +35,7 @@ pub use anatomy::AnatomyRow;
 pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
 pub use finding::{Finding, Severity, findings_of, is_verdict};
 pub use fit::FitRow;
-pub use format::{bytes, rate, share, significant, time, utc};
+pub use format::{bytes, counted, figure, rate, share, significant, time, utc};
 pub use index::has_own_tables;
 pub use kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,

@@ -250,13 +250,13 @@ impl Cost {
         }
     }
 
-    /// In thousands: `12.3 (11.8 to 13.1)`.
+    /// In thousands: `12.3 µs (95 % CI 11.8 to 13.1)`.
     pub(crate) fn told(&self, unit: &str) -> String {
         let shown = |value: i64| significant(value as f64 / 1e3, 3);
         match (self.ci95_low, self.ci95_high) {
             (Some(low), Some(high)) => {
                 format!(
-                    "{} {unit} ({} to {})",
+                    "{} {unit} (95 % CI {} to {})",
                     shown(self.value),
                     shown(low),
                     shown(high)
@@ -321,13 +321,10 @@ mod tests {
         let finding = costs(&Index::new(&run)).remove(0);
         assert_eq!(finding.rule, "library-cost");
         assert!(
-            finding.sentence.contains("native:tcp costs 3"),
+            finding.sentence.contains("native:tcp adds 3"),
             "{finding:?}"
         );
-        assert!(
-            finding.sentence.contains("equal wait (block)"),
-            "{finding:?}"
-        );
+        assert!(finding.sentence.contains("(both blocking)"), "{finding:?}");
     }
 
     #[test]
@@ -351,12 +348,11 @@ mod tests {
         use crate::words::Words;
         assert_eq!(
             found.sentence(),
-            "native:tcp costs 3.00 µs (2.90 to 3.10) a message over tcp at equal wait (block) on wire; for each byte it is not \
-             distinguishable from tcp"
+            "native:tcp adds 3.00 µs (95 % CI 2.90 to 3.10) per message to tcp on wire (both blocking); for each byte it is not distinguishable from tcp"
         );
         let since = found.arithmetic().unwrap();
         assert!(
-            since.ends_with("for each byte -48.3 ns (-103 to 31.5)"),
+            since.ends_with("for each byte -48.3 ns (95 % CI -103 to 31.5)"),
             "{since}"
         );
     }

@@ -23,7 +23,7 @@ use sonde_measure::{KnobValues, Line, Number, Phase, Quantity, ResultRow, Run, S
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
-use crate::format::{bytes, percent, significant};
+use crate::format::{bytes, completion, percent, significant};
 use crate::index::{Index, LATENCY, START, p50, step};
 use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
@@ -164,11 +164,11 @@ const HEADS: [&str; 17] = [
     "path",
     "method",
     "with",
-    "wait",
+    "completion",
     "load",
     "cold start\nµs",
-    "1st\nµs",
-    "2nd\nµs",
+    "first\nµs",
+    "second\nµs",
     "latency\nµs",
     "stream\nMb/s",
     "ceiling\nMb/s",
@@ -243,8 +243,8 @@ fn fidelity(index: &Index<'_>, line: &Line) -> String {
     let late = cells.values().filter(|late| **late).count();
     match (cells.len(), late) {
         (0, _) => DASH.into(),
-        (_, 0) => "in time".into(),
-        (all, late) => format!("{late} of {all} late"),
+        (_, 0) => "on schedule".into(),
+        (all, late) => format!("{late} of {all} behind"),
     }
 }
 
@@ -262,16 +262,17 @@ fn legend(index: &Index<'_>, width: usize) -> String {
         }
     };
     let text = format!(
-        "Medians. cold start: to the first answer, with all that is paid once ({}); 1st, 2nd: round trips of its first messages; \
-         latency: half a warm round trip ({}); n½: the size at which single messages reach half of the ceiling, or of their own \
-         best; src, dst: CPU time a byte of the sender and the receiver.",
+        "Medians. cold start: time to first reply including ARP and connect ({}); first, second: round trips of its first messages; \
+         latency: one-way latency, RTT/2, warm ({}); n½: half-performance size, at which single messages reach half of the ceiling, or \
+         of their own best; src, dst: CPU time per byte of the sender and the receiver; emulation: cells in which it was behind \
+         schedule, so that latencies are too high.",
         size(START),
         size(LATENCY)
     );
     let load = if index.every_line().iter().all(Line::is_idle) {
         ""
     } else {
-        " load: the part of a link that the traffic of others takes; the ceiling is of an idle one."
+        " load: background traffic, as a share of a link; the ceiling is that of an idle one."
     };
     let text = text + load;
     wrapped(&text, width, "")
@@ -317,7 +318,7 @@ fn shown(row: &ResultRow) -> (&'static str, f64) {
         Quantity::BusyShare => ("busy %", 0.01),
         Quantity::RwndLimitedShare => ("window-limited %", 0.01),
         Quantity::SndbufLimitedShare => ("buffer-limited %", 0.01),
-        Quantity::Retransmits => ("sent again", 1.0),
+        Quantity::Retransmits => ("retransmitted", 1.0),
         Quantity::OneWayNs => ("one way µs", 1e3),
         Quantity::SendCallNs => ("send call µs", 1e3),
         Quantity::QueueNs => ("queue µs", 1e3),
@@ -372,9 +373,9 @@ pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
         words: 6,
     };
     sheet.leave_out_marked(alike(&keys));
-    let legend = "Where a message's time goes, by the kernel's stamps: the mean of the middle half of each launch's messages, so \
-                  that the parts add up. Send call: to the packet scheduler; queue: to the driver; wire: to the peer's kernel; \
-                  wake-up: until the reader runs; receive call: until it has the message; rest: not told apart.";
+    let legend = "Where a message's time goes, by the kernel's time stamps: the mean of the middle half of each repetition's messages, \
+        so that the parts add up. Send call: to the packet scheduler; queue: to the driver; wire: to the peer's kernel; \
+                  wake-up: until the reader runs; receive call: until it has the message; rest: not attributed.";
     Some(format!(
         "{}\n\n{}",
         sheet.text(width),
@@ -387,7 +388,7 @@ const ANATOMY: [&str; 14] = [
     "path",
     "method",
     "with",
-    "wait",
+    "completion",
     "load",
     "size\nB",
     "one way\nµs",
@@ -479,7 +480,7 @@ pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
     let times = sheet(heads(&[]), curves.iter().map(cpu).collect(), usize::MAX);
     let legend = format!(
         "Mb/s by bytes of each call; the knee is the smallest call that reaches {} of the plateau. Below: CPU time of sender / \
-         receiver, ns a byte.",
+         receiver, ns per byte.",
         crate::share(crate::PLATEAU)
     );
     // Of several each line says its own.
@@ -487,7 +488,7 @@ pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
         .wait
         .as_deref()
         .filter(|_| curves.iter().all(|curve| curve.wait == first.wait))
-        .map_or(String::new(), |wait| format!(", wait {wait}"));
+        .map_or(String::new(), |wait| format!(", {}", completion(wait)));
     Some(format!(
         "sweep{wait}\n{rates}\n\n{}\n\n{times}",
         wrapped(&legend, width, "")
@@ -532,7 +533,7 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
         words: 6,
     };
     sheet.leave_out_marked(alike(&keys));
-    let legend = "Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
+    let legend = "One-way latency (RTT/2), warm; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
                   for messages of one frame, and whether it lies in the interval.";
     Some(format!(
         "{}\n\n{}",
@@ -546,7 +547,7 @@ const QUEUEING: [&str; 13] = [
     "path",
     "method",
     "with",
-    "wait",
+    "completion",
     "load",
     "size\nB",
     "idle\nµs",
@@ -568,11 +569,13 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
         ("path", |row| plain(&row.path)),
         ("method", |row| plain(row.method.as_deref().unwrap_or(DASH))),
         ("with", |row| with(&row.knobs)),
-        ("wait", |row| plain(row.wait.as_deref().unwrap_or(DASH))),
+        ("completion", |row| {
+            plain(row.wait.as_deref().unwrap_or(DASH))
+        }),
         ("load", |row| plain(row.load.as_deref().unwrap_or(DASH))),
         ("from", |row| plain(row.src.as_deref().unwrap_or(DASH))),
         ("to", |row| plain(row.dst.as_deref().unwrap_or(DASH))),
-        ("launches", |row| row.launches.to_string()),
+        ("repetitions", |row| row.launches.to_string()),
     ];
     let (same, differ): (Vec<_>, Vec<_>) = factors
         .into_iter()

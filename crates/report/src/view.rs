@@ -20,7 +20,7 @@ use sonde_stats::Series;
 use crate::anatomy::{AnatomyRow, anatomies};
 use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
-use crate::format::{count, share, time, utc};
+use crate::format::{count, counted, share, time, utc};
 use crate::index::{Index, busy, is_main, median, p50};
 use crate::kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, elsewhere, kernels, phases, traffic,
@@ -244,7 +244,7 @@ fn verdict(index: &Index<'_>, findings: &[Finding]) -> String {
         .count();
     let mut text = format!(
         "{measured} of {all} cells on {} were measured.",
-        counted(index.run.networks.len(), "network", "networks")
+        counted(index.run.networks.len() as u64, "network")
     );
     let mut reached: Vec<f64> = index
         .lines()
@@ -259,7 +259,7 @@ fn verdict(index: &Index<'_>, findings: &[Finding]) -> String {
         } else {
             format!("{least} to {most}")
         };
-        text += &format!(" Streams by TCP reach {range} of what the networks allow.");
+        text += &format!(" Streams over TCP reach {range} of what the networks allow.");
     }
     let warnings = findings
         .iter()
@@ -269,14 +269,10 @@ fn verdict(index: &Index<'_>, findings: &[Finding]) -> String {
         let them = if warnings == 1 { "it" } else { "them" };
         text += &format!(
             " {}: read {them} before the figures.",
-            counted(warnings, "warning", "warnings")
+            counted(warnings as u64, "warning")
         );
     }
     text
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// A number of the page; what is not finite is left out by the caller.
@@ -443,7 +439,7 @@ fn conditions(index: &Index<'_>) -> Vec<(String, String)> {
         ],
     );
     let launches = run.repetitions().count() as u64;
-    distinct("launches of cells", vec![Some(count(launches))]);
+    distinct("repetitions of cells", vec![Some(count(launches))]);
     all
 }
 

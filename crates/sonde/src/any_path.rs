@@ -21,9 +21,9 @@ pub enum AnyPath {
 }
 
 impl AnyPath {
-    /// By TCP.
+    /// Over TCP.
     pub const TCP: Self = Self::Channel(Path::Tcp);
-    /// By UDP.
+    /// Over UDP.
     pub const UDP: Self = Self::Channel(Path::Udp);
 
     /// The channel's path, where it is one.

@@ -285,13 +285,16 @@ impl<'a> Campaign<'a> {
             shuffle(&mut round, &mut self.random);
             for number in round {
                 if interrupted.load(Ordering::Relaxed) {
-                    self.event("interrupted", "a signal came before all launches were made")?;
+                    self.event(
+                        "interrupted",
+                        "a signal ended the run before all repetitions were made",
+                    )?;
                     return Ok(Some(End::Interrupted));
                 }
                 if self.over_budget() {
                     self.event(
                         "budget",
-                        "the budget was used up before all launches were made",
+                        "the budget was used up before all repetitions were made",
                     )?;
                     return Ok(Some(End::Tried));
                 }
@@ -468,7 +471,7 @@ impl<'a> Campaign<'a> {
         );
         let left = left(&self.bar, self.began);
         self.bar.set_message(format!("{left} left; {now}"));
-        defect::doing(format!("at launch {} of {now}", index + 1));
+        defect::doing(format!("in repetition {} of {now}", index + 1));
         let began_unix_ns = unix_ns();
         let began = Instant::now();
         let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
@@ -553,7 +556,7 @@ impl<'a> Campaign<'a> {
         self.tell_model(&block, &mut record);
         self.keep(vec![record])?;
         for text in back {
-            let text = format!("a setting was not put back: {text}");
+            let text = format!("a setting was not restored: {text}");
             self.event("not_put_back", &text)?;
             self.bar.suspend(|| tell!("sonde: {text}"));
         }
@@ -562,10 +565,10 @@ impl<'a> Campaign<'a> {
             let (path, number) = (block.path().name(), index + 1);
             let text = match block.ranks().and_then(Ranks::program) {
                 Some(program) => {
-                    format!("{program} by {path} on {net}: launch {number} failed: {text}")
+                    format!("{program} over {path} on {net}: repetition {number} failed: {text}")
                 }
                 None => format!(
-                    "{net} {path} {}: launch {number} from {src_name} to {dst_name} failed: {text}",
+                    "{net} {path} {}: repetition {number} from {src_name} to {dst_name} failed: {text}",
                     block.kind().name()
                 ),
             };
@@ -603,7 +606,10 @@ fn record(
         let (series, failure) = match (failure, given) {
             (Some(_), _) => (Vec::new(), failure),
             (None, Some(size)) => (size.measurements.clone(), None),
-            (None, None) => (Vec::new(), Some("the agents gave nothing for this size")),
+            (None, None) => (
+                Vec::new(),
+                Some("the agents returned no result for this size"),
+            ),
         };
         CellResult {
             cell: cell.id.clone(),
@@ -634,7 +640,7 @@ fn record(
     }
 }
 
-/// A block in words: `throughput by tcp with mtu=9000`.
+/// A block in words: `throughput over tcp with mtu=9000`.
 fn named(block: &Block) -> String {
     let knobs: Vec<String> = block
         .knobs
@@ -642,7 +648,7 @@ fn named(block: &Block) -> String {
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
     format!(
-        "{} by {} with {}",
+        "{} over {} with {}",
         block.kind().name(),
         block.path(),
         knobs.join(", ")

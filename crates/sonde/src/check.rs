@@ -24,6 +24,7 @@ use serde::Serialize;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 use sonde_measure::{CellRecord, NetworkRecord, Phase, Quantity, Run, Verdict};
+use sonde_report::counted;
 use sonde_sys::tell;
 use sonde_units::{Bytes, Span};
 use std::ops::ControlFlow;
@@ -178,7 +179,7 @@ impl Task {
         self.measurement.show(measured, &outcome, command, print)?;
         self.measurement.say_kept(measured)?;
         if !outcome.is_measured {
-            tell!("sonde: no launch gave a figure");
+            tell!("sonde: no repetition gave a figure");
         }
         self.measurement.ended(run, outcome)
     }
@@ -223,7 +224,7 @@ impl<'a> Check<'a> {
             ..outcome
         };
         let bad = self.judged().filter(|line| !line.is_good());
-        let bad = bad.map(|line| format!("{} is not as it has to be", line.figure.name()));
+        let bad = bad.map(|line| format!("{} is out of bounds", line.figure.name()));
         outcome.failed.extend(bad);
         outcome
     }
@@ -235,18 +236,18 @@ impl<'a> Check<'a> {
             "model",
             "error",
             "bound",
-            "late p50 us",
+            "lateness p50 us",
             "p99",
-            "most",
+            "max",
             "switch us/frame",
             "verdict",
         ];
         println!(
-            "{}: {} hosts attached by {}, {} launches",
+            "{}: {} hosts attached by {}, {}",
             self.network,
             self.hosts,
             self.attachment.unwrap_or_default(),
-            self.launches
+            counted(self.launches, "repetition")
         );
         println!("{}", table(&HEADS, self.lines.iter().map(Line::shown)));
         for line in self.judged() {

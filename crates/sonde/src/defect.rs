@@ -46,21 +46,21 @@ fn tell_defect(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
     let what = payload.downcast_ref::<&str>().copied();
     let what = what.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let what = what.unwrap_or("a panic without words");
+    let what = what.unwrap_or("a panic without a message");
     let place = panic.location().map(ToString::to_string);
     // This thread may hold it.
     let doing = DOING.try_lock().map(|doing| doing.clone());
     let doing = doing.ok().filter(|doing| !doing.is_empty());
     let doing = doing.map_or_else(String::new, |doing| format!(", {doing}"));
     tell!(
-        "sonde: this is a defect of sonde: {what} (at {}, version {})",
+        "sonde: this is a bug in sonde: {what} (at {}, version {})",
         place.unwrap_or_default(),
         env!("CARGO_PKG_VERSION")
     );
     tell!("sonde: it happened in `sonde {}`{doing}", command_line());
     tell!(
-        "sonde: what was measured until then is kept, and `sonde report` shows it; please report these lines, and what `sonde doctor` \
-         says"
+        "sonde: all results until then are stored, and `sonde report` shows them; please report these lines and the output of `sonde \
+         doctor`"
     );
     let trace = Backtrace::capture();
     if trace.status() == BacktraceStatus::Captured {
@@ -96,7 +96,7 @@ mod tests {
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(70), "{told}");
         for words in [
-            "sonde: this is a defect of sonde: assertion failed: 2 (at crates/sonde/src/defect.rs:",
+            "sonde: this is a bug in sonde: assertion failed: 2 (at crates/sonde/src/defect.rs:",
             ", measuring tcp from h1 to h2\\u{1b}[2J",
             "what was measured until then is kept",
             "please report these lines",

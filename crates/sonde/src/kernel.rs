@@ -96,8 +96,8 @@ impl KernelRequest {
         let guess_ns = self.estimate_ns(1).saturating_mul(runs);
         (self.age.is_some() && guess_ns > HOUR_NS).then(|| {
             format!(
-                "{} takes about {:.1} h on such hosts, and a launch may take an hour: take a smaller size, fewer runs or a less \
-                 distant age",
+                "{} takes about {:.1} h on such hosts, and a repetition may take an hour: choose a smaller size, fewer runs or a smaller \
+                 `--age`",
                 self.name(),
                 guess_ns as f64 / HOUR_NS as f64
             )
@@ -221,8 +221,8 @@ fn age(kernel: Kernel, size: &str, text: &str) -> Result<Option<Age>, Failure> {
     };
     if recorded_ns == 0 {
         return Err(Failure::usage(format!(
-            "`{text}` is not an age of hosts: write how much longer they compute, 1 to {}, as in 120, the time of a sequential run \
-             of the same on such a host, as in 16.66s, or a study that prints one, as in upc",
+            "`{text}` is not an age of hosts: write the factor by which they compute longer, 1 to {}, as in 120, the time of a \
+             sequential run on such a host, as in 16.66s, or a study that prints that time, as in upc",
             aged::FACTOR_MAX
         )));
     }

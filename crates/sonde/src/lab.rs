@@ -139,7 +139,7 @@ fn announce(lab: &Lab) {
         tell!("sonde: hosts are attached by veth: {reason}");
     }
     if sonde_sys::cpu::online().is_ok_and(|online| online.len() == 1) {
-        tell!("sonde: there is one CPU for switch and programs: deliveries will often be late");
+        tell!("sonde: switch and programs share one CPU: deliveries will often be behind schedule");
     }
     for note in &lab.info().notes {
         tell!("sonde: note: {note}");
@@ -214,7 +214,7 @@ fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
     let verdict = report.verdict();
     if report.deliveries > 0 && !verdict.passed() {
         tell!(
-            "sonde: not true to the model: {}",
+            "sonde: the emulation deviated from its model: {}",
             verdict.reasons.join("; ")
         );
     }

@@ -411,7 +411,7 @@ fn fitting(
     let why = |size: u64| match (path.channel()?, payload) {
         (Path::Packet | Path::Xdp, _) if kind == ProbeKind::Startup => Some(NO_START.to_string()),
         (Path::Packet | Path::Xdp, Some(most)) if size > most => Some(format!(
-            "{size} bytes fit in no frame here: {most} do; udp has fragments"
+            "{size} bytes do not fit in a frame, which carries {most} here; udp fragments"
         )),
         (Path::Xdp, _) if kind == ProbeKind::Anatomy => Some(NO_STAMPS.to_string()),
         _ => None,
@@ -665,7 +665,7 @@ pub mod tests {
     #[test]
     fn blocks_are_the_product() {
         let blocks = blocks(&plan(Effort::Usual), &usual()).unwrap();
-        // Start-up and latency by two paths, messages and streams by TCP, streams by UDP; on six networks. Here, by two
+        // Start-up and latency by two paths, messages and streams over TCP, streams over UDP; on six networks. Here, by two
         // paths within this machine, latency by both waits and streams. Of libraries the native engine's latency, that of
         // four others, TCP's by polling, and messages of all five, everywhere. A kernel everywhere, and once by shared memory.
         assert_eq!(blocks.len(), 6 * (7 + 11) + 2 * 2 + 2 + 6 + 1);

@@ -195,7 +195,7 @@ pub fn job(
         },
         ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Pattern => {
             return Err(Failure::usage(format!(
-                "the messages of {path} cannot be cut by the kernel's time stamps: measure the anatomy of the transport beneath"
+                "the kernel's time stamps do not show the messages of {path}: measure the anatomy of its transport"
             )));
         }
     };
@@ -301,7 +301,7 @@ fn of_messages(
 fn spread(knobs: &mut KnobValues) -> Result<Option<usize>, Failure> {
     match knobs.take_number("hosts").map_err(Failure::usage)? {
         Some(0) => Err(Failure::usage(
-            "ranks go round 1 host at least: `hosts=1` is the collapsed machine",
+            "ranks need 1 host or more: `hosts=1` puts all of them on one",
         )),
         hosts => Ok(hosts.map(|hosts| hosts as usize)),
     }

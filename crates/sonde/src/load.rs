@@ -126,7 +126,7 @@ impl Task {
         let emulated = emulated.ok().flatten();
         let told = kept.reached(&report, emulated.as_ref());
         let missed = report.streams.iter().filter(|one| !one.is_reached());
-        let missed = missed.map(|one| format!("{} was missed", way(&one.stream, names)));
+        let missed = missed.map(|one| format!("{} missed its load", way(&one.stream, names)));
         let outcome = Outcome {
             is_measured: true,
             is_judged: true,
@@ -136,7 +136,7 @@ impl Task {
         };
         self.print(&report, names, kept.run(), &outcome)?;
         if interrupted.load(Ordering::Relaxed) {
-            tell!("sonde: interrupted: this is what was reached until then");
+            tell!("sonde: interrupted: the load until then is printed");
             kept.interrupted().map_err(Failure::cannot)?;
         }
         told.map_err(Failure::cannot)?;
@@ -149,10 +149,10 @@ impl Task {
         let plan = &self.measurement.plan;
         match plan.testbed.kind {
             Kind::Slurm | Kind::Mpirun | Kind::Listen => Err(Failure::usage(
-                "agents that a launcher starts make no load: use `--testbed hosts:` or lab",
+                "agents that a launcher starts cannot make a load: use `--testbed hosts:` or lab",
             )),
             Kind::Local if !plan.networks.is_empty() => Err(Failure::usage(
-                "this machine has its loopback alone: leave `--network` out",
+                "this machine has only its loopback: leave `--network` out",
             )),
             _ => Ok(()),
         }
@@ -224,7 +224,7 @@ impl Task {
             } else if !one.is_reached() {
                 let lost = one.sent.saturating_sub(one.received);
                 tell!(
-                    "sonde: {way}: {lost} of {} datagrams did not come",
+                    "sonde: {way}: {lost} of {} datagrams did not arrive",
                     one.sent
                 );
             }
@@ -234,7 +234,7 @@ impl Task {
         }
         if report.refused > 0 {
             tell!(
-                "sonde: {} datagrams of strangers came to the sinks, and count nowhere",
+                "sonde: {} datagrams of unauthenticated senders came to the sinks and are not counted",
                 report.refused
             );
         }
@@ -269,15 +269,24 @@ fn progress(report: &TrafficReport, past: Duration, lasts: Duration) {
     // Ten lines are enough of a file.
     let every = (lasts / 10).max(1);
     if terminal {
-        told::progress(format_args!("{past} of {lasts} s: {shares} came"));
+        told::progress(format_args!("{past} of {lasts} s: {shares} delivered"));
     } else if past % every == 0 {
-        tell!("sonde: {past} of {lasts} s: {shares} came");
+        tell!("sonde: {past} of {lasts} s: {shares} delivered");
     }
 }
 
 fn table(report: &TrafficReport, names: &[String]) -> String {
     let heads = [
-        "flow", "wanted", "planned", "sent", "came", "Mb/s", "lost", "seconds", "CPU", "",
+        "flow",
+        "requested",
+        "planned",
+        "sent",
+        "delivered",
+        "Mb/s",
+        "lost",
+        "seconds",
+        "CPU",
+        "",
     ];
     let lines = report.streams.iter().map(|one| {
         let (part, of) = one.stream.rho.parts();

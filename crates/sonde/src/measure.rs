@@ -181,7 +181,7 @@ impl Task {
             (End::NotKept(error), _) | (_, Err(error)) => Some(error.to_string()),
             (End::Interrupted, _) => {
                 tell!(
-                    "sonde: interrupted: what was measured follows; `{} --resume {id}` goes on",
+                    "sonde: interrupted: the results until then follow; `{} --resume {id}` resumes the run",
                     source.command()
                 );
                 None
@@ -225,7 +225,7 @@ impl Task {
         let run = store.load(&id).map_err(Failure::cannot)?;
         if run.head.plan.is_empty() {
             return Err(Failure::usage(format!(
-                "the run {id} cannot go on: trials of placements, and patterns of old, have no plan: begin a new run"
+                "the run {id} cannot be resumed: trials of placements, and patterns of older versions, have no plan: begin a new run"
             )));
         }
         Ok(Some(run))
@@ -267,7 +267,7 @@ impl Task {
         for up in &live {
             if !names.insert(up.net.name.clone()) {
                 return Err(Failure::usage(format!(
-                    "the network {} is there twice: its rows could not be told apart; name it once",
+                    "the network {} is given twice: its rows would not be distinguishable; name it once",
                     up.net.name
                 )));
             }
@@ -367,12 +367,12 @@ impl Task {
         if let Some(cell) = changed {
             if cell.factors.knobs.contains_key(TUNE) {
                 return Err(Failure::cannot(format!(
-                    "the run {0} has trials of settings: `sonde tune --resume {0}` goes on with it",
+                    "the run {0} has trials of settings: `sonde tune --resume {0}` resumes it",
                     run.head.id
                 )));
             }
             return Err(Failure::cannot(format!(
-                "cannot go on with run {}: its cell {} ({} {} on {}, attached by {}) is not what would be measured now; the \
+                "cannot resume run {}: its cell {} ({} {} on {}, attached by {}) is not what would be measured now; the \
                  hosts or their attachment have changed: begin a new run",
                 run.head.id,
                 cell.id,
@@ -385,7 +385,7 @@ impl Task {
         let event = EventRecord {
             at_unix_ns: unix_ns(),
             kind: "resumed".into(),
-            text: format!("{} launches were missing", run.missing().len()),
+            text: format!("repetitions missing: {}", run.missing().len()),
         };
         store.event(&run.head.id, &event).map_err(Failure::cannot)?;
         store
@@ -540,7 +540,7 @@ impl LiveNetwork {
     fn of_machine(fleet: Fleet) -> Self {
         let network = model::real(
             LOOPBACK,
-            "this machine's loopback: the floor of what hosts cost",
+            "this machine's loopback: the baseline cost of hosts",
             LOOPBACK_MTU,
             None,
         );
@@ -656,10 +656,10 @@ impl Outcome {
             0 => {}
             missing => outcome
                 .failed
-                .push(format!("launches that are missing or failed: {missing}")),
+                .push(format!("repetitions missing or failed: {missing}")),
         }
         if is_untrue(&rows) {
-            let why = "the emulation was not true to the model in every row";
+            let why = "the emulation deviated from its model in some rows";
             outcome.uncertain.push(why.into());
         }
         outcome
@@ -731,8 +731,7 @@ fn crowded(blocks: &[Block], nets: &[TestNetwork]) -> Vec<String> {
         };
         if busy > cpus.len() {
             warnings.insert(format!(
-                "{}: two pollers and what serves them want {busy} CPUs and there are {}: what waits by polling is slowed by \
-                 itself here",
+                "{}: busy polling needs {busy} CPUs, this machine has {}: polled results are slowed",
                 nets[block.net].name,
                 cpus.len()
             ));

@@ -135,7 +135,7 @@ fn asked(known: Known, ranks: usize, seed: u64) -> Result<MessagesRequest, Failu
     }
     let lacks = |name: &str, example: &str| {
         Failure::usage(format!(
-            "nothing tells the {name} of these messages: write {example}, or `of` with upc:cg or a file of `sonde npb --json`"
+            "the {name} of these messages is not known: write {example}, or `of` with upc:cg or a file of `sonde npb --json`"
         ))
     };
     let statistic = Statistic {
@@ -202,7 +202,7 @@ fn of_file(name: &str) -> Result<Known, Failure> {
     let read = file.and_then(|mut file| file.read_to_string(&mut text));
     read.map_err(|error| {
         Failure::usage(format!(
-            "there are no messages of `{name}`: write upc:cg, or a file that `sonde npb` wrote by --json or --matrix ({error})"
+            "`{name}` does not name messages: write upc:cg, or a file that `sonde npb` wrote by --json or --matrix ({error})"
         ))
     })?;
     let document: Option<Value> = serde_json::from_str(&text).ok();
@@ -226,7 +226,8 @@ fn of_document(document: &Value) -> Result<Known, String> {
         .collect();
     let [launch] = told[..] else {
         return Err(format!(
-            "messages are of one launch among several ranks, and these are {}: run `sonde npb --json` with one kernel, size, number of \
+            "messages are those of one repetition among several ranks, and this document has {}: run `sonde npb --json` with one kernel, \
+             size, number of \
              ranks and path",
             told.len()
         ));
@@ -255,7 +256,7 @@ fn of_document(document: &Value) -> Result<Known, String> {
     let is_whole = known.bytes_median.is_some() && !known.messages_to.is_empty();
     is_whole
         .then_some(known)
-        .ok_or_else(|| "it tells nothing of messages; was none sent?".into())
+        .ok_or_else(|| "it has no messages; was none sent?".into())
 }
 
 /// All but the median.
@@ -373,7 +374,10 @@ mod tests {
         assert_eq!((own.ranks, own.told.messages, own.told.bytes), (3, 9, 90));
         for (pairs, said) in [
             (&[("of", two.as_str())][..], "these are 2"),
-            (&[("of", &matrix)], "nothing tells the median"),
+            (
+                &[("of", &matrix)],
+                "the median length of these messages is not known",
+            ),
             (
                 &[("of", &matrix), ("median", "10"), ("ranks", "4")],
                 "is of 3 ranks, and there are 4",

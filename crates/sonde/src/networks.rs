@@ -197,7 +197,7 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
         .collect::<Result<Vec<_>, _>>()?;
     if json {
         let networks = Networks { networks };
-        let verdict = Judgement::none("a list judges nothing");
+        let verdict = Judgement::none("a list makes no judgement");
         let command = Command::LabList(&networks);
         document::print(&Document {
             warnings,

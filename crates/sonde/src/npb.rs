@@ -164,7 +164,7 @@ impl Task {
         match blocks.iter().map(|block| block.launches).sum() {
             1 => Ok(()),
             count => Err(Failure::usage(format!(
-                "a {what} is of one launch, and these are {count}: name one kernel, size, number of ranks, path and network"
+                "a {what} is of one repetition, and these are {count}: name one kernel, size, number of ranks, path and network"
             ))),
         }
     }
@@ -206,7 +206,7 @@ impl Task {
             file.write(trace)?;
         }
         if !outcome.is_measured {
-            tell!("sonde: nothing was run to its end");
+            tell!("sonde: no run came to its end");
         }
         self.measurement.ended(run, outcome)
     }
@@ -245,10 +245,10 @@ fn path(cell: &CellRecord, asked: &KernelRequest) -> String {
     }
 }
 
-/// A cell in words: `cg S on 4 by native:shm`, and on which network and under which load where the run has several.
+/// A cell in words: `cg S on 4 over native:shm`, and on which network and under which load where the run has several.
 fn name(run: &Run, cell: &CellRecord, asked: &KernelRequest) -> String {
     let factors = &cell.factors;
-    let mut name = format!("{} by {}", asked.name(), path(cell, asked));
+    let mut name = format!("{} over {}", asked.name(), path(cell, asked));
     if run.networks.len() > 1 {
         name += &format!(" on {}", factors.network);
     }
@@ -299,7 +299,7 @@ impl Kernels {
             println!("The median of {runs} runs each.");
         }
         if self.kernels.iter().any(Shown::has_collectives) {
-            println!("Messages: without those of collectives that a library makes of its own.");
+            println!("Messages: without those of a library's own collectives.");
         }
     }
 
@@ -331,11 +331,7 @@ impl Shown {
         let mut evidence = one.launch.evidence.clone();
         let kernel = std::mem::take(&mut evidence.application).kernel;
         let ended = evidence.ranks.end.as_ref().map(ToString::to_string);
-        let untold = || {
-            kernel
-                .is_none()
-                .then(|| "rank 0 told nothing of a kernel".into())
-        };
+        let untold = || kernel.is_none().then(|| "rank 0 reported no kernel".into());
         let error = one.result.failure.clone().or(ended).or_else(untold);
         let run_of = kernel.as_ref().and_then(median);
         let verified = kernel.iter().flat_map(|kernel| &kernel.runs);
@@ -381,7 +377,7 @@ impl Shown {
         };
         println!("{}\n\n{block}", self.name);
         if let Some(age) = &launch.age {
-            println!(" Hosts of another age: {}\n", age.told());
+            println!(" Historical hosts: {}\n", age.told());
         }
         if phases {
             println!("{}\n", phases::tables(launch));

@@ -42,7 +42,7 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
     );
     if !parity.whole {
         tell!(
-            "sonde: the ledger was not ended (its lab was killed): what is missing at its end is no difference"
+            "sonde: the ledger is incomplete (its lab was killed): entries missing at its end are not a difference"
         );
     }
     let broken = parity.first_difference.map(|one| one.to_string());

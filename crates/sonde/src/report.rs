@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// Where runs are.
 #[derive(Debug, Args)]
 pub struct From {
-    /// The run; the latest one where it is left out.
+    /// The run [default: the latest one].
     run: Option<String>,
     /// The folder of the store.
     #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
@@ -29,13 +29,13 @@ pub struct From {
 /// What to do with a run.
 #[derive(Debug, Subcommand)]
 pub enum ReportTask {
-    /// The runs in the store.
+    /// List the runs in the store.
     List {
         /// The folder of the store.
         #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
     },
-    /// A run on one screen where it is of `assess`, else its tables and findings.
+    /// Show a run: on one screen where it is of `assess`, else its tables and findings.
     #[command(
         after_help = "Examples:\n  sonde report show\n  sonde report show --findings\n  sonde report show --rows 20261121T043302Z-1f09c3"
     )]
@@ -45,7 +45,7 @@ pub enum ReportTask {
         /// The tables and every finding.
         #[arg(long, conflicts_with = "rows")]
         table: bool,
-        /// The findings, one entry a rule.
+        /// The findings, one entry for each rule.
         #[arg(long, conflicts_with_all = ["rows", "table"])]
         findings: bool,
         /// Every row.
@@ -55,25 +55,25 @@ pub enum ReportTask {
         #[arg(long, conflicts_with_all = ["rows", "table", "findings"])]
         json: bool,
     },
-    /// Two runs, cell by cell: what became better or worse, and where more launches are needed to tell.
+    /// Compare two runs, cell by cell: what became better or worse, and where more repetitions are needed.
     #[command(
         after_help = "Examples:\n  sonde report compare 20261121T043302Z-1f09c3\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 50\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
     )]
     Compare {
         /// The run to compare with: the baseline.
         baseline: String,
-        /// The run; the latest one where it is left out.
+        /// The run [default: the latest one].
         run: Option<String>,
         /// The folder of the store.
         #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
-        /// A change below this does not matter, in thousandths.
+        /// Ignore changes below this, in thousandths.
         #[arg(long, value_name = "PER MILLE", default_value_t = 20)]
         threshold: u64,
-        /// The change for which the launches needed are worked out, in thousandths.
+        /// The change for which the needed repetitions are computed, in thousandths.
         #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
         detect: u64,
-        /// Factors in which the runs may differ: network, hosts, profile, method, wait, attachment, testbed, or a knob.
+        /// Factors in which the runs may differ: network, hosts, profile, method, wait, attachment, testbed, or a parameter.
         #[arg(long, value_name = "FACTOR,...", value_delimiter = ',')]
         ignore: Vec<String>,
         /// Print JSON.
@@ -83,16 +83,16 @@ pub enum ReportTask {
         #[arg(long)]
         fail_on_regression: bool,
     },
-    /// The report of a run as one HTML file.
+    /// Write the report of a run as one HTML file.
     #[command(after_help = "Example:\n  sonde report html --to /tmp/cluster.html")]
     Html {
         #[command(flatten)]
         from: From,
-        /// The file; beside the store where it is left out.
+        /// The file [default: beside the store].
         #[arg(long, value_name = "FILE")]
         to: Option<PathBuf>,
     },
-    /// All that was measured, for other programs.
+    /// Export all measurements for other programs.
     #[command(
         after_help = "Examples:\n  sonde report export --csv > rows.csv\n  sonde report export --json > run.json"
     )]
@@ -102,7 +102,7 @@ pub enum ReportTask {
         #[command(flatten)]
         form: ExportForm,
     },
-    /// The JSON schema of all that is printed as JSON.
+    /// Print the JSON schema of all that is printed as JSON.
     #[command(after_help = "Example:\n  sonde report schema > sonde.schema.json")]
     Schema,
 }
@@ -114,7 +114,7 @@ pub struct ExportForm {
     /// The rows, as comma-separated values.
     #[arg(long)]
     csv: bool,
-    /// Everything, down to each launch's samples.
+    /// Everything, down to the samples of each repetition.
     #[arg(long)]
     json: bool,
 }
@@ -259,10 +259,10 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
 
 /// The document of a run that was measured before.
 fn shown<'a>(command: Command<'a>, run: &Run) -> Document<'a> {
-    document::of_run(command, run, Judgement::none("a report judges nothing"))
+    document::of_run(command, run, Judgement::none("a report makes no judgement"))
 }
 
-/// What became of a comparison: cells of which it cannot be told are inconclusive.
+/// What became of a comparison: undecided cells are inconclusive.
 fn outcome(comparison: &Comparison, fail_on_regression: bool) -> Outcome {
     let of = |change| {
         let rows = comparison.rows.iter();
@@ -275,7 +275,7 @@ fn outcome(comparison: &Comparison, fail_on_regression: bool) -> Outcome {
         is_judged: true,
         failed: worse.map(|cell| format!("{cell} became worse")).collect(),
         inconclusive: of(Change::Unsure)
-            .map(|cell| format!("{cell} has too few launches"))
+            .map(|cell| format!("{cell} has too few repetitions"))
             .collect(),
         ..Outcome::default()
     }

@@ -4,7 +4,7 @@
 //! Checked: the end-to-end tests of `assess` and `probe`; `tests/screen.rs`, on every frozen run.
 
 use sonde_measure::Run;
-use sonde_report::{Assessment, Place, Severity, View};
+use sonde_report::{Assessment, Place, Severity, View, counted};
 
 /// What is shown of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,6 +108,9 @@ fn print_findings(run: &Run, width: usize) {
         println!("{}", sonde_report::findings_text(&view, width));
     }
     if notes > 0 {
-        println!("{notes} notes more are in the report; `sonde report show --table` prints them.");
+        println!(
+            "{} in the report; `sonde report show --table` prints them.",
+            counted(notes as u64, "more note")
+        );
     }
 }

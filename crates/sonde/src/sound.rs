@@ -97,7 +97,7 @@ pub fn wrong(evidence: &Evidence) -> Option<String> {
     let counts = [check.collectives, check.by_library, check.messages];
     let uncounted = || {
         counts.contains(&None).then(|| {
-            "rank 0 does not tell what it checked: give all hosts the same version of sonde".into()
+            "rank 0 does not report its checks: give all hosts the same version of sonde".into()
         })
     };
     ended.or_else(uncounted)
@@ -148,7 +148,7 @@ impl Task {
         if self.is_lacking(checks) {
             let lacking = checks.lacking.iter().map(|one| one.path.as_str());
             let why = format!(
-                "not checked: {}; `sonde doctor` tells what is there and how to get the rest",
+                "not checked: {}; `sonde doctor` lists what is installed and how to get the rest",
                 lacking.collect::<Vec<_>>().join(", ")
             );
             tell!("sonde: {why}");

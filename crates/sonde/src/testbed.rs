@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 /// The hosts of a lab.
 #[derive(Clone, Debug, Args)]
 pub struct HostOptions {
-    /// How many hosts, 2 to 64; they are h1 to hN at 10.9.0.1 to 10.9.0.N.
+    /// Number of hosts, 2 to 64; they are h1 to hN at 10.9.0.1 to 10.9.0.N.
     #[arg(long, default_value_t = 4)]
     pub hosts: u16,
-    /// How hosts are attached: tap, veth, or auto for the first that can be had.
+    /// How hosts are attached: tap, veth, or auto for the first that is available.
     #[arg(long, default_value = "auto", value_parser = attachment)]
     pub attachment: Attachment,
     /// TCP settings of the hosts: modern, era, or era:window=BYTES.
     #[arg(long, default_value = "modern")]
     pub profile: Profile,
-    /// Where the random draws of the network begin.
+    /// Random seed.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// The device file of TAPs.
@@ -40,18 +40,18 @@ pub struct LabOptions {
     pub networks: Vec<String>,
     #[command(flatten)]
     pub hosts: HostOptions,
-    /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), auto (the one or the other, as programs
-    /// answer each other or stream), or free.
+    /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), auto (one while programs answer each
+    /// other, split while they stream), or free.
     #[arg(long, default_value = DEFAULT_CPUS, value_name = "PLAN")]
     pub cpus: String,
     /// Background traffic inside the (first) network, to each host: RHO[:law=LAW][:size=BYTES], as in 0.6.
     #[arg(long, value_name = "RHO")]
     pub load: Option<Load>,
-    /// What breaks and changes, and when: a file with lines of TIME COMMAND, as `2s link h2 down`; commands are those of
+    /// Faults and changes with their times: a file with lines of TIME COMMAND, as `2s link h2 down`; commands are those of
     /// `sonde lab tell`. Times count from the start of the lab.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Write what entered and left the network to this file, for `sonde lab replay`.
+    /// Write all frames that enter and leave the network to this file, for `sonde lab replay`.
     #[arg(long, value_name = "FILE")]
     pub ledger: Option<PathBuf>,
     /// Capture a host's frames into a pcap file.
@@ -158,7 +158,7 @@ impl LabOptions {
             .filter(|load| load.of.is_some() || !load.flows.is_empty())
         {
             return Err(Failure::usage(format!(
-                "the load `{load}` names a rate or hosts: in the lab it comes from elsewhere; leave `of` and `flow` out"
+                "the load `{load}` names a rate or hosts: in the lab the switch makes it; leave `of` and `flow` out"
             )));
         }
         for host in 0..self.load.as_ref().map_or(0, |_| self.hosts.hosts) {

@@ -232,7 +232,7 @@ impl Source for Tuner {
             .map(|step| format!("{}: {}", step.host, step.undo));
         let said: Vec<_> = said.map(|text| ("undo", text)).collect();
         for (_, text) in &said {
-            tell!("sonde: to put back what is tried now, should this be cut off: {text}");
+            tell!("sonde: to restore the settings under trial, should this be cut off: {text}");
         }
         Ok(Some(said))
     }
@@ -249,10 +249,10 @@ impl Source for Tuner {
         if !matches!(end, End::Tried) {
             if !found.report.trials.is_empty() || found.next.is_some() {
                 let why = match end {
-                    End::NotKept(_) => "what was measured cannot be kept",
+                    End::NotKept(_) => "the results cannot be stored",
                     End::Interrupted | End::Tried => "interrupted",
                 };
-                tell!("sonde: {why}: no setting is kept, and all are put back");
+                tell!("sonde: {why}: no setting is kept, and all are restored");
             }
             found.report.undo.clear();
             let trials = found.report.trials.iter_mut();
@@ -426,7 +426,7 @@ fn agreed(up: &LiveNetwork) -> Result<bool, Failure> {
         return Ok(true);
     }
     let what = format!(
-        "others use {}, this command's own connections among them: changed settings are theirs too",
+        "other connections use {} (this command's own among them), and changed settings apply to them too",
         busy.join(" and ")
     );
     if !std::io::stdin().is_terminal() {
@@ -435,7 +435,7 @@ fn agreed(up: &LiveNetwork) -> Result<bool, Failure> {
         )));
     }
     told::question(format_args!(
-        "sonde: {what}. Change them, and put back what does not help? [y/N]"
+        "sonde: {what}. Change them, and restore those that do not help? [y/N]"
     ));
     let mut answer = String::new();
     std::io::stdin()

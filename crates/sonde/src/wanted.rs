@@ -4,6 +4,7 @@
 
 use crate::plan::Requirement;
 use sonde_measure::{Quantity, ResultRow, VerdictStatus};
+use sonde_report::figure;
 
 /// How many medians have no interval, if any.
 pub fn too_few(rows: &[ResultRow]) -> Option<String> {
@@ -11,7 +12,7 @@ pub fn too_few(rows: &[ResultRow]) -> Option<String> {
     let without = medians().filter(|row| row.ci95_low.is_none()).count();
     (without > 0).then(|| {
         format!(
-            "{without} of {} medians come from few launches: below six there is no interval",
+            "{without} of {} medians come from fewer than 6 repetitions and have no confidence interval",
             medians().count()
         )
     })
@@ -50,7 +51,7 @@ pub fn too_wide(rows: &[ResultRow], per_mille: u64) -> Option<String> {
     }
     let (half, row) = worst?;
     Some(format!(
-        "{wide} of {all} intervals of a median are wider than {} %: the widest {:.0} % ({} {} {} of {} B); more launches narrow it",
+        "{wide} of {all} medians have a 95 % CI wider than ±{} % (worst: ±{:.0} %, {} {} {} of {} B); more repetitions narrow it",
         per_mille as f64 / 10.0,
         half * 100.0,
         row.network,
@@ -90,7 +91,10 @@ impl Requirement {
         let selected: Vec<&ResultRow> = rows.iter().filter(selects).collect();
         let mut judged = Judged::default();
         if selected.is_empty() {
-            let why = format!("[[require]] {:?}: no row is of it", self.quantity);
+            let why = format!(
+                "FAIL [[require]] {:?}: no row has this quantity",
+                self.quantity
+            );
             judged.failed.push(why);
         }
         for row in selected {
@@ -108,16 +112,24 @@ impl Requirement {
             row.size_bytes.unwrap_or(0)
         );
         let words = [
-            self.p50_min.map(|least| format!("at least {least}")),
-            self.p50_max.map(|most| format!("at most {most}")),
+            self.p50_min
+                .map(|least| format!(">= {}", figure(self.quantity, least))),
+            self.p50_max
+                .map(|most| format!("<= {}", figure(self.quantity, most))),
         ];
         let wanted: Vec<String> = words.into_iter().flatten().collect();
         let wanted = wanted.join(" and ");
         let Some(p50) = row.p50 else {
-            judged.failed.push(format!(
-                "required and not met: {what}: nothing was measured where {wanted} is wanted"
-            ));
+            judged
+                .failed
+                .push(format!("FAIL {what}: not measured; required {wanted}"));
             return;
+        };
+        let median = figure(self.quantity, p50.0);
+        // Where rounding hides on which side of the bound it is, with all digits.
+        let median = match wanted.contains(&median) {
+            true => format!("{median} ({p50})"),
+            false => median,
         };
         let is_untrue = row
             .verdict
@@ -128,7 +140,7 @@ impl Requirement {
             |bound: f64| ends.is_some_and(|(low, high)| low.0 < bound && bound < high.0);
         if is_untrue {
             judged.inconclusive.push(format!(
-                "required and inconclusive: {what}: {p50}, and the emulation was not true to the model"
+                "INCONCLUSIVE {what}: {median}; required {wanted}; the emulation deviated from its model"
             ));
         } else if [self.p50_min, self.p50_max]
             .into_iter()
@@ -136,14 +148,14 @@ impl Requirement {
             .any(is_within)
         {
             judged.inconclusive.push(format!(
-                "required and inconclusive: {what}: {p50}, whose interval has the bound within it: {wanted}; more launches narrow it"
+                "INCONCLUSIVE {what}: {median}, 95 % CI around the bound; required {wanted}; more repetitions narrow it"
             ));
         } else if self.p50_min.is_some_and(|least| p50.0 < least)
             || self.p50_max.is_some_and(|most| p50.0 > most)
         {
-            judged.failed.push(format!(
-                "required and not met: {what}: {p50} where {wanted} is wanted"
-            ));
+            judged
+                .failed
+                .push(format!("FAIL {what}: {median}; required {wanted}"));
         }
     }
 }

@@ -116,7 +116,7 @@ fn an_age_is_told_and_is_a_factor_of_plans() {
         };
         let outcome = npb(&stage, &["mg", "--ranks", "1", "--age", "1s", "--phases"]).expect(0);
         for word in [
-            "Hosts of another age: computing stretched",
+            "Historical hosts: computing stretched",
             "recorded sequential time 1.0000 s / own",
             "held ms",
         ] {

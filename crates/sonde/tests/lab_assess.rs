@@ -20,7 +20,7 @@ const UNMET: i32 = 1;
 const FAILED: i32 = 2;
 const USAGE: i32 = 64;
 
-/// Cold and warm of 8 B, small messages, by TCP and UDP, on two networks: about six seconds.
+/// Cold and warm of 8 B, small messages, over TCP and UDP, on two networks: about six seconds.
 const PLAN: &str = r#"
 [testbed]
 kind = "lab"
@@ -507,10 +507,10 @@ fn requirements_and_dry_runs() {
     let missed = assess(&stage, &hard).output();
     if untrue(&missed.out, "ethernet-100", Some(8)).contains(&false) {
         assert_eq!(missed.code, UNMET, "{missed}");
-        missed.tells(&["required and not met", "ethernet-100", "at most 10"]);
+        missed.tells(&["FAIL ethernet-100", "required <= 10.00 ns"]);
     } else {
         assert_eq!(missed.code, 3, "{missed}");
-        missed.tells(&["required and inconclusive", "not true to the model"]);
+        missed.tells(&["INCONCLUSIVE ethernet-100", "deviated from its model"]);
     }
     let other = with("[[require]]\nquantity = \"retransmits\"\np50_max = 0\n");
     assess(&stage, &other).expect(UNMET).tells(&["no row"]);

@@ -122,7 +122,7 @@ fn a_check_is_kept_and_goes_on() {
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
     };
     let dry = with(&["--dry-run"]).expect(0);
-    assert!(dry.out.contains("6 cells, 24 launches"), "{dry}");
+    assert!(dry.out.contains("6 cells, 24 repetitions"), "{dry}");
     let planned = document(&with(&["--dry-run", "--json"]).expect(0).out);
     assert_eq!(
         planned["blocks"][0]["program"], "30 cases on 1",

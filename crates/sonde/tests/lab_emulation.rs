@@ -32,7 +32,7 @@ fn a_killed_check_goes_on_and_is_kept() {
     let out = stage.path("kept");
     let words = ["--network", "ethernet-100", "--quick", "--out", &out];
     let dry = check(&stage, &[&words[..], &["--dry-run"]].concat()).expect(0);
-    assert!(dry.out.contains("5 cells, 10 launches"), "{dry}");
+    assert!(dry.out.contains("5 cells, 10 repetitions"), "{dry}");
     let plan = check(&stage, &[&words[..], &["--print-plan"]].concat()).expect(0);
     let file = stage.path("plan.toml");
     std::fs::write(&file, &plan.out).unwrap();
@@ -86,7 +86,7 @@ fn what_has_no_meaning_for_a_check_is_refused() {
     }
     // A wire of the very delay is its own measure, and nothing bounds its rate.
     let dry = check(&stage, &["--network", "wire:delay=10us", "--dry-run"]).expect(0);
-    assert!(dry.out.contains("2 cells, 6 launches"), "{dry}");
+    assert!(dry.out.contains("2 cells, 6 repetitions"), "{dry}");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn bytes_that_take_another_network_are_refused_with_the_evidence() {
     assert_eq!(medians(&astray, "eth", "latency_ns").len(), 1, "{astray:#}");
     let said = std::fs::read_to_string(stage.path("astray.err")).unwrap();
     for words in [
-        "the bytes did not go there: on h",
+        "the bytes took another interface: on h",
         "the interface eth1 sent",
         "of at least",
         "eth0 sent",
@@ -188,7 +188,7 @@ fn a_host_that_is_down_is_left_out_and_losses_have_a_place() {
     assert!(outcome.out.contains("loss ended with 0\n"), "{}", all());
     let text = std::fs::read_to_string(stage.path("text.json")).unwrap();
     assert!(
-        text.contains("datagrams by udp (rcvbuf=4KiB) on eth"),
+        text.contains("datagrams over udp (rcvbuf=4KiB) on eth"),
         "{text}"
     );
     assert!(text.contains("at the receiver's socket"), "{text}");

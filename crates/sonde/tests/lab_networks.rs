@@ -367,7 +367,7 @@ fn another_queue_in_the_place_of_a_gate_is_replaced_and_told() {
         assert!(outcome.out.contains("qdisc tbf 1: root"), "{outcome}");
         let rearmed = report["gate_rearmed"].as_u64();
         assert!(rearmed.is_some_and(|n| n > 0), "{report:#}");
-        outcome.tells(&["not true to the model", "put back"]);
+        outcome.tells(&["deviated from its model", "restored"]);
     }
 }
 

@@ -284,7 +284,7 @@ fn a_run_of_kernels_is_kept_and_goes_on() {
     let out = stage.path("kept");
     let words = ["is,mg", "--ranks", "1,4", "--launches", "3", "--out", &out];
     let dry = npb(&stage, &[&words[..], &["--dry-run"]].concat()).expect(0);
-    assert!(dry.out.contains("4 cells, 12 launches"), "{dry}");
+    assert!(dry.out.contains("4 cells, 12 repetitions"), "{dry}");
     let json = npb(&stage, &[&words[..], &["--dry-run", "--json"]].concat()).expect(0);
     let planned = document(&json.out);
     assert_eq!(
@@ -321,7 +321,12 @@ fn a_run_of_kernels_is_kept_and_goes_on() {
     let before = launches(&export().out);
     assert!((1..12).contains(&before), "{before}");
     let resumed = npb(&stage, &["--resume", "--out", &out]).expect(0);
-    for line in ["is S on 4 by native:shm", "mg", "sequential", "native:shm"] {
+    for line in [
+        "is S on 4 over native:shm",
+        "mg",
+        "sequential",
+        "native:shm",
+    ] {
         assert!(resumed.out.contains(line), "{line}: {resumed}");
     }
     assert_eq!(launches(&export().out), 12, "each launch once");
@@ -345,7 +350,7 @@ fn a_block_and_a_table_are_printed_and_a_matrix_is_written() {
     let matrix = stage.path("matrix.json");
     let outcome = npb(&stage, &["sp", "--collapsed", "--matrix", &matrix]).expect(0);
     for line in [
-        "sp S on 4 by native:shm",
+        "sp S on 4 over native:shm",
         " Benchmark       =                           SP",
         " Class           =                            S",
         " Total processes =                            4",
@@ -432,7 +437,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&["cg", "--ranks", "0"], 64, "1,2,4"),
         (&["cg", "--path", "openmpi:ib"], 64, "openmpi:sm"),
         (&["mg", "--size", "points=many"], 64, "whole number"),
-        (&["all", "--matrix", "m.json"], 64, "one launch"),
+        (&["all", "--matrix", "m.json"], 64, "one repetition"),
         (&["cg", "--load", "0.5"], 64, "--testbed lab"),
         (
             &["cg", "--testbed", "lab", "--path", "native:shm"],
@@ -680,7 +685,7 @@ fn a_wrong_coefficient_fails_the_launch() {
     assert_eq!(outcome.code, 1, "{outcome}");
     for kernel in ["lu", "sp", "bt"] {
         let line = format!(
-            "{kernel} S on 4 by native:shm on loopback: launch 1 failed: {kernel} S does not verify in run 1: "
+            "{kernel} S on 4 over native:shm on loopback: repetition 1 failed: {kernel} S does not verify in run 1: "
         );
         let line = outcome.err.lines().find(|told| told.contains(&line));
         let line = line.unwrap_or_else(|| panic!("{kernel}: {outcome}"));

@@ -118,7 +118,7 @@ fn what_is_no_age_and_no_trace_is_refused() {
         (&["lu", "--class", "A", "--age", "500000"], "an hour"),
         (&["cg", "--trace", "cg.txt"], ".json or .csv"),
         (&["cg", "--trace", "no-such/cg.json"], "make it first"),
-        (&["all", "--trace", "all.json"], "one launch"),
+        (&["all", "--trace", "all.json"], "one repetition"),
         (&["cg", "--phases", "--json"], "--json"),
     ] {
         let call = stage.sonde(&[&["npb"], words].concat());

@@ -23,7 +23,7 @@ fn a_killed_pattern_goes_on() {
     std::fs::write(&file, plan.expect(0).out).unwrap();
     let dry = [&words[..], &["--dry-run"]].concat();
     let dry = stage.sonde(&dry).expect(0);
-    assert!(dry.out.contains("10 cells, 3 launches"), "{dry}");
+    assert!(dry.out.contains("10 cells, 3 repetitions"), "{dry}");
     let same = stage.sonde(&["assess", &file, "--dry-run"]).expect(0);
     assert_eq!(same.out, dry.out);
 
@@ -72,9 +72,12 @@ fn what_cannot_be_is_refused() {
         ),
         (
             &["shift:1", "--load", "0.5"],
-            "takes no `--load`: its flows are the load",
+            "does not take `--load`: its flows are the load",
         ),
-        (&["shift:1", "--kind", "shout"], "there is no kind `shout`"),
+        (
+            &["shift:1", "--kind", "shout"],
+            "`shout` is not a kind of flow",
+        ),
         (&["all-pairs", "--kind", "stream"], "leave `--kind` out"),
         (&["incast", "--hosts", "2"], "needs three hosts"),
         (&["shift:1", "--testbed", "local"], "needs hosts"),

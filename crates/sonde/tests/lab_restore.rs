@@ -135,7 +135,7 @@ fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
     );
     assert_put_back(&outcome, &["asked", "int", "command"]);
     assert!(
-        read("int.err").contains("no setting is kept, and all are put back"),
+        read("int.err").contains("no setting is kept, and all are restored"),
         "{}",
         read("int.err")
     );

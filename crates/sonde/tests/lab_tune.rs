@@ -297,13 +297,15 @@ fn start_and_stop_is_seen_where_one_segment_fills_the_window() {
         let bound = 2_048.0 * 8e9 / (2.0 * of("latency_ns", None));
         let said = match of("throughput_bps", Some("2KiB")) < 0.8 * bound {
             true => {
-                "Start and stop by tcp on hippi-800 with window=2KiB: the window of 2 KiB holds less than two segments"
+                "Start and stop over tcp on hippi-800 with window=2KiB: the window of 2 KiB holds less than two segments"
             }
-            false => "The window binds by tcp on hippi-800 with window=2KiB: 2 KiB in a round trip",
+            false => {
+                "The window binds over tcp on hippi-800 with window=2KiB: 2 KiB in a round trip"
+            }
         };
         assert!(text.contains(said), "{said}: {text}");
         assert!(
-            !text.contains("Start and stop by tcp on hippi-800 with window=1MiB"),
+            !text.contains("Start and stop over tcp on hippi-800 with window=1MiB"),
             "{text}"
         );
         assert!(!text.contains("slow-reader"), "{text}");

@@ -246,8 +246,11 @@ fn a_matrix_and_a_cluster_of_ones_own() {
             vec!["--matrix", &table, "--cluster", &cluster, "--slots=-3"],
             "`-3` is not a number of slots",
         ),
-        (vec!["--matrix", &table], "say what the hosts are"),
-        (vec!["--cluster", &cluster], "say who talks to whom"),
+        (vec!["--matrix", &table], "the hosts are missing"),
+        (
+            vec!["--cluster", &cluster],
+            "the communication matrix is missing",
+        ),
         (
             vec!["--matrix", "/nowhere", "--cluster", &cluster],
             "cannot read /nowhere",

@@ -67,7 +67,9 @@ pub fn obstacle(interface: &str) -> Option<String> {
         ..Info::default()
     };
     if let Err(errno) = control(interface, SIOCETHTOOL, &mut info) {
-        return Some(format!("{interface} tells nothing of time stamps: {errno}"));
+        return Some(format!(
+            "{interface} does not report its time stamps: {errno}"
+        ));
     }
     judged(interface, &info)
 }

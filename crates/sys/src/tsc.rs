@@ -59,7 +59,7 @@ fn judged(invariant: Option<bool>, forbidden: bool, source: Option<&str>) -> Opt
         (_, Some("tsc")) => None,
         (_, other) => Some(format!(
             "the kernel keeps its time by {}, not by tsc",
-            other.unwrap_or("a clock that it does not tell")
+            other.unwrap_or("a clock that it does not report")
         )),
     }
 }
@@ -244,7 +244,7 @@ mod tests {
             (Some(false), false, Some("tsc"), "invariant"),
             (Some(true), true, Some("tsc"), "PR_SET_TSC"),
             (Some(true), false, Some("kvm-clock"), "by kvm-clock"),
-            (Some(true), false, None, "does not tell"),
+            (Some(true), false, None, "does not report"),
         ] {
             let why = judged(invariant, forbidden, source).unwrap();
             assert!(why.contains(said), "{why}");

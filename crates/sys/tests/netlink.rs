@@ -573,6 +573,6 @@ fn the_way_to_an_address() {
         );
         assert!(way("10.9.0.1").unwrap().local);
         let error = way("192.0.2.1").unwrap_err().to_string();
-        assert!(error.contains("find the way to 192.0.2.1"), "{error}");
+        assert!(error.contains("find the route to 192.0.2.1"), "{error}");
     });
 }

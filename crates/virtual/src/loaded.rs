@@ -21,7 +21,7 @@ pub enum LoadedError {
     #[error(transparent)]
     Time(#[from] TimeError),
     /// The network refuses a flow.
-    #[error("the load cannot be had: {0}")]
+    #[error("the load cannot be made: {0}")]
     Flow(#[from] Refused),
 }
 

@@ -33,7 +33,8 @@ pub enum Reason {
     Boundless,
     /// Nothing arrives, or the network lost a segment in a way that sending it again does not mend.
     #[error(
-        "segments are lost for good ({place:?}, {cause:?}): no sender recovers from that; turn the knob `loss` down, or give the network a way to carry them"
+        "segments are lost for good ({place:?}, {cause:?}): no sender recovers from that; turn the knob `loss` down, or give the network \
+         a path for them"
     )]
     Lost {
         /// Where.

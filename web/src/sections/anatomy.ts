@@ -17,7 +17,7 @@ const PARTS: [Part, string, string][] = [
     ['wire_ns', 'wire', 'var(--step-neighbour)'],
     ['wake_ns', 'wake-up', 'var(--step-connect)'],
     ['receive_ns', 'receive call', 'var(--beside)'],
-    ['rest_ns', 'not told apart', 'var(--faint)'],
+    ['rest_ns', 'not attributed', 'var(--faint)'],
 ]
 
 /** The section; null when no message was cut. */
@@ -35,7 +35,7 @@ export function anatomy(context: Context): HTMLElement | null {
     draw()
     const present = PARTS.filter(([part]) => all.some((row) => row[part]))
     const key = h('ul', { class: 'line-key plain' }, present.map(([, name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
-    return section('anatomy', 'Where a message’s time goes', 'One way, from the call that sends to the return of the call that receives, cut at the kernels’ time stamps. Each panel has its own scale, from zero.', key, place)
+    return section('anatomy', 'Where a message’s time goes', 'One-way time, from the call that sends to the return of the call that receives, cut at the kernels’ time stamps. Each panel has its own scale, from zero.', key, place)
 }
 
 function panel(model: Model, network: string, visible: Series[], all: AnatomyRow[]): HTMLElement | null {

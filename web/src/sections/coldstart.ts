@@ -12,7 +12,7 @@ import type { ResultRow, Step } from '../view'
 const STACKED: Step[] = ['spawn', 'init', 'neighbour', 'vc', 'connect', 'first']
 const BESIDE: Step[] = ['second', 'idle']
 const WORDS: Record<Step, string> = {
-    spawn: 'starting ranks', init: 'joining', neighbour: 'address', vc: 'circuit', connect: 'connect', first: 'first message', second: 'second message', idle: 'after a pause',
+    spawn: 'starting ranks', init: 'joining', neighbour: 'ARP', vc: 'circuit', connect: 'connect', first: 'first message', second: 'second message', idle: 'after a pause',
 }
 
 /** The section; null when no start-up was measured. */
@@ -95,6 +95,6 @@ function segment(ns: number | null, most: number, colour: string, text: string, 
 
 function tip(name: string, row: ResultRow | null): string {
     if (!row || row.p50 === null) return name
-    const range = row.ci95_low === null ? `${row.launches} launches` : `95 % interval ${h('i', {}, interval(row)).textContent}`
+    const range = row.ci95_low === null ? `${row.launches} ${row.launches === 1 ? 'repetition' : 'repetitions'}` : `95 % interval ${h('i', {}, interval(row)).textContent}`
     return `${name}: ${value(row.quantity, row.p50)}, ${range}`
 }

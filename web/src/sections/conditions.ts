@@ -26,7 +26,7 @@ function warnings(view: View): HTMLElement | null {
 }
 
 function hosts(all: HostRecord[]): HTMLElement {
-    const silent = 'the host does not tell it'
+    const silent = 'the host does not report it'
     return table('Hosts', ['Host', 'Address', 'Kernel', 'CPU', '#CPUs', '#memory', 'Clock', '#to read it', '#offset to the first', 'Interface', '#MTU'], all.map((host) => [
         host.name, host.address, host.facts.kernel, host.facts.cpu ?? none(silent), host.facts.cpus, shown(host.facts.memory_bytes, memory, silent),
         host.facts.clock_source ?? none(silent), shown(host.facts.clock_read_ns, time, silent),
@@ -68,9 +68,9 @@ function seen(all: SeenRow[]): HTMLElement | null {
     const common = names.filter((name) => all.length > 1 && all.every((row) => value(row, name) === value(all[0]!, name)))
     const facts = (rows: [string, string][]): HTMLElement => table('Facts', ['Fact', 'What it was'], rows.map(([name, text]) => [h('code', {}, name), text]))
     const titled = (row: SeenRow): string => [row.probe, row.network, row.path, row.method, row.wait, row.load && `load ${row.load}`, ...Object.entries(row.knobs).map(([name, text]) => `${name}=${text}`)].filter(Boolean).join(', ')
-    return h('details', { class: 'card flush seen' }, h('summary', {}, `What the launches saw: ${names.length} facts by their paths in the record`),
+    return h('details', { class: 'card flush seen' }, h('summary', {}, `Evidence of the repetitions: ${names.length} facts by their paths in the record`),
         common.length ? [h('h3', {}, 'The same of all'), facts(common.map((name) => [name, value(all[0]!, name) ?? '']))] : null,
-        all.map((row) => h('details', {}, h('summary', {}, `${titled(row)}: ${row.launches} ${row.launches === 1 ? 'launch' : 'launches'}`), facts(row.facts.filter(([name]) => !common.includes(name))))))
+        all.map((row) => h('details', {}, h('summary', {}, `${titled(row)}: ${row.launches} ${row.launches === 1 ? 'repetition' : 'repetitions'}`), facts(row.facts.filter(([name]) => !common.includes(name))))))
 }
 
 function events(view: View): HTMLElement | null {

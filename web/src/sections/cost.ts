@@ -34,7 +34,7 @@ function cpu(context: Context): HTMLElement | null {
     if (!ends(context.model, context.model.series).length) return null
     const figure = context.figure({ label: 'CPU time for each byte, at the sender and at the receiver.', draw: (width) => drawCpu(context, width) })
     return h('div', { class: 'card' }, h('h3', {}, 'CPU time for each byte'), figure.element,
-        h('ul', { class: 'line-key' }, h('li', {}, '● sender'), h('li', {}, '○ receiver'), h('li', {}, 'band: 95 % interval over launches')))
+        h('ul', { class: 'line-key' }, h('li', {}, '● sender'), h('li', {}, '○ receiver'), h('li', {}, 'band: 95 % interval over repetitions')))
 }
 
 function drawCpu({ model, selection }: Context, width: number): Drawing | null {
@@ -103,7 +103,7 @@ function limitRow(model: Model, series: Series): Node[] {
         h('span', { class: 'bars-name' }, series.label),
         h('div', { class: 'track', role: 'img', 'aria-label': pieces.map((one) => `${one.name} ${share(one.value)}`).join(', ') },
             pieces.map((one) => h('i', { class: 'segment', 'width-share': `${Math.min(100, one.value * 100)}%`, '--colour': one.colour, 'data-tip': `${one.name}: ${share(one.value)} of the timed window` }))),
-        h('span', { class: 'bars-value' }, shown(again?.p50, (sent) => `${count(sent)} sent again`, again?.reason ?? 'retransmits were not counted')),
+        h('span', { class: 'bars-value' }, shown(again?.p50, (sent) => `${count(sent)} ${sent === 1 ? 'retransmission' : 'retransmissions'}`, again?.reason ?? 'retransmits were not counted')),
     ]
 }
 
@@ -115,8 +115,8 @@ function losses(model: Model): HTMLElement | null {
         if (row?.p50 === null || row?.p50 === undefined) return none(row?.reason ?? 'not measured')
         return h('span', { class: row.p50 > 0.001 && quantity === 'lost_share' ? 'alarm' : '' }, share(row.p50), row.max === null || row.max === row.p50 ? null : h('small', {}, ` at most ${share(row.max)}`))
     }
-    return h('div', { class: 'card flush' }, h('h3', {}, 'Datagrams on their way'),
-        table('Datagrams on their way', ['Series', '#lost', '#reordered', '#duplicated'], found.map(({ series, rows }) => [
+    return h('div', { class: 'card flush' }, h('h3', {}, 'Datagrams lost, reordered, duplicated'),
+        table('Datagrams lost, reordered, duplicated', ['Series', '#lost', '#reordered', '#duplicated'], found.map(({ series, rows }) => [
             [h('i', { class: 'swatch', '--colour': series.colour }), series.label], cell(rows, 'lost_share'), cell(rows, 'reordered_share'), cell(rows, 'duplicated_share'),
         ])))
 }

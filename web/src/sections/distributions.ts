@@ -51,7 +51,7 @@ export function distributions(context: Context): HTMLElement | null {
         arrange()
     } }, topics.map((one, at) => h('option', { value: at }, one.name)))
     queueMicrotask(arrange)
-    return section('distributions', 'Distributions', 'Every sample of all launches. Solid is warm, dashed is cold; a thinner line is another path. A long right end is what a mean would hide.',
+    return section('distributions', 'Distributions', 'Every sample of all repetitions. Solid is warm, dashed is cold; a thinner line is another path. A long right end is what a mean would hide.',
         h('div', { class: 'controls' }, menu, choice('Kind', [['ecdf', 'cumulative'], ['histogram', 'histogram']], kind, (chosen) => {
             kind = chosen as Kind
             arrange()

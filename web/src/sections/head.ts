@@ -10,8 +10,8 @@ import type { ResultRow, Verdict } from '../view'
 
 const STATES = {
     open: ['not ended', 'The run had not ended when this page was written: it was running, or it was killed.'],
-    complete: ['complete', 'All launches were made.'],
-    partial: ['partial', 'It ended before all launches were made; sonde assess --resume goes on with it.'],
+    complete: ['complete', 'All repetitions were made.'],
+    partial: ['partial', 'It ended before all repetitions were made; sonde assess --resume resumes it.'],
 } as const
 
 /** The head with everything in it. */
@@ -38,7 +38,7 @@ export function head({ model }: Context): HTMLElement {
 
 const COLUMNS: [string, string][] = [
     ['Network', 'Each network with its paths.'],
-    ['Cold start', 'From nothing to the first answer: address, circuit, connection, first message. Median of launches.'],
+    ['Cold start', 'Time to the first reply: ARP, circuit, connection, first message. Median of repetitions.'],
     ['Latency', 'Half a round trip of the smallest message, warm. Median.'],
     ['Throughput', 'User bytes at the receiver, of the best stream. Median.'],
     ['Ceiling', 'The most that this path can carry on this network, by its framing.'],
@@ -89,7 +89,7 @@ function median(row: ResultRow | undefined): Child {
     if (!row) return none('not in the plan')
     if (row.p50 === null) return none(row.reason ?? 'not measured')
     const known = row.ci95_low !== null
-    return [h('span', { class: 'figure-value' }, value(row.quantity, row.p50)), h('small', {}, known ? interval(row) : `${row.launches} ${row.launches === 1 ? 'launch' : 'launches'}`)]
+    return [h('span', { class: 'figure-value' }, value(row.quantity, row.p50)), h('small', {}, known ? interval(row) : `${row.launches} ${row.launches === 1 ? 'repetition' : 'repetitions'}`)]
 }
 
 function reached(series: Series, part: number | null): Child {
@@ -110,7 +110,7 @@ function cpu(model: Model, row: ResultRow | undefined): Child {
 export function fidelity(verdict: Verdict | null): Child {
     if (!verdict) return none('not emulated: there is no model to keep to')
     const p99 = verdict.lateness_p99_ns === null ? '' : `, 99 % within ${time(verdict.lateness_p99_ns)}`
-    const figures = `${count(verdict.late)} of ${count(verdict.deliveries)} deliveries more than ${time(verdict.bound_ns)} late${p99}`
-    const words = verdict.status === 'passed' ? 'on time' : 'too late'
+    const figures = `${count(verdict.late)} of ${count(verdict.deliveries)} deliveries more than ${time(verdict.bound_ns)} behind schedule${p99}`
+    const words = verdict.status === 'passed' ? 'on schedule' : 'behind schedule'
     return h('span', { class: `badge ${verdict.status}`, tabindex: 0, 'data-tip': [figures, ...verdict.reasons].join('. ') }, words)
 }

@@ -9,9 +9,9 @@ import { rate, time } from '../units'
 import type { HeatFigure, HeatMap, HeatView } from '../view'
 
 const FIGURES: Record<HeatFigure, [string, string, (value: number) => string]> = {
-    latency_ns: ['Latency', 'half a round trip', (ns) => time(ns)],
+    latency_ns: ['Latency', 'one-way latency (RTT/2)', (ns) => time(ns)],
     rate_bps: ['Rate', 'of a stream', (bps) => rate(bps)],
-    duplex_bps: ['Rate both ways', 'of a stream beside one the other way', (bps) => rate(bps)],
+    duplex_bps: ['Rate in both directions', 'of a stream with one in the other direction', (bps) => rate(bps)],
 }
 /** Up to so many hosts have names beside rows and columns. */
 const NAMED_MAX = 64
@@ -22,7 +22,7 @@ export function heat(context: Context): HTMLElement | null {
     if (!all?.maps.length) return null
     const framed = all.marks.length ? h('ul', { class: 'line-key plain' }, h('li', {}, h('i', { class: 'swatch framed' }), 'framed: whom the verdict blames')) : null
     const shared = all.share === 1 ? null : h('p', { class: 'axis-note', id: 'pairs-shared' },
-        `${all.hosts.length} hosts are too many for a cell each: ${all.share} × ${all.share} hosts share one. Its shade is the median of their pairs, and the worst is told beside it.`)
+        `${all.hosts.length} hosts are too many for a cell each: ${all.share} × ${all.share} hosts share one. Its shade is the median of their pairs, and the worst is shown beside it.`)
     return section('pairs', 'All pairs',
         'Each cell is what one host sends to another, while other pairs flow too. What is worse than the usual stands out.', framed, shared,
         h('div', { class: 'grid wide' }, all.maps.map((map) => card(context, all, map))))
@@ -57,7 +57,7 @@ function tell(all: HeatView, map: HeatMap, format: (value: number) => string, sr
         return (one === src && other === dst) || (mark.both && one === dst && other === src)
     })
     const interval: [string, Child][] = all.share > 1 ? [['the worst pair', worst === null ? none('nothing was measured') : format(worst)]]
-        : [['95 % interval', low === null || high === null ? none('an interval of a median needs six launches') : `${format(low)} … ${format(high)}`]]
+        : [['95 % interval', low === null || high === null ? none('a confidence interval of a median needs six repetitions') : `${format(low)} … ${format(high)}`]]
     return {
         title: `${hosts(all, src)} → ${hosts(all, dst)}`,
         rows: [['median', value === null ? none('not measured') : format(value)], ...interval],

@@ -90,7 +90,7 @@ function route(rows: KernelRow[]): Child {
     if (!slow || !fast || slow.hosts !== fast.hosts || slow.ranks !== fast.ranks) return none('not measured by both')
     const sure = isBelow(fast, slow) || isBelow(slow, fast)
     return [
-        h('span', { class: sure ? 'strong' : null, tabindex: 0, 'data-tip': sure ? 'intervals apart' : 'intervals not apart, or none: six launches give one' }, times(slow.time_ns / fast.time_ns)),
+        h('span', { class: sure ? 'strong' : null, tabindex: 0, 'data-tip': sure ? 'significant: the intervals do not overlap' : 'not significant: the intervals overlap, or there are none (six repetitions give one)' }, times(slow.time_ns / fast.time_ns)),
         slow.printed && fast.printed ? h('small', { class: 'print' }, `printed ${times(slow.printed.seconds / fast.printed.seconds)}`) : null,
     ]
 }
@@ -98,7 +98,7 @@ function route(rows: KernelRow[]): Child {
 function cell(row: KernelRow, here: KernelRow[], over: boolean, standing: Standing): Child {
     const idle = row.load === null ? undefined : here.find((one) => one.load === null && one.network === row.network && one.hosts === row.hosts && one.ranks === row.ranks && one.wait === row.wait && by(one) === by(row))
     const value = over && row.of_reference ? times(row.of_reference.value) : time(row.time_ns)
-    const said = { least: ', the least of several hosts, intervals apart', unsure: ', the least of several hosts, which is not sure', other: '' }[standing]
+    const said = { least: ', the least of several hosts, significantly', unsure: ', the least of several hosts, which is not sure', other: '' }[standing]
     return [
         h('span', { class: { least: 'strong least', unsure: 'strong', other: null }[standing], tabindex: 0, 'data-tip': `${time(row.time_ns, 4)}${said}` }, value),
         idle ? h('small', {}, `${times(row.time_ns / idle.time_ns)} idle`) : null,
@@ -110,7 +110,7 @@ function cell(row: KernelRow, here: KernelRow[], over: boolean, standing: Standi
 export function split(view: View, all: KernelRow[]): HTMLElement | null {
     const told = all.filter((row) => row.communicating_share !== null)
     if (!told.length) return null
-    const key = h('ul', { class: 'line-key plain' }, [['computing', COMPUTING], ['communicating: in calls of the library, waiting too; its part is told', COMMUNICATING]].map(([name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
+    const key = h('ul', { class: 'line-key plain' }, [['computing', COMPUTING], ['communicating: in calls of the library, waiting included; its part is printed', COMMUNICATING]].map(([name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
     const panels = groups(told).map((rows) => {
         const most = Math.max(...rows.map((row) => row.time_ns))
         const places = distinct(byPlace(rows).map((row) => placeOf(row, all)))

@@ -18,7 +18,7 @@ import { messagesTable, traffic } from './kernelmessages'
 
 /** Beyond this ratio of the largest to the smallest the axis is logarithmic. */
 const WIDE = 20
-const FEW = 'an interval needs six launches'
+const FEW = 'a confidence interval needs six repetitions'
 const ROW_HEIGHT = 30
 
 /** A row on its graph, or what a paper prints of it. */
@@ -111,7 +111,7 @@ function curveMarks(dots: Dot[], colour: string, printed: boolean): Plot.Markish
 }
 
 function tell({ row, printed }: Dot): { title: Child; rows: [string, Child][]; note?: Child } {
-    const where = row.hosts === 1 ? `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'} by ${by(row)} on one host` : `${row.ranks} ranks by ${by(row)} on ${row.hosts} hosts of ${row.network}`
+    const where = row.hosts === 1 ? `${row.ranks} ${row.ranks === 1 ? 'rank' : 'ranks'} over ${by(row)} on one host` : `${row.ranks} ranks over ${by(row)} on ${row.hosts} hosts of ${row.network}`
     if (printed && row.printed) {
         return {
             title: `${row.kernel.toUpperCase()} · ${loadName(row.load)} · printed`,
@@ -156,6 +156,6 @@ function elsewhereTable(view: View): HTMLElement | null {
     const all = view.kernels_elsewhere
     if (!all.length) return null
     const rows = all.map((one): Child[] => [one.kernel.toUpperCase(), one.what, `${significant(one.seconds, 5)} s`, shown(one.of_reference, times, 'the paper has none'), one.cite])
-    return h('details', { class: 'card flush' }, h('summary', {}, `Printed of machines that are not here: ${all.length === 1 ? 'one time' : `${all.length} times`}`),
+    return h('details', { class: 'card flush' }, h('summary', {}, `Printed for other machines: ${all.length === 1 ? 'one time' : `${all.length} times`}`),
         table('Printed of other machines', ['Kernel', 'Machine', '#printed', '#over its own', 'Source'], rows))
 }

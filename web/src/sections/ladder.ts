@@ -37,7 +37,7 @@ export function ladder(context: Context): HTMLElement | null {
     selection.onChange(draw)
     draw()
     const key = h('ul', { class: 'line-key plain' }, RUNGS.map(([, name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
-    return section('ladder', 'From the wire to the library', 'What each rung takes of half a round trip, by messages and by bytes: the wire, then the transport with the hosts, then the library. A library is set beside the transport that waits as it does.', key, place, costs(model, all))
+    return section('ladder', 'From the wire to the library', 'What each layer takes of the one-way latency (RTT/2), by messages and by bytes: the wire, then the transport with the hosts, then the library. A library is set beside the transport that waits as it does.', key, place, costs(model, all))
 }
 
 function panel(model: Model, network: string, all: LibraryRow[]): HTMLElement | null {
@@ -92,7 +92,7 @@ function ofByte(row: LibraryRow): Rungs | null {
 
 /** The same as a table, with intervals. */
 function costs(model: Model, all: LibraryRow[]): HTMLElement {
-    const few = 'an interval needs six launches of both'
+    const few = 'a confidence interval needs six repetitions of both'
     const between = (cost: Cost | null, unit: (value: number) => string): Child =>
         cost === null || cost.ci95_low === null || cost.ci95_high === null ? none(few) : `${unit(cost.ci95_low)} … ${unit(cost.ci95_high)}`
     const bytes = (ps: number): string => perByte(ps / 1000)
@@ -101,6 +101,6 @@ function costs(model: Model, all: LibraryRow[]): HTMLElement {
         time(row.per_message_ns.value), between(row.per_message_ns, time),
         row.per_byte_ps === null ? none('one size was measured') : bytes(row.per_byte_ps.value), between(row.per_byte_ps, bytes),
     ])
-    return h('details', { class: 'card flush', open: all.length <= 8 }, h('summary', {}, `What libraries cost over the transport beneath, at equal wait: ${all.length} differences with their intervals`),
-        table('What libraries cost', ['Network', 'Library', 'over', 'wait', '#a message', '#95 % interval', '#a byte', '#95 % interval'], rows))
+    return h('details', { class: 'card flush', open: all.length <= 8 }, h('summary', {}, `What libraries cost over the transport beneath, at equal completion: ${all.length} differences with their intervals`),
+        table('What libraries cost', ['Network', 'Library', 'over', 'completion', '#per message', '#95 % interval', '#per byte', '#95 % interval'], rows))
 }

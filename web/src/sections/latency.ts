@@ -19,7 +19,7 @@ export function latency(context: Context): HTMLElement | null {
     const own = new Set(rows.map((row) => model.of(row)?.id))
     const { plots, choose } = panels(context, (series) => own.has(series.id), (network) => ({
         label: `Latency against message size${network === null ? '' : ` on ${network}`}, both axes logarithmic.`,
-        draw: (width) => drawCurves({ context, width, curves: curves(context, network), yLabel: '↑ half a round trip', yFormat: (ns) => time(ns), tellMore }),
+        draw: (width) => drawCurves({ context, width, curves: curves(context, network), yLabel: '↑ one-way latency (RTT/2)', yFormat: (ns) => time(ns), tellMore }),
     }))
     return section('latency', 'Latency against size', 'Half a round trip of a message. Where a curve leaves its dotted bound, hosts and not the network cost the time.',
         h('div', { class: 'card' },
@@ -42,7 +42,7 @@ function queueing({ model }: Context): HTMLElement | null {
         const series = model.of(row)
         return [
             [h('i', { class: 'swatch', '--colour': series?.colour ?? model.colour(row.network) }), series?.label ?? row.network], size(row.size_bytes), time(row.idle_ns), time(row.loaded_ns), time(row.waits_ns),
-            low === null || high === null ? none('an interval needs six launches of both') : `${time(low)} … ${time(high)}`,
+            low === null || high === null ? none('a confidence interval needs six repetitions of both') : `${time(low)} … ${time(high)}`,
             shown(waits, time, several), inside === null ? none(several) : h('span', { class: inside ? '' : 'alarm' }, inside ? 'within' : 'outside'),
         ]
     })
@@ -56,10 +56,10 @@ function fits({ model }: Context): HTMLElement | null {
     const known = model.series.map((series) => ({ series, fit: model.fit(series) })).filter(({ fit }) => fit && [fit.per_message_ns, fit.per_byte_ns, fit.setup_ns, fit.half_size_bytes].some((term) => term !== null))
     if (!known.length) return null
     const few = 'fewer than two sizes were measured'
-    return h('div', { class: 'card flush' }, h('h3', {}, 'The cost of a message, one way'),
-        table('The cost of a message, one way', ['Series', '#paid once', '#each message', '#each frame', '#each byte', '#as a rate', '#n½', '#farthest point'], known.map(({ series, fit }) => [
+    return h('div', { class: 'card flush' }, h('h3', {}, 'The one-way cost of a message'),
+        table('The one-way cost of a message', ['Series', '#paid once', '#each message', '#each frame', '#each byte', '#as a rate', '#n½', '#farthest point'], known.map(({ series, fit }) => [
             [h('i', { class: 'swatch', '--colour': series.colour }), series.label],
-            shown(fit?.setup_ns, time, 'no cold start was measured'), shown(fit?.per_message_ns, time, few), shown(fit?.per_frame_ns, time, 'frames and bytes grow together here: they cannot be told apart'),
+            shown(fit?.setup_ns, time, 'no cold start was measured'), shown(fit?.per_message_ns, time, few), shown(fit?.per_frame_ns, time, 'frames and bytes grow together here: they are not distinguishable'),
             shown(fit?.per_byte_ns, perByte, few), shown(fit?.per_byte_ns || null, (ns) => rate(8e9 / ns, 3), few),
             shown(fit?.half_size_bytes, size, 'no measured pair of sizes spans half of the peak rate'), shown(fit?.residual, share, few),
         ])))

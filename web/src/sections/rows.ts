@@ -21,7 +21,7 @@ const figure = (name: 'min' | 'p50' | 'p90' | 'p99' | 'p999' | 'max' | 'mean' | 
     show: (row) => {
         const number = row[name]
         if (number !== null) return value(row.quantity, number)
-        return none(row.p50 === null ? row.reason ?? row.status : name === 'p99' ? 'needs 1000 samples' : name === 'p999' ? 'needs 10 000 samples' : row.reason ?? 'an interval needs six launches')
+        return none(row.p50 === null ? row.reason ?? row.status : name === 'p99' ? 'needs 1000 samples' : name === 'p999' ? 'needs 10 000 samples' : row.reason ?? 'a confidence interval needs six repetitions')
     },
 })
 
@@ -33,7 +33,7 @@ const COLUMNS: Column[] = [
     { name: 'Path', of: (row) => row.path },
     { name: 'Method', of: (row) => row.method },
     { name: 'With', of: (row) => knobs(row) || null },
-    { name: 'Wait', of: (row) => row.wait },
+    { name: 'Completion', of: (row) => row.wait },
     { name: 'Load', of: (row) => row.load },
     { name: 'Probe', of: (row) => row.probe, show: (row) => (row.mode ? `${row.probe}, ${row.mode}` : row.probe) },
     { name: 'Size', numeric: true, of: (row) => row.size_bytes, show: (row) => (row.size_bytes === null ? none('of no size') : size(row.size_bytes)) },
@@ -41,7 +41,7 @@ const COLUMNS: Column[] = [
     { name: 'Step', of: (row) => row.step },
     { name: 'Quantity', of: (row) => row.quantity, show: (row) => quantityName(row.quantity) },
     figure('p50', 'Median'), figure('ci95_low', 'From'), figure('ci95_high', 'To'), figure('min', 'Min'), figure('p90', 'p90'), figure('p99', 'p99'), figure('p999', 'p99.9'), figure('max', 'Max'), figure('mean', 'Mean'),
-    { name: 'Launches', numeric: true, of: (row) => row.launches },
+    { name: 'Repetitions', numeric: true, of: (row) => row.launches },
     { name: 'Samples', numeric: true, of: (row) => row.samples, show: (row) => count(row.samples) },
     { name: 'Status', of: (row) => row.status, show: (row) => (row.reason ? h('span', { class: row.status === 'measured' ? 'noted' : 'alarm', tabindex: 0, 'data-tip': row.reason }, row.status) : row.status) },
     { name: 'Cell', of: (row) => row.cell, show: (row) => h('code', {}, row.cell) },

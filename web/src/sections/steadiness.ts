@@ -32,7 +32,7 @@ export function steadiness(context: Context): HTMLElement | null {
     const late = lateness(model)
     const disturbed = interference(model)
     if (!drift && !late && !disturbed) return null
-    return section('steadiness', 'Did the run hold still?', 'A difference between networks counts for little where the same cell differs as much from launch to launch.', drift, late, disturbed)
+    return section('steadiness', 'Did the run hold still?', 'A difference between networks counts for little where the same cell differs as much from repetition to repetition.', drift, late, disturbed)
 }
 
 function launches(model: Model): Launch[] {
@@ -56,7 +56,7 @@ function launchFigure(context: Context): HTMLElement | null {
     const first = topics[0]
     if (!first) return null
     let quantity = first[0]
-    const place = h('div', { class: 'plot uplot-place', role: 'img', 'aria-label': 'Deviation of each launch from the middle of its cell, over the run. The figures are in the table of all rows.' })
+    const place = h('div', { class: 'plot uplot-place', role: 'img', 'aria-label': 'Deviation of each repetition from the middle of its cell, over the run. The figures are in the table of all rows.' })
     let chart: uPlot | null = null
     const draw = (): void => {
         chart?.destroy()
@@ -71,7 +71,7 @@ function launchFigure(context: Context): HTMLElement | null {
         width = place.clientWidth
     }).observe(place)
     return h('div', { class: 'card' },
-        h('div', { class: 'card-head' }, h('div', {}, h('h3', {}, 'Launches over the run'), h('p', { class: 'axis-note' }, 'distance of a launch’s median from the middle of its cell, against the time of the launch')),
+        h('div', { class: 'card-head' }, h('div', {}, h('h3', {}, 'Repetitions over the run'), h('p', { class: 'axis-note' }, 'distance of a repetition’s median from the middle of its cell, against the time of the repetition')),
             topics.length > 1 ? choice('Quantity', topics, quantity, (chosen) => {
                 quantity = chosen as Quantity
                 draw()
@@ -104,7 +104,7 @@ function drawLaunches(context: Context, place: HTMLElement, wanted: Launch[]): u
         const box = chart.over.getBoundingClientRect()
         const rows: [string, string][] = [
             ['size', found.row.size_bytes === null ? '–' : size(found.row.size_bytes)], [`median ${quantityName(found.quantity)}`, value(found.quantity, found.median)],
-            ['from the middle', `${found.deviation >= 0 ? '+' : '−'}${share(Math.abs(found.deviation))}`], ['launch', `${found.nth + 1}, ${Math.round(found.x)} s into the run`],
+            ['from the middle', `${found.deviation >= 0 ? '+' : '−'}${share(Math.abs(found.deviation))}`], ['repetition', `${found.nth + 1}, ${Math.round(found.x)} s into the run`],
         ]
         context.tooltip.show([h('p', { class: 'tip-title' }, h('i', { class: 'swatch', '--colour': found.series.colour }), `${found.series.label} · ${found.phase}`), h('dl', {}, rows.map(([name, text]) => [h('dt', {}, name), h('dd', {}, text)]))],
             box.left + chart.valToPos(found.x, 'x'), box.top + chart.valToPos(found.deviation, 'y'))
@@ -130,17 +130,17 @@ function lateness(model: Model): HTMLElement | null {
         shown(verdict?.late_share, share, 'nothing was delivered'), time(verdict?.bound_ns ?? 0), shown(verdict?.lateness_p50_ns, time, 'not kept'),
         shown(verdict?.lateness_p99_ns, time, 'needs 1000 deliveries'), shown(verdict?.lateness_max_ns, time, 'not kept'), count(verdict?.attachment_losses ?? 0),
     ])
-    return h('div', { class: 'card flush' }, h('h3', {}, 'How late the emulation was'),
-        table('How late the emulation was', ['Series', 'Emulation', '#deliveries', '#late', '#late means over', '#half within', '#99 % within', '#latest', '#lost in attachment'], rows))
+    return h('div', { class: 'card flush' }, h('h3', {}, 'How far the emulation was behind schedule'),
+        table('How far the emulation was behind schedule', ['Series', 'Emulation', '#deliveries', '#behind schedule', '#by more than', '#half within', '#99 % within', '#most', '#lost in attachment'], rows))
 }
 
 function interference(model: Model): HTMLElement | null {
     if (!model.view.interference.length) return null
     const rows = model.view.interference.map((row) => [
         [h('i', { class: 'swatch', '--colour': model.of({ wait: null, ...row })?.colour ?? model.colour(row.network) }), [`${row.network} ${row.path}`, said({ wait: null, ...row })].filter(Boolean).join(', ')], row.probe, count(row.involuntary_switches),
-        shown(row.steal_ns, time, '/proc/stat does not tell it here'), shown(row.retransmits, count, 'not a TCP path, or TCP_INFO does not tell it'),
+        shown(row.steal_ns, time, '/proc/stat cannot be read here'), shown(row.retransmits, count, 'not a TCP path, or TCP_INFO does not report it'),
         row.cpu_busy_share === null ? none('/proc/stat cannot be read here') : h('span', { class: row.cpu_busy_share > 0.95 ? 'alarm' : '' }, share(row.cpu_busy_share)),
     ])
     return h('div', { class: 'card flush' }, h('h3', {}, 'What disturbed the hosts'),
-        table('What disturbed the hosts', ['Series', 'Probe', '#put aside for another', '#taken by the hypervisor', '#sent again', '#CPUs busy'], rows))
+        table('What disturbed the hosts', ['Series', 'Probe', '#preempted', '#stolen by the hypervisor', '#retransmissions', '#CPUs busy'], rows))
 }

@@ -124,7 +124,7 @@ const sent = (point: SweepPoint): number => point.bps / Math.max(1e-9, 1 - (poin
 
 function lossPanel(context: Context, name: string, curves: Curve[]): HTMLElement {
     const figure = context.figure({ label: `${name}: datagrams lost against the rate sent.`, draw: (width) => drawLoss(context, curves, width) })
-    return h('div', { class: 'card' }, h('h3', {}, h('i', { class: 'swatch', '--colour': context.model.colour(curves[0]?.curve.network ?? '') }), `${name}: lost of what was sent`), figure.element)
+    return h('div', { class: 'card' }, h('h3', {}, h('i', { class: 'swatch', '--colour': context.model.colour(curves[0]?.curve.network ?? '') }), `${name}: share of the datagrams lost`), figure.element)
 }
 
 function drawLoss(context: Context, curves: Curve[], width: number): Drawing | null {
@@ -161,7 +161,7 @@ function told(plot: Plot.Plot, shown: Curve[], x: (point: SweepPoint) => number,
 
 /** What was asked for and what was granted, and what came of it. */
 function tellPoint(series: Series, curve: SweepCurve, point: SweepPoint): { title: Child; rows: [string, Child][]; note?: Child } {
-    const silent = 'no launch read it back'
+    const silent = 'no repetition read it back'
     const knobs = Object.entries(curve.knobs).map(([name, value]): [string, Child] => [`asked: ${name}`, value])
     const granted = (bytes: number | null): Child => (bytes === null ? none(silent) : size(bytes))
     const isKnee = curve.points.length > 1 && point.size_bytes === curve.knee_bytes
@@ -170,7 +170,7 @@ function tellPoint(series: Series, curve: SweepCurve, point: SweepPoint): { titl
         ['program’s buffer', size(point.size_bytes)], ...knobs,
         ['granted: send buffer', granted(point.granted_send_bytes)], ['granted: receive buffer', granted(point.granted_recv_bytes)],
         ['rate', rate(point.bps)],
-        ['95 % interval', point.ci95_low === null || point.ci95_high === null ? none('an interval of a median needs six launches') : `${rate(point.ci95_low)} … ${rate(point.ci95_high)}`],
+        ['95 % interval', point.ci95_low === null || point.ci95_high === null ? none('a confidence interval of a median needs six repetitions') : `${rate(point.ci95_low)} … ${rate(point.ci95_high)}`],
     ]
     if (curve.bound_bps !== null) rows.push(['the window allows', rate(curve.bound_bps)])
     if (point.lost !== null) rows.push(['sent', rate(sent(point))], ['lost', share(point.lost)])

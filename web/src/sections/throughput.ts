@@ -26,7 +26,7 @@ export function throughput(context: Context): HTMLElement | null {
         draw: (width) => draw(context, width, scale, network),
         empty: 'Nothing selected has what this figure shows.',
     }))
-    const scales = choice('Scale', [['rate', 'bits a second'], ['fraction', 'part of the ceiling']], scale, (chosen) => {
+    const scales = choice('Scale', [['rate', 'bits per second'], ['fraction', 'part of the ceiling']], scale, (chosen) => {
         scale = chosen as Scale
         redraw()
     })

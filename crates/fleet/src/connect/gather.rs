@@ -118,7 +118,7 @@ impl Assembly {
         let (strangers, last) = self.listener.strangers();
         if strangers > 0 {
             self.notes.insert(format!(
-                "{strangers} connections without the run's token were dropped; the last: {}",
+                "unauthenticated connections dropped: {strangers}; the last: {}",
                 last.unwrap_or_default()
             ));
         }
@@ -176,7 +176,7 @@ impl Assembly {
         if strangers > 0 {
             let last = last.unwrap_or_default();
             happened.push_str(&format!(
-                "; {strangers} others were dropped, the last: {last}"
+                "; unauthenticated connections dropped: {strangers}, the last: {last}"
             ));
         }
         for note in &self.notes {

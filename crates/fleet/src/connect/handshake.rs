@@ -120,7 +120,7 @@ pub(super) fn receive(stream: &TcpStream, token: &Token, end: Instant) -> std::i
     let (mut word, mut peer, mut proof) = ([0; 13], [0; NONCE_BYTES], [0; PROOF_BYTES]);
     timed.read_exact(&mut word)?;
     if word != *PEER_WORD {
-        return Err(refused("it says something else than an agent does"));
+        return Err(refused("protocol violation: it does not speak as an agent"));
     }
     timed.read_exact(&mut peer)?;
     timed.read_exact(&mut proof)?;

@@ -264,7 +264,11 @@ impl Fleet {
                         },
                     );
                 }
-                Ok(_) => session.lose(host, agent, "it answered something else than its data port"),
+                Ok(_) => session.lose(
+                    host,
+                    agent,
+                    "protocol violation: its answer is not its data port",
+                ),
                 Err(error) => session.lose(host, agent, &error.to_string()),
             }
         }
@@ -370,7 +374,7 @@ impl Session {
             };
             match member.agent.link().answer("its flows", timeout) {
                 Ok(Answer::Went(went)) => drop(heard.insert(host, went)),
-                Ok(_) => self.part(host, "it answered something else than its flows"),
+                Ok(_) => self.part(host, "protocol violation: its answer is not its flows"),
                 Err(error) => self.part(host, &error.to_string()),
             }
         }
@@ -472,7 +476,7 @@ fn outcome(
 /// Why a flow is not valid, by what its ends say.
 fn invalid(left: Option<&Left>, came: Option<&Came>, late_max_ns: u64) -> Option<String> {
     let (Some(left), Some(came)) = (left, came) else {
-        return Some("one of its ends said nothing of it".into());
+        return Some("one of its ends did not report it".into());
     };
     if let Some(why) = left.failure.as_ref().or(came.failure.as_ref()) {
         return Some(why.clone());

@@ -71,7 +71,7 @@ impl Fleet {
         if !is_there && self.alive(host) {
             return self.ensure(host, self.machines.first_placement());
         }
-        self.settings(host, "put its settings back", &Request::PutBack {})
+        self.settings(host, "restore its settings", &Request::PutBack {})
             .map(drop)
     }
 
@@ -105,7 +105,7 @@ impl Fleet {
         let placement = self.machines.first_placement();
         let name = self.hosts[host].name.clone();
         let Some(agent) = self.agents.0.get_mut(&(host, placement)) else {
-            unreachable!("it was made sure of");
+            unreachable!("it is checked");
         };
         let link = agent.link();
         let answer = link
@@ -116,7 +116,7 @@ impl Fleet {
             Ok(other) => Err(FleetError::at(
                 &name,
                 attempt,
-                format!("it answered out of turn: {other:?}"),
+                format!("it broke the protocol: {other:?}"),
                 "give all hosts the same version of sonde",
             )),
             Err(error) => {

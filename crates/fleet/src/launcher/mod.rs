@@ -109,7 +109,7 @@ impl std::str::FromStr for Listen {
         }
         let port = text.strip_prefix(':').and_then(|port| port.parse().ok());
         port.map(|port| Self { address: None, port }).ok_or_else(|| {
-            format!("`{text}` is no place to listen: write ADDRESS, ADDRESS:PORT or :PORT with a numeric address of this host")
+            format!("`{text}` is not an address to listen at: write ADDRESS, ADDRESS:PORT or :PORT with a numeric address of this host")
         })
     }
 }

@@ -172,7 +172,7 @@ impl Fleet {
         self.ensure(key.0, key.1)?;
         let name = self.name(key.0).to_owned();
         let Some(agent) = self.agents.0.get_mut(&key) else {
-            unreachable!("it was made sure of");
+            unreachable!("it is checked");
         };
         let sent = agent.link().send(&Request::Run(program));
         sent.map_err(|error| FleetError::at(&name, attempt, &error, error.remedy()))
@@ -192,7 +192,7 @@ impl Fleet {
             Ok(other) => Err(FleetError::at(
                 &name,
                 attempt,
-                format!("its agent answered out of turn: {other:?}"),
+                format!("its agent broke the protocol: {other:?}"),
                 "give both hosts the same version of sonde",
             )),
             Err(error) => Err(FleetError::at(&name, attempt, &error, error.remedy())),
@@ -282,7 +282,7 @@ fn pieces(job: &Job) -> Vec<Job> {
 }
 
 fn attempt(ask: &RanksAsk) -> String {
-    format!("measure {} by {}", ask.job.name(), ask.path)
+    format!("measure {} over {}", ask.job.name(), ask.path)
 }
 
 fn failed(ask: &RanksAsk, what: impl std::fmt::Display, remedy: impl Into<String>) -> FleetError {

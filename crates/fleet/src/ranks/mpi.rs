@@ -86,8 +86,7 @@ impl Fleet {
             _ => said,
         });
         let what = format!("{} {}{said}", order.launcher, ran.told());
-        let remedy =
-            "try the same launcher with a program of your own; `sonde doctor` tells what is there";
+        let remedy = "try the same launcher with a program of your own; `sonde doctor` lists what is installed";
         Err(failed(ask, what, remedy))
     }
 

@@ -74,7 +74,7 @@ impl TokenRing {
             return refuse("line.rate", problem.into());
         }
         if !spec.line.propagation().is_zero() {
-            let problem = "is for a line; say `fibre_m` in [token], the way round";
+            let problem = "is for a line; write `fibre_m` in [token], the length of the ring";
             return refuse("line.propagation", problem.into());
         }
         for (key, value, most) in [

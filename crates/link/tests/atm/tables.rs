@@ -27,7 +27,7 @@ fn wrong_values_say_what_would_be_right() {
         ("[atm]\nmodule = 0", "1 to 1024 ports"),
         ("[atm]\ncell_loss = \"2\"", "a probability is at most 1"),
         ("[atm]\npcr = \"150Mbit\"", "149.76Mbit"),
-        ("[atm]\npcr = \"1bit\"", "less than a cell a second"),
+        ("[atm]\npcr = \"1bit\"", "less than one cell per second"),
         ("[atm]\ndiscard = \"late\"", "`tail`"),
         ("[lane]\nunknown_rate = 1", "encapsulation = \"lane\""),
         ("[[pvc]]\nbetween = [1, 1]", "joins station 1 with itself"),

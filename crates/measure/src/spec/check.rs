@@ -89,7 +89,7 @@ impl Spec {
         for size in &self.sizes_bytes {
             refuse(
                 self.path == Path::Udp && *size > UDP_MESSAGE_BYTES_MAX as u64,
-                format_args!("a message of {size} bytes fits in no datagram"),
+                format_args!("a message of {size} bytes does not fit in a datagram"),
                 "ask for at most 65,507 bytes",
             )?;
             refuse(
@@ -132,7 +132,7 @@ impl Spec {
         refuse(
             self.knobs.rate_bps.is_some() && !paced,
             format_args!("only a stream of datagrams is sent at a constant rate"),
-            "leave `rate` out, or measure the throughput by udp",
+            "leave `rate` out, or measure the throughput of udp",
         )?;
         refuse(
             !path.methods().contains(&method),
@@ -142,16 +142,16 @@ impl Spec {
         refuse(
             probe == Probe::Anatomy && path == Path::Xdp,
             format_args!("{NO_STAMPS}"),
-            "cut messages of tcp, udp or packet",
+            "measure the anatomy of tcp, udp or packet",
         )?;
         refuse(
             probe == Probe::Anatomy && method != Method::Plain,
-            format_args!("the kernel's stamps are not to be had with the method {method}"),
-            "cut messages of the method plain",
+            format_args!("the kernel's time stamps are not available with the method {method}"),
+            "measure the anatomy with the method plain",
         )?;
         refuse(
             probe == Probe::Rate && !matches!(path, Path::Tcp | Path::Udp),
-            format_args!("messages at a rate do not go by {path}"),
+            format_args!("{path} does not carry messages at a rate"),
             "ask for tcp or udp",
         )
     }
@@ -169,7 +169,7 @@ impl Spec {
         refuse(
             !fits,
             format_args!("{method} would change nothing of a {name} probe"),
-            "measure it by the method plain; the others are for streams, and uring for round trips too",
+            "measure it with the method plain; the others are for streams, and uring for round trips too",
         )?;
         let single = |size: &u64| *size > UDP_MESSAGE_BYTES_MAX as u64 / 2;
         refuse(
@@ -179,17 +179,20 @@ impl Spec {
         )?;
         refuse(
             !knobs.connected && (is_tcp || method != Method::Plain),
-            format_args!("{method} by {path} goes by connected sockets"),
-            "leave `connected=no` out, which is for UDP by the method plain",
+            format_args!("{method} over {path} needs connected sockets"),
+            "leave `connected=no` out, which is for UDP with the method plain",
         )?;
         refuse(
             knobs.streams > 1 && !(is_stream && is_tcp),
-            format_args!("{} streams at once are no {name} by {path}", knobs.streams),
-            "leave `streams` out, which is for a stream by TCP",
+            format_args!(
+                "a {name} over {path} does not have {} streams at once",
+                knobs.streams
+            ),
+            "leave `streams` out, which is for a stream over TCP",
         )?;
         refuse(
             !is_tcp && !knobs.nodelay,
-            format_args!("{path} holds nothing back"),
+            format_args!("{path} does not delay small messages"),
             "leave `nodelay` out, which is for TCP",
         )?;
         refuse(
@@ -218,8 +221,8 @@ impl Spec {
         let reads = knobs.chunk_bytes.is_some() || knobs.low_water_bytes.is_some();
         refuse(
             reads && !(is_stream && path == Path::Tcp),
-            format_args!("a {name} probe by {path} takes whole messages"),
-            "leave `chunk` and `lowat` out, which are for a stream by TCP",
+            format_args!("a {name} probe over {path} takes whole messages"),
+            "leave `chunk` and `lowat` out, which are for a stream over TCP",
         )
     }
 
@@ -420,7 +423,7 @@ mod tests {
         bad.sizes_bytes = vec![32_753];
         bad.check().unwrap();
         bad.knobs.connected = false;
-        refused(bad, "goes by connected sockets");
+        refused(bad, "needs connected sockets");
         for (probe, path, name, value, said) in [
             (
                 Probe::Stream,
@@ -448,7 +451,7 @@ mod tests {
                 Path::Udp,
                 "nodelay",
                 "no",
-                "holds nothing back",
+                "does not delay small messages",
             ),
             (
                 Probe::Message,

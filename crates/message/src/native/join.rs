@@ -328,7 +328,7 @@ impl Joining<'_> {
                     0,
                     "it closed the meeting: have all ranks the same token, size, transport and version?",
                 ),
-            ErrorKind::WouldBlock => self.silent(0, "it says nothing"),
+            ErrorKind::WouldBlock => self.silent(0, "it does not answer"),
             _ => self.lost(0, error),
         }
     }
@@ -343,7 +343,7 @@ impl Joining<'_> {
         }
         let mut parts = heard.splitn(3, '\n');
         let rank = parts.nth(1).and_then(|rank| rank.parse().ok());
-        Err(self.silent(rank.unwrap_or(0), parts.next().unwrap_or("rank 0 says no")))
+        Err(self.silent(rank.unwrap_or(0), parts.next().unwrap_or("rank 0 refuses")))
     }
 
     /// Nobody goes before all are ready.
@@ -485,7 +485,7 @@ impl Joining<'_> {
             let all: std::io::Result<Vec<Own>> = taken.collect();
             let all = all.map_err(|error| self.lost(0, error))?;
             if all.len() != size {
-                return Err(self.lost(0, format!("it told of {} ranks", all.len())));
+                return Err(self.lost(0, format!("it reported {} ranks", all.len())));
             }
             streams[0] = Some(stream);
             return Ok((all, streams));
@@ -559,7 +559,7 @@ fn absence(absent: &[usize], size: usize, strangers: usize) -> String {
     };
     if strangers > 0 {
         text += &format!(
-            "; {strangers} came that are not of this run: have all ranks the same token, size, transport and version?"
+            "; ranks of other runs refused: {strangers}: have all ranks the same token, size, transport and version?"
         );
     }
     text

@@ -96,7 +96,7 @@ impl Cut {
             let (from, to) = (place, place + 1);
             let missing = [from, to].into_iter().find(|at| !had[*at]);
             let found = match missing {
-                Some(at) => Err(format!("{} was not to be had here", NAMES[at])),
+                Some(at) => Err(format!("{} was not available here", NAMES[at])),
                 None => Ok(kept
                     .iter()
                     .map(|of| part(of, from, to))

@@ -258,7 +258,7 @@ impl Drop for Changes {
     fn drop(&mut self) {
         while !self.layers.is_empty() {
             if let Err(error) = self.put_back() {
-                tell!("sonde agent: a setting was not put back: {error}");
+                tell!("sonde agent: a setting was not restored: {error}");
             }
         }
     }

@@ -61,7 +61,7 @@ impl Journal {
     pub(super) fn open() -> Result<Self> {
         let folder = folders().into_iter().find(|folder| is_ours(folder, true));
         let folder = folder.ok_or_else(|| Error::Setting {
-            what: "there is no folder for what puts changed settings back".into(),
+            what: "there is no folder for the restore of changed settings".into(),
             remedy: "let /run, XDG_RUNTIME_DIR or /tmp be written to".into(),
         })?;
         let name = format!(
@@ -155,7 +155,7 @@ fn is_ours(folder: &Path, make: bool) -> bool {
 /// A guard has the file, and its lock with it, as its standard output.
 fn start_guard(file: &File) -> Result<Child> {
     let failed = |source| Error::Control {
-        what: "start what puts settings back should the agent be killed".into(),
+        what: "start the guard that restores settings when the agent is killed".into(),
         source,
     };
     let mut command = Command::new("/proc/self/exe");
@@ -220,14 +220,14 @@ fn undo_all(file: &mut File) -> Vec<String> {
         match undo.put_back_if_as_set() {
             Ok(Found::AsBefore) => {}
             Ok(Found::PutBack) => said.push(format!(
-                "{} was put back, which a killed agent had changed",
+                "{} was restored, which a killed agent had changed",
                 undo.words()
             )),
             Ok(Found::Other) => said.push(format!(
                 "a killed agent had changed what was {} before; it was set otherwise since then, and is left so",
                 undo.words()
             )),
-            Err(error) => said.push(format!("{} was not put back: {error}", undo.words())),
+            Err(error) => said.push(format!("{} was not restored: {error}", undo.words())),
         }
     }
     if let Err(error) = file.set_len(0) {

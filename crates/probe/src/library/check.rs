@@ -192,7 +192,7 @@ impl<'m> Ring<'m> {
         }
         let (from, tag, bytes) = wanted;
         Err(self.wrong(format!(
-            "{what}: {found:?} came where {bytes} bytes with tag {tag} of rank {from} were to come"
+            "{what}: received {found:?}, expected {bytes} bytes with tag {tag} of rank {from}"
         )))
     }
 
@@ -271,7 +271,7 @@ impl<'m> Ring<'m> {
                 Err(back) => request = back,
             }
             if begin.elapsed() > self.timeout {
-                return Err(self.wrong("a posted receive is never done for who asks"));
+                return Err(self.wrong("a posted receive never completes when polled"));
             }
             std::thread::yield_now();
         }
@@ -390,7 +390,7 @@ impl<'m> Ring<'m> {
                 break seen;
             }
             if begin.elapsed() > self.timeout {
-                return Err(self.wrong("what was sent is never seen by who looks for it"));
+                return Err(self.wrong("a sent message is never found by probing"));
             }
             std::thread::yield_now();
         };

@@ -177,7 +177,7 @@ fn size_measured(
     };
     let none = || {
         format!(
-            "of {late} calls each was entered late by a rank, by more than half of its time: give every rank a CPU, or a \
+            "{late} calls were each entered late by a rank, by more than half of their time: give every rank a CPU, or a \
              longer budget"
         )
     };

@@ -456,7 +456,7 @@ pub fn hear<T: for<'a> Deserialize<'a>>(messenger: &mut dyn Messenger, from: usi
     let length = u64::from_le_bytes(length);
     if length > SAID_BYTES_MAX {
         return Err(Error::Integrity(format!(
-            "rank {from} announces {length} bytes of what it saw"
+            "rank {from} announces a report of {length} bytes"
         )));
     }
     let mut body = vec![0; length as usize];

@@ -134,7 +134,7 @@ impl Report {
         } = self.marks;
         let (Some(first_ns), Some(size)) = (first_ns, self.measured.sizes.first_mut()) else {
             return Err(Error::Integrity(
-                "rank 0 tells of a start-up without a first message".into(),
+                "rank 0 reports a start-up without a first message".into(),
             ));
         };
         if !(began_ns <= main_ns && main_ns <= open_ns && open_ns <= first_ns) {

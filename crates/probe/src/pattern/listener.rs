@@ -213,6 +213,16 @@ impl Listener {
     }
 }
 
+/// Why a peer that did not answer in time, or broke off, counts as refusing.
+fn unaccepted(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
+            "it did not accept the connection in time, so this flow is skipped".into()
+        }
+        _ => format!("it did not accept the connection before the start ({error})"),
+    }
+}
+
 /// Opens the answering end of datagrams, where the round has them; its port.
 fn answer_port(kind: Kind, line: &mut Line, port: u16) -> std::io::Result<u16> {
     if kind != Kind::LatencyUdp {
@@ -252,7 +262,7 @@ pub(super) fn enter(join: &Join, go: &Go, way: &OutgoingFlow) -> Result<Line> {
         .read_exact(&mut answer)
         .map_err(|error| Error::Refused {
             peer: way.peer,
-            reason: format!("it did not let this flow in before the start ({error})"),
+            reason: unaccepted(&error),
         })?;
     if let Some(socket) = &line.datagrams {
         let port = u16::from_be_bytes([answer[1], answer[2]]);

@@ -212,7 +212,7 @@ impl Join {
     pub fn check(&self) -> Result<()> {
         if self.token.len() != listener::TOKEN_BYTES || !self.token.is_ascii() {
             return Err(Error::Unmeasurable {
-                what: format!("a token of {} bytes cannot be told", self.token.len()),
+                what: format!("a token has 32 characters, not {}", self.token.len()),
                 remedy: "give 32 characters",
             });
         }
@@ -357,7 +357,7 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
             .map(|due| {
                 let flow = &due.flow;
                 let missing = || match &admitted {
-                    Ok(()) => "its peer did not come before the start".to_owned(),
+                    Ok(()) => "its peer did not connect before the start".to_owned(),
                     Err(error) => error.to_string(),
                 };
                 let thread = coming.remove(flow).ok_or_else(missing);

@@ -140,7 +140,7 @@ pub enum StoreError {
     },
     /// A launch that was measured is never replaced.
     #[error(
-        "cannot store launch {index} of cell {cell} in {}: it was measured already, and is kept",
+        "cannot store repetition {index} of cell {cell} in {}: it was measured already, and is kept",
         path.display()
     )]
     Measured {
@@ -153,7 +153,7 @@ pub enum StoreError {
     },
     /// A number that the column cannot hold.
     #[error(
-        "cannot store {what}: {value} is more than 2^63-1, the most that a store holds there; this is a defect of sonde"
+        "cannot store {what}: {value} is more than 2^63-1, the most that a store holds there; this is a bug in sonde"
     )]
     TooLarge {
         /// Which.

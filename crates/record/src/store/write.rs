@@ -62,7 +62,7 @@ impl Store {
                 launch.verdict.as_ref().map(json),
             ],
         );
-        inserted.map_err(|error| self.orphan(error.into(), "a launch", run))?;
+        inserted.map_err(|error| self.orphan(error.into(), "a repetition", run))?;
         let id = transaction.last_insert_rowid();
         for (place, one) in launch.disturbances.iter().enumerate() {
             insert_disturbance(transaction, id, place, one)?;
@@ -88,7 +88,8 @@ impl Store {
             params![launch, run, result.cell, number, result.failure],
         );
         let missing = format!("{run} with cell {}", result.cell);
-        let inserted = inserted.map_err(|error| self.orphan(error.into(), "a launch", &missing))?;
+        let inserted =
+            inserted.map_err(|error| self.orphan(error.into(), "a repetition", &missing))?;
         if inserted == 0 {
             return Err(StoreError::Measured {
                 path: self.path.clone(),

@@ -140,7 +140,10 @@ fn too_few_launches_are_told() {
         (row.status, row.launches, row.ci95_low),
         (Status::Measured, 2, None)
     );
-    assert_eq!(reason(row), "2 launches: an interval needs six");
+    assert_eq!(
+        reason(row),
+        "2 repetitions: a confidence interval needs six"
+    );
     let six = latencies(6, |cell| (0..6).map(|index| latency(cell, index)).collect());
     let row = &six.rows()[0];
     assert_eq!(row.reason, None);
@@ -171,7 +174,7 @@ fn too_few_launches_are_told() {
         (1, 2, Some(Number(11.0)))
     );
     assert!(
-        reason(row).starts_with("1 launch: an interval needs six; 2 were planned"),
+        reason(row).starts_with("1 repetition: a confidence interval needs six; 2 were planned"),
         "{row:?}"
     );
 }

@@ -223,7 +223,7 @@ pub fn planned(id: &str, cells: Vec<CellRecord>) -> Run {
         events: vec![EventRecord {
             at_unix_ns: 5,
             kind: "resumed".into(),
-            text: "3 launches were missing".into(),
+            text: "repetitions missing: 3".into(),
         }],
         warnings: vec!["more pollers than CPUs, \"sic\"".into()],
     }

@@ -205,7 +205,10 @@ fn what_points_nowhere_is_refused() {
     store.begin(&planned("r", Vec::new())).unwrap();
     told(
         &store.launch("r", &run.launches[0]).unwrap_err(),
-        &["cannot store a launch", &run.launches[0].results[0].cell],
+        &[
+            "cannot store a repetition",
+            &run.launches[0].results[0].cell,
+        ],
     );
     for error in [
         store.warning("no", "w").unwrap_err(),

@@ -289,7 +289,7 @@ mod tests {
             let found = apart(&all);
             assert_eq!(found.len(), 1, "{setting}: {found:?}");
             assert!(
-                found[0].sentence.starts_with("n3 is set otherwise"),
+                found[0].sentence.starts_with("n3 has another setting"),
                 "{found:?}"
             );
             let remedy = found[0].remedy.as_deref().unwrap();

@@ -92,7 +92,7 @@ pub struct Advice {
     pub sockets: BTreeMap<String, Option<String>>,
 }
 
-/// Diagnoses the pair of hosts that a run measured on `network`, by its streams and its idle latency by TCP.
+/// Diagnoses the pair of hosts that a run measured on `network`, by its streams and its idle latency over TCP.
 pub fn diagnose(run: &Run, network: &str) -> Diagnosis {
     of(&Evidence::of(run, network))
 }

@@ -1,6 +1,6 @@
-//! Whether passing by TCP/IP is worth it, and why.
+//! Whether bypassing TCP/IP is worth it, and why.
 //!
-//! Model:   `kernel-bypass`: messages of one size, wait and load on one network, cut by the path packet and by UDP. The difference of
+//! Model:   `kernel-bypass`: messages of one size, wait and load on one network, over the paths packet and UDP. The difference of
 //!          the one-way times is told with the parts that make it, the largest first; a part is most of it from one half on, and
 //!          what the parts leave of it is told as not explained. Where it is less than a tenth of the
 //!          longer one, the two are told to be the same, for the middle means of a few launches differ by so much.

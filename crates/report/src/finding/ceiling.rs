@@ -167,19 +167,19 @@ mod tests {
     fn near_below_and_above() {
         assert_eq!(
             rules(134_206_000),
-            ["near-ceiling: The stream by tcp reaches 99.9 % of what atm-oc3c allows."]
+            ["near-ceiling: The stream over tcp reaches 99.9 % of what atm-oc3c allows."]
         );
         assert_eq!(rules(125_000_000), [""; 0]);
         assert_eq!(
             rules(100_000_000),
             [
-                "below-expectation: The stream by tcp on atm-oc3c reaches 100.0 Mb/s, 74.4 % of what the network allows."
+                "below-expectation: The stream over tcp on atm-oc3c reaches 100.0 Mb/s, 74.4 % of what the network allows."
             ]
         );
         assert_eq!(
             rules(150_000_000),
             [
-                "above-ceiling: The stream by tcp on atm-oc3c is faster than the network can be: 111.7 % of its ceiling."
+                "above-ceiling: The stream over tcp on atm-oc3c is faster than the network can be: 111.7 % of its ceiling."
             ]
         );
     }
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(above.len(), 1);
         assert_eq!(
             above[0].sentence,
-            "The best figure of latency of 1 B by tcp on lan is 125.0 % of what the network's model allows: do not trust the row."
+            "The best figure of latency of 1 B over tcp on lan is 125.0 % of what the network's model allows: do not trust the row."
         );
     }
 

@@ -148,7 +148,7 @@ mod tests {
         let finding = start(&Index::new(&run), &line("atm-oc3c:vc=svc", "tcp")).unwrap();
         assert_eq!(
             finding.sentence,
-            "The first message of 8 B by tcp on atm-oc3c:vc=svc takes 21.40 ms, 214 times a warm round trip of 100.0 µs. \
+            "The first message of 8 B over tcp on atm-oc3c:vc=svc takes 21.40 ms, 214 times a warm round trip of 100.0 µs. \
              Most of it is the circuit's set-up: 20.90 ms, 97.7 % of it."
         );
         assert_eq!(
@@ -180,7 +180,7 @@ mod tests {
         let finding = run(2_457_000);
         assert!(
             finding.sentence.ends_with(
-                " The largest known part is the neighbour's address: 1.099 ms, 44.7 % of it. 41.8 % is not explained by any step."
+                " The largest known part is address resolution (ARP): 1.099 ms, 44.7 % of it. 41.8 % is not explained by any step."
             ),
             "{finding:?}"
         );
@@ -199,7 +199,7 @@ mod tests {
         assert!(
             finding
                 .sentence
-                .ends_with(" Most of it is the neighbour's address: 1.099 ms, 74.3 % of it."),
+                .ends_with(" Most of it is address resolution (ARP): 1.099 ms, 74.3 % of it."),
             "{finding:?}"
         );
         assert!(finding.remedy.unwrap().starts_with("keep the addresses"));
@@ -227,7 +227,7 @@ mod tests {
         };
         assert_eq!(
             found(90_000).unwrap().sentence,
-            "After a pause a message by udp on lan takes 90.00 µs, 4.5 times the one before it."
+            "After a pause, a message over udp on lan takes 90.00 µs, 4.5 times the one before it (idle wake-up cost)."
         );
         assert_eq!(found(39_000), None);
     }

@@ -120,7 +120,7 @@ mod tests {
         let finding = stream("block", 388).unwrap();
         assert_eq!(
             finding.sentence,
-            "The receiving thread uses 97.0 % of one CPU for the stream by tcp on wire: the host, not the network, limits \
+            "The receiving thread uses 97.0 % of one CPU for the stream over tcp on wire: the host, not the network, limits \
              it to 20.00 Gb/s."
         );
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence,
-            "In 2 of 2 measurements on wire a host had no CPU left: up to 98.0 % of all its CPUs were in use."
+            "CPU was saturated in 2 of 2 measurements on wire: up to 98.0 % of a host's CPUs were in use."
         );
         let idle = run(900_000_000);
         assert_eq!(host_exhausted(&Index::new(&idle), None), []);

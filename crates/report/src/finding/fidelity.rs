@@ -70,8 +70,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence,
-            "The emulation of ethernet-1g did not keep its times in 1 of 2 cells, the worst being latency of 64 B by udp on \
-             ethernet-1g: do not trust them."
+            "The emulation of ethernet-1g was behind schedule in 1 of 2 cells, so their latencies are too high and their rates unreliable (worst: latency of 64 B over udp on ethernet-1g)."
         );
         assert!(
             found[0]

@@ -99,9 +99,9 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         let sentence = &found[0].sentence;
         for part in [
-            "On atm-oc3c (block), a message of 8 B loses most from transport to library by pvm:default (+70",
-            "and loses most from wire to transport by native:tcp (+3",
-            "; a message of 60 000 B loses most from transport to library by pvm:default (+5",
+            "On atm-oc3c (blocking), a message of 8 B loses most from transport to library with pvm:default (+70",
+            "and loses most from wire to transport with native:tcp (+3",
+            "; a message of 60 000 B loses most from transport to library with pvm:default (+5",
         ] {
             assert!(sentence.contains(part), "{part}: {sentence}");
         }
@@ -142,12 +142,12 @@ mod tests {
         let alike = of(-78, (-1_200, 900));
         assert_eq!(
             alike.sentence,
-            "On atm-oc3c (block), a message of 8 B loses most from wire to transport by openmpi:tcp (not distinguishable from tcp)"
+            "On atm-oc3c (blocking), a message of 8 B loses most from wire to transport with openmpi:tcp (not distinguishable from tcp)"
         );
         // The number stays where the figures are, with its sign.
         let since = alike.arithmetic.unwrap();
         assert!(
-            since.ends_with("; openmpi:tcp -0.0780 µs (-1.20 to 0.900)"),
+            since.ends_with("; openmpi:tcp -0.0780 µs (95 % CI -1.20 to 0.900)"),
             "{since}"
         );
         // A library that is faster for sure keeps its figure.
@@ -161,7 +161,7 @@ mod tests {
         assert!(
             heavy
                 .sentence
-                .contains("most from transport to library by openmpi:tcp (+70.0 µs)"),
+                .contains("most from transport to library with openmpi:tcp (+70.0 µs)"),
             "{heavy:?}"
         );
     }

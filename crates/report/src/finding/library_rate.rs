@@ -111,7 +111,7 @@ mod tests {
         let finding = found(stream, "native:tcp").unwrap();
         assert_eq!(
             finding.sentence,
-            "A stream by native:tcp on ethernet-1g reaches 56.00 Mb/s, 5.9 % of what the network allows, where tcp reaches 930.0 Mb/s."
+            "A stream over native:tcp on ethernet-1g reaches 56.00 Mb/s, 5.9 % of what the network allows, where tcp reaches 930.0 Mb/s."
         );
         assert_eq!(finding.severity, Severity::Advice);
         assert_eq!(finding.lost.unwrap().left(), 56_000_000);
@@ -119,7 +119,7 @@ mod tests {
         let finding = found(messages, "native:tcp").unwrap();
         assert!(
             finding.sentence.starts_with(
-                "Messages of 64 KiB by native:tcp on ethernet-1g reach 56.00 Mb/s, 5.9 %"
+                "Messages of 64 KiB over native:tcp on ethernet-1g reach 56.00 Mb/s, 5.9 %"
             ),
             "{finding:?}"
         );

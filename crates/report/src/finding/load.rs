@@ -22,7 +22,7 @@ use crate::index::{Index, STREAM, grouped, median};
 use crate::queueing::{QueueingRow, queueing as rows};
 use crate::words::load as words;
 
-/// The farthest that a load may be from the wanted one in the median launch, as a part of it.
+/// The farthest that a load may be from the wanted one in the median repetition, as a part of it.
 const OFF: f64 = 0.02;
 /// The same in any launch.
 const FAR_OFF: f64 = 0.1;
@@ -198,8 +198,7 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(
             found[0].sentence,
-            "At 0.9 of atm-oc3c a message of 1 B by tcp waits 12.10 µs (12.10 µs to 12.10 µs) longer than idle; the virtual \
-             clock has 12.10 µs: within the interval."
+            "At load 0.9 on atm-oc3c a message of 1 B over tcp waits 12.10 µs (12.10 µs to 12.10 µs) longer than idle; the virtual clock has 12.10 µs: within the interval."
         );
         assert_eq!(
             found[0].arithmetic.as_deref(),
@@ -236,7 +235,7 @@ mod tests {
         let none = row(-400, (-1_900, 1_100));
         assert_eq!(
             none.sentence,
-            "At 0.9 of atm-oc3c the wait of a message of 1 B by tcp is not distinguishable from none."
+            "At load 0.9 on atm-oc3c the queueing delay of a message of 1 B over tcp is not distinguishable from zero."
         );
         assert_eq!(
             none.arithmetic.as_deref(),
@@ -280,8 +279,7 @@ mod tests {
         assert_eq!(all.len(), 1, "{all:?}");
         assert_eq!(
             all[0].sentence,
-            "At 0.9 of atm-oc3c 2 of 6 messages do not wait as long as on the virtual clock; the farthest, of 64 B by udp, \
-             waits 50.00 µs, there 12.10 µs."
+            "At load 0.9 on atm-oc3c the waits of 2 of 6 messages differ from the virtual clock's; the farthest, of 64 B over udp, waits 50.00 µs, there 12.10 µs."
         );
         assert_eq!(all[0].severity, Severity::Advice);
         two[0].1 = 52_100;
@@ -292,7 +290,7 @@ mod tests {
     fn what_the_model_lacks_is_not_said() {
         assert_eq!(
             waits(16_384, false, 39_000)[0].sentence,
-            "At 0.9 of atm-oc3c a message of 16 KiB by tcp waits 1.000 µs (1.000 µs to 1.000 µs) less than idle."
+            "At load 0.9 on atm-oc3c a message of 16 KiB over tcp waits 1.000 µs (1.000 µs to 1.000 µs) less than idle."
         );
     }
 
@@ -323,8 +321,7 @@ mod tests {
         );
         assert_eq!(
             found[0].sentence,
-            "The load 0.9 of atm-oc3c was there: 0.8991 of the link to each measured host in the median launch; the switch \
-             took 34.2 % of a CPU."
+            "The load 0.9 on atm-oc3c was delivered: 0.8991 of the link to each measured host in the median repetition; the switch took 34.2 % of a CPU."
         );
         assert_eq!(
             found[0].arithmetic.as_deref(),
@@ -341,7 +338,7 @@ mod tests {
         );
         assert_eq!(
             found[0].sentence,
-            "The load 0.9 of atm-oc3c was not what was wanted: 0.8700 of the link to a measured host in the median launch; \
+            "The load 0.9 on atm-oc3c was not delivered as requested: 0.8700 of the link to a measured host in the median repetition; \
              the switch took 34.2 % of a CPU."
         );
         assert!(found[0].remedy.as_deref().unwrap().contains("overflows"));
@@ -349,7 +346,7 @@ mod tests {
         assert!(
             far[0]
                 .sentence
-                .contains("median launch, and 10 % off or more in 6 of 6 launches; the"),
+                .contains("median repetition, and 10 % off or more in 6 of 6 repetitions; the"),
             "{far:?}"
         );
     }
@@ -370,7 +367,7 @@ mod tests {
         // A sixth less was planned by chance.
         let sentence = found("0.2500").sentence;
         assert!(
-            sentence.ends_with("0.3000 of each flow's link in the median launch."),
+            sentence.ends_with("0.3000 of each flow's link in the median repetition."),
             "{sentence}"
         );
         let missed = found("0.2000");

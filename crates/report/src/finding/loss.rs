@@ -103,7 +103,7 @@ mod tests {
         let finding = datagrams(&Index::new(&run), &line("wire", "udp")).unwrap();
         assert_eq!(
             finding.sentence,
-            "10.0 % of the datagrams by udp on wire were lost: the network loses none, so they were lost at the receiver, \
+            "10.0 % of the datagrams over udp on wire were lost: the network loses none, so they were lost at the receiver, \
              whose socket was full."
         );
         assert_eq!(
@@ -142,7 +142,12 @@ mod tests {
             let run = udp(net("wire"), Quantity::ReorderedShare, millionths).done();
             reordered(&Index::new(&run), &line("wire", "udp"))
         };
-        assert!(found(20_000).unwrap().sentence.contains("2.0 % came after"));
+        assert!(
+            found(20_000)
+                .unwrap()
+                .sentence
+                .contains("2.0 % arrived out of order")
+        );
         assert_eq!(found(100), None);
     }
 

@@ -96,7 +96,7 @@ mod tests {
         let finding = crossed([1_472, 1_473], [268_000, 290_000]).unwrap();
         assert_eq!(
             finding.sentence,
-            "One byte more than a frame of ethernet-100 carries costs 22.00 µs by udp, 8.2 % more: a message of 1473 B needs \
+            "One byte more than a frame of ethernet-100 carries costs 22.00 µs over udp, 8.2 % more: a message of 1473 B needs \
              one frame more than one of 1472 B."
         );
         assert!(finding.remedy.unwrap().contains("1472 B"));

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(all[0].rule, "host-apart");
         assert_eq!(
             all[0].sentence,
-            "h3 stands apart on lan: its 6 pairs are 56.9 % slower than those of the other hosts."
+            "h3 is an outlier on lan: its 6 pairs are 56.9 % slower than those of the other hosts."
         );
         assert!(all[0].arithmetic.as_ref().unwrap().contains("h1-h3 x1.57"));
     }

@@ -108,7 +108,7 @@ mod tests {
         assert!(
             socket
                 .sentence
-                .contains("98.0 % at the receiver's socket (UdpRcvbufErrors); 1.5 % on the way"),
+                .contains("98.0 % at the receiver's socket (UdpRcvbufErrors); 1.5 % in transit"),
             "{}",
             socket.sentence
         );
@@ -134,7 +134,7 @@ mod tests {
         );
         let way = with(&[]);
         assert!(
-            way.sentence.contains("100.0 % on the way: no counter"),
+            way.sentence.contains("100.0 % in transit: no counter"),
             "{}",
             way.sentence
         );

@@ -145,11 +145,15 @@ mod tests {
         let finding = wide(&Index::new(&run)).unwrap();
         assert!(
             finding.sentence.starts_with(
-                "1 of 2 medians are not known within 5 %: the widest interval, 20.0 %"
+                "1 of 2 medians have a 95 % CI wider than ±5 % (worst: latency of 8 B over udp on wire, 10.00 µs"
             ),
             "{finding:?}"
         );
-        assert!(finding.sentence.ends_with("latency of 8 B by udp on wire."));
+        assert!(
+            finding
+                .sentence
+                .ends_with("latency of 8 B over udp on wire.")
+        );
         let run = Runs::new()
             .network(net("wire"))
             .spread(0.04)
@@ -172,7 +176,7 @@ mod tests {
         assert!(
             finding
                 .sentence
-                .starts_with("1 of 1 medians come from 2 launches:"),
+                .starts_with("1 of 1 medians come from 2 repetitions:"),
             "{finding:?}"
         );
         assert_eq!(wide(&Index::new(&two)), None);
@@ -190,7 +194,7 @@ mod tests {
         assert_eq!(all.len(), 1, "{all:?}");
         assert_eq!(
             all[0].sentence,
-            "Not measured: latency of 8 B by tcp on wire and 1 more: 6 failed: h2 is gone."
+            "Not measured: latency of 8 B over tcp on wire and 1 more: 6 failed: h2 is gone."
         );
         let run = Runs::new()
             .network(net("wire"))
@@ -211,7 +215,7 @@ mod tests {
         let finding = launches_missing(&Index::new(&run)).unwrap();
         assert_eq!(
             finding.sentence,
-            "2 of 6 launches are missing from cells that others measured; 1 of them failed: h2 is gone."
+            "2 of 6 repetitions are missing from cells that have others; 1 of them failed: h2 is gone."
         );
     }
 }

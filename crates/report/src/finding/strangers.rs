@@ -55,8 +55,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].sentence,
-            "While ethernet-1g was measured strangers came to the data port of h2 (4 in all, launches concerned: 2). They were turned \
-             away unheard, and what these launches measured may hold their time."
+            "While ethernet-1g was measured, unauthenticated peers came to the data port of h2 (4 attempts in 2 repetitions). They were refused, but the figures of these repetitions may include their time."
         );
     }
 }

@@ -211,7 +211,7 @@ mod tests {
         assert!(
             stops[0]
                 .sentence
-                .contains("which the peer delays: 24.9 windows a second"),
+                .contains("which the peer delays: 24.9 windows per second"),
             "{stops:?}"
         );
     }

@@ -109,7 +109,7 @@ mod tests {
         );
         assert_eq!(
             finding.sentence,
-            "The window limits the stream by tcp on wan-100m-20ms: 65 535 B a round trip of 20.05 ms is 26.15 Mb/s, and \
+            "The window limits the stream over tcp on wan-100m-20ms: 65 535 B a round trip of 20.05 ms is 26.15 Mb/s, and \
              26.00 Mb/s was measured, 27.6 % of what the network allows."
         );
         assert!(finding.remedy.unwrap().contains("room for 235 959 B"));
@@ -142,7 +142,7 @@ mod tests {
         );
         assert_eq!(
             finding.arithmetic.as_deref(),
-            Some("50.00 Mb/s x 20.05 ms / 8 = 125 312 B on the way")
+            Some("50.00 Mb/s x 20.05 ms / 8 = 125 312 B in flight")
         );
     }
 

@@ -95,7 +95,7 @@ pub struct KernelRow {
     pub median_bytes: Option<Number>,
     /// The time over that of the reference; null where there is none.
     pub of_reference: Option<Times>,
-    /// What the reference is, as `4 ranks by native:shm on one host`.
+    /// What the reference is, as `4 ranks over native:shm on one host`.
     pub reference: Option<String>,
     /// What a paper prints of the same.
     pub printed: Option<PrintedTime>,
@@ -114,15 +114,15 @@ impl KernelRow {
         self.time_ns.0 / other.time_ns.0
     }
 
-    /// Where it ran, as `4 ranks by pvm:direct on 4 hosts of atm-oc3c`.
+    /// Where it ran, as `4 ranks over pvm:direct on 4 hosts of atm-oc3c`.
     pub(crate) fn place(&self) -> String {
         if self.ranks == 1 {
             return "one rank alone".into();
         }
         match self.hosts {
-            1 => format!("{} ranks by {} on one host", self.ranks, self.by()),
+            1 => format!("{} ranks over {} on one host", self.ranks, self.by()),
             hosts => format!(
-                "{} ranks by {} on {hosts} hosts of {}",
+                "{} ranks over {} on {hosts} hosts of {}",
                 self.ranks,
                 self.by(),
                 self.network
@@ -330,9 +330,9 @@ pub(crate) fn ages(index: &Index<'_>, rows: &[KernelRow]) -> Option<String> {
     }
     (!all.is_empty()).then(|| {
         format!(
-            "Hosts of another age: what ranks compute is stretched, in the median of launches, so many times (where it says so: the recorded \
-             time of a sequential run over its own): {}. Calls of a library are not, and programs that are not sonde's get no such \
-             factor.",
+            "Historical hosts: the ranks' computation is stretched by these factors, in the median of repetitions (where shown: the \
+             recorded time of a sequential run over its own): {}. Calls of a library are not stretched, nor are programs other than \
+             sonde's.",
             all.join("; ")
         )
     })
@@ -463,7 +463,7 @@ mod tests {
             .done();
         let rows = kernels(&Index::new(&run));
         let of = |row: &KernelRow| row.reference.clone();
-        let shared = Some("4 ranks by native:shm on one host".to_string());
+        let shared = Some("4 ranks over native:shm on one host".to_string());
         assert_eq!((of(&rows[0]), of(&rows[4])), (shared.clone(), shared));
         assert!(near(rows[4].of_reference.unwrap().value, 2.0));
         assert_eq!(of(&rows[3]), Some("one rank alone".into()));
@@ -526,14 +526,14 @@ mod tests {
         }
         let words = ages(&index, &rows).unwrap();
         assert!(words.contains("cg 166.6, 16.66 s over 0.1"), "{words}");
-        assert!(words.contains("not sonde's"), "{words}");
+        assert!(words.contains("other than sonde's"), "{words}");
         assert_eq!(ages(&index, &rows[..2]), None);
         // Several hosts beat one, of each age by itself.
         let findings = crate::finding::findings(&index);
         let of = |is_aged: bool| {
             let places = findings.iter().filter(|one| one.rule == "kernel-placement");
             places
-                .filter(|one| one.sentence.contains("another age (upc)") == is_aged)
+                .filter(|one| one.sentence.contains("historical hosts (upc)") == is_aged)
                 .count()
         };
         assert_eq!((of(false), of(true)), (1, 1), "{findings:?}");

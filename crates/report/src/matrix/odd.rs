@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                "h3 is not set as the others are: MTU is 9000, with the others 1500.",
-                "h4 is not set as the others are: ipv4.tcp_rmem is b, with the others a."
+                "h3 has other settings than the others: MTU is 9000, elsewhere 1500.",
+                "h4 has other settings than the others: ipv4.tcp_rmem is b, elsewhere a."
             ]
         );
     }
@@ -237,7 +237,7 @@ mod tests {
         assert!(
             found[0]
                 .sentence
-                .contains("congestion control is reno, with the others cubic")
+                .contains("congestion control is reno, elsewhere cubic")
         );
     }
 

@@ -206,7 +206,7 @@ mod tests {
             found[0]
                 .found
                 .sentence()
-                .contains("and the way back is good")
+                .contains("and the reverse direction is good")
         );
     }
 

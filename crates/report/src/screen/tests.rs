@@ -160,7 +160,7 @@ fn a_late_run_is_not_trusted() {
         network.contains("94.0/94.1 Mb/s  99%~") && network.contains("=  117~"),
         "{network}"
     );
-    assert!(text.contains("~: late"), "{text}");
+    assert!(text.contains("~ behind"), "{text}");
     let next = line(&text, "DO NEXT");
     assert!(
         next.contains("`sonde assess --hosts 2 --network ethernet-100`"),
@@ -435,7 +435,7 @@ fn each_rule_is_one_entry() {
         "{text}"
     );
     // The weightiest of them is told: the daemons on the last network.
-    assert!(text.contains("pvm:default costs 77"), "{text}");
+    assert!(text.contains("pvm:default adds 77"), "{text}");
     assert!(text.contains("[library-cost]"), "{text}");
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),

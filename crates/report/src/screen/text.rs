@@ -97,7 +97,7 @@ impl Assessment {
         };
         let text = match (trust.usable.is_empty(), trust.unusable.is_empty()) {
             (true, true) => return None,
-            (false, true) => "Few figures are touched: all kinds can be used.".into(),
+            (false, true) => "Few figures are affected: all kinds can be used.".into(),
             (true, false) => "No kind of figures can be used without a look at its rows.".into(),
             (false, false) => format!(
                 "Can be used: {}; not: {}.",
@@ -132,7 +132,7 @@ impl Assessment {
         let entries: Vec<(&str, String)> = found.chain(far).collect();
         if entries.is_empty() {
             let text = match self.trust.repetitions {
-                Some(_) => "Nothing that was measured loses a noticeable part.",
+                Some(_) => "No measurement shows a noticeable loss.",
                 None => DASH,
             };
             return vec![text.into()];
@@ -290,7 +290,7 @@ impl Columns {
         let kernel_at = paths_at + self.paths * (1 + ONE_WAY) + 1;
         titles.extend(kernel.as_deref().map(|name| (kernel_at, name)));
         let is_late = all.networks.iter().take(NETWORKS).any(has_late);
-        let mark = if is_late { "~: late" } else { "" };
+        let mark = if is_late { "~ behind" } else { "" };
         let mut first = vec!["reached/possible ".to_owned()];
         let mut second = vec![String::new()];
         for path in &all.paths {

@@ -19,7 +19,7 @@ use sonde_measure::{Number, ResultRow, Status};
 use crate::finding::noise::stolen_from;
 use crate::finding::precision::{LAUNCHES_MIN, WIDE, half_width};
 use crate::finding::{Finding, Severity};
-use crate::format::percent;
+use crate::format::{counted, percent};
 use crate::index::{Index, is_main, p50};
 
 /// From this share of late cells on the trust is low.
@@ -221,15 +221,14 @@ impl Trust {
         if self.missing > 0 {
             found.push((
                 TrustLevel::Medium,
-                format!("{} repetitions are missing", self.missing),
+                match self.missing {
+                    1 => "1 repetition is missing".into(),
+                    missing => format!("{missing} repetitions are missing"),
+                },
             ));
         }
         if most < LAUNCHES_MIN {
-            let range = match (least, most) {
-                (1, 1) => "1 repetition".into(),
-                (least, most) if least == most => format!("{most} repetitions"),
-                (least, most) => format!("{least} to {most} repetitions"),
-            };
+            let range = repetitions(least, most);
             found.push((
                 TrustLevel::Medium,
                 format!("{range}: no confidence intervals"),
@@ -252,9 +251,18 @@ impl Trust {
                 all => format!("the emulation was on schedule in all {all} cells; "),
             };
             self.reasons = vec![format!(
-                "{emulated}{least} to {most} repetitions, no CPU time was stolen"
+                "{emulated}{}, no CPU time was stolen",
+                repetitions(least, most)
             )];
         }
+    }
+}
+
+/// How many of each row.
+fn repetitions(least: u64, most: u64) -> String {
+    match least == most {
+        true => counted(most, "repetition"),
+        false => format!("{least} to {most} repetitions"),
     }
 }
 

@@ -13,12 +13,12 @@ const HEADS: [&str; 12] = [
     "checked",
     "ranks",
     "network",
-    "wait",
+    "completion",
     "load",
     "with",
     "left out",
     "result",
-    "launches",
+    "repetitions",
     "collectives",
     "by the library",
     "messages",
@@ -53,7 +53,7 @@ pub fn checks_table(run: &Run, width: usize) -> Option<String> {
         words: RESULT + 1,
     };
     sheet.leave_out_marked(marked);
-    let legend = "Libraries held against what one rank alone works out. A launch is right where nothing was wrong in it.";
+    let legend = "Libraries compared with what one rank computes alone. A repetition is right where no result of it was wrong.";
     let mut text = format!("{}\n\n{}", sheet.text(width), wrapped(legend, width, ""));
     let not_right: Vec<ResultRow> = rows
         .into_iter()

@@ -24,7 +24,7 @@ const FLOWS: [&str; 11] = [
     "most",
     "p99",
     "95 % interval",
-    "launches",
+    "repetitions",
 ];
 const NETWORK: usize = 1;
 const SENDERS: usize = 3;
@@ -167,8 +167,8 @@ fn hosts(run: &Run, width: usize) -> String {
         first: 4,
         words: 1,
     };
-    let legend = "All pairs, medians of each host's: half a round trip of 1 B and its tail, streams to the host and from it, the same \
-                  beside one the other way.";
+    let legend = "All pairs, medians of each host: one-way latency (RTT/2) of 1 B and its tail, streams to the host and from it, the \
+        same with one in the other direction.";
     format!("{}\n\n{}", sheet.text(width), wrapped(legend, width, ""))
 }
 
@@ -215,7 +215,7 @@ fn ratios(run: &Run) -> Vec<String> {
             },
         );
         Some(plain(&format!(
-            "{mode} on {network}, a flow: random ring over natural ring {:.2}; {alone}",
+            "{mode} on {network}, per flow: random ring over natural ring {:.2}; {alone}",
             random / natural
         )))
     };
@@ -248,8 +248,17 @@ mod tests {
         assert_eq!(
             lines[0].split_whitespace().collect::<Vec<_>>(),
             [
-                "pattern", "kind", "flow", "median", "least", "most", "p99", "95", "%", "interval",
-                "launches"
+                "pattern",
+                "kind",
+                "flow",
+                "median",
+                "least",
+                "most",
+                "p99",
+                "95",
+                "%",
+                "interval",
+                "repetitions"
             ]
         );
         assert!(

@@ -19,7 +19,7 @@ const TIMES: [&str; 18] = [
     "size",
     "network",
     "path",
-    "wait",
+    "completion",
     "with",
     "ranks",
     "hosts",
@@ -183,7 +183,7 @@ fn line_without(row: &ResultRow) -> Vec<String> {
 
 /// What the columns are: the references and the papers by name.
 fn legend(rows: &[KernelRow]) -> String {
-    let mut text = "Kernels by sonde, checked against the official values of the NAS benchmarks; no NPB results. Time: of the longest \
+    let mut text = "Kernels of sonde, verified against the official values of the NAS benchmarks; not NPB results. Time: of the longest \
                     rank (ft: rank 0), the median of all runs; communicating: the ranks' time in calls of the library, the rest is \
                     computing."
         .to_string();
@@ -194,14 +194,14 @@ fn legend(rows: &[KernelRow]) -> String {
     let references = named(&|row| row.reference.clone());
     if !references.is_empty() {
         text += &format!(
-            " Of reference: over the idle time of {}.",
+            " Of reference: relative to the idle time of {}.",
             references.join(", or ")
         );
     }
     let cites = named(&|row| Some(row.printed.as_ref()?.cite.clone()));
     if !cites.is_empty() {
         text += &format!(
-            " Printed: {}, of machines of its time; of its own: over its own reference.",
+            " Printed: {}, of machines of its time; of its own: relative to its own reference.",
             cites.join("; ")
         );
     }
@@ -251,8 +251,8 @@ fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
         .iter()
         .filter_map(|(row, _)| Some(row.printed_messages.as_ref()?.cite.as_str()))
         .collect();
-    let mut legend = "Messages of all ranks in the timed part, without collectives that a library makes of its own."
-        .to_string();
+    let mut legend =
+        "Messages of all ranks in the timed part, without a library's own collectives.".to_string();
     if !cites.is_empty() {
         let cites: Vec<&str> = cites.into_iter().collect();
         legend += &format!(" Printed: {}.", cites.join("; "));
@@ -281,7 +281,7 @@ fn others(all: &[PrintedElsewhere], width: usize) -> Option<String> {
         first: 2,
         words: 2,
     };
-    let legend = format!("Printed of machines that are not here: {}.", first.cite);
+    let legend = format!("Printed for other machines: {}.", first.cite);
     Some(format!(
         "{}\n\n{}",
         sheet.text(width),

@@ -12,11 +12,11 @@ const HEADS: [&str; 10] = [
     "network",
     "path",
     "over",
-    "wait",
+    "completion",
     "load",
-    "a message\nµs",
+    "per message\nµs",
     "95 %\nµs",
-    "a byte\nns",
+    "per byte\nns",
     "95 %\nns",
     "library µs\nby size",
 ];
@@ -35,8 +35,8 @@ pub fn library_table(run: &Run, width: usize) -> Option<String> {
         words: 5,
     };
     sheet.leave_out_marked([(4, rows.iter().all(|row| row.load.is_none()))]);
-    let legend = "Libraries over the transport beneath, at equal wait: half a warm round trip, the library's less the transport's; \
-                  a message: at the smallest size; a byte: by the slope to the largest. Negative: the library is faster.";
+    let legend = "Libraries against the transport beneath, at equal completion: one-way latency (RTT/2), warm, the library's less the \
+        transport's; per message: at the smallest size; per byte: by the slope to the largest. Negative: the library is faster.";
     Some(format!(
         "{}\n\n{}",
         sheet.text(width),

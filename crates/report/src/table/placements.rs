@@ -15,7 +15,7 @@ const HEADS: [&str; 9] = [
     "network",
     "path",
     "with",
-    "launches",
+    "repetitions",
     "time\nms",
     "95 %\nms",
     "to the\nfirst",
@@ -45,7 +45,7 @@ pub fn placements_table(run: &Run, width: usize) -> Option<String> {
         words: WITH + 1,
     };
     sheet.leave_out_marked(marked);
-    let legend = "A program under placements of its ranks. Time: the program's own on the slowest rank, the median of all launches.";
+    let legend = "A program under placements of its ranks. Time: the program's own on the slowest rank, the median of all repetitions.";
     let mut text = format!("{}\n\n{}", sheet.text(width), wrapped(legend, width, ""));
     let not_tried: Vec<ResultRow> = rows
         .into_iter()

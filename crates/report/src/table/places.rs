@@ -217,7 +217,7 @@ fn legend(rows: &[KernelRow], elsewhere: &[PrintedElsewhere], over: bool) -> Str
         }
     }
     let mut text = format!(
-        "Kernels by place: times the idle time of {}; intervals are below.",
+        "Kernels by place: relative to the idle time of {}; intervals are below.",
         plain(&references.join(", or "))
     );
     let printed = rows.iter().find_map(|row| row.printed.as_ref());
@@ -227,7 +227,7 @@ fn legend(rows: &[KernelRow], elsewhere: &[PrintedElsewhere], over: bool) -> Str
             .find(|one| one.of_reference == Some(Number(1.0)));
         let own = own.map_or(String::new(), |one| format!(", {}", one.what));
         text += &format!(
-            " Printed: {}, over its own reference{}.",
+            " Printed: {}, relative to its own reference{}.",
             plain(&printed.cite),
             plain(&own)
         );

@@ -24,16 +24,17 @@ fn two_networks() -> Runs {
 }
 
 const SUMMARY: &str = "
-network          path  cold start    1st    2nd  latency  stream  ceiling  reached    n½    src    dst    emulation
-                               µs     µs     µs       µs    Mb/s     Mb/s        %     B   ns/B   ns/B
-────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-loopback         tcp            -      -      -    4.021  19 970        -        -     -  0.301  0.388            -
-atm-oc3c:vc=svc  tcp       21 412  130.4  101.2    48.70   134.2    134.3     99.9  3713      -      -  1 of 5 late
-atm-oc3c:vc=svc  udp            -      -      -    41.30       -        -        -     -      -      -  1 of 1 late
+network          path  cold start  first  second  latency  stream  ceiling  reached    n½    src    dst      emulation
+                               µs     µs      µs       µs    Mb/s     Mb/s        %     B   ns/B   ns/B
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+loopback         tcp            -      -       -    4.021  19 970        -        -     -  0.301  0.388              -
+atm-oc3c:vc=svc  tcp       21 412  130.4   101.2    48.70   134.2    134.3     99.9  3713      -      -  1 of 5 behind
+atm-oc3c:vc=svc  udp            -      -       -    41.30       -        -        -     -      -      -  1 of 1 behind
 
-Medians. cold start: to the first answer, with all that is paid once (8 B); 1st, 2nd: round trips of its first messages;
-latency: half a warm round trip (1 B); n½: the size at which single messages reach half of the ceiling, or of their own
-best; src, dst: CPU time a byte of the sender and the receiver.";
+Medians. cold start: time to first reply including ARP and connect (8 B); first, second: round trips of its first
+messages; latency: one-way latency, RTT/2, warm (1 B); n½: half-performance size, at which single messages reach half of
+the ceiling, or of their own best; src, dst: CPU time per byte of the sender and the receiver; emulation: cells in which
+it was behind schedule, so that latencies are too high.";
 
 #[test]
 fn the_summary_reads_without_a_plot() {
@@ -43,19 +44,19 @@ fn the_summary_reads_without_a_plot() {
 }
 
 const NARROW: &str = "
-network          path  cold start    1st    2nd  latency
-                               µs     µs     µs       µs
-─────────────────────────────────────────────────────────
-loopback         tcp            -      -      -    4.021
-atm-oc3c:vc=svc  tcp       21 412  130.4  101.2    48.70
-atm-oc3c:vc=svc  udp            -      -      -    41.30
+network          path  cold start  first  second  latency
+                               µs     µs      µs       µs
+──────────────────────────────────────────────────────────
+loopback         tcp            -      -       -    4.021
+atm-oc3c:vc=svc  tcp       21 412  130.4   101.2    48.70
+atm-oc3c:vc=svc  udp            -      -       -    41.30
 
-network          path  stream  ceiling  reached    n½    src    dst    emulation
+network          path  stream  ceiling  reached    n½    src    dst      emulation
                          Mb/s     Mb/s        %     B   ns/B   ns/B
-─────────────────────────────────────────────────────────────────────────────────
-loopback         tcp   19 970        -        -     -  0.301  0.388            -
-atm-oc3c:vc=svc  tcp    134.2    134.3     99.9  3713      -      -  1 of 5 late
-atm-oc3c:vc=svc  udp        -        -        -     -      -      -  1 of 1 late
+───────────────────────────────────────────────────────────────────────────────────
+loopback         tcp   19 970        -        -     -  0.301  0.388              -
+atm-oc3c:vc=svc  tcp    134.2    134.3     99.9  3713      -      -  1 of 5 behind
+atm-oc3c:vc=svc  udp        -        -        -     -      -      -  1 of 1 behind
 ";
 
 #[test]
@@ -73,16 +74,19 @@ fn several_waits_are_a_column() {
         .latency("atm-oc3c:vc=svc", "udp", 1, 38_000)
         .done();
     let text = summary_table(&run, 200);
-    assert!(text.starts_with("network          path  wait "), "{text}");
-    assert!(text.contains("udp   poll "), "{text}");
+    assert!(
+        text.starts_with("network          path  completion "),
+        "{text}"
+    );
+    assert!(text.contains("udp   poll        "), "{text}");
 }
 
 const LOADED: &str = "
-network   path  load  cold start  1st  2nd  latency  stream  ceiling  reached  n½   src   dst  emulation
-                              µs   µs   µs       µs    Mb/s     Mb/s        %   B  ns/B  ns/B
-─────────────────────────────────────────────────────────────────────────────────────────────────────────
-atm-oc3c  udp   idle           -    -    -    40.00       -        -        -   -     -     -          -
-atm-oc3c  udp   0.9            -    -    -    52.10       -        -        -   -     -     -          -
+network   path  load  cold start  first  second  latency  stream  ceiling  reached  n½   src   dst  emulation
+                              µs     µs      µs       µs    Mb/s     Mb/s        %   B  ns/B  ns/B
+──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+atm-oc3c  udp   idle           -      -       -    40.00       -        -        -   -     -     -          -
+atm-oc3c  udp   0.9            -      -       -    52.10       -        -        -   -     -     -          -
 ";
 
 #[test]
@@ -105,7 +109,10 @@ fn a_load_is_a_line_of_its_own() {
     let text = summary_table(&run, 200);
     let table = text.split("\n\nMedians").next().unwrap();
     assert_eq!(table, LOADED.trim_matches('\n'), "\n{text}");
-    assert!(text.contains("load: the part of a link"), "{text}");
+    assert!(
+        text.contains("load: background traffic, as a share of a link"),
+        "{text}"
+    );
     let text = queueing_table(&run, 200).unwrap();
     assert_eq!(text, QUEUED.trim_matches('\n'), "\n{text}");
 }
@@ -117,18 +124,18 @@ network   path  load    size   idle  loaded  waits  95 % interval  model  model 
 atm-oc3c  udp   0.9   16 384   2000    9000   7000    7000 – 7000      -         -
 atm-oc3c  udp   0.9        1  40.00   52.10  12.10  12.10 – 12.10  12.10    within
 
-Half a warm round trip; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, for
-messages of one frame, and whether it lies in the interval.
+One-way latency (RTT/2), warm; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock,
+for messages of one frame, and whether it lies in the interval.
 ";
 
 const ROWS: &str = "
-network wire, path udp, method plain, wait block
-probe              launches  phase  quantity    size B      p50      95 % interval       n      min  p99      max
-──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-latency            6         warm   latency µs      64    10.00      10.00 – 15.00     120    10.00    -    15.00
-throughput stream  6         warm   rate Mb/s   65 536    957.0      957.0 – 957.0       6    957.0    -    957.0
-throughput stream  6         warm   lost %      65 536  0.03120  0.03120 – 0.03120       6  0.03120    -  0.03120
-latency            0         warm   latency µs       8        -                  -  failed        -    -        -
+network wire, path udp, method plain, completion block
+probe              repetitions  phase  quantity    size B      p50      95 % interval       n      min  p99      max
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+latency            6            warm   latency µs      64    10.00      10.00 – 15.00     120    10.00    -    15.00
+throughput stream  6            warm   rate Mb/s   65 536    957.0      957.0 – 957.0       6    957.0    -    957.0
+throughput stream  6            warm   lost %      65 536  0.03120  0.03120 – 0.03120       6  0.03120    -  0.03120
+latency            0            warm   latency µs       8        -                  -  failed        -    -        -
 6 failed: h2 is gone: \\u{1b}[31mlook there
 ";
 
@@ -148,16 +155,16 @@ fn rows_name_what_differs() {
 }
 
 const FINDINGS: &str = "
-advice   The window limits the stream by tcp on wan: 65 535 B a round trip of
+advice   The window limits the stream over tcp on wan: 65 535 B a round trip of
          20.05 ms is 26.15 Mb/s, and 26.00 Mb/s was measured, 27.6 % of what the
          network allows. [window-limited]
          = 65 535 B x 8 / 20.05 ms = 26.15 Mb/s
          → `--profile modern`; on real hosts give the receiving host room for
-         235 959 B on the way:
-         `sysctl -w net.ipv4.tcp_rmem=\"4096 131072 471918\"` (half of a buffer is
-         the kernel's own), and net.ipv4.tcp_window_scaling=1 above 65 535 B
-advice   The stream by tcp on wan reaches 26.00 Mb/s, 27.6 % of what the network
-         allows. [below-expectation]
+         235 959 B in flight: `sysctl -w net.ipv4.tcp_rmem=\"4096 131072 471918\"`
+         (half of a buffer is the kernel's own), and
+         net.ipv4.tcp_window_scaling=1 above 65 535 B
+advice   The stream over tcp on wan reaches 26.00 Mb/s, 27.6 % of what the
+         network allows. [below-expectation]
          = 26.00 Mb/s / 94.15 Mb/s = 27.6 %
          → see window-limited, which explains it
 ";
@@ -252,9 +259,9 @@ kernel  load      1 host     4 hosts
 is      idle        1.00        2.50     2.27
 is      0.9            -        9.00     8.68
 
-Kernels by place: times the idle time of 4 ranks by native:shm on one host; intervals are below. Printed: UPC SABA,
-virtual parallel machine on a broadband ATM network, Table 2, over its own reference, SGI Origin 2000, four of its
-processors. -: not measured, or not printed.
+Kernels by place: relative to the idle time of 4 ranks over native:shm on one host; intervals are below. Printed: UPC
+SABA, virtual parallel machine on a broadband ATM network, Table 2, relative to its own reference, SGI Origin 2000, four
+of its processors. -: not measured, or not printed.
 
 kernel  path        ranks  hosts  load    time             95 %  communicating  Mop/s  of reference         95 %  printed  of its own
                                              s                s              %                times        times        s       times
@@ -263,18 +270,18 @@ is      native:shm  4      1      idle  0.1000  0.1000 – 0.1010              -
 is      pvm:direct  4      4      idle  0.2500  0.2500 – 0.2525           73.1  20.97          2.50  2.49 – 2.51    11.34        2.27
 is      pvm:direct  4      4      0.9   0.9000  0.9000 – 0.9090              -      -          9.00  8.96 – 9.04    43.30        8.68
 
-Kernels by sonde, checked against the official values of the NAS benchmarks; no NPB results. Time: of the longest rank
+Kernels of sonde, verified against the official values of the NAS benchmarks; not NPB results. Time: of the longest rank
 (ft: rank 0), the median of all runs; communicating: the ranks' time in calls of the library, the rest is computing. Of
-reference: over the idle time of 4 ranks by native:shm on one host. Printed: UPC SABA, virtual parallel machine on a
-broadband ATM network, Table 2, of machines of its time; of its own: over its own reference.
+reference: relative to the idle time of 4 ranks over native:shm on one host. Printed: UPC SABA, virtual parallel machine
+on a broadband ATM network, Table 2, of machines of its time; of its own: relative to its own reference.
 
 kernel  ranks  path        messages    mean   median   printed    mean   median
                                           B        B  messages       B        B
 ────────────────────────────────────────────────────────────────────────────────
 is      4      pvm:direct       612  51 234  131 072       599  71 364  130 016
 
-Messages of all ranks in the timed part, without collectives that a library makes of its own. Printed: UPC SABA, virtual
-parallel machine on a broadband ATM network, Table 1.
+Messages of all ranks in the timed part, without a library's own collectives. Printed: UPC SABA, virtual parallel
+machine on a broadband ATM network, Table 1.
 
 kernel  machine                                               printed  of its own
                                                                     s       times
@@ -282,7 +289,7 @@ kernel  machine                                               printed  of its ow
 is      SGI Origin 2000, four of its processors                 4.990        1.00
 is      an ideal ATM cluster, simulated, from the literature    3.600       0.721
 
-Printed of machines that are not here: UPC SABA, virtual parallel machine on a broadband ATM network, Table 2.";
+Printed for other machines: UPC SABA, virtual parallel machine on a broadband ATM network, Table 2.";
 
 #[test]
 fn messages_are_told_with_their_statistic() {
@@ -307,7 +314,7 @@ upc:cg       pvm:direct  4      idle  250.0  250.0 – 252.5      7116  13.97  1
 upc:cg       pvm:direct  4      0.9   900.0  900.0 – 909.0         -      -     -       -
 ";
     assert!(text.starts_with(wanted.trim()), "{text}");
-    assert!(text.contains("without what it computes"), "{text}");
+    assert!(text.contains("without its computation"), "{text}");
     // It is not a line of a transport, nor a kernel.
     assert!(kernel_table(&run, 200).is_none());
     assert!(!summary_table(&run, 200).contains("pvm:direct"));

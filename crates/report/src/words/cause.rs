@@ -27,7 +27,7 @@ pub(crate) fn terms(rule: &str) -> (&'static str, &'static str) {
             "RFC 2923 §2.1; RFC 4821",
         ),
         "loss" | "congestion" => (
-            "0.1 % of the segments are sent again, the rate that reno or cubic keeps with that is below 90 % of what the network \
+            "0.1 % of the segments are retransmitted, the rate that reno or cubic keeps with that is below 90 % of what the network \
              allows, and 0.5 to 1.1 of it was measured",
             "Mathis, Semke, Mahdavi & Ott, CCR 27(3) 1997, eq. 3; RFC 9438 §5.1",
         ),
@@ -46,7 +46,7 @@ pub(crate) fn terms(rule: &str) -> (&'static str, &'static str) {
         ),
         "cpu" => ("90 % of one CPU", "getrusage(2), RUSAGE_THREAD"),
         "cpu-hog" => (
-            "95 % of all CPUs in use, 50 preemptions a second, and the thread below 90 % of one; no limit explains the rate",
+            "95 % of all CPUs in use, 50 preemptions per second, and the thread below 90 % of one; no limit explains the rate",
             "getrusage(2), ru_nivcsw; proc(5), /proc/stat",
         ),
         "slow-reader" => (
@@ -81,7 +81,7 @@ impl Need {
             false => " (the line's rate is not known)",
         };
         format!(
-            "{}{unknown} x {} / 8 = {} B needed on the way",
+            "{}{unknown} x {} / 8 = {} B needed in flight",
             rate(self.bps),
             time(self.rtt_ns),
             count(self.bytes)
@@ -240,7 +240,7 @@ pub(crate) struct BlackHole {
 impl Words for BlackHole {
     fn sentence(&self) -> String {
         format!(
-            "Small messages pass on {} ({} a round trip) and streams stand still: packets of full size vanish on the way, \
+            "Small messages pass on {} ({} a round trip) and streams stand still: packets of full size vanish in transit, \
              an MTU black hole.",
             self.network,
             time(self.small_ns)
@@ -297,7 +297,7 @@ impl Words for Loss {
             format!(" {host} has bbr, which does not take loss for a full path.")
         });
         format!(
-            "The stream on {} loses segments: {} were sent again{also}. With this loss and {} a round trip {} keeps about {}, and {} \
+            "The stream on {} loses segments: {} were retransmitted{also}. With this loss and {} a round trip {} keeps about {}, and {} \
              was measured.{bbr}",
             self.network,
             share(self.again),
@@ -325,7 +325,7 @@ impl Words for Loss {
             true => "look for the link that loses: `ethtool -S` for errors, a duplex that was not agreed, a switch port that drops; \
                      `sonde probe pattern` finds which"
                 .into(),
-            false => "no cable carries this stream: look at what the emulated network is told to lose, and at `nstat -az` (TcpExt) and \
+            false => "no cable carries this stream: look at the loss that the emulated network is set to, at `nstat -az` (TcpExt) and \
                       the queues of this machine (`tc -s qdisc`)"
                 .into(),
         })
@@ -343,8 +343,8 @@ pub(crate) struct Reordering {
 impl Words for Reordering {
     fn sentence(&self) -> String {
         format!(
-            "Packets overtake each other on {}: {} of datagrams came after a later one. Where as many segments are taken for \
-             lost {} is left, and {} was measured.",
+            "Packets overtake each other on {}: {} of datagrams came after a later one. If as many segments are taken for lost, {} is \
+             left, and {} was measured.",
             self.network,
             share(self.overtaken),
             rate(self.limit_bps),
@@ -479,8 +479,7 @@ pub(crate) struct Hog {
 impl Words for Hog {
     fn sentence(&self) -> String {
         format!(
-            "Others use the CPUs of {}: {} of all are in use, the stream's thread has {} of one and was put aside {} times \
-             a second.",
+            "Others use the CPUs of {}: {} of all are in use, the stream's thread has {} of one and was preempted {} times per second.",
             self.host,
             share(self.host_cpu),
             share(self.thread_cpu),
@@ -507,7 +506,7 @@ pub(crate) struct SlowReader {
 impl Words for SlowReader {
     fn sentence(&self) -> String {
         format!(
-            "The receiving program on {} reads more slowly than the network of {} brings: its window held the sender back in {} \
+            "The receiving program on {} reads more slowly than the network of {} delivers: its window held the sender back in {} \
              of the time, and no setting makes that window small.",
             self.host,
             self.network,

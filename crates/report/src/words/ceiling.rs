@@ -39,7 +39,7 @@ pub(crate) struct Near<'l>(pub Reached<'l>);
 impl Words for Near<'_> {
     fn sentence(&self) -> String {
         format!(
-            "The stream by {} reaches {} of what {} allows.",
+            "The stream over {} reaches {} of what {} allows.",
             self.0.line.by(),
             share(self.0.part()),
             self.0.line.network
@@ -57,7 +57,7 @@ pub(crate) struct Above<'l>(pub Reached<'l>);
 impl Words for Above<'_> {
     fn sentence(&self) -> String {
         format!(
-            "The stream by {} on {} is faster than the network can be: {} of its ceiling.",
+            "The stream over {} on {} is faster than the network can be: {} of its ceiling.",
             self.0.line.by(),
             self.0.line.network,
             share(self.0.part())
@@ -74,7 +74,7 @@ impl Words for Above<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "do not trust either figure: check the rate of the interface (`ethtool`), and that the bytes went by it"
+            "do not trust either figure: check the rate of the interface (`ethtool`), and that the bytes went through it"
                 .into(),
         )
     }
@@ -102,7 +102,7 @@ impl Words for Beyond<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "a figure above its physical bound is a defect of the measurement: measure for longer, and report it if it stays"
+            "a figure above its physical bound is an error of the measurement: measure for longer, and report it if it stays"
                 .into(),
         )
     }
@@ -126,7 +126,7 @@ impl Words for Below<'_> {
             false => "what the network allows",
         };
         format!(
-            "The stream by {} on {} reaches {}, {} of {what}.",
+            "The stream over {} on {} reaches {}, {} of {what}.",
             self.reached.line.by(),
             self.reached.line.network,
             rate(self.reached.rate_bps),
@@ -141,8 +141,8 @@ impl Words for Below<'_> {
     fn remedy(&self) -> Option<String> {
         let explained = match (self.causes.is_empty(), self.is_late) {
             (false, _) => format!("see {}, which explains it", self.causes.join(" and ")),
-            (true, true) => "the emulation did not keep its times in this measurement (lateness): measure again where it does, \
-                             before anything else is suspected"
+            (true, true) => "the emulation was behind schedule in this measurement (lateness): measure again where it is on schedule, \
+                before anything else is suspected"
                 .into(),
             (true, false) => "no limit of window, buffer, CPU or loss explains it: look at the interface (`ethtool -S`), its queues, the \
                               switch between, and other traffic"

@@ -31,10 +31,10 @@ impl Part {
         match self {
             Self::Spawn => "the start of the ranks",
             Self::Init => "the library's own set-up",
-            Self::Neighbour => "the neighbour's address",
+            Self::Neighbour => "address resolution (ARP)",
             Self::Circuit => "the circuit's set-up",
             Self::Connect => "the handshake",
-            Self::Message => "what the first message costs more than the second",
+            Self::Message => "the extra time of the first message over the second",
         }
     }
 
@@ -106,7 +106,7 @@ impl Words for Start<'_> {
             format!(" {} is not explained by any step.", part_of(ns))
         });
         format!(
-            "The first message of {} by {} on {} takes {}, {} times a warm round trip of {}.{largest}{rest}",
+            "The first message of {} over {} on {} takes {}, {} times a warm round trip of {}.{largest}{rest}",
             bytes(self.size_bytes),
             self.line.by(),
             self.line.network,
@@ -160,7 +160,7 @@ pub(crate) struct Idle<'l> {
 impl Words for Idle<'_> {
     fn sentence(&self) -> String {
         format!(
-            "After a pause a message by {} on {} takes {}, {} times the one before it.",
+            "After a pause, a message over {} on {} takes {}, {} times the one before it (idle wake-up cost).",
             self.line.by(),
             self.line.network,
             time(self.idle_ns),
@@ -179,8 +179,8 @@ impl Words for Idle<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "CPUs that sleep deeply and interfaces that gather interrupts wake slowly: `tuned-adm profile network-latency`, or \
-             keep a message on its way"
+            "CPUs that sleep deeply and interfaces that gather interrupts wake slowly: `tuned-adm profile network-latency`, or keep \
+             messages in flight"
                 .into(),
         )
     }

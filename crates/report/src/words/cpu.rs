@@ -22,7 +22,7 @@ pub(crate) struct Thread<'l> {
 impl Words for Thread<'_> {
     fn sentence(&self) -> String {
         format!(
-            "The {} thread uses {} of one CPU for the stream by {} on {}: the host, not the network, limits it to {}.",
+            "The {} thread uses {} of one CPU for the stream over {} on {}: the host, not the network, limits it to {}.",
             if self.sends { "sending" } else { "receiving" },
             share(self.used),
             self.line.by(),
@@ -70,7 +70,7 @@ pub(crate) struct Host<'r> {
 impl Words for Host<'_> {
     fn sentence(&self) -> String {
         format!(
-            "In {} of {} measurements on {}{} a host had no CPU left: up to {} of all its CPUs were in use.",
+            "CPU was saturated in {} of {} measurements on {}{}: up to {} of a host's CPUs were in use.",
             self.full,
             self.all,
             self.network,
@@ -82,7 +82,7 @@ impl Words for Host<'_> {
     fn remedy(&self) -> Option<String> {
         let text = match self.emulates {
             true => {
-                "these figures are of the machine that emulates: use fewer hosts, a slower network or more CPUs"
+                "these figures describe the emulating machine: use fewer hosts, a slower network or more CPUs"
             }
             false => "stop other programs there, or take these figures as those of a loaded host",
         };

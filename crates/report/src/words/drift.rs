@@ -4,7 +4,7 @@
 //! Checked: the tests of `finding::drift`.
 
 use super::Words;
-use crate::format::significant;
+use crate::format::{counted, significant};
 
 /// A reference that has a trend.
 pub(crate) struct Drift<'r> {
@@ -21,7 +21,7 @@ pub(crate) struct Drift<'r> {
 impl Words for Drift<'_> {
     fn sentence(&self) -> String {
         format!(
-            "On {} the latency of the idle reference {} by {} % during the run: what was measured early and late is not alike.",
+            "On {} the latency of the idle reference {} by {} % during the run: early and late measurements are not comparable.",
             self.network,
             if self.part > 0.0 { "rose" } else { "fell" },
             significant(100.0 * self.part.abs(), 2),
@@ -30,8 +30,8 @@ impl Words for Drift<'_> {
 
     fn arithmetic(&self) -> Option<String> {
         Some(format!(
-            "{} launches over {} s, median {} µs; Mann-Kendall p = {}; Theil-Sen change {} µs.",
-            self.launches,
+            "{} over {} s, median {} µs; Mann-Kendall p = {}; Theil-Sen change {} µs.",
+            counted(self.launches as u64, "repetition"),
             significant(self.over_ns as f64 / 1e9, 3),
             significant(self.median_ns / 1e3, 4),
             significant(self.p, 2),
@@ -40,6 +40,7 @@ impl Words for Drift<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("look for what else began or ended meanwhile: heat, power saving, other guests, background work; then measure again".into())
+        Some("look for what else began or ended meanwhile: heat, power saving, other virtual machines, background work; then measure \
+            again".into())
     }
 }

@@ -23,7 +23,8 @@ pub(crate) struct Late<'r> {
 impl Words for Late<'_> {
     fn sentence(&self) -> String {
         format!(
-            "The emulation of {}{} did not keep its times in {} of {} cells, the worst being {}: do not trust them.",
+            "The emulation of {}{} was behind schedule in {} of {} cells, so their latencies are too high and their rates unreliable \
+             (worst: {}).",
             self.network,
             under(self.load),
             self.late,
@@ -39,7 +40,7 @@ impl Words for Late<'_> {
         };
         let p99 = verdict.lateness_p99_ns;
         Some(format!(
-            "{} of {} deliveries more than {} late; p99 {}, {} lost in the attachment",
+            "{} of {} deliveries more than {} behind schedule; lateness p99 {}; {} frames lost in the attachment",
             share(late),
             verdict.deliveries,
             time(verdict.bound_ns as f64),
@@ -50,7 +51,7 @@ impl Words for Late<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "fewer hosts, a slower network, more CPUs, or a machine without other work; `sonde lab check` tells what this one can \
+            "use fewer hosts, a slower network, more CPUs, or a machine without other work; `sonde lab check` measures what this one can \
              emulate"
                 .into(),
         )

@@ -63,7 +63,7 @@ pub(crate) struct Apart<'r> {
 impl Words for Apart<'_> {
     fn sentence(&self) -> String {
         format!(
-            "{} is set otherwise than the others: {} is {} there and {} on {} of {} hosts.",
+            "{} has another setting than the others: {} is {} there and {} on {} of {} hosts.",
             self.host,
             self.setting.set_name(),
             self.value,
@@ -74,7 +74,10 @@ impl Words for Apart<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some(format!("set it as on the others: {}", self.line.words()))
+        Some(format!(
+            "set it as on the other hosts: {}",
+            self.line.words()
+        ))
     }
 }
 
@@ -123,10 +126,10 @@ pub(crate) struct Odd<'r> {
 impl Words for Odd<'_> {
     fn sentence(&self) -> String {
         let settings = self.settings.iter();
-        let settings = settings
-            .map(|one| format!("{} is {}, with the others {}", one.name, one.own, one.usual));
+        let settings =
+            settings.map(|one| format!("{} is {}, elsewhere {}", one.name, one.own, one.usual));
         format!(
-            "{} is not set as the others are: {}.",
+            "{} has other settings than the others: {}.",
             self.host,
             settings.collect::<Vec<_>>().join("; ")
         )
@@ -134,7 +137,7 @@ impl Words for Odd<'_> {
 
     fn arithmetic(&self) -> Option<String> {
         Some(format!(
-            "{} of {} hosts agree, by what each says of itself",
+            "{} of {} hosts agree, as each reports itself",
             self.agree, self.all
         ))
     }
@@ -147,7 +150,7 @@ impl Words for Odd<'_> {
             false => format!(": {}", lines.join(", ")),
         };
         Some(format!(
-            "set {} as the others are, unless it is meant{lines}",
+            "set {} as the others are, unless the difference is meant{lines}",
             self.host
         ))
     }

@@ -1,13 +1,13 @@
-//! What is said of passing by TCP/IP.
+//! What is said of bypassing TCP/IP.
 //!
 //! Units:   nanoseconds of a one-way time.
 //! Checked: the tests of `finding::anatomy`.
 
 use super::Words;
 use crate::anatomy::AnatomyRow;
-use crate::format::{bytes, share, time};
+use crate::format::{bytes, completion, share, time};
 
-/// What a part of the way takes less than by UDP; more where it is below zero.
+/// What a part of the way takes less than over UDP; more where it is below zero.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     pub name: &'static str,
@@ -21,7 +21,7 @@ impl Part {
     }
 }
 
-/// Messages by packets beside those by UDP.
+/// Messages by packets beside those over UDP.
 pub(crate) struct KernelBypass<'r> {
     pub packet: &'r AnatomyRow,
     pub udp: &'r AnatomyRow,
@@ -45,7 +45,7 @@ impl KernelBypass<'_> {
         format!(
             "messages of {}{}{}",
             bytes(self.packet.size_bytes),
-            wait.map_or(String::new(), |wait| format!(" ({wait})")),
+            wait.map_or(String::new(), |wait| format!(" ({})", completion(wait))),
             load.map_or(String::new(), |load| format!(" at a load of {load}")),
         )
     }
@@ -73,7 +73,7 @@ impl Words for KernelBypass<'_> {
         let network = &self.packet.network;
         if self.is_same {
             return format!(
-                "On {network} passing by TCP/IP changes little for {}: {} by {}, {} by UDP.",
+                "On {network} bypassing TCP/IP changes little for {}: {} over {}, {} over UDP.",
                 self.messages(),
                 time(self.packet.one_way_ns as f64),
                 self.packet.by_method(),
@@ -83,7 +83,7 @@ impl Words for KernelBypass<'_> {
         let method = self.packet.method.as_deref();
         let method = method.filter(|method| *method != "plain");
         format!(
-            "On {network} passing by TCP/IP{} {} {} ({}) of the one-way time of {}{}.",
+            "On {network} bypassing TCP/IP{} {} {} ({}) of the one-way time of {}{}.",
             method.map_or(String::new(), |method| format!(" ({method})")),
             if self.gain_ns > 0.0 { "saves" } else { "costs" },
             time(self.gain_ns.abs()),

@@ -11,7 +11,7 @@ const NAMED_MAX: usize = 6;
 
 /// What follows a sentence about hosts of another age.
 pub(crate) fn of_age(age: &str) -> String {
-    format!(" Hosts are of another age ({age}).")
+    format!(" Computation is slowed down to historical hosts ({age}).")
 }
 
 /// A kernel, and the load that it ran under.
@@ -60,7 +60,7 @@ fn range(factors: impl Iterator<Item = f64> + Clone) -> String {
     }
 }
 
-/// `, intervals apart, in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`. Without any interval the medians are told, and that they
+/// `, significantly in 20 of 24: 1.05 to 3.20 times; not CG idle (0.99)`. Without any interval the medians are told, and that they
 /// are no more.
 fn tally(all: &[Compared]) -> String {
     let is_told = all.iter().any(|one| one.apart.is_some());
@@ -70,8 +70,8 @@ fn tally(all: &[Compared]) -> String {
     };
     let (good, others): (Vec<&Compared>, Vec<&Compared>) = all.iter().partition(|one| is_so(one));
     let how = match is_told {
-        true => ", intervals apart,",
-        false => ", by their medians,",
+        true => ", significantly",
+        false => ", by their medians",
     };
     let mut text = format!("{how} in {} of {}", good.len(), all.len());
     if !good.is_empty() {
@@ -87,7 +87,7 @@ fn tally(all: &[Compared]) -> String {
         text += &format!("; not {}", named.collect::<Vec<_>>().join(", "));
     }
     if !is_told {
-        text += "; which of it is sure cannot be told: an interval needs six launches";
+        text += "; significance is not known: a confidence interval needs six repetitions";
     }
     text
 }
@@ -128,7 +128,7 @@ impl Words for Routes<'_> {
     fn sentence(&self) -> String {
         let [default, direct] = self.routes;
         format!(
-            "On {} ({}) kernels take longer by {default} than by {direct}{}.",
+            "On {} ({}) kernels take longer over {default} than over {direct}{}.",
             self.of.network,
             self.of.size(),
             tally(&self.all)
@@ -165,7 +165,7 @@ impl Words for Load {
             )
         });
         format!(
-            "Under load on {} ({}) kernels by {} take longer than idle{}{rising}.",
+            "Under load on {} ({}) kernels over {} take longer than idle{}{rising}.",
             self.of.network,
             self.of.size(),
             self.by,
@@ -198,7 +198,7 @@ impl Words for RouteLoad<'_> {
     fn sentence(&self) -> String {
         let more = self.added_ns.iter().filter(|(_, [one, other])| one > other);
         format!(
-            "On {} ({}) the highest load adds more time by {} than by {} in {} of {} kernels.",
+            "On {} ({}) the highest load adds more time over {} than over {} in {} of {} kernels.",
             self.of.network,
             self.of.size(),
             self.routes[0],
@@ -226,6 +226,12 @@ pub(crate) struct Places {
 
 impl Words for Places {
     fn sentence(&self) -> String {
+        if self.all.iter().all(|one| one.times <= 1.0) {
+            return format!(
+                "No kernel (class {}) is faster on {} hosts of {} than on one host, shared memory aside.",
+                self.class, self.hosts, self.network
+            );
+        }
         format!(
             "{} hosts of {} (class {}) beat every run on one host, shared memory aside{}.",
             self.hosts,
@@ -287,7 +293,7 @@ impl Words for OneHost {
             .iter()
             .filter(|(_, [several, one])| several < one);
         format!(
-            "At {} of {} (class {}) several ranks on one host by {} are slowed less than one rank alone in {} of {} kernels.",
+            "At load {} on {} (class {}) several ranks on one host over {} are slowed less than one rank alone in {} of {} kernels.",
             self.load,
             self.network,
             self.class,
@@ -357,7 +363,7 @@ impl Words for Lost {
             ),
         };
         format!(
-            "{} ({}) lost up to {} of the frames of kernels by {}{beside}.",
+            "{} ({}) lost up to {} of the frames of kernels over {}{beside}.",
             self.of.network,
             self.of.size(),
             share(most.fold(0.0, f64::max)),
@@ -371,7 +377,7 @@ impl Words for Lost {
             shares.map(|(kernel, lost)| format!("{} lost {}", kernel.words(), share(*lost)));
         let mut text = shares.collect::<Vec<_>>().join(", ");
         if !self.all.is_empty() {
-            text += &format!("; times over those there: {}", figures(&self.all));
+            text += &format!("; times relative to those: {}", figures(&self.all));
         }
         Some(text)
     }
@@ -395,7 +401,7 @@ mod tests {
         let all: Vec<_> = (1..=9).map(compared).collect();
         assert_eq!(
             tally(&all),
-            ", intervals apart, in 1 of 9: 9.00 times; not in 8: 1.00 to 8.00 times"
+            ", significantly in 1 of 9: 9.00 times; not in 8: 1.00 to 8.00 times"
         );
         let evidence = figures(&all);
         assert!(evidence.contains("K1 idle 1.00") && evidence.contains("K8 idle 8.00"));

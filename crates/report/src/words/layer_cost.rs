@@ -4,7 +4,7 @@
 //! Checked: the tests of `finding::layer_cost` and `library`.
 
 use super::Words;
-use crate::format::{bytes, significant};
+use crate::format::{bytes, completion, significant};
 use crate::library::{Cost as Difference, LibraryRow};
 use crate::lost::{Lost, LostAt, LostUnit};
 
@@ -60,7 +60,7 @@ impl Words for LayerCost {
             let parts = parts.iter().filter(|(costs, _)| !costs.is_empty());
             let parts = parts.map(|(costs, what)| {
                 let costs = costs.iter().map(|cost| cost.words(&self.beneath));
-                format!("{what} by {}", costs.collect::<Vec<_>>().join(", "))
+                format!("{what} with {}", costs.collect::<Vec<_>>().join(", "))
             });
             format!(
                 "a message of {} {}",
@@ -72,7 +72,7 @@ impl Words for LayerCost {
         format!(
             "On {} ({}), {}",
             self.network,
-            self.wait.as_deref().unwrap_or("the same"),
+            self.wait.as_deref().map_or("equal completion", completion),
             sizes.join("; ")
         )
     }
@@ -83,7 +83,7 @@ impl Words for LayerCost {
             let costs = [&size.more, &size.less, &size.alike];
             let hidden = costs.into_iter().flatten().filter_map(Cost::figure);
             format!(
-                "{}: wire {} µs, {beneath} {} µs above it; in brackets what each library takes above {beneath}{}",
+                "{}: wire {} µs, {beneath} {} µs above it; in brackets the cost of each library above {beneath}{}",
                 bytes(size.size_bytes),
                 micros(size.wire_ns),
                 micros(size.transport_ns),
@@ -125,7 +125,10 @@ pub(crate) struct Library<'r> {
 impl Words for Library<'_> {
     fn sentence(&self) -> String {
         let row = self.row;
-        let wait = row.wait.as_deref().unwrap_or("the same");
+        let wait = row
+            .wait
+            .as_deref()
+            .map_or("with the same completion", completion);
         let of_bytes =
             row.per_byte_ps
                 .map_or(String::new(), |cost| match cost.is_none_possible() {
@@ -135,12 +138,12 @@ impl Words for Library<'_> {
                     ),
                     false => format!(", and {} for each byte", cost.told("ns")),
                 });
-        let (verb, cost) = match row.per_message_ns.value {
-            ..0 => ("saves", row.per_message_ns.turned()),
-            _ => ("costs", row.per_message_ns),
+        let (verb, to, cost) = match row.per_message_ns.value {
+            ..0 => ("saves", "against", row.per_message_ns.turned()),
+            _ => ("adds", "to", row.per_message_ns),
         };
         format!(
-            "{} {verb} {} a message over {} at equal wait ({wait}) on {}{of_bytes}",
+            "{} {verb} {} per message {to} {} on {} (both {wait}){of_bytes}",
             row.path,
             cost.told("µs"),
             row.beneath,
@@ -164,7 +167,7 @@ impl Words for Library<'_> {
             format!("; for each byte {}", cost.told("ns"))
         });
         Some(format!(
-            "half round trips: {}{hidden}",
+            "one-way latency (RTT/2): {}{hidden}",
             sizes.collect::<Vec<_>>().join("; ")
         ))
     }

@@ -35,8 +35,8 @@ impl Words for Slow<'_> {
     fn sentence(&self) -> String {
         let (by, network) = (self.line.by(), &self.line.network);
         let what = match self.message_bytes {
-            Some(size) => format!("Messages of {} by {by} on {network} reach", bytes(size)),
-            None => format!("A stream by {by} on {network} reaches"),
+            Some(size) => format!("Messages of {} over {by} on {network} reach", bytes(size)),
+            None => format!("A stream over {by} on {network} reaches"),
         };
         let of = match (self.beside(), self.transport) {
             (Some((name, bps)), _) => {
@@ -69,7 +69,7 @@ impl Words for Slow<'_> {
             }
             false => {
                 "compare sizes (`sonde probe throughput --mode message --size 1KiB..4MiB`): a library that copies or waits for an \
-                      acknowledgement of each part gains by larger messages, several under way, or its direct route"
+                      acknowledgement of each part gains by larger messages, several in flight, or its direct route"
             }
         };
         Some(text.into())

@@ -4,15 +4,15 @@
 //! Checked: the tests of `finding::load`.
 
 use super::Words;
-use crate::format::{bytes, count, share, significant, time};
+use crate::format::{bytes, counted, share, significant, time};
 use crate::queueing::QueueingRow;
 
 /// What to do where hosts made too little of it themselves.
-const BY_HOSTS: &str = "`limit` of `load_flows` in the launches' evidence (`sonde report export --json`) says what held the senders back: for want of CPU \
-    larger frames (`:size=BYTES`), or other hosts (`--load-flow`); where less came than was sent the way was full, and the load \
-    was what it could carry; a short launch has less or more of a law by chance";
+const BY_HOSTS: &str = "`limit` of `load_flows` in the evidence (`sonde report export --json`) names the limit of the senders: for want \
+    of CPU take larger frames (`:size=BYTES`), or other hosts (`--load-flow`); where less arrived than was sent the path was full, and \
+    the load was its capacity; in a short repetition a random law deviates by chance";
 /// The same where the switch makes it.
-const BY_SWITCH: &str = "where load and stream are more than the link the port overflows, and a launch that follows finds its queue \
+const BY_SWITCH: &str = "where load and stream together exceed the link its port overflows, and the next repetition finds the queue \
     full: measure the probe of interest alone (`sonde probe`), or at a lower load; else the switch lacks CPU: fewer hosts, a \
     slower network, larger frames of the load (`:size=BYTES`), or a machine with more CPUs";
 
@@ -49,13 +49,13 @@ impl Words for Wait<'_> {
             format!("; the virtual clock has {}{verdict}", ns(model))
         });
         let of = format!(
-            "a message of {} by {}",
+            "a message of {} over {}",
             bytes(row.size_bytes),
             row.line().by()
         );
         if self.may_be_none() {
             return format!(
-                "At {} of {} the wait of {of} is not distinguishable from none{model}.",
+                "At load {} on {} the queueing delay of {of} is not distinguishable from zero{model}.",
                 row.load, row.network
             );
         }
@@ -73,7 +73,7 @@ impl Words for Wait<'_> {
             )
         });
         format!(
-            "At {} of {} {of} waits {}{interval} {than} idle{model}.",
+            "At load {} on {} {of} waits {}{interval} {than} idle{model}.",
             row.load,
             row.network,
             ns(sign * row.waits_ns)
@@ -109,7 +109,7 @@ impl Words for Apart<'_> {
     fn sentence(&self) -> String {
         let worst = self.worst;
         format!(
-            "At {} of {} {} of {} messages do not wait as long as on the virtual clock; the farthest, of {} by {}, waits {}, \
+            "At load {} on {} the waits of {} of {} messages differ from the virtual clock's; the farthest, of {} over {}, waits {}, \
              there {}.",
             worst.load,
             worst.network,
@@ -124,8 +124,8 @@ impl Words for Apart<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "see that the load was reached (`load-reached`), the emulation in time (`lateness`) and the hosts' CPU enough; more \
-             launches (`--launches N`) narrow the intervals"
+            "check that the load was delivered (`load-reached`), the emulation on schedule (`lateness`) and the hosts' CPU sufficient; \
+             more repetitions (`--launches N`) narrow the intervals"
                 .into(),
         )
     }
@@ -162,14 +162,14 @@ impl Words for Brought<'_> {
                 false => "the link to each measured host",
             };
             return format!(
-                "The load {} of {} was there: {usual} of {whose} in the median launch{switch}.",
+                "The load {} on {} was delivered: {usual} of {whose} in the median repetition{switch}.",
                 self.load, self.network
             );
         }
         let launches = match self.far_off {
             0 => String::new(),
             far => format!(
-                ", and 10 % off or more in {far} of {} launches",
+                ", and 10 % off or more in {far} of {} repetitions",
                 self.launches
             ),
         };
@@ -178,17 +178,17 @@ impl Words for Brought<'_> {
             false => "the link to a measured host",
         };
         format!(
-            "The load {} of {} was not what was wanted: {usual} of {whose} in the median launch{launches}{switch}.",
+            "The load {} on {} was not delivered as requested: {usual} of {whose} in the median repetition{launches}{switch}.",
             self.load, self.network
         )
     }
 
     fn arithmetic(&self) -> Option<String> {
         Some(format!(
-            "{} to {} over {} launches, {} wanted",
+            "{} to {} over {}, {} requested",
             significant(self.least, 4),
             significant(self.most, 4),
-            count(self.launches as u64),
+            counted(self.launches as u64, "repetition"),
             significant(self.wanted, 4)
         ))
     }

@@ -6,7 +6,7 @@
 use sonde_measure::Line;
 
 use super::Words;
-use crate::format::{count, rate, share};
+use crate::format::{count, counted, rate, share};
 use crate::lost::{Lost, LostAt, LostPart};
 
 /// Where datagrams are lost that the network does not lose.
@@ -30,7 +30,7 @@ impl Words for Datagrams<'_> {
             false => "in the network or at the receiver's socket",
         };
         format!(
-            "{} of the datagrams by {} on {} were lost: {place}.",
+            "{} of the datagrams over {} on {} were lost: {place}.",
             share(self.lost),
             self.line.by(),
             self.line.network
@@ -53,7 +53,7 @@ impl Words for Datagrams<'_> {
                 "raise net.core.rmem_max and the receiver's SO_RCVBUF, let it read on a CPU of its own, or send at a pace"
             }
             false => {
-                "compare `nstat -az UdpRcvbufErrors` at the receiver with `ethtool -S` on the way: the first is cured by a larger \
+                "compare `nstat -az UdpRcvbufErrors` at the receiver with `ethtool -S` along the path: the first is cured by a larger \
                       net.core.rmem_max and SO_RCVBUF, the second by sending at a pace"
             }
         };
@@ -88,7 +88,7 @@ pub(crate) struct Reordered<'l> {
 impl Words for Reordered<'_> {
     fn sentence(&self) -> String {
         format!(
-            "Of the datagrams by {} on {}, {} came after a later one and {} came twice.",
+            "Of the datagrams over {} on {}, {} arrived out of order and {} arrived twice.",
             self.line.by(),
             self.line.network,
             share(self.late),
@@ -124,13 +124,13 @@ impl Words for Retransmits<'_> {
         let (by, network) = (self.line.by(), &self.line.network);
         match self.lossless {
             true => format!(
-                "A stream by {by} on {network} sent up to {} segments again, where the network loses none: they were late, or lost inside \
-                 the hosts.",
-                count(self.most as u64)
+                "A stream over {by} on {network} retransmitted up to {}, though the network loses none: they were delayed, or lost \
+                 inside the hosts.",
+                counted(self.most as u64, "segment")
             ),
             false => format!(
-                "A stream by {by} on {network} sends {} segments a second again, {} of all.",
-                count(self.usual as u64),
+                "A stream over {by} on {network} retransmits {} per second, {} of all.",
+                counted(self.usual as u64, "segment"),
                 share(self.usual / self.segments)
             ),
         }
@@ -138,7 +138,7 @@ impl Words for Retransmits<'_> {
 
     fn arithmetic(&self) -> Option<String> {
         Some(format!(
-            "{} again of about {} a second; the most in a launch {}",
+            "{} retransmitted of about {} per second; at most {} in a repetition",
             count(self.usual as u64),
             count(self.segments as u64),
             count(self.most as u64)
@@ -156,8 +156,8 @@ impl Words for Retransmits<'_> {
                               duplex mismatch"
             }
             (false, false) => {
-                "no cable is between these hosts: `nstat -az` (TcpExt) tells segments that were lost from those that were late, \
-                               `tc -s qdisc` the queues of this machine"
+                "no cable is between these hosts: `nstat -az` (TcpExt) distinguishes lost from late segments, `tc -s qdisc` shows the \
+                 queues of this machine"
             }
         };
         Some(text.into())

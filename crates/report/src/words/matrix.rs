@@ -177,19 +177,19 @@ impl Bad {
                 failed,
                 pairs,
             } => {
-                format!("{host} is bad: {failed} of its {pairs} pairs gave nothing.")
+                format!("{host} is bad: {failed} of its {pairs} pairs gave no result.")
             }
             Self::Reorders {
                 host,
                 sides,
                 counted: of,
             } => format!(
-                "{host} is bad: segments {} it overtake each other: {}.",
+                "{host} is bad: segments {} it are reordered: {}.",
                 sides.words(),
                 counted(of)
             ),
             Self::BlackHole { host, sides } => format!(
-                "{host} is bad: small messages reach it and streams {} it stand still: large frames vanish on the way, a black hole of the MTU.",
+                "{host} is bad: small messages reach it and streams {} it stand still: large frames vanish in transit, an MTU black hole.",
                 sides.words()
             ),
             Self::Window { host, held, times } => format!(
@@ -204,7 +204,9 @@ impl Bad {
                 times_both,
                 times_alone,
             } => format!(
-                "{host} is bad: frames {} it are lost while both directions are busy, {}; one way alone {}. Its streams are {times_both:.1} times slower than those of others while both directions are busy, {times_alone:.1} times one way.",
+                "{host} is bad: frames {} it are lost while both directions are busy, {}; in one direction alone {}. Its streams are \
+                 {times_both:.1} times slower than those of others while both directions are busy, {times_alone:.1} times in one \
+                 direction.",
                 sides.words(),
                 counted(both),
                 counted(alone)
@@ -227,7 +229,8 @@ impl Bad {
                 times_both,
                 times_alone,
             } => format!(
-                "{host} is bad: its streams are {times_both:.1} times slower than those of others while both directions are busy, {times_alone:.1} times one way, and no more are lost."
+                "{host} is bad: its streams are {times_both:.1} times slower than those of others while both directions are busy, \
+                 {times_alone:.1} times in one direction, and no more are lost."
             ),
             Self::SlowMessages { host, times } => {
                 format!("{host} is bad: its latency is {times:.1} times that of others.")
@@ -237,7 +240,8 @@ impl Bad {
             ),
             Self::Fabric { network, suspects } => fabric(network, suspects),
             Self::Unsteady { standing, measured } => format!(
-                "{standing} of {measured} pairs stand out and no host explains them: hosts or fabric are too unsteady to tell single ways apart."
+                "{standing} of {measured} pairs stand out and no host explains them: hosts or fabric are too unsteady to distinguish \
+                 single paths."
             ),
             Self::Direction {
                 src,
@@ -247,10 +251,10 @@ impl Bad {
                 back,
             } => {
                 let good = back.map_or(String::new(), |times| {
-                    format!(", and the way back is good ({times:.1} times)")
+                    format!(", and the reverse direction is good ({times:.1} times)")
                 });
                 format!(
-                    "The way from {src} to {dst} is bad: {}{good}, while both hosts are good with others.",
+                    "The direction from {src} to {dst} is bad: {}{good}, while both hosts are good with others.",
                     worse(*kind, *times)
                 )
             }
@@ -259,7 +263,7 @@ impl Bad {
                 kind,
                 times,
             } => format!(
-                "The way between {a} and {b} is bad: {}, while both hosts are good with others.",
+                "The path between {a} and {b} is bad: {}, while both hosts are good with others.",
                 worse(*kind, *times)
             ),
         }
@@ -269,7 +273,7 @@ impl Bad {
         match self {
             Self::Unreached { host, .. } => format!("check that {host} is up and answers"),
             Self::Reorders { host, .. } => format!(
-                "look at how {host}'s frames are spread: several links that are one, a receive queue a packet, a driver that coalesces"
+                "look at how {host}'s frames are spread: several bonded links, a receive queue per packet, a driver that coalesces"
             ),
             Self::BlackHole { host, .. } => format!(
                 "compare the MTU of {host}, of its switch port and of its peers: `ip link`, `ping -M do -s 1472 {host}`"
@@ -287,18 +291,18 @@ impl Bad {
                 "look at {host}'s line rate (`ethtool`), its CPU's clock and load, and its TCP buffers"
             ),
             Self::SlowBothWays { host, .. } => format!(
-                "look at what both directions of {host} share: its CPU, its bus, a medium of half duplex"
+                "look at what both directions of {host} share: its CPU, its bus, a half-duplex medium"
             ),
             Self::SlowMessages { host, .. } => format!(
-                "look at {host}'s CPU (load, clock, power saving), its interrupts (`ethtool -c`), and the way to it"
+                "look at {host}'s CPU (load, clock, power saving), its interrupts (`ethtool -c`), and the path to it"
             ),
             Self::Busy { host, .. } => format!("see what runs on {host}: `top`, and end or move it"),
-            Self::Fabric { .. } => "look at what these ways share: a trunk, a switch's buffers, how flows are spread over equal paths".into(),
+            Self::Fabric { .. } => "look at what these paths share: a trunk, a switch's buffers, how flows are spread over equal paths".into(),
             Self::Unsteady { .. } => {
                 "measure again when the hosts are quiet, or longer, without `--quick`".into()
             }
             Self::Direction { .. } | Self::Link { .. } => {
-                "suspect the way between the two, not the hosts: the route, a trunk between switches, a flow's queue".into()
+                "suspect the path between the two, not the hosts: the route, a trunk between switches, a flow's queue".into()
             }
         }
     }
@@ -344,7 +348,7 @@ impl OfKind {
         let name = match self.kind {
             Kind::Latency => "latency",
             Kind::Stream => "rate",
-            Kind::Duplex => "rate beside one the other way",
+            Kind::Duplex => "rate with one in the other direction",
         };
         let of = |figure: &Figure| figure.words(self.kind);
         let stages = self.stages.iter().map(|(stage, figure)| {

@@ -21,7 +21,7 @@ pub(crate) struct Step<'l> {
 impl Words for Step<'_> {
     fn sentence(&self) -> String {
         format!(
-            "One byte more than a frame of {} carries costs {} by {}, {} more: a message of {} needs one frame more than one of {}.",
+            "One byte more than a frame of {} carries costs {} over {}, {} more: a message of {} needs one frame more than one of {}.",
             self.line.network,
             time(self.high_ns - self.low_ns),
             self.line.by(),
@@ -63,7 +63,7 @@ pub(crate) struct SmallFrames<'l> {
 impl Words for SmallFrames<'_> {
     fn sentence(&self) -> String {
         format!(
-            "Frames of {} bytes are small for {}: the stream by {} is {} of what the network allows, and one end spends {} of a CPU \
+            "Frames of {} bytes are small for {}: the stream over {} is {} of what the network allows, and one end spends {} of a CPU \
              on it.",
             count(self.mtu_bytes),
             self.line.network,

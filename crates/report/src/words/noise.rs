@@ -6,7 +6,7 @@
 use sonde_measure::Line;
 
 use super::Words;
-use crate::format::{bytes, count, share, significant, time};
+use crate::format::{bytes, count, counted, share, significant, time};
 
 /// CPU time that a hypervisor took.
 pub(crate) struct Stolen<'r> {
@@ -20,10 +20,10 @@ pub(crate) struct Stolen<'r> {
 impl Words for Stolen<'_> {
     fn sentence(&self) -> String {
         format!(
-            "While {} was measured a hypervisor took {} of the CPU time of {}: tails and streams there are partly its neighbours'.",
-            self.network,
+            "{} of {}'s CPU time was stolen by other virtual machines while {} was measured; throughput and tail latency are affected.",
             share(self.stolen_ns as f64 / self.watched_ns.max(1) as f64),
-            self.host
+            self.host,
+            self.network
         )
     }
 
@@ -36,7 +36,7 @@ impl Words for Stolen<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("measure when the machine's neighbours are quiet, or with CPUs of its own".into())
+        Some("measure when the other virtual machines are quiet, or on dedicated CPUs".into())
     }
 }
 
@@ -50,16 +50,15 @@ pub(crate) struct Meanwhile {
 impl Meanwhile {
     fn words(&self) -> String {
         let seen = [
-            (self.switches > 0)
-                .then(|| format!("the threads were put aside {} times", count(self.switches))),
+            (self.switches > 0).then(|| counted(self.switches, "involuntary context switch")),
             (self.steal_ns > 0)
-                .then(|| format!("a hypervisor took {}", time(self.steal_ns as f64))),
-            (self.again > 0).then(|| format!("{} segments were sent again", count(self.again))),
+                .then(|| format!("{} of CPU time stolen", time(self.steal_ns as f64))),
+            (self.again > 0).then(|| counted(self.again, "retransmission")),
         ];
         let seen: Vec<String> = seen.into_iter().flatten().collect();
         match seen.is_empty() {
-            true => "Nothing that was recorded of the hosts explains it.".into(),
-            false => format!("In these launches {}.", seen.join(", ")),
+            true => "No recorded event of the hosts explains it.".into(),
+            false => format!("In these repetitions: {}.", seen.join(", ")),
         }
     }
 }
@@ -90,11 +89,11 @@ impl Words for Outliers<'_> {
             )
         });
         let meanwhile = self.meanwhile.as_ref().map_or_else(
-            || "What the hosts did meanwhile is not known.".into(),
+            || "The activity of the hosts at that time is not known.".into(),
             Meanwhile::words,
         );
         format!(
-            "The slowest of {} messages of {} by {} on {} took {}, {} times the median{tail}. {meanwhile}",
+            "The slowest of {} messages of {} over {} on {} took {}, {} times the median{tail}. {meanwhile}",
             count(self.samples),
             bytes(self.size_bytes),
             self.line.by(),

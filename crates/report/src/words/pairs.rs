@@ -49,7 +49,7 @@ pub(crate) struct Host<'r> {
 impl Words for Host<'_> {
     fn sentence(&self) -> String {
         format!(
-            "{} stands apart on {}: its {} pairs are {} slower than those of the other hosts.",
+            "{} is an outlier on {}: its {} pairs are {} slower than those of the other hosts.",
             self.host,
             self.network,
             self.own,
@@ -96,7 +96,7 @@ impl Words for OddPair<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("suspect the way between the two, not the hosts: the route, a trunk between switches, a flow's queue".into())
+        Some("suspect the path between the two, not the hosts: the route, a trunk between switches, a flow's queue".into())
     }
 
     fn lost(&self) -> Option<Lost> {

@@ -29,8 +29,8 @@ impl Place {
             Self::Socket => "at the receiver's socket (UdpRcvbufErrors)",
             Self::Interface => "at the receiver's interface (rx_missed, rx_dropped)",
             Self::Queue => "at the sender's queue (queueing discipline, tx_dropped)",
-            Self::Broken => "on the way, broken (rx_errors)",
-            Self::OddPair => "on the way: no counter of either host has them",
+            Self::Broken => "corrupted in transit (rx_errors)",
+            Self::OddPair => "in transit: no counter of either host has them",
         }
     }
 
@@ -40,8 +40,8 @@ impl Place {
             Self::Socket => "at the receiver's socket",
             Self::Interface => "at the receiver's interface",
             Self::Queue => "at the sender's queue",
-            Self::Broken => "broken on the way",
-            Self::OddPair => "on the way",
+            Self::Broken => "corrupted in transit",
+            Self::OddPair => "in transit",
         }
     }
 
@@ -97,7 +97,7 @@ impl Words for Lost<'_> {
             .map(|(place, count)| format!("{} {}", share(part(count)), place.words()))
             .collect();
         format!(
-            "Of {} datagrams by {} on {} {} were lost: {}.",
+            "Of {} datagrams over {} on {} {} were lost: {}.",
             count(self.sent),
             self.line.by(),
             self.line.network,
@@ -113,7 +113,7 @@ impl Words for Lost<'_> {
             count(found.map_or(0, |(_, count)| *count))
         };
         Some(format!(
-            "{} lost; receiver's sockets {}, its interface {}, broken {}, sender's queue {}",
+            "{} lost; receiver's sockets {}, its interface {}, corrupted {}, sender's queue {}",
             count(self.lost),
             of(Place::Socket),
             of(Place::Interface),

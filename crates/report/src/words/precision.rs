@@ -6,7 +6,7 @@
 use sonde_measure::{ResultRow, Status};
 
 use super::Words;
-use crate::format::{share, significant};
+use crate::format::{counted, figure, share};
 use crate::index::{p50, words};
 
 /// Intervals that are wide.
@@ -19,29 +19,40 @@ pub(crate) struct Wide<'r> {
     pub ends: (f64, f64),
 }
 
+impl Wide<'_> {
+    /// `83.23 µs, CI 76.20 µs to 2.134 ms`.
+    fn interval(&self) -> String {
+        let shown = |value| figure(self.row.quantity, value);
+        format!(
+            "{}, CI {} to {}",
+            shown(p50(self.row)),
+            shown(self.ends.0),
+            shown(self.ends.1)
+        )
+    }
+}
+
 impl Words for Wide<'_> {
     fn sentence(&self) -> String {
         format!(
-            "{} of {} medians are not known within 5 %: the widest interval, {} to one side, is that of {}.",
+            "{} of {} medians have a 95 % CI wider than ±5 % (worst: {}, {}).",
             self.wide,
             self.all,
-            share(self.worst),
-            words(self.row)
+            words(self.row),
+            self.interval()
         )
     }
 
     fn arithmetic(&self) -> Option<String> {
         Some(format!(
-            "95 % interval {} to {} around {}, in the unit of {}",
-            significant(self.ends.0, 4),
-            significant(self.ends.1, 4),
-            significant(p50(self.row), 4),
-            crate::table::quantity_name(self.row.quantity)
+            "{}; {} to one side",
+            self.interval(),
+            share(self.worst)
         ))
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("more launches narrow it: `--thorough`, or `--launches N`".into())
+        Some("more repetitions narrow it: `--thorough`, or `--launches N`".into())
     }
 }
 
@@ -57,20 +68,19 @@ pub(crate) struct Few {
 impl Words for Few {
     fn sentence(&self) -> String {
         let from = match (self.least, self.most) {
-            (1, 1) => "one launch".to_owned(),
-            (least, most) if least == most => format!("{least} launches"),
-            (least, most) => format!("{least} to {most} launches"),
+            (least, most) if least == most => counted(least, "repetition"),
+            (least, most) => format!("{least} to {most} repetitions"),
         };
         format!(
-            "{} of {} medians come from {from}: below six there is no interval, and a difference between two of them says \
-             nothing.",
+            "{} of {} medians come from {from}: fewer than 6 give no confidence interval, and a difference between two of them may \
+             be chance.",
             self.few, self.all
         )
     }
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "six launches are the fewest with an interval: leave `--quick` out, or `--launches 6`"
+            "6 repetitions are the fewest with a confidence interval: leave `--quick` out, or `--launches 6`"
                 .into(),
         )
     }
@@ -101,7 +111,7 @@ impl Words for Missing<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("`--resume` measures what is missing, once the reason is gone".into())
+        Some("`--resume` measures the missing cells, once the reason is gone".into())
     }
 }
 
@@ -114,7 +124,7 @@ impl Words for Nothing {
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("`sonde assess` measures; `--resume` goes on with a run that was interrupted".into())
+        Some("`sonde assess` measures; `--resume` resumes a run that was interrupted".into())
     }
 }
 
@@ -132,7 +142,7 @@ impl Words for Launches<'_> {
             format!("; {times} of them failed: {reason}")
         });
         format!(
-            "{} of {} launches are missing from cells that others measured{why}.",
+            "{} of {} repetitions are missing from cells that have others{why}.",
             self.missing, self.planned
         )
     }

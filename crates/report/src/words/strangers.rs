@@ -3,7 +3,7 @@
 //! Checked: the tests of `finding::strangers`.
 
 use super::Words;
-use crate::format::count;
+use crate::format::counted;
 
 /// Connections and datagrams of others.
 pub(crate) struct Strangers<'r> {
@@ -17,16 +17,16 @@ pub(crate) struct Strangers<'r> {
 impl Words for Strangers<'_> {
     fn sentence(&self) -> String {
         format!(
-            "While {} was measured strangers came to the data port of {} ({} in all, launches concerned: {}). They were turned away \
-             unheard, and what these launches measured may hold their time.",
+            "While {} was measured, unauthenticated peers came to the data port of {} ({} in {}). They were refused, but the figures of \
+             these repetitions may include their time.",
             self.network,
             self.host,
-            count(self.count),
-            count(self.launches),
+            counted(self.count, "attempt"),
+            counted(self.launches, "repetition"),
         )
     }
 
     fn remedy(&self) -> Option<String> {
-        Some("look who scans this network, or measure on one that others do not reach".into())
+        Some("find out who scans this network, or measure on one that others cannot reach".into())
     }
 }

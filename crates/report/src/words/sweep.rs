@@ -23,7 +23,7 @@ impl Words for Knee<'_> {
             _ => String::new(),
         };
         format!(
-            "By {} on {} with {} the rate levels off at {}; calls of {}{interval} reach 95 % of that.",
+            "Over {} on {} with {} the rate levels off at {}; calls of {}{interval} reach 95 % of that.",
             curve.by(),
             curve.network,
             curve.setting(),
@@ -49,7 +49,7 @@ impl Law<'_> {
 impl Words for Law<'_> {
     fn sentence(&self) -> String {
         format!(
-            "The window binds by {} on {} with {}: {} in a round trip of {} is {}, and the plateau is {}.",
+            "The window binds over {} on {} with {}: {} in a round trip of {} is {}, and the plateau is {}.",
             self.curve.by(),
             self.curve.network,
             self.curve.setting(),
@@ -87,8 +87,8 @@ impl Words for StartStop<'_> {
             false => "",
         };
         format!(
-            "Start and stop by {} on {} with {}: the window of {} holds less than two segments of {}, so each waits for the \
-             acknowledgement of the one before{why}: {} windows a second, {}.",
+            "Start and stop over {} on {} with {}: the window of {} holds less than two segments of {}, so each waits for the \
+             acknowledgement of the one before{why}: {} windows per second, {}.",
             self.curve.by(),
             self.curve.network,
             self.curve.setting(),
@@ -101,7 +101,7 @@ impl Words for StartStop<'_> {
 
     fn arithmetic(&self) -> Option<String> {
         Some(format!(
-            "{} B x 8 / {} = {} from one to the next",
+            "{} B x 8 / {} = {} from one window to the next",
             significant(self.sent_bytes, 5),
             rate(self.curve.plateau_bps.0),
             time(self.pause_ns)

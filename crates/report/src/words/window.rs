@@ -24,13 +24,17 @@ pub(crate) struct Stream<'l> {
 
 impl Stream<'_> {
     fn words(&self) -> String {
-        format!("the stream by {} on {}", self.line.by(), self.line.network)
+        format!(
+            "the stream over {} on {}",
+            self.line.by(),
+            self.line.network
+        )
     }
 
     /// What is on the way at the rate that was measured.
     fn on_the_way(&self) -> String {
         format!(
-            "{} x {} / 8 = {} B on the way",
+            "{} x {} / 8 = {} B in flight",
             rate(self.rate_bps),
             time(self.rtt_ns),
             count(on_the_way_bytes(self.rate_bps, self.rtt_ns) as u64)
@@ -67,7 +71,7 @@ impl Stream<'_> {
         let needed = needed.map(|bps| on_the_way_bytes(bps, self.rtt_ns).ceil() as u64);
         match needed.filter(|bytes| *bytes > 0) {
             Some(needed) => format!(
-                "give the {host} host room for {} B on the way: `sysctl -w {sysctl}=\"4096 131072 {}\"` (half of a buffer is \
+                "give the {host} host room for {} B in flight: `sysctl -w {sysctl}=\"4096 131072 {}\"` (half of a buffer is \
                  the kernel's own), and net.ipv4.tcp_window_scaling=1 above 65 535 B",
                 count(needed),
                 (2 * needed).max(131_072)

@@ -24,7 +24,7 @@ impl Campaign<'_> {
     ) -> Result<(), StoreError> {
         let net = self.live[block.net].net.clone();
         let now = format!(
-            "{} launch {} of {}: {} rounds of flows among {} hosts",
+            "{} repetition {} of {}: {} rounds of flows among {} hosts",
             net.name,
             index + 1,
             block.launches,
@@ -34,7 +34,7 @@ impl Campaign<'_> {
         let left = left(&self.bar, self.began);
         self.bar.set_message(format!("{left} left; {now}"));
         self.bar.suspend(|| tell!("sonde: {now}"));
-        defect::doing(format!("at {now}"));
+        defect::doing(format!("in {now}"));
         let began_unix_ns = unix_ns();
         let order = rounds.in_order(index);
         let launched = {
@@ -58,13 +58,13 @@ impl Campaign<'_> {
                     made.extend(cells.records(asked, outcome, &launched, index));
                 }
                 for (host, why) in &launched.lost {
-                    let text = format!("{} did not come to the end: {why}", net.hosts[*host]);
+                    let text = format!("{} did not finish: {why}", net.hosts[*host]);
                     self.bar.suspend(|| tell!("sonde: {text}"));
                     self.warn(text)?;
                 }
                 if launched.refused > 0 {
                     self.warn(format!(
-                        "{} strangers came to the data ports and were turned away",
+                        "connections by unauthenticated peers to the data ports, refused: {}",
                         launched.refused
                     ))?;
                 }

@@ -19,10 +19,10 @@ pub struct AgentOptions {
     /// The file that holds the run's token, instead of the variable SONDE_TOKEN.
     #[arg(long, value_name = "FILE", requires = "connect")]
     token_file: Option<PathBuf>,
-    /// What this host is called in results; the usual: its node name in Slurm, else its host name.
+    /// The host's name in results [default: its node name in Slurm, else its host name].
     #[arg(long, requires = "connect")]
     name: Option<String>,
-    /// For how many seconds to try the connection.
+    /// Timeout of the connection, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400), requires = "connect")]
     timeout: u64,
 }

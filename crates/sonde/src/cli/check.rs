@@ -14,25 +14,26 @@ use sonde_probe::library::{CASES_MAX, RANKS_MAX};
 
 /// Examples behind `--help`.
 pub const EXAMPLES: &str = "Examples:
-  sonde probe check --testbed local --ranks 1..17                        every library that is here, within this machine
+  sonde probe check --testbed local --ranks 1..17                        every installed library, within this machine
   sonde probe check --testbed hosts:a,b --path openmpi:tcp,mpich:tcp     is my MPI right between these hosts?
   sonde probe check --testbed hosts:a,b,c --ranks 2,3,12 --seed 7 --cases 500
   sonde probe check --network atm-oc3c --path pvm:default,pvm:direct
 
-Collectives of drawn kinds, types, sizes and roots are held against what one rank alone works out; messages must come whole, once,
-in their order, by tag, to whoever waits for them; groups are split. What a library says that it cannot do is left out and named.
-The same seed checks the same. Each launch is kept, and `sonde report` shows it again. Exit 1 where something was wrong, 2 where nothing could be checked.";
+Collectives of random kinds, types, sizes and roots are compared with what one rank computes alone; messages must arrive whole, once,
+in order and by tag at the rank that waits for them; groups are split. Calls that a library does not support are left out and named.
+The same seed makes the same checks. Each repetition is stored, and `sonde report` shows it again. Exit 1 where a result was wrong, 2
+where nothing could be checked.";
 
 /// What `sonde probe check` takes.
 #[derive(Debug, Args)]
 pub struct CheckOptions {
-    /// By which libraries, as openmpi:tcp,pvm; without any all that are on these hosts.
+    /// Libraries, as openmpi:tcp,pvm [default: all that are installed on these hosts].
     #[arg(long = "path", value_delimiter = ',')]
     paths: Vec<Path>,
-    /// Among how many, as 1..17 or 2,4,8; one after the other.
+    /// Numbers of ranks, as 1..17 or 2,4,8; one after the other.
     #[arg(long, default_value = "2,5", value_delimiter = ',', value_parser = span)]
     ranks: Vec<(usize, usize)>,
-    /// How many collectives are drawn from the seed, beside one of each kind by the library.
+    /// Number of collectives that are drawn from the seed, beside one of each kind by the library.
     #[arg(long, default_value_t = CASES, value_parser = clap::value_parser!(u64).range(1..=CASES_MAX))]
     cases: u64,
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub enum LabTask {
         lab: testbed::LabOptions,
         #[command(flatten)]
         program: ProgramOptions,
-        /// Run it on every host, and wait for all.
+        /// Run the program on every host, and wait for all.
         #[arg(long)]
         each: bool,
         /// The program and its arguments.
@@ -45,17 +45,17 @@ pub enum LabTask {
         /// The host.
         #[arg(value_parser = plan::host_number)]
         host: u16,
-        /// Go on when this command ends.
+        /// Leave the program running when this command ends.
         #[arg(long)]
         detach: bool,
-        /// Run it as the lab's root.
+        /// Run the program as the lab's root.
         #[arg(long)]
         root: bool,
         /// The program and its arguments.
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Break, mend or load the network, from inside a lab.
+    /// Break, repair or load the network, from inside a lab.
     #[command(after_help = "Examples, in a lab (`sonde lab shell`):
   sonde lab tell link h2 down              and `link h2 up`; host h2 down; pause h2 on
   sonde lab tell loss h2 1%                also corrupt, duplicate; `all` for every host; 0 ends it
@@ -68,11 +68,11 @@ pub enum LabTask {
   sonde lab tell vc release h1 h2          virtual circuits
   sonde lab tell eth1 link h2 down         of the lab's second network")]
     Tell {
-        /// What shall change, in words.
+        /// The change, as in the examples.
         #[arg(required = true, num_args = 1..)]
         words: Vec<String>,
     },
-    /// The networks of the catalogue, with their ceilings.
+    /// List the networks of the catalogue, with the ceilings of each.
     List {
         /// Print JSON.
         #[arg(long)]
@@ -80,14 +80,14 @@ pub enum LabTask {
         /// These networks instead, with knobs, or files of your own.
         #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
         networks: Vec<String>,
-        /// TCP settings that the ceilings are for: modern, era, or era:window=BYTES.
+        /// TCP settings for which the ceilings hold: modern, era, or era:window=BYTES.
         #[arg(long, default_value = "modern")]
         profile: sonde_lab::Profile,
     },
-    /// Measure the emulation itself: rate and delay error, lateness, frames a second.
+    /// Measure the emulation itself: rate and delay error, lateness, frames per second.
     #[command(after_help = lab_check::EXAMPLES)]
     Check(LabCheckOptions),
-    /// Repeat a ledger of `--ledger` under the virtual clock, and compare.
+    /// Replay a ledger of `lab run --ledger` under the virtual clock, and compare.
     #[command(
         after_help = "Example:\n  sonde lab run --ledger /tmp/l -- ping -c 3 h2; sonde lab replay /tmp/l"
     )]
@@ -103,7 +103,7 @@ pub struct ProgramOptions {
     /// Run as the lab's root, who may change the host's network.
     #[arg(long)]
     pub root: bool,
-    /// Write what the emulation itself did to this file, as JSON.
+    /// Write a report on the emulation itself to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }

@@ -12,13 +12,13 @@ pub const EXAMPLES: &str = "Examples:
   sonde lab check --network atm-oc3c --attachment veth
   sonde lab check --network ./mine.toml --launches 10
 
-The round trip of 1 B is held against the same on a `wire` with the model's delay, rates against the model's own. Each launch is kept,
+The round trip of 1 B is compared with that on a `wire` with the model's delay, rates with those of the model. Each repetition is stored,
 and `sonde report` shows it again. Exit 1 where a bound is missed or a verdict failed, 2 where nothing could be measured.";
 
 /// What `sonde lab check` takes.
 #[derive(Debug, Args)]
 #[command(mut_arg("testbed", |testbed| testbed.default_value("lab")))]
-#[command(mut_arg("launches", |launches| launches.help("Launches of each measurement [default: 3]")))]
+#[command(mut_arg("launches", |launches| launches.help("Repetitions of each measurement [default: 3]")))]
 pub struct LabCheckOptions {
     #[command(flatten)]
     common: Common,

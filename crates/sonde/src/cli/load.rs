@@ -21,9 +21,9 @@ pub const EXAMPLES: &str = "Examples:
   sonde load --testbed lab --network ethernet-100 --rho 0.9 --law constant --size 1472
   sonde load --testbed local --of 1Gbit --rho 0.5 --for 5s
 
-A share is of a link: its rate is the interface's (--of where it tells none, as in most virtual machines), and each
-datagram counts with all that Ethernet (38 bytes), IP and UDP (28) add to it. Exit 1 where less than 95 % of what was
-planned came.";
+A load is a share of a link, whose rate the interface reports (--of where it reports none, as in most virtual machines).
+Each datagram counts with all that Ethernet (38 bytes), IP and UDP (28) add to it. Exit 1 where less than 95 % of the
+planned load was delivered.";
 
 /// What to load, and how.
 #[derive(Debug, Args)]
@@ -31,22 +31,22 @@ pub struct LoadOptions {
     /// The hosts: local, lab, hosts:a,b[01-16] or hosts:./FILE.
     #[arg(long, default_value = "lab", value_parser = testbed_named)]
     testbed: (Kind, Option<String>),
-    /// From which host to which, as in 'a>b'; may be given several times. Without any: from the first host to the second.
+    /// A flow from one host to another, as in 'a>b'; may be given several times [default: from the first host to the second].
     #[arg(long = "flow", value_name = "A>B", value_delimiter = ',', value_parser = sonde_fleet::flow)]
     flows: Vec<(String, String)>,
-    /// The share of the link that each flow takes, above 0 and at most 1.
+    /// Offered load of each flow, as a share of its link: above 0 and at most 1.
     #[arg(long)]
     rho: Ratio,
-    /// The link's rate, where the interface tells none, or another is meant.
+    /// The link's rate, where the interface reports none, or another is meant.
     #[arg(long, value_name = "RATE")]
     of: Option<BitRate>,
-    /// How datagrams follow each other: constant, poisson, geometric, on-off:20, self-similar:20 (datagrams a burst).
+    /// Law of the gaps between datagrams: constant, poisson, geometric, on-off:20, self-similar:20 (datagrams per burst).
     #[arg(long, default_value = "poisson")]
     law: Law,
-    /// User bytes in a datagram; without it a full frame.
+    /// User bytes in a datagram [default: a full frame].
     #[arg(long, value_name = "BYTES", value_parser = crate::plan::size_text)]
     size: Option<u64>,
-    /// How long.
+    /// Duration.
     #[arg(long = "for", value_name = "TIME", default_value = "10s")]
     lasts: Span,
     /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.

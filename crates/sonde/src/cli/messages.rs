@@ -13,42 +13,43 @@ use std::collections::BTreeMap;
 pub const EXAMPLES: &str = "Examples:
   sonde probe messages upc:cg,upc:mg --path pvm:default,pvm:direct --network atm-oc3c --load 0,0.6
   sonde probe messages --count 1000 --mean 2000 --median 8 --graph ring --ranks 6 --path openmpi:tcp --testbed hosts:a,b,c
-  sonde probe messages upc:sp --count 10000 --path native:shm --testbed local      a part: the same mean and median
+  sonde probe messages upc:sp --count 10000 --path native:shm --testbed local      fewer messages of the same mean and median
   sonde npb lu --class W --json > lu.json                                          what LU sends among 4 ranks here ...
   sonde probe messages lu.json --path mpich:tcp --testbed hosts:a,b,c,d            ... sent by another library elsewhere
 
-What a program sends is told by a statistic (how many messages, of which mean and median length) and by who sends to whom. The same is
-sent here without what the program computes, counted, and held against what was asked for: a launch that sends anything else fails.";
+The messages of a program are described by a statistic (their number, mean and median length) and by who sends to whom. They are sent
+without the program's computation, counted, and compared with the request: a repetition that sends anything else fails.";
 
 /// What `sonde probe messages` takes.
 #[derive(Debug, Args)]
 pub struct MessagesOptions {
-    /// Whose messages: upc:KERNEL, as the UPC study counts them, or a file that `sonde npb` wrote by --json or --matrix; with
-    /// several, each of them. What is said beside stands instead.
+    /// The program: upc:KERNEL, as the UPC study counts its messages, or a file that `sonde npb` wrote by --json or --matrix;
+    /// with several, each of them. Other options replace its values.
     #[arg(value_delimiter = ',')]
     of: Vec<String>,
-    /// How many messages, of all ranks together.
+    /// Number of messages, of all ranks together.
     #[arg(long)]
     count: Option<u64>,
     /// Their mean length in bytes, as 1963.5 or 2KiB.
     #[arg(long, value_name = "BYTES")]
     mean: Option<String>,
-    /// Their median length in bytes; a matrix does not tell it.
+    /// Their median length in bytes; a matrix does not have it.
     #[arg(long, value_name = "BYTES")]
     median: Option<String>,
-    /// Who sends to whom, as often: all-to-all, ring, mesh, mesh:2x3, torus:2x2x2, hypercube. [default: that of the program, or all-to-all]
+    /// Communication graph, each edge as often: all-to-all, ring, mesh, mesh:2x3, torus:2x2x2, hypercube [default: that of the
+    /// program, or all-to-all].
     #[arg(long)]
     graph: Option<String>,
-    /// Among how many ranks; with several, each of them. [default: 4, or as many as the file is of]
+    /// Number of ranks; with several values, each of them [default: 4, or that of the file].
     #[arg(long, value_delimiter = ',')]
     ranks: Vec<u64>,
-    /// How often they are sent in a launch.
+    /// How often all messages are sent in a repetition.
     #[arg(long)]
     runs: Option<u64>,
-    /// By which libraries, as native:tcp, pvm:default, pvm:direct, openmpi:tcp, mpich:tcp; within one machine also native:shm.
+    /// Libraries, as native:tcp, pvm:default, pvm:direct, openmpi:tcp, mpich:tcp; within one machine also native:shm.
     #[arg(long = "path", value_delimiter = ',', default_value = "native:tcp")]
     paths: Vec<AnyPath>,
-    /// The longest that a launch may take; without it 10 minutes.
+    /// Time limit of a repetition [default: 10 minutes].
     #[arg(long, value_name = "TIME")]
     budget: Option<Span>,
     #[command(flatten)]

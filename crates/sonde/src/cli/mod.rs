@@ -34,7 +34,7 @@ pub use lab::ProgramOptions;
 /// Where runs are kept when nothing else is said.
 pub const OUT: &str = "./sonde-runs";
 
-/// How well a network carries distributed computing, and where it is lost.
+/// Measures how much of a network's speed reaches distributed programs, and what takes the rest.
 #[derive(Debug, Parser)]
 #[command(name = "sonde", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -43,18 +43,18 @@ pub struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  sonde assess                                      how TCP and UDP fare over five networks of an emulated cluster
-  sonde assess --testbed hosts:a,b[01-16]           the same on machines of your own, through ssh
+  sonde assess                                      TCP, UDP, MPI and PVM on five emulated networks
+  sonde assess --testbed hosts:a,b[01-16]           the same between your own machines, through ssh
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde load --testbed hosts:a,b,c --flow 'a>b' --rho 0.6 --for 30s
   sonde npb all --class A --ranks 4 --path native,openmpi
   sonde lab run --network atm-oc3c --hosts 4 -- ping -c 3 h2
-  sonde report html                                 the last run as one HTML file
+  sonde report html                                 the latest run as one HTML file
   sonde doctor                                      what this machine can do, what is missing, how to get it";
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// The main job: how TCP and UDP fare over several networks, beside what each allows.
+    /// Measure TCP, UDP, MPI and PVM on one or more networks, and compare with each network's limit.
     #[command(after_help = "Examples:
   sonde assess --quick
   sonde assess --network atm-oc3c:vc=svc --network wan-100m-20ms --launches 10
@@ -66,50 +66,50 @@ enum Task {
   sonde assess --resume
   sonde assess --json > assessment.json")]
     Assess {
-        /// A plan of your own; all else is then in it.
+        /// A plan file, which says what to measure in place of the options.
         #[arg(conflicts_with_all = [
             "networks", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
         ])]
         plan: Option<PathBuf>,
         #[command(flatten)]
         common: Common,
-        /// By these paths only: tcp, udp, native:tcp, openmpi:tcp.
+        /// Measure these transports and libraries only: tcp, udp, native:tcp, openmpi:tcp and others of `probe latency`.
         #[arg(long = "path", value_delimiter = ',')]
         paths: Vec<AnyPath>,
         /// Print the tables instead of the screen.
         #[arg(long, conflicts_with_all = ["json", "json_stream"])]
         table: bool,
-        /// Print the findings instead of the screen, one entry a rule.
+        /// Print the findings instead of the screen, one entry for each rule.
         #[arg(long, conflicts_with_all = ["json", "json_stream", "table"])]
         findings: bool,
     },
-    /// One measurement.
+    /// Run one benchmark.
     #[command(subcommand)]
     Probe(ProbeTask),
-    /// The NAS parallel benchmarks' kernels over any message path, with the result block that their users know.
+    /// Run the kernels of the NAS parallel benchmarks over any message-passing path, with their usual result block.
     #[command(after_help = npb::EXAMPLES)]
     Npb(Box<npb::NpbOptions>),
-    /// Why a stream between two hosts is not faster, and what to set: with the arithmetic, applied and verified on request.
+    /// Find what limits TCP throughput between two hosts, and fix it: with the arithmetic; applied and verified on request.
     #[command(after_help = tune::EXAMPLES)]
     Tune(Box<TuneOptions>),
-    /// Where the ranks of a parallel program should run, what that brings, and the files by which launchers follow it.
+    /// Find where the ranks of a parallel program should run and what that gains, and write the files for launchers.
     #[command(after_help = place::EXAMPLES)]
     Place(Box<place::PlaceOptions>),
-    /// An emulated cluster on this machine: any program over any network.
+    /// Emulate a cluster on this machine: any program over any network.
     #[command(subcommand)]
     Lab(LabTask),
-    /// Background traffic between hosts: what was wanted beside what came.
+    /// Make background traffic between hosts: offered and delivered load.
     #[command(after_help = load::EXAMPLES)]
     Load(load::LoadOptions),
-    /// What runs say, again and in other forms.
+    /// List, show, compare and export stored runs.
     #[command(subcommand)]
     Report(ReportTask),
-    /// What this machine can do, what is missing, and how to get it.
+    /// Check what this machine can do, what is missing, and how to get it.
     Doctor {
-        /// The folder where runs would be kept.
+        /// The folder where runs would be stored.
         #[arg(long, value_name = "DIR", default_value = OUT)]
         out: PathBuf,
-        /// Build the adapters of the message-passing libraries that are here, and look at nothing else.
+        /// Build the adapters of the message-passing libraries that are installed, and check nothing else.
         #[arg(long)]
         build_adapters: bool,
         /// The folder of adapters [default: $SONDE_ADAPTERS, else ~/.local/share/sonde/adapters].
@@ -119,8 +119,8 @@ enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Serve measurements by standard input and output, or by a connection to an orchestrator; started by other parts of
-    /// sonde, and by you on hosts where nothing else can.
+    /// Serve measurements over standard input and output, or over a connection to an orchestrator; started by other parts
+    /// of sonde, and by you on hosts where nothing else can start it.
     #[command(hide = true)]
     Agent(agent::AgentOptions),
     /// Print the completion script of a shell.
@@ -134,7 +134,7 @@ enum Task {
     /// Write the man pages into a folder.
     #[command(after_help = "Example:\n  sonde man ~/.local/share/man/man1")]
     Man {
-        /// The folder; it is made if it is not there.
+        /// The folder; it is created if it does not exist.
         folder: PathBuf,
     },
 }

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 
 /// Examples behind `--help`.
 pub const EXAMPLES: &str = "Examples:
-  sonde npb all --class A --ranks 4 --path native:shm,openmpi   all eight by sonde's own engine and by Open MPI, here
-  sonde npb cg,lu --class S,W --ranks 1,2,4 --runs 5            how they scale within this machine; 1 is the sequential reference
+  sonde npb all --class A --ranks 4 --path native:shm,openmpi   all eight over sonde's own engine and over Open MPI, here
+  sonde npb cg,lu --class S,W --ranks 1,2,4 --runs 5            scaling within this machine; 1 is the sequential reference
   sonde npb is --testbed lab --network ethernet-100 --path pvm:default,pvm:direct
   sonde npb ft --class B --ranks 8 --testbed hosts:a,b,c,d --path openmpi:tcp
   sonde npb mg --size points=64:cycles=4 --ranks 4              a size of your own; upc is that of the UPC study
@@ -27,49 +27,51 @@ pub const EXAMPLES: &str = "Examples:
   sonde npb cg --size upc --testbed lab --network ./plans/examples/networks/upc.toml --path pvm:direct --age upc
                                                                 as workstations of 1997: a sequential run takes what the study prints
 
-The kernels are sonde's own, checked against the official values of the NAS parallel benchmarks; their results are no NPB results.
+The kernels are sonde's own, verified against the official values of the NAS parallel benchmarks; their results are not NPB results.
 Allowed numbers of ranks are the benchmark's: a power of two for cg, ft, is and mg, a square for sp and bt, a near-square grid for lu,
-any for ep. Each launch is kept, and `sonde report` shows it again. Exit 1 where a result is wrong or a launch failed, 2 where nothing could be run.";
+any for ep. Each repetition is stored, and `sonde report` shows it again. Exit 1 where a result is wrong or a repetition failed, 2 where
+nothing could be run.";
 
 /// What `sonde npb` takes.
 #[derive(Debug, Args)]
 #[command(mut_arg("testbed", |testbed| testbed.default_value("local")))]
 pub struct NpbOptions {
-    /// Which kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
+    /// Kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
     #[arg(required_unless_present = "resume", value_delimiter = ',', value_parser = kernels)]
     kernels: Vec<Kernels>,
-    /// How large: S, W, A, B or C; with several, each of them. [default: S]
+    /// Problem class: S, W, A, B or C; with several, each of them [default: S].
     #[arg(long = "class", value_delimiter = ',', value_parser = class, conflicts_with = "size")]
     classes: Vec<Class>,
-    /// A size of your own: upc, or parameters as points=64:cycles=4, where what is not said is class S's.
+    /// A problem size of your own: upc, or parameters as points=64:cycles=4; those left out are of class S.
     #[arg(long, value_name = "upc|NAME=VALUE[:NAME=VALUE]...")]
     size: Option<String>,
-    /// Among how many ranks; with several, each of them. One is the sequential reference, whatever the paths.
+    /// Number of ranks; with several values, each of them. One is the sequential reference, whatever the paths.
     #[arg(long, value_delimiter = ',', default_value = "4", value_parser = ranks)]
     ranks: Vec<usize>,
-    /// By which libraries, as native:shm,openmpi:sm; without a transport the usual one here. [default: native]
+    /// Libraries, as native:shm,openmpi:sm; without a transport the usual one of the testbed [default: native].
     #[arg(long = "path", value_delimiter = ',')]
     paths: Vec<String>,
-    /// All ranks on the first host: the collapsed machine.
+    /// All ranks on one host, the first.
     #[arg(long)]
     collapsed: bool,
-    /// How often each is run, one after the other by the same ranks.
+    /// Number of runs of each kernel, one after the other by the same ranks.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     runs: u64,
-    /// The longest that a launch may take, up to 1h; without it 10 minutes, or more for what is large.
+    /// Time limit of a repetition, up to 1h [default: 10 minutes, or more for large problems].
     #[arg(long, value_name = "TIME")]
     budget: Option<Span>,
-    /// Write who sent how much to whom to this file, as JSON; of one kernel, size, number of ranks and path.
+    /// Write the communication matrix (who sent how much to whom) to this file, as JSON; of one kernel, size, number of ranks
+    /// and path.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     matrix: Option<PathBuf>,
-    /// Hosts of another age: how much longer they compute (120), how long a sequential run takes there (16.66s), or a study that
-    /// prints that (upc).
+    /// Slow computation down to historical hosts: by a factor (120), to the time of a sequential run there (16.66s), or to a
+    /// study that prints that time (upc).
     #[arg(long, value_name = "FACTOR|TIME|STUDY", allow_hyphen_values = true)]
     age: Option<String>,
-    /// Print where the time of each rank went, phase by phase, and how long messages were; of the last run.
+    /// Print the time of each rank by phase, and the lengths of messages; of the last run.
     #[arg(long, conflicts_with = "json")]
     phases: bool,
-    /// Write what each rank did when in the last run: for Chrome and Perfetto where FILE ends in .json, a table in .csv; of one
+    /// Write a trace of all ranks in the last run: for Chrome and Perfetto where FILE ends in .json, a table in .csv; of one
     /// kernel, size, number of ranks and path.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     trace: Option<PathBuf>,

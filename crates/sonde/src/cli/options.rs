@@ -14,31 +14,32 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct Common {
     /// The hosts: local (this machine), lab (an emulated cluster on it), hosts:a,b[01-16] or hosts:./FILE (through ssh),
-    /// slurm (this allocation; the usual one inside an allocation of several nodes), mpirun[:ARGUMENTS], listen:N (agents
+    /// slurm (this allocation; the default inside an allocation of several nodes), mpirun[:ARGUMENTS], listen:N (agents
     /// that you start).
     #[arg(long, default_value = crate::allocation::usual_testbed(), value_parser = testbed_named)]
     pub testbed: (Kind, Option<String>),
-    /// Where agents of slurm, mpirun and listen connect back to; the usual: any port of the address that the hosts reach.
+    /// Address to which agents of slurm, mpirun and listen connect back [default: any port of the address that the hosts
+    /// reach].
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     pub listen: Option<sonde_fleet::Listen>,
     /// A network of the lab, or of real hosts: ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24; may be given several times.
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
     pub networks: Vec<String>,
-    /// Background traffic in the lab's networks or between real hosts, as shares of each link: everything is measured under each. As
-    /// RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the usual), geometric, on-off:20, self-similar:20 (frames a
-    /// burst); the usual size is one cell on ATM, else a full frame. UDP streams are measured idle only.
+    /// Background load levels (0 to 1 of link capacity) in the lab's networks or between real hosts; all benchmarks repeat at each
+    /// level. As RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the default), geometric, on-off:20, self-similar:20 (frames
+    /// per burst); the default size is one cell on ATM, else a full frame. UDP streams are measured idle only.
     #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
     pub loads: Vec<String>,
-    /// Real hosts: between which the background traffic goes, as in 'c>d'; else between two others where there are four, or
-    /// beside what is measured.
+    /// Real hosts: the flows of the background traffic, as in 'c>d' [default: between two other hosts where there are four,
+    /// else between the measured ones].
     #[arg(long = "load-flow", value_name = "A>B,...", value_delimiter = ',', value_parser = flow, requires = "loads")]
     pub load_flows: Vec<String>,
-    /// Real hosts: the rate of the link that a load is a share of, where the interface does not tell it.
+    /// Real hosts: the rate of the link that a load is a share of, where the interface does not report it.
     #[arg(long = "load-of", value_name = "RATE", requires = "loads")]
     pub load_of: Option<BitRate>,
     #[command(flatten)]
     pub hosts: testbed::HostOptions,
-    /// How both sides wait: block, poll.
+    /// Completion: receive by blocking (block) or by busy polling (poll); with both, each of them.
     #[arg(long = "wait", value_parser = wait, value_delimiter = ',')]
     pub waits: Vec<Wait>,
     #[command(flatten)]
@@ -46,22 +47,23 @@ pub struct Common {
     /// The folder of the store and the reports.
     #[arg(long, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
-    /// Go on with a run that was not finished; the latest where none is named.
+    /// Resume a run that was not finished; the latest one where none is named.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print each event as a line of JSON when it happens: start, row (after each launch, as it stands), warning, end.
+    /// Print each event as a line of JSON when it happens: start, row (after each repetition, as it stands), warning, end.
     #[arg(long, conflicts_with = "json")]
     pub json_stream: bool,
-    /// Exit with 3 where the emulation was not true to the model or an interval is too wide.
+    /// Exit with 3 where the emulation deviated from the model (behind schedule, or frames lost outside of it) or a
+    /// confidence interval is too wide.
     #[arg(long)]
     pub strict: bool,
     /// Print what would be measured, and how long it takes.
     #[arg(long)]
     pub dry_run: bool,
-    /// Print the plan that the command stands for, with all that it leaves out: `sonde assess PLAN` measures it.
+    /// Print the plan of this command, with all defaults filled in: `sonde assess PLAN` measures it.
     #[arg(long, conflicts_with_all = ["dry_run", "resume"])]
     pub print_plan: bool,
 }
@@ -70,13 +72,13 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct EffortOptions {
-    /// Launches of each cell.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Repetitions of each configuration (fresh processes each time).
+    #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     launches: Option<u64>,
-    /// Two launches of each cell: no intervals.
+    /// 2 repetitions of each configuration; too few for confidence intervals.
     #[arg(long)]
     quick: bool,
-    /// Ten launches of each cell and up to twenty, until intervals are narrow; more sizes.
+    /// 10 repetitions of each configuration, and up to 20 until the intervals are narrow; more sizes.
     #[arg(long)]
     thorough: bool,
 }
@@ -87,7 +89,7 @@ impl EffortOptions {
         self.launches.is_some() || self.quick || self.thorough
     }
 
-    /// The launches that were asked for by number.
+    /// The number of repetitions, where one was given.
     pub fn chosen(&self) -> Option<u64> {
         self.launches
     }
@@ -105,7 +107,9 @@ pub fn wait(text: &str) -> Result<Wait, String> {
     match text {
         "block" => Ok(Wait::Block),
         "poll" => Ok(Wait::Poll),
-        _ => Err(format!("there is no wait `{text}`: write block or poll")),
+        _ => Err(format!(
+            "`{text}` is not a completion: write block (blocking) or poll (busy polling)"
+        )),
     }
 }
 

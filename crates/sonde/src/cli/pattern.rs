@@ -17,47 +17,47 @@ pub const EXAMPLES: &str = "Examples:
   sonde probe pattern all-to-one --hosts 8 --senders 1..7
   sonde probe pattern natural-ring,random-ring:7 --kind latency --testbed hosts:a,b[01-16]
   sonde probe pattern neighbours --kind exchange --size 64KiB
-  sonde probe pattern all-pairs --quick --testbed hosts:a,b[01-64]      which host, link or direction is bad, or the fabric
-  sonde probe pattern incast --hosts 8 --network ethernet-100           what a crowd does to who only asks";
+  sonde probe pattern all-pairs --quick --testbed hosts:a,b[01-64]      finds a bad host, link or direction, or a bad fabric
+  sonde probe pattern incast --hosts 8 --network ethernet-100           latency of a request while many hosts send to one";
 
 /// What a pattern takes.
 #[derive(Debug, Args)]
 pub struct PatternOptions {
-    /// Who sends to whom at once, several after each other: even-next, odd-previous, half-ring, shift:1, reverse:1, all-to-one,
-    /// one-to-all, all-to-all, neighbours, natural-ring, random-ring:7, random:7; or all-pairs, or incast, or one set of
-    /// pairs as h1>h2,h3>h4.
+    /// Patterns of concurrent flows, measured one after the other: even-next, odd-previous, half-ring, shift:1, reverse:1,
+    /// all-to-one, one-to-all, all-to-all, neighbours, natural-ring, random-ring:7, random:7; or all-pairs, or incast, or one
+    /// set of pairs as h1>h2,h3>h4.
     #[arg(default_value = "shift:1")]
     pub pattern: String,
     #[command(flatten)]
     pub common: Common,
-    /// What each flow does: stream, latency, latency-udp, exchange.
+    /// Kind of each flow: stream, latency, latency-udp, exchange.
     #[arg(long = "kind", value_delimiter = ',')]
     pub kinds: Vec<What>,
-    /// User bytes in a message. Without it: 64KiB, of latencies 1 B.
+    /// User bytes in a message [default: 64KiB; latency 1 B].
     #[arg(long)]
     pub size: Option<String>,
-    /// How many hosts send: the first ones of the pattern; 1..8 for each number.
+    /// Number of hosts that send, the first ones of the pattern; 1..8 for each number.
     #[arg(long, value_name = "N..M", value_parser = numbers)]
     pub senders: Option<String>,
-    /// What counts of each flow.
+    /// Measuring time of each flow.
     #[arg(long, value_name = "TIME")]
     pub window: Option<Span>,
-    /// The part before it, which does not count.
+    /// Warm-up time before it, which does not count.
     #[arg(long, value_name = "TIME")]
     pub lead: Option<Span>,
-    /// Latency: from an answer to the next message.
+    /// Latency: pause from a reply to the next message.
     #[arg(long, value_name = "TIME", default_value = "1ms")]
     pub gap: Span,
-    /// Latency, exchange: the most samples of a flow in a launch.
+    /// Latency, exchange: the most samples of a flow in a repetition.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub samples: u64,
-    /// What else is set: sndbuf, rcvbuf (as 64KiB), congestion.
+    /// Other parameters: sndbuf, rcvbuf (as 64KiB), congestion.
     #[arg(long = "with", value_name = "KNOB=VALUE")]
     pub knobs: Vec<String>,
-    /// Of a lab: what breaks and changes, and when, as `sonde lab run` takes it.
+    /// Lab: faults and changes with their times, as for `sonde lab run`.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
-    /// Of a lab: a command that a host runs as root before the measurement, as `h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'`.
+    /// Lab: a command that a host runs as root before the measurement, as `h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'`.
     #[arg(long, value_name = "HOST: COMMAND", value_parser = command)]
     pub prepare: Vec<String>,
 }

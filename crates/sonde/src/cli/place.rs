@@ -39,7 +39,7 @@ pub struct PlaceOptions {
 /// What else `sonde place` does.
 #[derive(Debug, Subcommand)]
 enum PlaceTask {
-    /// Run an unmodified MPI program and count who sends how much to whom.
+    /// Run an unmodified MPI program and record its communication matrix: who sends how much to whom.
     #[command(after_help = "Examples:
   sonde place record -- mpirun -np 8 ./prog
   sonde place record --to fft.json -- mpiexec.mpich -n 16 ./fft
@@ -48,7 +48,7 @@ enum PlaceTask {
         /// The file for the matrix.
         #[arg(long, value_name = "FILE", default_value_os_t = place::usual_matrix())]
         to: PathBuf,
-        /// Which MPI the program is of, where its launcher does not say so: openmpi or mpich.
+        /// The program's MPI, where its launcher does not show it: openmpi or mpich.
         #[arg(long, value_parser = place::mpi_named)]
         mpi: Option<Mpi>,
         /// The launcher, its arguments, the program.
@@ -60,13 +60,13 @@ enum PlaceTask {
 /// What is mapped, onto what.
 #[derive(Debug, Args)]
 struct MapOptions {
-    /// Who sends how much to whom: a file.
+    /// The communication matrix (who sends how much to whom): a file.
     #[arg(long, value_name = "FILE", conflicts_with = "pattern")]
     matrix: Option<PathBuf>,
     /// Or a pattern: stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all, random.
     #[arg(long)]
     pattern: Option<Pattern>,
-    /// Of a pattern: how many ranks; without it as many as slots.
+    /// Of a pattern: number of ranks [default: as many as slots].
     #[arg(long, conflicts_with = "matrix")]
     ranks: Option<usize>,
     /// Of a pattern: bytes in a message.
@@ -81,36 +81,36 @@ struct MapOptions {
     /// Or hosts in sites, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "measured")]
     cluster: Option<PathBuf>,
-    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id, or latest.
+    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id, or `latest`.
     #[arg(long, value_name = "RUN")]
     measured: Option<String>,
-    /// The folder of the store: with that run, and for the launches of a trial.
+    /// The folder of the store: with that run, and for the repetitions of a trial.
     #[arg(long, value_name = "DIR", default_value = super::OUT)]
     out: PathBuf,
-    /// How many ranks a host takes: a number for all, or some by name, as in 4,h1=2.
+    /// Ranks that a host takes: a number for all, or some by name, as in 4,h1=2.
     #[arg(long, value_name = "N|HOST=N,...", value_delimiter = ',', value_parser = slots)]
     slots: Vec<(Option<String>, usize)>,
     /// Spread ranks over all hosts in proportion to their slots, instead of as many as a host takes.
     #[arg(long)]
     even: bool,
-    /// Random placements to compare with; that of median cost is shown.
+    /// Number of random placements to compare with; that of median cost is shown.
     #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     draws: u64,
     /// Write the placement for a launcher: openmpi (a rankfile), openmpi-hosts, openmpi-seq, mpich, slurm.
     #[arg(long = "write", value_name = "KIND:FILE", value_parser = file)]
     files: Vec<(Launcher, PathBuf)>,
-    /// Which placement is written, and whose circuits are worked out: mapped, block, round-robin, random.
+    /// The placement that is written and whose circuits are computed: mapped, block, round-robin, random.
     #[arg(long, default_value = NAMES[0], value_parser = NAMES)]
     placement: String,
-    /// Also: how many virtual circuits, one for each pair of hosts or those of this topology alone with hosts forwarding: ring,
+    /// Also compute the virtual circuits: one for each pair of hosts, against those of this topology with hosts that forward: ring,
     /// mesh, mesh:AxB, torus:AxBxC, hypercube.
     #[arg(long)]
     topology: Option<String>,
-    /// Try each placement on the network, emulated: the program behind `--`, one of Open MPI, or a replay of the matrix.
+    /// Try each placement on the emulated network: with the program behind `--` (of Open MPI), else with a replay of the matrix.
     #[arg(long, requires = "network")]
     verify: bool,
-    /// Of a trial: how often each placement is launched; below six nothing is said of chance.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1_000), requires = "verify")]
+    /// Of a trial: repetitions of each placement; fewer than 6 give no confidence interval.
+    #[arg(long, visible_alias = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1_000), requires = "verify")]
     launches: u64,
     #[command(flatten)]
     hosts: HostOptions,
@@ -174,14 +174,15 @@ impl MapOptions {
     fn run(self) -> Result<i32, Failure> {
         if self.matrix.is_none() && self.pattern.is_none() {
             return Err(Failure::usage(
-                "say who talks to whom: `--matrix FILE` (`sonde place record` makes one of a program), or `--pattern stencil-2d`",
+                "the communication matrix is missing: give `--matrix FILE` (`sonde place record` records that of a program) or \
+                 `--pattern stencil-2d`",
             ));
         }
         // The parser forgets what an option requires where another one excludes that.
         if self.verify && self.network.is_none() {
             return Err(Failure::usage(
-                "`--verify` emulates a network: name one by `--network`; on hosts of your own write files by `--write` and time \
-                 the program yourself",
+                "`--verify` needs an emulated network: name one by `--network`; for your own hosts write files by `--write` and time the \
+                 program yourself",
             ));
         }
         let mut cluster = self.cluster()?;
@@ -192,8 +193,8 @@ impl MapOptions {
         let is_grouped = self.measured.is_some() && cluster.sites.len() > 1;
         let note = is_grouped.then(|| {
             format!(
-                "by what was measured the hosts fall into {} groups ({}), taken as sites with one line between each two of them, which \
-                 carries what the best stream did; `--cluster` says it exactly",
+                "the measurements divide the hosts into {} groups ({}), taken as sites with one line between each two, at the rate of \
+                 its best stream; `--cluster` describes them exactly",
                 cluster.sites.len(),
                 cluster.sites.join(", ")
             )
@@ -249,7 +250,7 @@ impl MapOptions {
                 let run = report::load(&self.out, id)?;
                 let view = sonde_report::matrix::matrix(&run).ok_or_else(|| {
                     Failure::usage(format!(
-                        "the run {} is not of all pairs of hosts: `sonde probe pattern all-pairs` makes one",
+                        "the run {} did not measure all pairs of hosts: `sonde probe pattern all-pairs` does",
                         run.head.id
                     ))
                 })?;
@@ -257,7 +258,7 @@ impl MapOptions {
             }
             (None, None, None) => {
                 return Err(Failure::usage(
-                    "say what the hosts are: `--network NAME`, `--cluster FILE`, or `--measured latest`",
+                    "the hosts are missing: give `--network NAME`, `--cluster FILE` or `--measured latest`",
                 ));
             }
         };

@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum ProbeTask {
-    /// Cold: the first message over nothing that was set up.
+    /// Cold start: time to the first reply, with no connection, ARP entry or circuit yet.
     #[command(after_help = "Example:
   sonde probe startup --network atm-oc3c:vc=svc --size 8 --json")]
     Startup(ChannelOptions),
-    /// Warm: half a round trip against size.
+    /// One-way latency (RTT/2) of a warm connection against message size.
     #[command(after_help = "Examples:
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde probe latency --network ethernet-1g --path udp,packet --method plain,ring
@@ -29,7 +29,7 @@ pub enum ProbeTask {
   sonde probe latency --testbed local --path shm,unix --method plain,segment --wait poll --size 8
   sonde probe latency --testbed local --path shm --with align=0,1 --size 64..4KiB")]
     Latency(ChannelOptions),
-    /// Bits a second, of a stream or of single messages.
+    /// Throughput of a stream or of single messages.
     #[command(after_help = "Examples:
   sonde probe throughput --network wan-100m-20ms --profile era
   sonde probe throughput --testbed hosts:a,b --with streams=1,4 --with congestion=cubic,reno
@@ -37,59 +37,59 @@ pub enum ProbeTask {
   sonde probe throughput --testbed local --path udp --method plain,mmsg,gso --size 1472
   sonde probe throughput --mode message --size 1KiB..4MiB --testbed hosts:a,b")]
     Throughput {
-        /// Of a stream, or of single messages with everything in them.
+        /// Of a stream, or of single messages with all that each of them costs.
         #[arg(long, default_value = "stream")]
         mode: Mode,
         #[command(flatten)]
         options: ChannelOptions,
     },
-    /// Where the time of a message goes: the call, queueing, the wire, waking, by the kernel's time stamps.
+    /// Where the time of a message goes: send call, queueing, wire, wake-up, by the kernel's time stamps.
     #[command(after_help = "Examples:
   sonde probe anatomy --network ethernet-1g --path udp,tcp,packet --size 1..1KiB
   sonde probe anatomy --network ethernet-100 --path udp --load 0,0.6 --wait block,poll
   sonde probe anatomy --testbed hosts:a,b --path tcp")]
     Anatomy(ChannelOptions),
-    /// Under load: what messages at a rate take, each from the time at which it was due.
+    /// Latency of messages that are sent at a rate, each from the time at which it was due.
     #[command(after_help = "Examples:
   sonde probe rate --network ethernet-1g --rate 1000,10000 --path udp
   sonde probe rate --testbed hosts:a,b --rate 5000 --law constant,poisson --budget 10s")]
     Rate {
-        /// Messages a second; with several, each of them.
+        /// Messages per second; with several values, each of them.
         #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
         rate: Vec<u64>,
-        /// How they are spread in time: constant, poisson.
+        /// Gaps between messages: constant, poisson.
         #[arg(long, value_delimiter = ',', default_value = "constant")]
         law: Vec<Spacing>,
         #[command(flatten)]
         options: ChannelOptions,
     },
-    /// A call among all ranks of a library, from its agreed begin to its end at the last rank.
+    /// Time of a collective call among all ranks, from its agreed begin to its end at the last rank.
     #[command(after_help = "Examples:
   sonde probe collective allreduce --path openmpi:tcp,mpich:tcp --ranks 4 --size 8,64KiB --network ethernet-1g
   sonde probe collective broadcast --path native:tcp --ranks 2,4,8 --algorithm binomial,chain --testbed hosts:a,b,c,d")]
     Collective {
-        /// Which: barrier, broadcast, reduce, allreduce, gather, scatter, allgather, alltoall, scan.
+        /// The call: barrier, broadcast, reduce, allreduce, gather, scatter, allgather, alltoall, scan.
         #[arg(value_parser = call)]
         call: String,
-        /// Among how many; with several, each of them.
+        /// Number of ranks; with several values, each of them.
         #[arg(long, value_delimiter = ',', default_value = "4")]
         ranks: Vec<u64>,
-        /// Who makes it: library, or an algorithm of sonde's by its name; without it the library, where it can.
+        /// Implementation: library, or the name of an algorithm of sonde's [default: library, where it has the call].
         #[arg(long, value_delimiter = ',')]
         algorithm: Vec<String>,
         #[command(flatten)]
         options: ChannelOptions,
     },
-    /// The messages of a program without what it computes: by their number, mean and median length, and who sends to whom.
+    /// Send the messages of a program without its computation: by number, mean and median length, and who sends to whom.
     #[command(after_help = super::messages::EXAMPLES)]
     Messages(super::messages::MessagesOptions),
-    /// Whether message-passing libraries do on these hosts what they should: every collective, every kind of message.
+    /// Check message-passing libraries for correct results on these hosts: every collective, every kind of message.
     #[command(after_help = super::check::EXAMPLES)]
     Check(super::check::CheckOptions),
-    /// Many flows at once: any pairs of hosts, the matrix of all with a verdict, and what a crowd does.
+    /// Concurrent flows: all-pairs matrix that finds the bad host, permutations, incast.
     #[command(after_help = pattern::EXAMPLES)]
     Pattern(PatternOptions),
-    /// A stream's rate against the program's buffer, for each combination of buffers, windows, MTUs and offloads.
+    /// Throughput of a stream against the program's buffer, for each combination of buffers, windows, MTUs and offloads.
     #[command(after_help = super::sweep::EXAMPLES)]
     Sweep(super::sweep::SweepOptions),
 }
@@ -99,31 +99,31 @@ pub enum ProbeTask {
 pub struct ChannelOptions {
     #[command(flatten)]
     pub common: Common,
-    /// By which path: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm. Of libraries: native:tcp,
+    /// Transport or library: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm. Libraries are native:tcp,
     /// native:unix, native:shm, pvm:default, pvm:direct, openmpi:tcp, openmpi:sm, mpich:tcp, mpich:sm, ucx:tcp, ofi:tcp.
-    /// [default: tcp, and native:tcp of collective calls]
+    /// [default: tcp, and native:tcp for collective calls]
     #[arg(long = "path", value_delimiter = ',')]
     pub paths: Vec<AnyPath>,
-    /// How bytes are handed over: plain; of a stream also zerocopy, splice, uring (tcp), mmsg, gso (udp); of round trips uring;
-    /// by shm segment; by packet ring.
+    /// How bytes are handed over: plain; for streams also zerocopy, splice, uring (tcp), mmsg, gso (udp); for round trips
+    /// uring; with shm also segment; with packet also ring.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
     pub methods: Vec<Method>,
-    /// What else is set, with several values all of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
-    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no), align; of PVM encoding (default, raw, inplace).
+    /// Other parameters; with several values, each of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
+    /// chunk, lowat (as 128KiB), nodelay, connected (yes, no), align; for PVM encoding (default, raw, inplace).
     #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
     pub knobs: Vec<(String, Vec<String>)>,
-    /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu. Without it: 1 B, and 1 MiB for
-    /// throughput (UDP: one full frame).
+    /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu [default: 1 B, and 1 MiB for
+    /// throughput (UDP: one full frame)].
     #[arg(long = "size", value_delimiter = ',')]
     pub sizes: Vec<String>,
-    /// The longest that a launch samples each size; of a stream, what is rated.
+    /// Measuring time for each size, in each repetition.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub budget: Span,
-    /// A size is sampled no further when the interval of its median is within so many thousandths of it; 0 goes on until the
-    /// budget or the samples end.
+    /// Stop a size early when the 95 % confidence interval of its median is within so many thousandths of it; 0 goes on until
+    /// the budget or the samples end.
     #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=1_000))]
     pub precision: u64,
-    /// The most samples of a launch, for each size; without it 10000, and at a rate whatever the budget holds.
+    /// The most samples of each size in a repetition [default: 10000; at a rate as many as the budget holds].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=SAMPLES_MAX))]
     pub samples: Option<u64>,
 }
@@ -133,9 +133,7 @@ fn call(text: &str) -> Result<String, String> {
     let names = Call::ALL.map(Call::name).join(", ");
     match known {
         true => Ok(text.into()),
-        false => Err(format!(
-            "there is no collective call `{text}`: write {names}"
-        )),
+        false => Err(format!("`{text}` is not a collective call: write {names}")),
     }
 }
 

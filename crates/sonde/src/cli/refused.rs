@@ -34,14 +34,16 @@ impl Command {
 /// Whether an option was given.
 type Given = fn(&Common) -> bool;
 
-const TESTBED: (&str, Given) = ("--testbed", |common| common.testbed.0 != Kind::Lab);
-const LISTEN: (&str, Given) = ("--listen", |common| common.listen.is_some());
-const LOAD: (&str, Given) = ("--load", |common| !common.loads.is_empty());
-const WAIT: (&str, Given) = ("--wait", |common| !common.waits.is_empty());
-const WAITS: (&str, Given) = ("several waits", |common| common.waits.len() > 1);
-const NETWORKS: (&str, Given) = ("several networks", |common| common.networks.len() > 1);
-const JSON_STREAM: (&str, Given) = ("--json-stream", |common| common.json_stream);
-const STRICT: (&str, Given) = ("--strict", |common| common.strict);
+const TESTBED: (&str, Given) = ("`--testbed`", |common| common.testbed.0 != Kind::Lab);
+const LISTEN: (&str, Given) = ("`--listen`", |common| common.listen.is_some());
+const LOAD: (&str, Given) = ("`--load`", |common| !common.loads.is_empty());
+const WAIT: (&str, Given) = ("`--wait`", |common| !common.waits.is_empty());
+const WAITS: (&str, Given) = ("several values of `--wait`", |common| {
+    common.waits.len() > 1
+});
+const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks.len() > 1);
+const JSON_STREAM: (&str, Given) = ("`--json-stream`", |common| common.json_stream);
+const STRICT: (&str, Given) = ("`--strict`", |common| common.strict);
 
 /// What is refused, and what to do instead.
 const REFUSED: [(Command, (&str, Given), &str); 12] = [
@@ -53,7 +55,7 @@ const REFUSED: [(Command, (&str, Given), &str); 12] = [
     (
         Pattern,
         WAIT,
-        "its flows wait asleep, since a host has several: leave it out",
+        "its flows complete by blocking, since a host has several: leave it out",
     ),
     (
         Pattern,
@@ -63,7 +65,7 @@ const REFUSED: [(Command, (&str, Given), &str); 12] = [
     (
         Tune,
         LOAD,
-        "what a load takes is no setting: measure it by `sonde probe throughput --load`",
+        "a load is not a setting: measure its effect by `sonde probe throughput --load`",
     ),
     (Tune, WAITS, "tune one after the other"),
     (Tune, NETWORKS, "tune one after the other"),
@@ -91,7 +93,7 @@ const REFUSED: [(Command, (&str, Given), &str); 12] = [
     (
         LabCheck,
         WAIT,
-        "what hosts cost cancels where both sleep: leave it out",
+        "the cost of hosts cancels where both sides block: leave it out",
     ),
 ];
 
@@ -104,7 +106,7 @@ impl Common {
         for (of, (option, is_given), reason) in REFUSED {
             if of == command && is_given(self) {
                 return Err(Failure::usage(format!(
-                    "`{}` takes no `{option}`: {reason}",
+                    "`{}` does not take {option}: {reason}",
                     command.name()
                 )));
             }
@@ -126,13 +128,13 @@ mod tests {
 
     #[test]
     fn each_is_refused_with_its_reason() {
-        let words = |option: &str| match option {
+        let words = |option: &str| match option.trim_matches('`') {
             "--testbed" => vec!["--testbed", "local"],
             "--listen" => vec!["--listen", "10.0.0.1:4000"],
             "--load" => vec!["--load", "0.5"],
             "--wait" => vec!["--wait", "poll"],
-            "several waits" => vec!["--wait", "block,poll"],
-            "several networks" => vec!["--network", "fddi", "--network", "wire"],
+            "several values of `--wait" => vec!["--wait", "block,poll"],
+            "several `--network" => vec!["--network", "fddi", "--network", "wire"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
             other => panic!("{other}"),

@@ -16,37 +16,37 @@ use std::iter;
 
 /// Examples below the help.
 pub const EXAMPLES: &str = "Examples:
-  sonde probe sweep --network hippi-sc --with buffer=64KiB,384KiB        the HIPPI study's: user buffer by socket buffer
+  sonde probe sweep --network hippi-sc --with buffer=64KiB,384KiB        as in the HIPPI study: user buffer by socket buffer
   sonde probe sweep --network wan-100m-20ms --with window=64KiB,256KiB,1MiB --with scaling=on,off
   sonde probe sweep --network fddi --with mtu=576,1500,4352 --size 64KiB
   sonde probe sweep --testbed hosts:a,b --with offloads=on,off --with streams=1,4 --with congestion=cubic,reno
-  sonde probe sweep --network ethernet-100 --udp-limit                   the highest rate of UDP with 0.1 % lost
+  sonde probe sweep --network ethernet-100 --udp-limit                   the highest UDP rate with 0.1 % lost
   sonde probe sweep --network ethernet-100 --udp-limit --lost 0          the same with nothing lost (RFC 2544)
 Knobs of the program's sockets: buffer (both ends of both), sndbuf, rcvbuf, congestion, streams. Knobs of both hosts, set for
-each launch and put back after it: mtu, window, scaling, rmem, wmem, offloads, tso, gso, gro (as root on real hosts).";
+each repetition and restored after it: mtu, window, scaling, rmem, wmem, offloads, tso, gso, gro (as root on real hosts).";
 
 /// What `sonde probe sweep` takes.
 #[derive(Debug, Args)]
 pub struct SweepOptions {
     #[command(flatten)]
     common: Common,
-    /// By which path: tcp, udp.
+    /// Transport: tcp, udp.
     #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
     paths: Vec<Path>,
     /// How bytes are handed over: plain.
     #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
     methods: Vec<Method>,
-    /// A knob with its values; of several knobs every combination. Knobs are listed below.
+    /// A parameter with its values; of several parameters every combination. They are listed below.
     #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
     knobs: Vec<(String, Vec<String>)>,
-    /// The program's buffers: bytes of each call. Without it: 1 KiB to 1 MiB in steps of four.
+    /// The program's buffers: bytes of each call [default: 1 KiB to 1 MiB in steps of four].
     #[arg(long = "size", value_delimiter = ',')]
     sizes: Vec<String>,
-    /// What of each stream is rated, 1 s at least.
+    /// Measuring time of each stream, 1 s at least.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     budget: Span,
     /// Send datagrams at constant rates, and find the highest with no more lost than `--lost` by bisection below the line's
-    /// rate; the last is confirmed by the other launches. With `--with rate=A,B,...` only those rates are sent.
+    /// rate; the last is confirmed by the other repetitions. With `--with rate=A,B,...` only those rates are sent.
     #[arg(long, conflicts_with = "paths")]
     udp_limit: bool,
     /// The share of datagrams that may be lost, as 0.1% or 0.001; 0 is the throughput of RFC 2544.

@@ -15,10 +15,10 @@ use std::collections::BTreeMap;
 
 /// Examples below the help.
 pub const EXAMPLES: &str = "Examples:
-  sonde tune --network wan-100m-20ms --profile era            what to set, and what it brings by the arithmetic
-  sonde tune --network wan-100m-20ms --profile era --apply    does it, measures again, keeps what is better
+  sonde tune --network wan-100m-20ms --profile era            what to set, and the predicted gain
+  sonde tune --network wan-100m-20ms --profile era --apply    sets it, measures again, keeps what is better
   sonde tune --network wan-100m-20ms --with rcvbuf=64KiB      for a program that asks for this buffer
-  sonde tune --testbed hosts:a,b                              two machines of your own
+  sonde tune --testbed hosts:a,b                              your own machines
   sonde tune --testbed hosts:a,b --apply --yes                as root there; prints the lines that undo it";
 
 /// What `sonde tune` takes.
@@ -26,7 +26,7 @@ pub const EXAMPLES: &str = "Examples:
 pub struct TuneOptions {
     #[command(flatten)]
     common: Common,
-    /// How things are before: knobs of the program's sockets (rcvbuf, sndbuf, congestion, streams) and of both hosts (rmem,
+    /// Settings before the change: of the program's sockets (rcvbuf, sndbuf, congestion, streams) and of both hosts (rmem,
     /// wmem, window, scaling, mtu, offloads), each with one value.
     #[arg(long = "with", value_name = "KNOB=VALUE", value_parser = knob)]
     knobs: Vec<(String, Vec<String>)>,
@@ -45,7 +45,7 @@ impl TuneOptions {
         for (name, values) in &self.knobs {
             if values.len() != 1 || knobs.insert(name.clone(), values.clone()).is_some() {
                 return Err(Failure::usage(format!(
-                    "`--with {name}` says how things are before the change: write one value; `sonde probe sweep` tries several"
+                    "`--with {name}` is the setting before the change: write one value; `sonde probe sweep` tries several"
                 )));
             }
         }
@@ -67,7 +67,7 @@ impl TuneOptions {
             // Four is what a lab has where nothing is said.
             if ![2, 4].contains(&testbed.hosts) {
                 return Err(Failure::usage(
-                    "`sonde tune` is of two hosts: leave `--hosts` out",
+                    "`sonde tune` takes two hosts: leave `--hosts` out",
                 ));
             }
             testbed.hosts = 2;
@@ -112,7 +112,7 @@ impl TuneOptions {
         let mut plan = self.common.apply(Plan::new(testbed, probes, repeat));
         if plan.repeat.launches < 4 {
             return Err(Failure::usage(
-                "`sonde tune` compares launches: write at least `--launches 4`",
+                "`sonde tune` compares repetitions: write at least `--launches 4`",
             ));
         }
         for probe in plan

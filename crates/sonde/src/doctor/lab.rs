@@ -47,7 +47,7 @@ pub fn checks(machine: &Machine, program: &Path) -> Vec<Check> {
 fn namespaces(obstacle: &sonde_sys::Result<Option<Obstacle>>, program: &Path) -> Check {
     let topic = about("user namespaces", "labs, of root's too");
     match obstacle {
-        Ok(None) => topic.ok("can be had"),
+        Ok(None) => topic.ok("available"),
         Ok(Some(obstacle)) => {
             let said = obstacle.to_string();
             let value = said.split("; ").next().unwrap_or(&said);
@@ -216,10 +216,10 @@ fn memory(machine: &Machine) -> Check {
     match (mebibytes("MemAvailable:"), mebibytes("MemTotal:")) {
         (Some(free), Some(all)) => topic.judge(
             free >= MEMORY_MIB,
-            format!("{free} of {all} MiB to be had"),
+            format!("{free} of {all} MiB available"),
             "end other programs; fewer hosts; slower networks hold less under way",
         ),
-        _ => topic.limited("/proc/meminfo does not tell", "mount /proc"),
+        _ => topic.limited("/proc/meminfo does not report it", "mount /proc"),
     }
 }
 
@@ -363,7 +363,7 @@ mod tests {
             congestion(&good.machine).value,
             "available: reno cubic; allowed to all: reno"
         );
-        assert_eq!(memory(&good.machine).value, "2048 of 4096 MiB to be had");
+        assert_eq!(memory(&good.machine).value, "2048 of 4096 MiB available");
         let poor = tree("reno", "102400");
         assert!(
             congestion(&poor.machine)

@@ -110,7 +110,7 @@ pub fn version(program: &Path, argument: &str, word: &str) -> Result<String, Str
     let line = said.lines().map(str::trim).find(|line| line.contains(word));
     line.map(str::to_owned).ok_or_else(|| {
         format!(
-            "`{} {argument}` does not tell its version",
+            "`{} {argument}` does not print its version",
             program.display()
         )
     })

@@ -117,7 +117,7 @@ fn describe(machine: &Machine, interface: &Interface) -> Check {
             format!("{driver}, {}", rate(mbit * 1_000_000))
         }
         (driver, _) => format!(
-            "{}, speed not told",
+            "{}, speed not reported",
             driver.unwrap_or_else(|| "no device".into())
         ),
     };
@@ -214,7 +214,7 @@ fn send(machine: &Machine) -> Check {
 fn tuned(topic: Topic, name: &str, found: &[u64], part: u64, said: &str) -> Check {
     let [least, first, most] = *found else {
         return topic.limited(
-            format!("/proc/sys/net/ipv4/{name} does not tell"),
+            format!("/proc/sys/net/ipv4/{name} cannot be read"),
             "mount /proc",
         );
     };
@@ -240,7 +240,7 @@ fn asked_for(machine: &Machine) -> Check {
     );
     let (Some(receive), Some(send)) = (read("rmem_max"), read("wmem_max")) else {
         return topic.limited(
-            "the kernel does not tell (a network namespace of an older kernel)",
+            "the kernel does not report them (a network namespace of an older kernel)",
             "look on the machine itself",
         );
     };
@@ -270,7 +270,7 @@ fn control(machine: &Machine) -> Check {
     );
     match machine.text("proc/sys/net/ipv4/tcp_congestion_control") {
         Some(name) => topic.ok(name),
-        None => topic.limited("not told", "mount /proc"),
+        None => topic.limited("not reported", "mount /proc"),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn look() -> NoiseReport {
     match within(LOOKING, noise::measure) {
         Some(seen) => seen.map_err(|error| error.to_string()),
         None => Err(format!(
-            "no end within {} s: some CPU is not to be had",
+            "not finished within {} s: a CPU is not available",
             LOOKING.as_secs()
         )),
     }
@@ -29,7 +29,7 @@ pub fn look() -> NoiseReport {
 
 /// Whether timings that are taken now are this machine's own.
 pub fn check(seen: &NoiseReport) -> Check {
-    let topic = topic(Group::Time, "noise", "figures that come out the same again");
+    let topic = topic(Group::Time, "noise", "repeatable figures");
     let remedy =
         "end other programs, give a container the CPUs that it may use, or measure at another hour";
     let noise = match seen {
@@ -78,7 +78,7 @@ pub struct Noise {
     pub cpus_allowed: u64,
     /// The kernel's mean of threads that run or want to, over the last minute; null where it does not tell.
     pub load_1min: Option<f64>,
-    /// What a hypervisor took of the allowed CPUs' time, 0 to 1; null where /proc/stat does not tell.
+    /// What a hypervisor took of the allowed CPUs' time, 0 to 1; null where /proc/stat cannot be read.
     pub stolen_share: Option<f64>,
     /// What others used of it, 0 to 1; null likewise.
     pub others_share: Option<f64>,

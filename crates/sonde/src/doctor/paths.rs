@@ -66,7 +66,7 @@ fn shm() -> Check {
 fn packet() -> Check {
     let about = about(
         "path packet",
-        "messages as frames of their own, past TCP, UDP and IP",
+        "messages as raw frames, without TCP, UDP and IP",
     );
     judge(
         about,
@@ -80,7 +80,10 @@ fn packet() -> Check {
 fn rings() -> Check {
     const LOOPBACK: u32 = 1;
     const FRAME_BYTES: usize = 2_048;
-    let about = about("packet rings", "frames that are handed over without a call");
+    let about = about(
+        "packet rings",
+        "frames that are handed over without a system call",
+    );
     let open = frames::FrameSocket::open(LOOPBACK, 0);
     let tried = open.and_then(|socket| sonde_sys::ring::Ring::new(socket, FRAME_BYTES));
     judge(
@@ -95,7 +98,7 @@ fn rings() -> Check {
 fn xdp() -> Check {
     let about = about(
         "path xdp",
-        "messages as frames that never meet the kernel's protocols",
+        "messages as frames that bypass the kernel's protocol stack",
     );
     judge(
         about,
@@ -159,7 +162,7 @@ fn hardware() -> Check {
 fn judged(found: Vec<(String, Option<String>)>) -> Check {
     let about = about(
         "hardware time stamps",
-        "an anatomy's row nic_trip_ns: what of a round trip is outside the sending host",
+        "an anatomy's row nic_trip_ns: the part of a round trip outside the sending host",
     );
     let has: Vec<&str> = found
         .iter()
@@ -199,7 +202,7 @@ pub fn counter() -> Check {
         }
         Err(why) => about.limited(
             format!("round trips are timed by clock_gettime: {why}"),
-            "nothing to be done but another machine, or on one with an invariant counter the clock source tsc, see above",
+            "use another machine or, on one with an invariant counter, the clock source tsc, see above",
         ),
     }
 }

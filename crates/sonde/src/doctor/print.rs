@@ -55,11 +55,11 @@ fn verdict(checks: &[Check]) -> String {
     let count = |status| checks.iter().filter(|check| check.status == status).count();
     match blocking(checks) {
         Some(check) => format!(
-            "`sonde assess` cannot do its work on the lab of this machine: {}: {}.",
+            "`sonde assess` cannot run on the lab of this machine: {}: {}.",
             check.name, check.value
         ),
         None => format!(
-            "`sonde assess` can measure on the lab of this machine; of what else it can use, {} limited and {} missing.",
+            "`sonde assess` can measure on the lab of this machine; of the other facilities, {} limited and {} missing.",
             are(count(Status::Limited)),
             are(count(Status::Missing))
         ),
@@ -101,7 +101,7 @@ Peers: other tools, to compare with
            for: comparing
            do:  apt-get install iperf3
 
-`sonde assess` can measure on the lab of this machine; of what else it can use, 1 is limited and 1 is missing.
+`sonde assess` can measure on the lab of this machine; of the other facilities, 1 is limited and 1 is missing.
 "
         );
     }

@@ -49,7 +49,7 @@ struct FolderState {
 /// All checks of the store in the folder `out`.
 pub fn checks(machine: &Machine, out: &Path) -> Vec<Check> {
     let Ok(full) = std::path::absolute(out) else {
-        let topic = topic(Group::Store, NAME, "keeping what was measured");
+        let topic = topic(Group::Store, NAME, "storing runs");
         return vec![topic.missing("the current folder is gone", "cd to one that is there")];
     };
     let mounts = machine.text("proc/self/mountinfo").unwrap_or_default();
@@ -63,15 +63,13 @@ pub fn checks(machine: &Machine, out: &Path) -> Vec<Check> {
                 room(seen.free_mib),
             ]
         }
-        None => vec![
-            topic(Group::Store, NAME, "keeping what was measured").missing(
-                format!(
-                    "{} does not answer: is it on a file server that is gone?",
-                    full.display()
-                ),
-                "--out DIR, on a local disk",
+        None => vec![topic(Group::Store, NAME, "storing runs").missing(
+            format!(
+                "{} does not answer: is it on a file server that is gone?",
+                full.display()
             ),
-        ],
+            "--out DIR, on a local disk",
+        )],
     }
 }
 
@@ -101,7 +99,7 @@ fn look(full: &Path) -> FolderState {
 }
 
 fn writable(out: &Path, seen: &FolderState) -> Check {
-    let topic = topic(Group::Store, NAME, "keeping what was measured");
+    let topic = topic(Group::Store, NAME, "storing runs");
     match &seen.refusal {
         None => topic.ok(format!("{} can be written", out.display())),
         Some(why) => topic.missing(
@@ -135,10 +133,10 @@ fn file_system(kind: Option<&str>) -> Check {
     let topic = topic(
         Group::Store,
         "file system",
-        "a store that is quick, locks, and stays",
+        "a store that is fast, lockable and permanent",
     );
     match kind {
-        None => topic.limited("/proc/self/mountinfo does not tell", "mount /proc"),
+        None => topic.limited("/proc/self/mountinfo cannot be read", "mount /proc"),
         Some(kind) if SHARED.contains(&kind) => topic.limited(
             format!("{kind}, shared: one writer at a time, and each result waits for the server"),
             "--out DIR, on a local disk, where runs are many; where locks fail: ask for the lock service of the server",
@@ -157,7 +155,10 @@ fn room(free_mib: Option<u64>) -> Check {
         "runs with all their series: some tens of MiB each",
     );
     match free_mib {
-        None => topic.limited("the file system does not tell", "--out DIR, on a disk"),
+        None => topic.limited(
+            "the file system does not report its free space",
+            "--out DIR, on a disk",
+        ),
         Some(0) => topic.missing("none", "make room, or --out DIR on another disk"),
         Some(free) => topic.judge(
             free >= ROOM_MIB,

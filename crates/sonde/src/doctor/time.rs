@@ -56,7 +56,7 @@ fn source(machine: &Machine) -> Check {
         ))
     };
     let Some(current) = read("current_clocksource") else {
-        return topic.limited("not told", "mount /sys");
+        return topic.limited("not reported", "mount /sys");
     };
     let quick = QUICK_SOURCES.contains(&current.as_str());
     let available = read("available_clocksource").unwrap_or_default();
@@ -90,7 +90,7 @@ fn reading() -> Check {
     let step = step.min().unwrap_or(0);
     about(
         "reading the clock",
-        "samples that cost less than what they measure",
+        "time stamps that cost less than the times that they measure",
     )
     .judge(
         cost <= READING_NS,
@@ -101,10 +101,7 @@ fn reading() -> Check {
 
 /// How late sleeps of 1 ms end.
 fn sleeping(seen: &NoiseReport) -> Check {
-    let topic = about(
-        "sleeping",
-        "frames of the lab that leave when the model says",
-    );
+    let topic = about("sleeping", "frames of the lab that leave on schedule");
     let idle = "end other programs; on a virtual machine an idle processor wakes late (idle=poll or cpuidle_haltpoll help)";
     let (p50, p99) = match seen {
         Ok(noise) => (noise.wake_late_ns_p50, noise.wake_late_ns_p99),
@@ -135,9 +132,9 @@ fn ticks(stat: &str) -> Option<(u64, u64)> {
 
 /// Processor time that went to others on the same hardware: since boot by `stat`, and now.
 fn stolen(stat: Option<&str>, seen: &NoiseReport) -> Check {
-    let topic = about("stolen time", "figures that are this machine's");
+    let topic = about("stolen time", "figures that describe this machine alone");
     let Some((all, stolen)) = stat.and_then(ticks) else {
-        return topic.limited("/proc/stat does not tell", "mount /proc");
+        return topic.limited("/proc/stat cannot be read", "mount /proc");
     };
     let since_boot = stolen as f64 / all.max(1) as f64;
     let mut value = format!("{:.2} % since boot", since_boot * 100.0);
@@ -182,7 +179,7 @@ fn governor(machine: &Machine) -> Check {
 
 /// Whether this is a virtual machine.
 fn machine_kind(machine: &Machine) -> Check {
-    let topic = about("machine", "knowing whose figures they are");
+    let topic = about("machine", "knowing which hardware the figures describe");
     let maker: Vec<String> = ["sys_vendor", "product_name"]
         .iter()
         .filter_map(|name| machine.text(&format!("sys/class/dmi/id/{name}")))
@@ -256,10 +253,10 @@ mod tests {
         );
         assert_eq!(judged(90_000, 95_000).status, Status::Limited);
         assert_eq!(judged(30_000, 4_000_000).status, Status::Limited);
-        let unseen = sleeping(&Err("no end within 10 s".into()));
+        let unseen = sleeping(&Err("not finished within 10 s".into()));
         assert_eq!(
             (unseen.status, unseen.value.as_str()),
-            (Status::Limited, "no end within 10 s")
+            (Status::Limited, "not finished within 10 s")
         );
     }
 
@@ -290,7 +287,7 @@ mod tests {
             );
         }
         let untold = stolen(Some("nothing"), &Err("no threads".into()));
-        assert_eq!(untold.value, "/proc/stat does not tell");
+        assert_eq!(untold.value, "/proc/stat cannot be read");
     }
 
     #[test]

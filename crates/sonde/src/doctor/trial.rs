@@ -53,7 +53,7 @@ impl Trial {
         let gate = topic(
             Group::Lab,
             "gates (tbf)",
-            "senders that wait for their network: all networks of the lab",
+            "back-pressure on senders: all networks of the lab",
         );
         let millis = |span: Duration| span.as_secs_f64() * 1e3;
         match &self.0 {
@@ -70,7 +70,7 @@ impl Trial {
             Err(problem) if problem.contains("Tbf") => vec![
                 start.missing(problem, "the gates, below"),
                 gate.missing(
-                    "the kernel did not take one",
+                    "the kernel refused one",
                     "as root: modprobe sch_tbf (a kernel option is CONFIG_NET_SCH_TBF)",
                 ),
             ],

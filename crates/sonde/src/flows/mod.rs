@@ -47,7 +47,9 @@ impl FromStr for What {
         ];
         let found = all.into_iter().find(|one| one.kind().name() == text);
         found.ok_or_else(|| {
-            format!("there is no kind `{text}`: write stream, latency, latency-udp or exchange")
+            format!(
+                "`{text}` is not a kind of flow: write stream, latency, latency-udp or exchange"
+            )
         })
     }
 }

@@ -343,14 +343,14 @@ impl Flows {
     fn incast(&self, hosts: usize) -> Result<Vec<RoundRequest>, Failure> {
         if hosts < 3 {
             return Err(Failure::usage(
-                "an incast needs three hosts: who is asked, who asks, and who sends; ask for more with `--hosts`",
+                "an incast needs three hosts: a server, a client and a sender; set `--hosts` to 3 or more",
             ));
         }
         let most = hosts - 2;
         let (low, high) = self.senders.unwrap_or((1, most));
         if high > most {
             return Err(Failure::usage(format!(
-                "{high} hosts cannot send: of {hosts} one receives and one asks; ask for at most {most}"
+                "{high} hosts cannot send: of {hosts} one receives and one is the client; write at most {most}"
             )));
         }
         let canary = (

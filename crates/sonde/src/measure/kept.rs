@@ -64,7 +64,7 @@ pub fn say_where(run: &str, out: &Path) {
 /// Some of a run may be missing in the store.
 pub fn not_kept(trouble: &dyn Display) -> Failure {
     Failure::unwritten(format!(
-        "{trouble}; what was measured until then is printed above and may be missing in the store"
+        "{trouble}; the results until then are printed above and may be missing in the store"
     ))
 }
 

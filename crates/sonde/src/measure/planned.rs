@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Testbed;
 use sonde_record::Judgement;
+use sonde_report::counted;
 use sonde_units::plain;
 use std::collections::BTreeSet;
 
@@ -91,7 +92,15 @@ impl<'a> Planned<'a> {
 
     fn print(&self) {
         const HEADS: [&str; 9] = [
-            "network", "probe", "mode", "path", "wait", "load", "sizes B", "launches", "s each",
+            "network",
+            "probe",
+            "mode",
+            "path",
+            "completion",
+            "load",
+            "sizes B",
+            "repetitions",
+            "s each",
         ];
         let line = |block: &PlannedBlock<'_>| {
             let sizes: Vec<String> = block.sizes_bytes.iter().map(u64::to_string).collect();
@@ -135,9 +144,9 @@ impl<'a> Planned<'a> {
             println!("left out: {}", plain(reason));
         }
         println!(
-            "{} cells, {} launches, about {:.0} s",
-            self.cells,
-            self.launches,
+            "{}, {}, about {:.0} s",
+            counted(self.cells as u64, "cell"),
+            counted(self.launches, "repetition"),
             self.all_s.ceil()
         );
     }

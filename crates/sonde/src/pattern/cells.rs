@@ -268,7 +268,7 @@ fn summed(flows: &[&FlowOutcome], kind: Kind) -> (Vec<Measurement>, Option<Strin
     if bad > 0 {
         let first = flows.iter().find_map(|flow| flow.failure.clone());
         let why = format!(
-            "{bad} of {} flows gave nothing: {}",
+            "{bad} of {} flows gave no result: {}",
             flows.len(),
             first.unwrap_or_default()
         );
@@ -352,7 +352,7 @@ mod tests {
         };
         let (series, failure) = summed(&[&one, &failed], Kind::Stream);
         assert!(series.is_empty());
-        assert_eq!(failure.unwrap(), "1 of 2 flows gave nothing: h3 is gone");
+        assert_eq!(failure.unwrap(), "1 of 2 flows gave no result: h3 is gone");
         assert!(measurements(&failed, Kind::Stream).is_empty());
         assert_eq!(
             measurements(&one, Kind::Stream)[0].series.median(),

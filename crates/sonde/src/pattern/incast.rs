@@ -39,13 +39,10 @@ pub(super) fn lines(run: &Run, seed: u64) -> Vec<String> {
     }
     lines.push(match smallest(&idle.medians) {
         Some(effect) => format!(
-            "the smallest factor that this run could have seen is {effect:.3} ({} launches)",
+            "the smallest factor detectable here is {effect:.3} ({} repetitions)",
             idle.medians.len()
         ),
-        None => {
-            "the smallest factor that this run could have seen is not known: it needs two launches"
-                .into()
-        }
+        None => "the smallest detectable factor is not known: it needs two repetitions".into(),
     });
     lines
 }
@@ -87,12 +84,12 @@ fn by_senders(run: &Run) -> BTreeMap<u64, Canary> {
 /// Loaded over idle, with its interval where there are launches enough.
 fn factor(loaded: &[u64], idle: &[u64], seed: u64) -> String {
     let (Some(over), Some(under)) = (middle(loaded), middle(idle)) else {
-        return "not known (it needs 1,000 samples a launch)".into();
+        return "not known (it needs 1,000 samples per repetition)".into();
     };
     match sonde_stats::ratio(loaded, idle, seed) {
         Some(ratio) => format!("{:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high),
         None => format!(
-            "{:.2} (no interval below six launches)",
+            "{:.2} (no interval below six repetitions)",
             over / under.max(1.0)
         ),
     }

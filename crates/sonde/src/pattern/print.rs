@@ -91,23 +91,22 @@ fn could_have_seen(run: &Run) -> Option<String> {
     let less = |times: f64| sonde_report::share(1.0 - 1.0 / times);
     let parts = [
         seen.host_stream
-            .map(|times| format!("a host whose streams are slower by {}", less(times))),
+            .map(|times| format!("a host whose streams are {} slower", less(times))),
         seen.host_latency
-            .map(|times| format!("one whose latency is {times:.1} times that of others")),
-        seen.host_loss
-            .map(|part| format!("one that loses {} of segments", sonde_report::share(part))),
+            .map(|times| format!("a host whose latency is {times:.1} times that of others")),
+        seen.host_loss.map(|part| {
+            format!(
+                "a host that loses {} of segments",
+                sonde_report::share(part)
+            )
+        }),
         seen.way_stream.map(|times| {
             format!(
-                "one way between two, of those measured, slower by {}",
+                "one direction between two of the measured hosts {} slower",
                 less(times)
             )
         }),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| {
-        format!(
-            "would have been seen, four times of five: {}",
-            parts.join("; ")
-        )
-    })
+    (!parts.is_empty()).then(|| format!("detectable here (80 % power): {}", parts.join("; ")))
 }

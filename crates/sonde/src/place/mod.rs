@@ -27,6 +27,7 @@ use outcome::{CircuitsRow, HostRow, PlacementRow};
 use sonde_measure::Run;
 use sonde_place::{Cluster, Launcher, Matrix, Placement, Topology};
 use sonde_record::{Judgement, StoreError};
+use sonde_report::counted;
 use sonde_sys::tell;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -89,10 +90,7 @@ impl Task {
         let mut outcome = self.outcome(&placements);
         let mut warnings = self.notes.clone();
         if !mapping.is_complete {
-            warnings.push(
-                "the arithmetic allowed for swaps was used up: a better placement may be near"
-                    .into(),
-            );
+            warnings.push("the limit on swaps was reached: a better placement may exist".into());
         }
         let chosen = NAMES
             .iter()
@@ -116,7 +114,8 @@ impl Task {
         let few = self.verify.as_ref().map(|verify| verify.launches);
         if let Some(launches) = few.filter(|launches| *launches < LAUNCHES_MIN) {
             warnings.push(format!(
-                "{launches} launches have no interval: write `--launches {LAUNCHES_MIN}` or more"
+                "no confidence interval with {}: write `--launches {LAUNCHES_MIN}` or more",
+                counted(launches, "repetition")
             ));
         }
         let run = tried.as_ref().map(|(run, _)| run);

@@ -21,7 +21,7 @@ pub fn named(text: &str) -> Result<Mpi, String> {
     match text {
         "openmpi" => Ok(Mpi::Open(4)),
         "mpich" => Ok(Mpi::Hydra),
-        _ => Err(format!("`{text}` is no MPI: write openmpi or mpich")),
+        _ => Err(format!("`{text}` is not an MPI: write openmpi or mpich")),
     }
 }
 

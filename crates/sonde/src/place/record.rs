@@ -72,7 +72,7 @@ pub fn run(to: &Path, mpi: Option<Mpi>, command: &[OsString]) -> Result<i32, Fai
     }
     if matches!(mpi, Mpi::Open(_)) && sonde_sys::process::ids().0 == 0 && !decides_of_root() {
         tell!(
-            "sonde: note: Open MPI is told that root may run it ({})",
+            "sonde: note: Open MPI is allowed to run as root ({})",
             AS_ROOT.join(", ")
         );
         call.envs(AS_ROOT.map(|name| (name, "1")));
@@ -144,8 +144,8 @@ fn report(to: &Path, code: i32) -> Result<i32, Failure> {
         Err(_) if code != 0 => return Ok(code),
         Err(e) => {
             return Err(Failure::cannot(format!(
-                "the program ended, but left no matrix in {shown} ({e}): it must call MPI_Init and MPI_Finalize in C (Fortran bindings of \
-                 Open MPI go past the counting), be linked dynamically, and be of the MPI that was counted for (`--mpi`)"
+                "the program ended, but left no matrix in {shown} ({e}): it must call MPI_Init and MPI_Finalize in C (Fortran bindings \
+                 of Open MPI bypass the counting), be linked dynamically, and be of the MPI that was counted for (`--mpi`)"
             ))
             .passing());
         }

@@ -244,7 +244,7 @@ fn launch(lab: &Lab, exec: &Exec, folder: &Folder, name: &str) -> Result<(), Fai
     if epoll.wait(&mut events, Some(LAUNCH_MAX))?.is_empty() {
         session.signal(SIGKILL)?;
         return Err(Failure::cannot(format!(
-            "a launch under the placement `{name}` had not ended after {} s{}",
+            "a repetition under the placement `{name}` had not ended after {} s{}",
             LAUNCH_MAX.as_secs(),
             said(folder)
         )));
@@ -252,7 +252,7 @@ fn launch(lab: &Lab, exec: &Exec, folder: &Folder, name: &str) -> Result<(), Fai
     match session.wait()?.code() {
         0 => Ok(()),
         code => Err(Failure::cannot(format!(
-            "a launch under the placement `{name}` ended with code {code}{}",
+            "a repetition under the placement `{name}` ended with code {code}{}",
             said(folder)
         ))),
     }
@@ -277,7 +277,8 @@ fn said(folder: &Folder) -> String {
 fn time_of(result: &Path, folder: &Folder, name: &str) -> Result<u64, Failure> {
     let text = std::fs::read_to_string(result).map_err(|e| {
         Failure::cannot(format!(
-            "a launch under the placement `{name}` ended well, but told no time ({e}): a program must call MPI_Init and MPI_Finalize in C \
+            "a repetition under the placement `{name}` ended with code 0, but reported no time ({e}): a program must call MPI_Init and \
+             MPI_Finalize in C \
              and be of Open MPI{}",
             said(folder)
         ))

@@ -65,7 +65,7 @@ pub fn senders(text: &str) -> Result<(usize, usize), String> {
     };
     if low == 0 || low > high {
         return Err(format!(
-            "{low}..{high} are no numbers of senders: write 1..8"
+            "{low}..{high} is not a range of senders: write 1..8"
         ));
     }
     Ok((low, high))
@@ -129,17 +129,17 @@ impl ProbePlan {
         let is_set = |shape: &Shape| matches!(shape, Shape::Set(_));
         if !shapes.iter().all(is_set) && !plan.what.is_empty() {
             return refuse(
-                "all-pairs and incast measure what they need: leave `--kind` out, `what` of [probe.flows]",
+                "all-pairs and incast set their own kinds of flow: leave `--kind` out (`what` of [probe.flows])",
             );
         }
         if self.path != [AnyPath::TCP] {
             return refuse(
-                "flows of a pattern go by TCP, or UDP where `what` says so: leave `path` out",
+                "flows of a pattern run over TCP, or over UDP where `what` says so: leave `path` out",
             );
         }
         if self.wait != [Wait::Block] {
             return refuse(
-                "flows of a pattern wait asleep, since a host has several: leave `wait` out",
+                "flows of a pattern complete by blocking, since a host has several: leave `wait` out",
             );
         }
         let Ok([knobs]) = <[KnobValues; 1]>::try_from(self.settings()) else {

@@ -548,7 +548,7 @@ impl ProbePlan {
         let name = self.kind.name();
         if self.wait.is_empty() {
             return refuse(format!(
-                "a [[probe]] of kind {name} needs at least one wait: write block or poll"
+                "a [[probe]] of kind {name} needs at least one completion (`wait`): write block or poll"
             ));
         }
         if !self.kind.is_sized() && !self.size.is_empty() {
@@ -578,7 +578,7 @@ impl ProbePlan {
         }
         if self.launches == Some(0) {
             return refuse(format!(
-                "no launches of {name} are no measurement: remove the [[probe]]"
+                "`launches` of kind {name} is 0, which measures nothing: remove the [[probe]]"
             ));
         }
         for path in &self.path {
@@ -586,7 +586,8 @@ impl ProbePlan {
             if self.product(*path, &[None]).is_empty() {
                 let has: Vec<&str> = path.methods().iter().map(|one| one.name()).collect();
                 return refuse(format!(
-                    "nothing of the [[probe]] of kind {name} can be measured by {path}, whose methods are {}; a knob needs at least one value",
+                    "nothing of the [[probe]] of kind {name} can be measured over {path}, whose methods are {}; a knob needs at least \
+                     one value",
                     has.join(", ")
                 ));
             }
@@ -678,8 +679,8 @@ impl Plan {
                 }
                 Kind::Lab if of_hosts => {
                     return Err(Failure::usage(format!(
-                        "the load `{load}` names a rate or hosts: in the lab it comes from elsewhere, as a share of the line; leave \
-                         `of` and `flow` out"
+                        "the load `{load}` names a rate or hosts: in the lab the switch makes it, as a share of the line; leave `of` and \
+                         `flow` out"
                     )));
                 }
                 Kind::Slurm | Kind::Mpirun | Kind::Listen => {
@@ -723,11 +724,11 @@ impl Plan {
         self.check_flows()?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {
-            return refuse("[repeat] wants `unrated` of 1 at least".into());
+            return refuse("[repeat] needs an `unrated` of 1 or more".into());
         }
         if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {
             return refuse(format!(
-                "[repeat] wants {} to {} launches; write 1 to 1000, `max` not below `launches`",
+                "[repeat] has {} to {} repetitions; write 1 to 1000, `max` not below `launches`",
                 repeat.launches, repeat.max
             ));
         }
@@ -740,7 +741,7 @@ impl Plan {
                 sonde_fleet::HOSTS_MAX
             )),
             Kind::Local if !self.networks.is_empty() => refuse(
-                "this machine has its loopback alone; remove [[network]], or take kind = \"lab\" or \"hosts\"".into(),
+                "this machine has only its loopback; remove [[network]], or take kind = \"lab\" or \"hosts\"".into(),
             ),
             kind if kind.is_real() => self.networks.iter().try_for_each(|network| network.choice().map(drop)),
             Kind::Lab if self.networks.iter().any(|network| network.interface.is_some()) => refuse(

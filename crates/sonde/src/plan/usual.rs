@@ -1,6 +1,6 @@
 //! What is measured where no plan is given: the main job, by effort.
 //!
-//! Model:   the layers of a testbed, cold and warm: start-up, latency, single messages and streams by TCP and UDP, the libraries
+//! Model:   the layers of a testbed, cold and warm: start-up, latency, single messages and streams over TCP and UDP, the libraries
 //!          beside them, a kernel on top; in the lab also what this machine does without a network. Most of the time goes to
 //!          streams, which take two seconds each: there are fewest of those that tell least.
 //! Checked: `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
@@ -37,7 +37,7 @@ fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
 }
 
 impl Plan {
-    /// The main job on a testbed: cold, warm, single messages and streams, by TCP and UDP.
+    /// The main job on a testbed: cold, warm, single messages and streams, over TCP and UDP.
     ///
     /// The budgets make three minutes of it with the usual effort, and forty seconds with the quick one.
     pub fn assess(testbed: TestbedPlan, effort: Effort) -> Self {

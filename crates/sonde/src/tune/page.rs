@@ -9,7 +9,7 @@ fn state(diagnosis: &Diagnosis) -> String {
         .way
         .as_ref()
         .map_or_else(String::new, |[src, dst]| {
-            format!(" from {src} to {dst}, the slower way,")
+            format!(" from {src} to {dst}, the slower direction,")
         });
     let Some(bps) = diagnosis.rate_bps else {
         return format!("no stream came through on {}", diagnosis.network);
@@ -37,7 +37,7 @@ pub fn text(report: &Report) -> String {
     if report.recommendations.is_empty() {
         add(match (report.before.rate_bps, report.before.is_full()) {
             (None, _) => {
-                "        why, no rule can say: `sonde report show` has the launches' failures"
+                "        no rule explains it: `sonde report show` lists the failed repetitions"
                     .into()
             }
             (_, true) => "        nothing to recommend: the stream fills its path".into(),
@@ -95,8 +95,8 @@ pub fn text(report: &Report) -> String {
     for trial in &report.trials {
         let verdict = match (trial.kept, trial.p) {
             (true, _) => "kept",
-            (false, Some(p)) if p < super::APART => "put back: it is slower",
-            (false, _) => "put back: no significant difference",
+            (false, Some(p)) if p < super::APART => "restored: it is slower",
+            (false, _) => "restored: no significant difference",
         };
         let middle =
             |rates: &[u64]| super::middle(rates).map_or_else(|| "-".into(), |bps| rate(bps as f64));
@@ -112,7 +112,7 @@ pub fn text(report: &Report) -> String {
                     )
                 });
         add(format!(
-            "\ntried   {}: {} without, {} with ({} launches each, p = {}): {} times, expected {}{missed}; {verdict}",
+            "\ntried   {}: {} without, {} with ({} repetitions each, p = {}): {} times, expected {}{missed}; {verdict}",
             trial.rule,
             middle(&trial.without_bps),
             middle(&trial.with_bps),
@@ -126,7 +126,8 @@ pub fn text(report: &Report) -> String {
         add(format!("\nafter   {}", state(after)));
     }
     if !report.undo.is_empty() {
-        add("\nto put back what was kept (a restart does too; to keep it across restarts, write it to /etc/sysctl.d and the network's configuration)".into());
+        add("\nto undo what was kept (a restart does too; to keep it across restarts, write it to /etc/sysctl.d and the network's \
+            configuration)".into());
         for step in &report.undo {
             add(format!("    {}: {}", step.host, step.undo));
         }

@@ -567,7 +567,7 @@ impl Outcome {
     /// Fails unless all of `words` are on standard error.
     pub fn tells(&self, words: &[&str]) -> &Self {
         for word in words {
-            assert!(self.err.contains(word), "does not tell `{word}`: {self}");
+            assert!(self.err.contains(word), "does not print `{word}`: {self}");
         }
         self
     }

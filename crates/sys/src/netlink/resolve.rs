@@ -59,7 +59,7 @@ impl Netlink {
     /// # Errors
     /// There is none.
     pub fn way_to(&mut self, address: IpAddr) -> Result<NextHop> {
-        let what = format!("find the way to {address}");
+        let what = format!("find the route to {address}");
         let mut request = RouteMessage::default();
         let (family, bits, destination) = match address {
             IpAddr::V4(address) => (AddressFamily::Inet, 32, RouteAddress::Inet(address)),
@@ -93,7 +93,7 @@ impl Netlink {
         address: Ipv4Addr,
         timeout: Duration,
     ) -> Result<Resolved> {
-        let what = format!("resolve neighbour {address} of interface {ifindex}");
+        let what = format!("resolve {address} on interface {ifindex} by ARP");
         let mut known = self.neighbours(ifindex)?.into_iter();
         // No notice would come of these.
         let is_known =

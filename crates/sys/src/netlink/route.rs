@@ -313,7 +313,7 @@ impl Netlink {
         let mut request = NeighbourMessage::default();
         request.header.family = AddressFamily::Inet;
         let found = self.dump(
-            "list the neighbours",
+            "list the ARP entries",
             RouteNetlinkMessage::GetNeighbour(request),
         )?;
         let neighbours = found.iter().filter_map(|message| match message {
@@ -341,7 +341,7 @@ impl Netlink {
                     neighbour.address,
                 )));
             let what = format!(
-                "forget neighbour {} of interface {ifindex}",
+                "flush the ARP entry {} of interface {ifindex}",
                 neighbour.address
             );
             match self.change(&what, RouteNetlinkMessage::DelNeighbour(message), 0) {
@@ -370,7 +370,7 @@ impl Netlink {
         message
             .attributes
             .push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
-        let what = format!("set neighbour {address} of interface {ifindex}");
+        let what = format!("set the ARP entry {address} of interface {ifindex}");
         self.change(
             &what,
             RouteNetlinkMessage::NewNeighbour(message),

@@ -18,7 +18,7 @@ pub enum Unsized {
     Kernel(#[from] Unnamed),
     /// Class D.
     #[error(
-        "class D is known here by its parameters alone: nothing of it has been run; take S, W, A, B or C"
+        "class D is known here by its parameters alone and has not been run; take S, W, A, B or C"
     )]
     OnlyKnown,
     /// It names neither a class nor parameters.

@@ -105,7 +105,7 @@ fn together(sequence: &Sequence, all: &[RankReport]) -> Result<Run> {
     let wrong: u64 = all.iter().map(|seen| seen.wrong).sum();
     if wrong > 0 {
         return Err(Error::Integrity(format!(
-            "{wrong} messages of a replay came otherwise than they were sent"
+            "{wrong} messages of a replay arrived changed"
         )));
     }
     let mut sent = Lengths::new();

@@ -260,7 +260,7 @@ pub(crate) fn check(spec: &NetworkSpec) -> Result<(), SpecError> {
     if let Some(lane) = spec.lane {
         if !(1..=1_000_000).contains(&lane.unknown_rate) {
             let problem = format!(
-                "is {}, but 1 to 1000000 frames a second are possible",
+                "is {}, but 1 to 1000000 frames per second are possible",
                 lane.unknown_rate
             );
             return refuse("lane.unknown_rate", problem);
@@ -333,7 +333,7 @@ fn check_rate(
 ) -> Result<(), SpecError> {
     match (rate, spec.line.usable()) {
         (Some(rate), _) if rate.bps() < 424 => {
-            refuse(key, format!("is {rate}, less than a cell a second"))
+            refuse(key, format!("is {rate}, less than one cell per second"))
         }
         (Some(rate), Some(usable)) if rate > usable => refuse(
             key,

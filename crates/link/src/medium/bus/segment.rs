@@ -421,7 +421,7 @@ impl Medium for Segment {
                     return Err(Refused::Value {
                         what: "the rate of this segment",
                         value: rate.map_or_else(String::new, |rate| {
-                            format!("{rate} (its way would have to be at most {most})")
+                            format!("{rate} (its length would have to be at most {most})")
                         }),
                         remedy: "choose a lower rate, or a shorter segment (`length_m=20`)",
                     });

@@ -350,7 +350,7 @@ fn the_window_of_era_is_found_with_its_arithmetic() {
     let cause = &found.causes[0];
     assert_eq!(
         cause.arithmetic,
-        "65 535 B x 8 / 20.00 ms = 26.21 Mb/s; 94.10 Mb/s x 20.00 ms / 8 = 235 250 B needed on the way"
+        "65 535 B x 8 / 20.00 ms = 26.21 Mb/s; 94.10 Mb/s x 20.00 ms / 8 = 235 250 B needed in flight"
     );
     let change = cause.change.clone().unwrap();
     let text: Vec<String> = change

@@ -40,8 +40,7 @@ fn the_direct_route_is_held_against_the_default_one() {
     );
     assert_eq!(
         found.sentence,
-        "On atm-oc3c (class upc, 4 ranks) kernels take longer by pvm:default than by pvm:direct, intervals apart, in 1 of 2: 1.50 \
-         times; not EP idle (1.00)."
+        "On atm-oc3c (class upc, 4 ranks) kernels take longer over pvm:default than over pvm:direct, significantly in 1 of 2: 1.50 times; not EP idle (1.00)."
     );
     // Table 2: 15.3 over 11.34 s, and 22.71 over 22.29 s.
     assert_eq!(
@@ -73,8 +72,8 @@ fn without_intervals_medians_are_told_as_such() {
     );
     assert!(
         found.sentence.ends_with(
-            "by pvm:direct, by their medians, in 1 of 2: 3.00 times; not EP idle (0.990); which of it is sure cannot be told: an \
-             interval needs six launches."
+            "over pvm:direct, by their medians in 1 of 2: 3.00 times; not EP idle (0.990); significance is not known: a \
+             confidence interval needs six repetitions."
         ),
         "{found:?}"
     );
@@ -110,8 +109,7 @@ fn a_load_is_held_against_none() {
     let found = one(loaded(), "kernel-load");
     assert_eq!(
         found.sentence,
-        "Under load on atm-oc3c (class upc, 4 ranks) kernels by pvm:direct take longer than idle, intervals apart, in 1 of 2: 4.00 \
-         times; not EP at 0.9 (1.00); the time grows with each level in 1 of 2."
+        "Under load on atm-oc3c (class upc, 4 ranks) kernels over pvm:direct take longer than idle, significantly in 1 of 2: 4.00 times; not EP at 0.9 (1.00); the time grows with each level in 1 of 2."
     );
     assert_eq!(
         found.arithmetic.as_deref(),
@@ -134,7 +132,7 @@ fn a_load_adds_more_by_one_route() {
     let found = one(added, "kernel-route-load");
     assert_eq!(
         found.sentence,
-        "On atm-oc3c (class upc, 4 ranks) the highest load adds more time by pvm:default than by pvm:direct in 1 of 1 kernels."
+        "On atm-oc3c (class upc, 4 ranks) the highest load adds more time over pvm:default than over pvm:direct in 1 of 1 kernels."
     );
     assert_eq!(found.arithmetic.as_deref(), Some("IS 2.800 s and 2.000 s"));
     assert_eq!(of(loaded(), "kernel-route-load"), []);
@@ -155,7 +153,7 @@ fn hosts_are_held_against_one() {
     let found = one(placed(500), "kernel-placement");
     assert_eq!(
         found.sentence,
-        "4 hosts of atm-oc3c (class S) beat every run on one host, shared memory aside, intervals apart, in 1 of 1: 2.00 times."
+        "4 hosts of atm-oc3c (class S) beat every run on one host, shared memory aside, significantly in 1 of 1: 2.00 times."
     );
     let found = one(placed(2_000), "kernel-placement");
     assert!(
@@ -171,7 +169,8 @@ fn shared_memory_is_beaten_or_not() {
     let found = one(placed(500), "kernel-reference");
     assert_eq!(
         found.sentence,
-        "The fastest runs over atm-oc3c take 2.00 times as long as 4 ranks by native:shm on one host, which is beaten in 0 of 1 kernels."
+        "The fastest runs over atm-oc3c take 2.00 times as long as 4 ranks over native:shm on one host, which is beaten in 0 of 1 \
+         kernels."
     );
     let found = one(placed(125), "kernel-reference");
     assert!(found.sentence.contains("beaten in 1 of 1"), "{found:?}");
@@ -198,7 +197,7 @@ fn several_ranks_on_one_host_under_load() {
     let found = one(one_host(2_000), "kernel-one-host");
     assert_eq!(
         found.sentence,
-        "At 0.9 of atm-oc3c (class S) several ranks on one host by pvm:direct are slowed less than one rank alone in 1 of 1 kernels."
+        "At load 0.9 on atm-oc3c (class S) several ranks on one host over pvm:direct are slowed less than one rank alone in 1 of 1 kernels."
     );
     assert_eq!(found.arithmetic.as_deref(), Some("LU 2.00 and 3.00 times"));
     let found = one(one_host(4_000), "kernel-one-host");
@@ -242,17 +241,16 @@ fn lost_frames_are_held_against_a_network_that_loses_fewer() {
     let found = one(both(12_000), "kernel-loss");
     assert_eq!(
         found.sentence,
-        "atm-oc3c:buffer=256cells (class upc, 4 ranks) lost up to 1.2 % of the frames of kernels by pvm:direct; where a network of \
-         this run loses fewer they take less time, intervals apart, in 1 of 1: 4.50 times."
+        "atm-oc3c:buffer=256cells (class upc, 4 ranks) lost up to 1.2 % of the frames of kernels over pvm:direct; where a network of this run loses fewer they take less time, significantly in 1 of 1: 4.50 times."
     );
     let since = found.arithmetic.unwrap();
     assert!(
-        since.ends_with("IS at 0.9 lost 1.2 %; times over those there: IS at 0.9 4.50"),
+        since.ends_with("IS at 0.9 lost 1.2 %; times relative to those: IS at 0.9 4.50"),
         "{since}"
     );
     assert_eq!(found.network.as_deref(), Some(small));
     // Nothing lost, and nothing to hold it against.
     assert_eq!(of(both(0), "kernel-loss"), []);
     let alone = one(kernel(runs(), NET, 100, 900), "kernel-loss");
-    assert!(alone.sentence.ends_with("by pvm:direct."), "{alone:?}");
+    assert!(alone.sentence.ends_with("over pvm:direct."), "{alone:?}");
 }

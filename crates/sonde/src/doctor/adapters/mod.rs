@@ -165,9 +165,9 @@ fn state(machine: &Machine, recipe: &Recipe, folders: &[PathBuf]) -> Check {
             REBUILD,
         ),
         // It was built elsewhere, or its compiler is gone: it may work all the same.
-        (Ok(file), Err(_)) => topic.ok(format!("{}; cannot be built anew here", file.display())),
+        (Ok(file), Err(_)) => topic.ok(format!("{}; cannot be rebuilt here", file.display())),
         (Err(_), Ok(tools)) => topic.missing(
-            format!("not built; {} {} is here", recipe.title, tools.version),
+            format!("not built; {} {} is installed", recipe.title, tools.version),
             REBUILD,
         ),
         (Err(_), Err(lacking)) => topic.missing(lacking, recipe.remedy(machine)),
@@ -194,7 +194,7 @@ pub fn build(machine: &Machine, folder: &Path) -> (Vec<Check>, bool) {
             )),
             Err(problem) => {
                 sound = false;
-                topic.missing(problem, "the compiler's words are above")
+                topic.missing(problem, "the compiler's messages are above")
             }
         }
     };
