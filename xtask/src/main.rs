@@ -27,6 +27,7 @@ mod subcommands;
 mod texts;
 mod tree;
 mod typescript;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,6 +67,7 @@ What tidy checks:
   programs   one program of integration tests a crate; each file of tests in it, what measures or has a lab in its group
   sentences  what findings say stands in crates/report/src/words: no sentence in a rule
   texts      facts have types: no map or list of texts, no JSON of any shape, but where xtask/src/texts.rs says why
+  words      help, sentences, tables, README and docs/ use the field's words: what went is in xtask/src/words.rs
   coverage   plans/papers: every requirement has one entry in coverage.toml, and every claim evidence that exists
   page       web/src/view.ts is what `cargo xtask types` makes
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
@@ -116,6 +118,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(shape::check(&tree));
     findings.extend(sentences::check(&tree));
     findings.extend(texts::check(&tree));
+    findings.extend(words::check(&tree));
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(typescript::check(tree.root())?);
