@@ -16,6 +16,7 @@ mod heads;
 mod links;
 mod metadata;
 mod outcomes;
+mod parsers;
 mod programs;
 mod prove;
 mod quick;
@@ -68,6 +69,7 @@ What tidy checks:
   sentences  what findings say stands in crates/report/src/words: no sentence in a rule
   texts      facts have types: no map or list of texts, no JSON of any shape, but where xtask/src/texts.rs says why
   words      help, sentences, tables, README and docs/ use the field's words: what went is in xtask/src/words.rs
+  parsers    modules that read bytes from outside deny what can panic; fuzz targets name what they parse
   coverage   plans/papers: every requirement has one entry in coverage.toml, and every claim evidence that exists
   page       web/src/view.ts is what `cargo xtask types` makes
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
@@ -119,6 +121,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(sentences::check(&tree));
     findings.extend(texts::check(&tree));
     findings.extend(words::check(&tree));
+    findings.extend(parsers::check(&tree));
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(typescript::check(tree.root())?);

@@ -5,6 +5,21 @@
 //!          0 tells all to all; the greatest of the numbers is taken. All groups of one split have the same number: they
 //!          have no member in common.
 //! Checked: `members_stand_in_the_order_of_keys`, `numbers_are_agreed_upon`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 /// A group as this rank is in it.
 #[derive(Debug)]
@@ -22,7 +37,8 @@ pub struct Group {
 impl Group {
     /// A rank of the group as the adapter is told it.
     pub fn outside(&self, rank: usize) -> usize {
-        self.members.as_ref().map_or(rank, |members| members[rank])
+        let members = self.members.as_ref();
+        members.map_or(rank, |members| members.get(rank).copied().unwrap_or(rank))
     }
 
     /// A rank as the adapter tells it, in the group; the number itself where it is none of it.
@@ -50,23 +66,25 @@ impl Membership {
 
     /// As it is sent.
     pub fn bytes(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[0] = u8::from(self.colour.is_some());
-        bytes[1..5].copy_from_slice(&self.colour.unwrap_or(0).to_le_bytes());
-        bytes[5..9].copy_from_slice(&self.key.to_le_bytes());
-        bytes[9..].copy_from_slice(&self.number.to_le_bytes());
-        bytes
+        let [a, b, c, d] = self.colour.unwrap_or(0).to_le_bytes();
+        let [e, f, g, h] = self.key.to_le_bytes();
+        let [i, j, k, l] = self.number.to_le_bytes();
+        let joins = u8::from(self.colour.is_some());
+        [joins, a, b, c, d, e, f, g, h, i, j, k, l]
     }
 
     /// All that were told, one after the other.
     pub fn all(bytes: &[u8]) -> Vec<Self> {
-        let four = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2], bytes[3]];
-        let one = |bytes: &[u8]| Self {
-            colour: (bytes[0] != 0).then(|| u32::from_le_bytes(four(&bytes[1..]))),
-            key: i32::from_le_bytes(four(&bytes[5..])),
-            number: u32::from_le_bytes(four(&bytes[9..])),
+        let one = |bytes: &[u8]| {
+            let [joins, a, b, c, d, e, f, g, h, i, j, k, l] = *bytes.first_chunk()?;
+            Some(Self {
+                colour: (joins != 0).then(|| u32::from_le_bytes([a, b, c, d])),
+                key: i32::from_le_bytes([e, f, g, h]),
+                number: u32::from_le_bytes([i, j, k, l]),
+            })
         };
-        bytes.chunks_exact(Self::BYTES).map(one).collect()
+        let all = bytes.chunks_exact(Self::BYTES);
+        all.filter_map(one).collect()
     }
 }
 
@@ -77,7 +95,7 @@ pub fn agreed(told: &[Membership]) -> u32 {
 
 /// The ranks of the parent that are in the group of `own`, in the order of their keys, then of their ranks.
 pub fn members(told: &[Membership], own: usize) -> Option<Vec<usize>> {
-    let colour = told[own].colour?;
+    let colour = told.get(own)?.colour?;
     let mut found: Vec<(i32, usize)> = told
         .iter()
         .enumerate()

@@ -6,8 +6,9 @@
 //! Source:  ELF-64 Object File Format, version 1.5, §2 (ELF header); dlopen(3).
 //! Checked: `tests/loading.rs`.
 
+mod form;
+
 use std::ffi::{CString, c_char, c_void};
-use std::io::Read;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -258,7 +259,7 @@ fn strings(file: &Path, texts: &[String]) -> Result<Strings> {
 
 /// Loads the object and checks its table: the library's name and the functions.
 fn load(file: &Path) -> Result<(String, Calls)> {
-    check_form(file)?;
+    form::check(file)?;
     // SAFETY: loading runs the object's initialisers; it is a file that the user built or installed as an adapter, found
     // where adapters are.
     let library = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) };
@@ -317,81 +318,4 @@ fn load(file: &Path) -> Result<(String, Calls)> {
 fn reason(error: &libloading::Error) -> String {
     let said = std::error::Error::source(error).map(ToString::to_string);
     said.unwrap_or_else(|| error.to_string())
-}
-
-/// Machines of ELF by number, those that sonde may meet.
-const MACHINES: [(u16, &str); 6] = [
-    (3, "i386"),
-    (21, "ppc64"),
-    (22, "s390x"),
-    (62, "x86_64"),
-    (183, "aarch64"),
-    (243, "riscv64"),
-];
-const MAGIC: [u8; 4] = *b"\x7fELF";
-/// The type of a shared object.
-const SHARED: u16 = 3;
-const HEAD_BYTES: usize = 20;
-
-/// Looks at the ELF head: a shared object for this machine's kind of processor.
-fn check_form(file: &Path) -> Result<()> {
-    let mut head = Vec::new();
-    let read = std::fs::File::open(file)
-        .and_then(|opened| opened.take(HEAD_BYTES as u64).read_to_end(&mut head));
-    read.map_err(|why| LoadError::Unreadable {
-        file: file.into(),
-        why,
-    })?;
-    let own = own_form();
-    let form = |found: String| {
-        let (_, _, machine) = own;
-        let wanted = format!("a shared object for {}", machine_name(machine));
-        let file = file.into();
-        Err(LoadError::Form {
-            file,
-            found,
-            wanted,
-        })
-    };
-    if head.len() < HEAD_BYTES || head[..4] != MAGIC {
-        return form("not an ELF file".into());
-    }
-    let half = |at: usize| {
-        let bytes = [head[at], head[at + 1]];
-        if head[5] == 2 {
-            u16::from_be_bytes(bytes)
-        } else {
-            u16::from_le_bytes(bytes)
-        }
-    };
-    let (class, order, machine) = (head[4], head[5], half(18));
-    if (class, order, machine) != own {
-        return form(format!(
-            "for {} ({} bits)",
-            machine_name(machine),
-            if class == 2 { 64 } else { 32 }
-        ));
-    }
-    if half(16) != SHARED {
-        return form("an ELF file of another kind".into());
-    }
-    Ok(())
-}
-
-/// Class, byte order and machine of this program.
-fn own_form() -> (u8, u8, u16) {
-    let class = if size_of::<usize>() == 8 { 2 } else { 1 };
-    let order = if cfg!(target_endian = "big") { 2 } else { 1 };
-    let name = std::env::consts::ARCH;
-    let machine = MACHINES.iter().find(|(_, known)| {
-        *known == name
-            || (name == "x86" && *known == "i386")
-            || (name == "powerpc64" && *known == "ppc64")
-    });
-    (class, order, machine.map_or(0, |(number, _)| *number))
-}
-
-fn machine_name(machine: u16) -> String {
-    let known = MACHINES.iter().find(|(number, _)| *number == machine);
-    known.map_or_else(|| format!("machine {machine}"), |(_, name)| (*name).into())
 }

@@ -12,6 +12,8 @@
 mod aligned;
 mod batch;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod inlet;
 mod lookout;
 mod mesh;

@@ -11,6 +11,8 @@
 //! Units:   bytes; the header is 28 bytes, little-endian.
 //! Checked: `any_bytes_are_judged`, `a_frame_is_read_back`, `a_lost_ping_is_counted_and_a_replay_refused`, `every_wait_ends`.
 
+pub(crate) mod head;
+
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,14 +30,14 @@ use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
 use crate::{Channel, Error, Losses, Options, Result};
 use sonde_measure::{Method, Path, RingShape, Socket, Transfer, Wait, XdpMode};
 
+use head::{Head, MESSAGE_AT};
+#[cfg(test)]
+use head::{MAGIC, VERSION};
+
 /// sonde's header in a frame.
 pub const PACKET_HEADER_BYTES: usize = 28;
 /// The most that a frame by AF_XDP carries behind Ethernet's header.
 pub const XDP_MTU_BYTES_MAX: usize = xdp::FRAME_BYTES_MAX - ETHERNET_BYTES;
-/// Where the message begins.
-const MESSAGE_AT: usize = ETHERNET_BYTES + PACKET_HEADER_BYTES;
-const MAGIC: [u8; 2] = *b"sd";
-const VERSION: u8 = 1;
 
 /// The end that sends a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,50 +114,6 @@ impl Place {
     /// The largest message in one frame.
     pub fn message_bytes_max(&self) -> usize {
         self.mtu_bytes.saturating_sub(PACKET_HEADER_BYTES)
-    }
-}
-
-/// What a frame says of itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Head {
-    role: u8,
-    mark: Mark,
-    sequence: u64,
-    length: u32,
-}
-
-impl Head {
-    fn write(&self, to: &mut [u8; PACKET_HEADER_BYTES]) {
-        to[..2].copy_from_slice(&MAGIC);
-        to[2] = self.role;
-        to[3] = VERSION;
-        to[4..8].copy_from_slice(&self.mark.conversation.to_le_bytes());
-        to[8..16].copy_from_slice(&self.mark.tag.to_le_bytes());
-        to[16..24].copy_from_slice(&self.sequence.to_le_bytes());
-        to[24..28].copy_from_slice(&self.length.to_le_bytes());
-    }
-
-    /// The header of a frame and its message; `None` for what is none of ours.
-    #[inline]
-    fn read(frame: &[u8]) -> Option<(Self, &[u8])> {
-        let head: &[u8; PACKET_HEADER_BYTES] = frame.get(ETHERNET_BYTES..)?.first_chunk()?;
-        if head[..2] != MAGIC || head[3] != VERSION {
-            return None;
-        }
-        let u32_at = |at: usize| head[at..].first_chunk().map(|b| u32::from_le_bytes(*b));
-        let u64_at = |at: usize| head[at..].first_chunk().map(|b| u64::from_le_bytes(*b));
-        let read = Self {
-            role: head[2],
-            mark: Mark {
-                conversation: u32_at(4)?,
-                tag: u64_at(8)?,
-            },
-            sequence: u64_at(16)?,
-            length: u32_at(24)?,
-        };
-        // What follows is padding: Ethernet's frames have 60 bytes at least.
-        let message = frame.get(MESSAGE_AT..)?.get(..read.length as usize)?;
-        Some((read, message))
     }
 }
 

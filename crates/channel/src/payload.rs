@@ -4,6 +4,21 @@
 //!          where the message is shorter: a message of one byte carries the number modulo 256. Then a fixed pattern of
 //!          period 251, so that a shift by any power of two shows.
 //! Checked: `a_changed_byte_is_seen`, `short_messages_carry_what_fits`, `a_stream_is_checked_across_reads`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 8;
@@ -28,10 +43,9 @@ pub struct Mismatch {
 
 #[inline]
 pub(crate) fn header(sequence: u32, size_bytes: usize) -> [u8; HEADER_BYTES] {
-    let mut header = [0; HEADER_BYTES];
-    header[..4].copy_from_slice(&sequence.to_le_bytes());
-    header[4..].copy_from_slice(&(size_bytes as u32).to_le_bytes());
-    header
+    let [a, b, c, d] = sequence.to_le_bytes();
+    let [e, f, g, h] = (size_bytes as u32).to_le_bytes();
+    [a, b, c, d, e, f, g, h]
 }
 
 fn pattern(at: usize) -> u8 {
@@ -57,8 +71,9 @@ pub fn stamp(message: &mut [u8], sequence: u32) {
     match message.first_chunk_mut() {
         Some(begin) => *begin = header,
         None => {
-            let cut = message.len();
-            message.copy_from_slice(&header[..cut]);
+            for (to, byte) in message.iter_mut().zip(header) {
+                *to = byte;
+            }
         }
     }
 }
@@ -74,13 +89,13 @@ pub fn check(message: &[u8], sequence: u32) -> Result<(), Mismatch> {
     let same = match (message, message.first_chunk::<HEADER_BYTES>()) {
         ([only], _) => *only == header[0],
         (_, Some(begin)) => *begin == header,
-        (_, None) => message == &header[..message.len()],
+        (_, None) => header.starts_with(message),
     };
     if same {
         return Ok(());
     }
-    let cut = message.len().min(HEADER_BYTES);
-    compare(&message[..cut], 0, sequence, message.len())
+    let begin = message.get(..HEADER_BYTES).unwrap_or(message);
+    compare(begin, 0, sequence, message.len())
 }
 
 /// Checks an answer that is the begin of its message.
@@ -93,7 +108,7 @@ pub fn check_answer(answer: &[u8], message: &[u8]) -> Result<(), Mismatch> {
     match pairs.find(|(_, (found, wanted))| found != wanted) {
         None => Ok(()),
         Some((at, (&found, &wanted))) => Err(Mismatch {
-            sequence: sequence(message).unwrap_or(u32::from(message[0])),
+            sequence: sequence(message).unwrap_or(message.first().copied().map_or(0, u32::from)),
             size_bytes: message.len(),
             at,
             found,
@@ -119,8 +134,7 @@ pub fn sequence(message: &[u8]) -> Option<u32> {
 #[inline(never)]
 fn compare(part: &[u8], from: usize, sequence: u32, size_bytes: usize) -> Result<(), Mismatch> {
     let header = header(sequence, size_bytes);
-    for (offset, &found) in part.iter().enumerate() {
-        let at = from + offset;
+    for (at, &found) in (from..).zip(part) {
         let wanted = header.get(at).copied().unwrap_or_else(|| pattern(at));
         if found != wanted {
             return Err(Mismatch {
@@ -173,15 +187,17 @@ impl StreamCheck {
     /// The first byte that differs.
     pub fn on_bytes(&mut self, mut bytes: &[u8]) -> Result<(), Mismatch> {
         while !bytes.is_empty() {
-            let piece = bytes.len().min(self.size_bytes - self.at);
-            let end = if self.every_byte {
+            let left = self.size_bytes.saturating_sub(self.at);
+            let (piece, rest) = bytes.split_at_checked(left).unwrap_or((bytes, &[]));
+            let looked_at = if self.every_byte {
                 piece
             } else {
-                piece.min(HEADER_BYTES.saturating_sub(self.at))
+                let end = HEADER_BYTES.saturating_sub(self.at);
+                piece.get(..end).unwrap_or(piece)
             };
-            compare(&bytes[..end], self.at, self.sequence, self.size_bytes)?;
-            self.at += piece;
-            bytes = &bytes[piece..];
+            compare(looked_at, self.at, self.sequence, self.size_bytes)?;
+            self.at = self.at.saturating_add(piece.len());
+            bytes = rest;
             if self.at == self.size_bytes {
                 self.at = 0;
                 self.sequence = self.sequence.wrapping_add(1);

@@ -2,18 +2,20 @@
 //!
 //! Model:   an agent ends when its input ends. One that does not within a short timeout is killed: of a process the
 //!          local end, in a lab the program itself.
-//! Checked: `the_end_of_a_text_is_kept`; `tests/`.
+//! Checked: `tests/`.
 
-use std::io::Read;
+mod tail;
+
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sonde_channel::{Woken, readable};
 use sonde_lab::{Ended, Session};
 use sonde_probe::AgentLink;
+
+pub(crate) use tail::ErrorTail;
 
 use crate::connect::Line;
 
@@ -21,86 +23,6 @@ use crate::connect::Line;
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 const OVERDUE: &str = "did not end within 3 s of its input, and was killed";
 const FAR_OVERDUE: &str = "did not end within 3 s of its input";
-/// How much of what was written to standard error is kept: the end of it.
-const SAID_BYTES_MAX: usize = 8 << 10;
-/// How long to wait for what a process wrote just before its end.
-const SAID_TIMEOUT: Duration = Duration::from_millis(300);
-
-/// The last that was written to a standard error, collected by a thread until its end.
-#[derive(Debug, Clone)]
-pub(crate) struct ErrorTail {
-    kept: Arc<Mutex<Tail>>,
-}
-
-#[derive(Debug, Default)]
-struct Tail {
-    bytes: Vec<u8>,
-    ended: bool,
-}
-
-impl ErrorTail {
-    /// Collects from `stream`.
-    ///
-    /// # Errors
-    /// The thread for it is refused.
-    pub(crate) fn collect(
-        mut stream: impl Read + Send + 'static,
-    ) -> std::result::Result<Self, sonde_sys::Error> {
-        let kept = Arc::new(Mutex::new(Tail::default()));
-        let written = Arc::clone(&kept);
-        sonde_sys::thread::start("the reader of an agent's words", move || {
-            let mut piece = [0; 1 << 10];
-            loop {
-                let read = stream.read(&mut piece);
-                let mut kept = written.lock().unwrap_or_else(PoisonError::into_inner);
-                match read {
-                    Ok(count @ 1..) => {
-                        kept.bytes.extend_from_slice(&piece[..count]);
-                        let beyond = kept.bytes.len().saturating_sub(SAID_BYTES_MAX);
-                        kept.bytes.drain(..beyond);
-                    }
-                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                    Ok(_) | Err(_) => {
-                        kept.ended = true;
-                        return;
-                    }
-                }
-            }
-        })?;
-        Ok(Self { kept })
-    }
-
-    /// Of an agent whose words go elsewhere.
-    pub(crate) fn nothing() -> Self {
-        let kept = Tail {
-            bytes: Vec::new(),
-            ended: true,
-        };
-        Self {
-            kept: Arc::new(Mutex::new(kept)),
-        }
-    }
-
-    /// The lines so far, joined; waits a little for the stream's end, since the last words are the telling ones.
-    pub(crate) fn text(&self) -> String {
-        let end = Instant::now() + SAID_TIMEOUT;
-        loop {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.ended || Instant::now() >= end {
-                let text = String::from_utf8_lossy(&kept.bytes).into_owned();
-                let lines: Vec<&str> = text
-                    .lines()
-                    .map(str::trim)
-                    .filter(|line| !line.is_empty())
-                    .collect();
-                return lines.join(" / ");
-            }
-            drop(kept);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
 /// What runs behind a link.
 #[derive(Debug)]
 pub(crate) enum Body {
@@ -235,25 +157,5 @@ fn end_session(session: &Session, end_by: Instant) -> Option<String> {
         // The end of the session kills it.
         Ok(Woken::Silence) => Some(OVERDUE.into()),
         Err(error) => Some(format!("cannot be waited for: {error}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_text_is_kept() {
-        let noise = vec![b'x'; 3 * SAID_BYTES_MAX];
-        let text = [&noise[..], b"\n\n  Permission denied \r\n last\n"].concat();
-        let said = ErrorTail::collect(std::io::Cursor::new(text))
-            .unwrap()
-            .text();
-        assert!(said.ends_with("x / Permission denied / last"), "{said}");
-        assert!(said.len() <= SAID_BYTES_MAX);
-        assert_eq!(ErrorTail::collect(std::io::empty()).unwrap().text(), "");
-        // A stream that does not end is not waited for.
-        let (near, _far) = UnixStream::pair().unwrap();
-        assert_eq!(ErrorTail::collect(near).unwrap().text(), "");
     }
 }

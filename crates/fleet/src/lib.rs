@@ -15,6 +15,8 @@ mod connect;
 mod connected;
 mod error;
 mod fleet;
+#[doc(hidden)]
+pub mod fuzz;
 mod joined;
 mod lab;
 mod launch;

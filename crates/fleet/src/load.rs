@@ -5,6 +5,21 @@
 //!          datagrams, made by the hosts themselves. Text: `RHO[:law=LAW][:size=BYTES]`, of real hosts also
 //!          `[:of=RATE][:flow=A>B+C>D]`.
 //! Checked: `loads_are_read_and_written`; `tests/lab_fleet.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_link::{Class, Flow, Law, LoadSpec, Port};
 use sonde_units::{BitRate, Bytes, Ratio, Span};

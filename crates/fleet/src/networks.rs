@@ -14,6 +14,21 @@
 //!          always less than what an interface counts.
 //! Checked: `any_text_is_a_network_or_refused`, `interfaces_are_selected`, `bytes_must_pass_the_named_interface`;
 //!          `sonde/tests/lab_nets.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_measure::{InterfaceCounters, Side, UdpCounter};
 use std::collections::BTreeMap;
@@ -299,25 +314,31 @@ pub(crate) struct Passed {
 impl Passed {
     /// Of the measuring host.
     pub(crate) fn of_src(moved: &Moved) -> Self {
-        let headers = moved.trips * HEADERS;
+        let with_headers = Self::with_headers(moved);
         // Of datagrams that were lost it is not known whether they got as far as the interface.
         let sent_bytes = match moved.datagrams {
             0 => moved.sent_bytes,
             _ => moved.received_bytes,
         };
         Self {
-            out: sent_bytes + headers,
-            into: moved.answered_bytes + headers,
+            out: with_headers(sent_bytes),
+            into: with_headers(moved.answered_bytes),
         }
     }
 
     /// Of the answering host.
     pub(crate) fn of_dst(moved: &Moved) -> Self {
-        let headers = moved.trips * HEADERS;
+        let with_headers = Self::with_headers(moved);
         Self {
-            out: moved.answered_bytes + headers,
-            into: moved.received_bytes + headers,
+            out: with_headers(moved.answered_bytes),
+            into: with_headers(moved.received_bytes),
         }
+    }
+
+    /// Bytes of messages, and of the headers of so many trips.
+    fn with_headers(moved: &Moved) -> impl Fn(u64) -> u64 {
+        let headers = moved.trips.saturating_mul(HEADERS);
+        move |bytes| bytes.saturating_add(headers)
     }
 }
 
@@ -396,7 +417,10 @@ impl Carried {
 
     /// The interface that carried most, both ways.
     pub(crate) fn most(&self) -> Option<&str> {
-        let both = |one: &&Interface| one.counters.tx_bytes + one.counters.rx_bytes;
+        let both = |one: &&Interface| {
+            let counters = one.counters;
+            counters.tx_bytes.saturating_add(counters.rx_bytes)
+        };
         self.interfaces
             .iter()
             .max_by_key(both)
@@ -419,7 +443,7 @@ pub(crate) fn judge(
         found.map(|one| one.counters).unwrap_or_default()
     };
     let counted = of(named);
-    let least = |bytes: u64| u128::from(bytes) * u128::from(PASSED_PER_CENT) / 100;
+    let least = |bytes: u64| u128::from(bytes).saturating_mul(PASSED_PER_CENT.into()) / 100;
     let short = |bytes: u64, must: u64| u128::from(bytes) < least(must);
     let mut wrong = Vec::new();
     if short(counted.tx_bytes, must.out) {

@@ -5,6 +5,21 @@
 //!          first number when that begins with 0; several ranges in a word are multiplied out, the last one runs fastest.
 //! Checked: `a_list_is_read`, `ranges_keep_their_zeros`, `bad_lists_are_refused`, `a_file_is_read`, `bad_files_name_the_line`,
 //!          `any_text_is_a_list_or_an_error`, `ranges_hold_all_their_numbers`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -92,8 +107,8 @@ pub fn targets<E: std::fmt::Display>(
             path: text.into(),
             problem: problem.to_string(),
         })?;
-        for (index, line) in content.lines().enumerate() {
-            list.add_line(&format!("{text}:{}: ", index + 1), line)?;
+        for (number, line) in (1_usize..).zip(content.lines()) {
+            list.add_line(&format!("{text}:{number}: "), line)?;
         }
     } else {
         for word in split_outside_brackets(text) {
@@ -178,20 +193,16 @@ impl List {
 
 /// At the commas that are not within brackets.
 fn split_outside_brackets(text: &str) -> Vec<&str> {
-    let (mut words, mut begin, mut depth) = (Vec::new(), 0, 0i32);
-    for (at, letter) in text.char_indices() {
+    let mut depth = 0_i32;
+    text.split(|letter| {
         match letter {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            ',' if depth <= 0 => {
-                words.push(&text[begin..at]);
-                begin = at + 1;
-            }
+            '[' => depth = depth.saturating_add(1),
+            ']' => depth = depth.saturating_sub(1),
             _ => {}
         }
-    }
-    words.push(&text[begin..]);
-    words
+        letter == ',' && depth <= 0
+    })
+    .collect()
 }
 
 /// `[user@]host[:port]` with ranges in the host.
@@ -243,18 +254,22 @@ fn split_port(word: &str) -> Result<(&str, Option<u16>), String> {
     if word.parse::<IpAddr>().is_ok() {
         return Ok((word, None));
     }
-    let end = word.rfind(']').map_or(0, |at| at + 1);
-    let Some(at) = word[end..].find(':').map(|at| at + end) else {
+    let behind = word.rsplit_once(']').map_or(word, |(_, behind)| behind);
+    let Some((_, port)) = behind.split_once(':') else {
         return Ok((word, None));
     };
-    let port = word[at + 1..].parse().ok().filter(|port| *port > 0);
+    let host = word
+        .strip_suffix(port)
+        .and_then(|host| host.strip_suffix(':'));
+    let written = port;
+    let port = written.parse().ok().filter(|port| *port > 0);
     let port = port.ok_or_else(|| {
         format!(
             "`{}` is not a port: write 1 to 65535 after the colon, and an IPv6 address with a port in brackets",
-            excerpt(&word[at + 1..])
+            excerpt(written)
         )
     })?;
-    Ok((&word[..at], Some(port)))
+    Ok((host.unwrap_or(word), Some(port)))
 }
 
 /// What may stand in a name. A leading `-` would be an option to ssh.
@@ -295,7 +310,7 @@ fn expand(pattern: &str) -> Result<Vec<String>, String> {
             .split_once(']')
             .ok_or("a `[` is not closed; write a range as in `node[01-16]`")?;
         let numbers = numbers(range)?;
-        if names.len() * numbers.len() > HOSTS_MAX {
+        if names.len().saturating_mul(numbers.len()) > HOSTS_MAX {
             return Err(format!("it names more than {HOSTS_MAX} hosts"));
         }
         names = names
@@ -328,7 +343,7 @@ fn numbers(range: &str) -> Result<Vec<String>, String> {
         if low > high {
             return Err(format!("the range {first}-{last} runs backwards"));
         }
-        if (high - low) as usize >= HOSTS_MAX {
+        if high.abs_diff(low) as usize >= HOSTS_MAX {
             return Err(format!(
                 "the range {first}-{last} has more than {HOSTS_MAX} numbers"
             ));

@@ -8,11 +8,14 @@
 //! Source:  pvmd3(1PVM), pvm(1PVM), pvm_intro(1PVM) of PVM 3.4.6.
 //! Checked: `what_the_console_says_is_read`; `tests/lab_virtual_machine.rs` adds, deletes and kills.
 
+pub(crate) mod console;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use sonde_probe::{Answer, EndOf, Program, Ran, Request};
 
+use self::console::{configuration, one_line};
 use crate::agent::Agent;
 use crate::error::{FleetError, Result};
 use crate::fleet::Fleet;
@@ -271,32 +274,6 @@ impl VirtualMachine {
             Err(error) => Err(FleetError::at(host, attempt, &error, error.remedy())),
         }
     }
-}
-
-/// The names in the last table of hosts that the console printed.
-fn configuration(said: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut in_table = false;
-    for line in said.lines() {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if words.starts_with(&["HOST", "DTID", "ARCH"]) {
-            (in_table, names) = (true, Vec::new());
-        } else if in_table && words.len() >= 5 && u32::from_str_radix(words[1], 16).is_ok() {
-            names.push(words[0].to_owned());
-        } else {
-            in_table = false;
-        }
-    }
-    names
-}
-
-fn one_line(text: &str) -> String {
-    let lines: Vec<_> = text
-        .lines()
-        .map(|line| line.trim().trim_start_matches("pvm>").trim())
-        .filter(|line| !line.is_empty())
-        .collect();
-    lines.join(" / ")
 }
 
 #[cfg(test)]

@@ -5,6 +5,21 @@
 //!          changed, in the host alone. Nobody can log in by a password that was not there before: `*` is none.
 //! Source:  passwd(5), shadow(5); `allowed_user` of OpenSSH: without PAM an account is locked if its password begins with `!`.
 //! Checked: `a_name_is_found_or_made`, `a_lock_is_taken_off`; `ssh_goes_from_host_to_host` of the command.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::config::User;
 
@@ -48,14 +63,16 @@ pub(crate) fn named(
 /// The text of /etc/shadow in which `name` has no password, where it is locked or not listed; none where nothing is to change.
 pub(crate) fn unlocked(shadow: &str, name: &str) -> Option<String> {
     let mut found = false;
-    let mut text = String::with_capacity(shadow.len() + 32);
+    let mut text = String::with_capacity(shadow.len().saturating_add(32));
     let mut changed = false;
     for line in shadow.lines() {
         let mut fields: Vec<_> = line.split(':').collect();
-        if fields[0] == name && fields.len() > 1 {
-            found = true;
-            if fields[1].starts_with('!') {
-                (fields[1], changed) = ("*", true);
+        if let [who, password, ..] = &mut fields[..] {
+            if *who == name {
+                found = true;
+                if password.starts_with('!') {
+                    (*password, changed) = ("*", true);
+                }
             }
         }
         text += &fields.join(":");

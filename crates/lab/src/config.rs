@@ -1,6 +1,21 @@
 //! What a lab is asked to be, and what it turned out to be.
 //!
 //! Checked: `profiles_parse`, `plans_fit_the_machine`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use serde::{Deserialize, Serialize};
 use sonde_link::NetworkSpec;

@@ -4,6 +4,21 @@
 //!          request once, in order; the end of either side is the end of the lab. What does not fit one message, as a script of
 //!          thousands of lines does not, comes in several, each of which says whether it is the last.
 //! Checked: `what_is_long_comes_in_pieces`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::config::{Config, Info, User};
 use crate::meter::Report;
@@ -131,7 +146,7 @@ pub(crate) fn say<T: Serialize>(
     let mut pieces = bytes.chunks(PIECE_BYTES).peekable();
     while let Some(piece) = pieces.next() {
         let (tag, with) = match pieces.peek() {
-            Some(_) => (MORE, &[][..]),
+            Some(_) => (MORE, Default::default()),
             None => (LAST, fds),
         };
         message::send(&socket, &[&[tag], piece].concat(), with)?;

@@ -8,6 +8,21 @@
 //!          0x7fffffff.
 //! Checked: `the_callers_id_is_itself_and_the_others_are_nobodys`, `a_block_that_somebody_has_is_passed_over`,
 //!          `where_there_is_no_block_one_id_does`, `the_same_ids_are_those_that_there_are`; `lab_powers` of the command.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::config::User;
 use sonde_sys::namespace::{self, IdMap};
@@ -47,7 +62,7 @@ pub(crate) fn write(pid: u32, user: User) -> Result<(), String> {
 /// namespace, one behind `unshare -r`, a range in a container.
 pub(crate) fn write_same(pid: u32, count: u32) -> sonde_sys::Result<()> {
     let [uids, gids] = ["uid_map", "gid_map"].map(|name| same(&spans_here(name), count));
-    let is_alone = gids.len() == 1 && gids[0].count == 1;
+    let is_alone = matches!(&gids[..], [only] if only.count == 1);
     namespace::write_id_maps(pid, &uids, &gids, is_alone)
 }
 
@@ -79,7 +94,7 @@ fn of_user(pid: u32, uid: u32, gid: u32) -> sonde_sys::Result<()> {
         let rest = |range: &namespace::SubIds| IdMap {
             inside: 1,
             outside: range.first,
-            count: range.count.min(COUNT - 1),
+            count: range.count.min(COUNT.saturating_sub(1)),
         };
         let with_rest = namespace::newuidmap(pid, &[own(uid), rest(uids)])
             .and_then(|()| namespace::newgidmap(pid, &[own(gid), rest(gids)]));
@@ -99,26 +114,27 @@ fn lent(own: u32, given: &[Range<u32>], here: &[Range<u32>]) -> Option<Vec<IdMap
         count: inside.len() as u32,
     };
     here.iter().find(|span| span.contains(&own))?;
-    let itself = map(own..own + 1, own);
+    let itself = map(own..own.saturating_add(1), own);
     let is_free = |wanted: &Range<u32>| {
         let meets = |span: &Range<u32>| span.start < wanted.end && wanted.start < span.end;
         let holds = |span: &Range<u32>| span.start <= wanted.start && wanted.end <= span.end;
         here.iter().any(holds) && !given.iter().any(meets) && !wanted.contains(&own)
     };
     // Labs of several users have blocks of their own, so that none of them owns what another's root has left in a folder.
-    let (all, turn) = (BLOCKS.len(), own as usize % BLOCKS.len());
-    let mut blocks = BLOCKS
-        .cycle()
-        .skip(turn)
-        .take(all)
-        .map(|number| number * COUNT..(number + 1) * COUNT);
+    let all = BLOCKS.len();
+    let turn = (own as usize).checked_rem(all).unwrap_or(0);
+    let mut blocks = BLOCKS.cycle().skip(turn).take(all).map(|number| {
+        let begin = COUNT.saturating_mul(number);
+        begin..begin.saturating_add(COUNT)
+    });
     let block = blocks.find(is_free);
     if let Some(block) = block {
-        let part = |inside: Range<u32>| map(inside.clone(), block.start + inside.start);
+        let part =
+            |inside: Range<u32>| map(inside.clone(), block.start.saturating_add(inside.start));
         let parts = [
             part(0..own.min(COUNT)),
             itself,
-            part(own.min(COUNT - 1) + 1..COUNT),
+            part(own.saturating_add(1).min(COUNT)..COUNT),
         ];
         return Some(parts.into_iter().filter(|part| part.count > 0).collect());
     }
@@ -129,7 +145,7 @@ fn lent(own: u32, given: &[Range<u32>], here: &[Range<u32>]) -> Option<Vec<IdMap
         .iter()
         .rev()
         .flat_map(|span| span.clone().rev().take(COUNT as usize));
-    let root = ids.map(|id| id..id + 1).find(is_free)?;
+    let root = ids.map(|id| id..id.saturating_add(1)).find(is_free)?;
     Some(vec![map(0..1, root.start), itself])
 }
 
@@ -151,7 +167,7 @@ fn given(names: &str, subordinate: &str) -> Vec<Range<u32>> {
     parse_given(&read(names), &read(subordinate))
 }
 
-fn parse_given(names: &str, subordinate: &str) -> Vec<Range<u32>> {
+pub(crate) fn parse_given(names: &str, subordinate: &str) -> Vec<Range<u32>> {
     let number = |line: &str, field| line.trim().split(':').nth(field)?.parse::<u32>().ok();
     let one = |line| number(line, 2).map(|id| id..id.saturating_add(1));
     let range = |line| {

@@ -19,6 +19,8 @@ mod control;
 mod cradle;
 mod exec;
 mod furnish;
+#[doc(hidden)]
+pub mod fuzz;
 mod host;
 mod ids;
 mod interface;

@@ -3,6 +3,21 @@
 //! Model:   what a host sends is stamped when the model takes it, what it receives when it was handed over.
 //! Source:  draft-ietf-opsawg-pcap-04 (magic 0xa1b23c4d, link type 1).
 //! Checked: `a_capture_has_header_and_records`, `of_a_full_disk_whole_frames_count`; read by tcpdump in the end-to-end tests.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::io::{self, Write};
 
@@ -54,19 +69,20 @@ impl<W: Write> Pcap<W> {
 
     /// Hands everything to the system.
     pub fn flush(&mut self) -> io::Result<()> {
-        let mut at = 0;
+        let mut at = 0_usize;
         let outcome = loop {
             if at == self.gathered.len() {
                 break self.out.flush();
             }
-            match self.out.write(&self.gathered[at..]) {
+            match self.out.write(self.gathered.get(at..).unwrap_or_default()) {
                 Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => at += count,
+                Ok(count) => at = at.saturating_add(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => break Err(error),
             }
         };
-        self.whole_bytes += self.whole_within(at) as u64;
+        let whole = self.whole_within(at) as u64;
+        self.whole_bytes = self.whole_bytes.saturating_add(whole);
         self.gathered.clear();
         outcome
     }
@@ -79,14 +95,15 @@ impl<W: Write> Pcap<W> {
     /// How much of the first `bytes` gathered is header and whole records.
     fn whole_within(&self, bytes: usize) -> usize {
         let mut whole = 0;
-        let mut next = if self.whole_bytes == 0 { HEADER } else { 0 };
+        let mut next: usize = if self.whole_bytes == 0 { HEADER } else { 0 };
         while next <= bytes {
             whole = next;
-            let Some(length) = self.gathered.get(next + 8..next + 12) else {
+            let record = self.gathered.get(next..).and_then(<[u8]>::first_chunk);
+            let Some([.., a, b, c, d, _, _, _, _]) = record.copied() as Option<[u8; RECORD]> else {
                 break;
             };
-            let length = [length[0], length[1], length[2], length[3]];
-            next += RECORD + u32::from_le_bytes(length) as usize;
+            let length = u32::from_le_bytes([a, b, c, d]) as usize;
+            next = next.saturating_add(RECORD).saturating_add(length);
         }
         whole
     }

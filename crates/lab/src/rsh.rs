@@ -6,6 +6,21 @@
 //!          root stays root. The environment and the folder go along.
 //! Source:  ssh(1) of OpenSSH 9.2; rsh(1) of netkit 0.17.
 //! Checked: `a_command_line_of_ssh_is_read`, `what_cannot_be_run_is_refused`; `lab_libraries` of the command.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::config::HOSTS;
 use crate::exec::{Exec, ExecError, Session, follow, signals};
@@ -25,7 +40,7 @@ const USAGE: i32 = 64;
 
 /// A command for a host.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct RemoteCommand {
+pub(crate) struct RemoteCommand {
     host: u16,
     command: OsString,
     is_detached: bool,
@@ -73,7 +88,7 @@ impl RemoteCommand {
     }
 
     /// Reads what stands behind `rsh`; `own` is the name of the host that it is typed on.
-    fn parse(words: &[OsString], own: Option<&str>) -> Result<Self, String> {
+    pub(crate) fn parse(words: &[OsString], own: Option<&str>) -> Result<Self, String> {
         let mut remote = Self::default();
         let mut words = words.iter().peekable();
         remote.pass_options(&mut words);
@@ -94,17 +109,22 @@ impl RemoteCommand {
     }
 
     fn pass_options<'a>(&mut self, words: &mut Peekable<impl Iterator<Item = &'a OsString>>) {
-        let is_option = |word: &&OsString| word.len() > 1 && word.as_bytes()[0] == b'-';
+        let letters = |word: &OsString| {
+            let letters = word.as_bytes().strip_prefix(b"-")?;
+            (!letters.is_empty()).then(|| letters.to_vec())
+        };
+        let is_option = |word: &&OsString| letters(word).is_some();
         while let Some(word) = words.next_if(is_option) {
-            let letters = &word.as_bytes()[1..];
+            let letters = letters(word).unwrap_or_default();
             if letters == b"-" {
                 return;
             }
+            let last = letters.len().saturating_sub(1);
             for (at, letter) in letters.iter().enumerate() {
                 self.has_no_input |= matches!(letter, b'n' | b'f');
                 self.is_detached |= *letter == b'f';
                 if VALUED.contains(letter) {
-                    if at + 1 == letters.len() {
+                    if at == last {
                         words.next();
                     }
                     break;

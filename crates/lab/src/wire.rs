@@ -5,6 +5,21 @@
 //!          models is read from its header; an address server's answer is written from the request.
 //! Source:  IEEE 802.3 §3.1.1; RFC 826; RFC 791 §3.1; RFC 3168 §5.
 //! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_link::{Class, Ecn, Frame, FrameId, Kind, Mark, Port, To};
 use sonde_units::Bytes;
@@ -12,32 +27,38 @@ use std::net::Ipv4Addr;
 
 /// Bytes of the Ethernet header, which the models do not count.
 pub(crate) const HEADER: usize = 14;
+/// Bytes of an IPv4 header without options, and of an address request of Ethernet for IPv4.
+const IP: usize = 20;
+const ARP: usize = 28;
 const ETHERTYPE_IP: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 
 /// Where a port is: the network and the host, both from 0.
 fn place(port: Port, hosts: u16) -> (u8, u8) {
-    ((port.0 / hosts) as u8, (port.0 % hosts) as u8)
+    // There is at least one host.
+    let hosts = hosts.max(1);
+    let parts = port.0.checked_div(hosts).zip(port.0.checked_rem(hosts));
+    parts.map_or((0, 0), |(network, host)| (network as u8, host as u8))
 }
 
 /// The port of host `number` (from 1) on a network.
 fn port(network: u8, number: u8, hosts: u16) -> Option<Port> {
     let number = u16::from(number);
-    (1..=hosts)
-        .contains(&number)
-        .then(|| Port(u16::from(network) * hosts + number - 1))
+    let host = number.checked_sub(1).filter(|host| *host < hosts)?;
+    let first = u16::from(network).checked_mul(hosts)?;
+    first.checked_add(host).map(Port)
 }
 
 /// The link address of a port, where each network has `hosts`.
 pub(crate) fn mac(port: Port, hosts: u16) -> [u8; 6] {
     let (network, host) = place(port, hosts);
-    [0x02, 0x00, 0x0a, 0x09, network, host + 1]
+    [0x02, 0x00, 0x0a, 0x09, network, host.wrapping_add(1)]
 }
 
 /// The IPv4 address of a port, where each network has `hosts`.
 pub(crate) fn address_of(port: Port, hosts: u16) -> Ipv4Addr {
     let (network, host) = place(port, hosts);
-    Ipv4Addr::new(10, 9, network, host + 1)
+    Ipv4Addr::new(10, 9, network, host.wrapping_add(1))
 }
 
 /// The IPv4 address of a host on its first network.
@@ -47,17 +68,17 @@ pub fn address(host: Port) -> Ipv4Addr {
 
 /// The port with link address `mac` on a network.
 fn port_of_mac(mac: &[u8], network: u8, hosts: u16) -> Option<Port> {
-    let number = *mac.get(5)?;
-    (mac[..5] == [0x02, 0x00, 0x0a, 0x09, network])
-        .then(|| port(network, number, hosts))
+    let [begin @ .., number] = mac.first_chunk::<6>()?;
+    (*begin == [0x02, 0x00, 0x0a, 0x09, network])
+        .then(|| port(network, *number, hosts))
         .flatten()
 }
 
 /// The port whose address an ARP request on a network asks for.
 fn resolved(frame: &[u8], network: u8, hosts: u16) -> Option<Port> {
-    let arp = frame.get(HEADER..HEADER + 28)?;
-    let asks = arp[..8] == [0, 1, 0x08, 0x00, 6, 4, 0, 1];
-    (asks && arp[24..27] == [10, 9, network])
+    let arp: &[u8; ARP] = frame.get(HEADER..)?.first_chunk()?;
+    let asks = arp.starts_with(&[0, 1, 0x08, 0x00, 6, 4, 0, 1]);
+    (asks && [arp[24], arp[25], arp[26]] == [10, 9, network])
         .then(|| port(network, arp[27], hosts))
         .flatten()
 }
@@ -65,14 +86,13 @@ fn resolved(frame: &[u8], network: u8, hosts: u16) -> Option<Port> {
 /// What the models need to know of `bytes`, sent by `from`; none for what is shorter than a header.
 pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, hosts: u16) -> Option<Frame> {
     let (network, _) = place(from, hosts);
-    let header = bytes.get(..HEADER)?;
+    let (header, ip) = bytes.split_first_chunk::<HEADER>()?;
     let unicast = header[0] & 1 == 0;
-    let to = match port_of_mac(&header[..6], network, hosts) {
+    let to = match port_of_mac(header, network, hosts) {
         Some(port) => To::One(port),
         None if unicast => To::Unknown,
         None => To::All,
     };
-    let ip = &bytes[HEADER..];
     let kind = match [header[12], header[13]] {
         ETHERTYPE_IP => Kind::Ip,
         ETHERTYPE_ARP if to == To::All => {
@@ -81,18 +101,18 @@ pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, hosts: u16) -> Opt
         ETHERTYPE_ARP => Kind::Arp,
         _ => Kind::Other,
     };
-    let is_ip = kind == Kind::Ip && ip.len() >= 20;
-    let ecn = match if is_ip { ip[1] & 3 } else { 0 } {
+    let head = ip.first_chunk::<IP>().filter(|_| kind == Kind::Ip);
+    let ecn = match head.map_or(0, |head| head[1] & 3) {
         0 => Ecn::NotCapable,
         3 => Ecn::Experienced,
         _ => Ecn::Capable,
     };
-    let flow = if is_ip { flow(ip) } else { 0 };
+    let flow = head.map_or(0, |head| flow(head, ip));
     Some(Frame {
         id,
         from,
         to,
-        len: Bytes((bytes.len() - HEADER) as u64),
+        len: Bytes(ip.len() as u64),
         kind,
         class: Class::default(),
         ecn,
@@ -101,9 +121,11 @@ pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, hosts: u16) -> Opt
 }
 
 /// A number for the conversation: addresses, protocol and ports.
-fn flow(ip: &[u8]) -> u64 {
-    let ports = ip.get(20..24).unwrap_or(&[0; 4]);
-    let parts = ip[12..20].iter().chain(ports).chain(&ip[9..10]);
+fn flow(head: &[u8; IP], packet: &[u8]) -> u64 {
+    let ports = packet.get(IP..).and_then(<[u8]>::first_chunk);
+    let ports: &[u8; 4] = ports.unwrap_or(&[0; 4]);
+    let addresses = head.iter().skip(12);
+    let parts = addresses.chain(ports).chain([&head[9]]);
     // FNV-1a: http://www.isthe.com/chongo/tech/comp/fnv/.
     parts.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -121,9 +143,9 @@ pub(crate) fn marked(frame: &[u8], mark: Mark) -> Option<Vec<u8>> {
         *bytes.last_mut()? ^= 0xff;
         return Some(bytes);
     }
-    let ip = bytes.get_mut(HEADER..HEADER + 20)?;
-    let is_ip = frame[12..HEADER] == ETHERTYPE_IP;
-    if !is_ip || ip[1] & 3 == 0 {
+    let (header, ip) = bytes.split_first_chunk_mut::<HEADER>()?;
+    let ip: &mut [u8; IP] = ip.first_chunk_mut()?;
+    if [header[12], header[13]] != ETHERTYPE_IP || ip[1] & 3 == 0 {
         return None;
     }
     let before = u16::from_be_bytes([ip[0], ip[1]]);
@@ -131,24 +153,40 @@ pub(crate) fn marked(frame: &[u8], mark: Mark) -> Option<Vec<u8>> {
     let after = u16::from_be_bytes([ip[0], ip[1]]);
     // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
     let sum = u16::from_be_bytes([ip[10], ip[11]]);
-    let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
-    new = (new & 0xffff) + (new >> 16);
-    new = (new & 0xffff) + (new >> 16);
-    ip[10..12].copy_from_slice(&(!(new as u16)).to_be_bytes());
+    let parts = [!sum, !before, after];
+    let new = parts.into_iter().fold(0, ones_sum);
+    [ip[10], ip[11]] = (!new).to_be_bytes();
     Some(bytes)
 }
 
-/// Turns an address request in place into the answer of a server: `of` has this link address.
+/// The sum of ones' complements: what is carried out comes in again.
+fn ones_sum(one: u16, other: u16) -> u16 {
+    let (sum, carries) = one.overflowing_add(other);
+    sum.wrapping_add(carries.into())
+}
+
+/// Turns an address request in place into the answer of a server: `of` has this link address. What is shorter stays as it is.
 pub(crate) fn answer(frame: &mut [u8], of: Port, hosts: u16) {
-    let asker: [u8; 6] = frame[6..12].try_into().expect("six bytes");
-    frame[..6].copy_from_slice(&asker);
-    frame[6..12].copy_from_slice(&mac(of, hosts));
-    let arp = &mut frame[HEADER..HEADER + 28];
-    arp[7] = 2;
-    let (sender, target) = arp[8..].split_at_mut(10);
-    target[..10].copy_from_slice(sender);
-    sender[..6].copy_from_slice(&mac(of, hosts));
-    sender[6..].copy_from_slice(&address_of(of, hosts).octets());
+    let Some((header, arp)) = frame.split_first_chunk_mut::<HEADER>() else {
+        return;
+    };
+    let Some(arp) = arp.first_chunk_mut::<ARP>() else {
+        return;
+    };
+    let own = mac(of, hosts);
+    let (to, from) = header.split_at_mut(6);
+    to.copy_from_slice(from.first_chunk::<6>().unwrap_or(&[0; 6]));
+    for (place, byte) in from.iter_mut().zip(own) {
+        *place = byte;
+    }
+    // Hardware and protocol of the request; an answer; its sender, and the asker.
+    let [a, b, c, d, e, f, _, _, asker @ ..] = *arp;
+    let begin = [a, b, c, d, e, f, 0, 2];
+    let sender = own.into_iter().chain(address_of(of, hosts).octets());
+    let all = begin.into_iter().chain(sender).chain(asker);
+    for (place, byte) in arp.iter_mut().zip(all) {
+        *place = byte;
+    }
 }
 
 #[cfg(test)]

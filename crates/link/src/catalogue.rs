@@ -3,6 +3,12 @@
 //! Model:   one schema for both, [`NetworkSpec`] in TOML. A selector is `NAME[:knob=value]…` or `PATH[:knob=value]…`, a path
 //!          being what contains a `/`. A knob replaces one value of the file before it is checked.
 //! Checked: `tests/catalogue.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use crate::{NetworkSpec, SpecError};
 use sonde_units::{excerpt, excerpts};
@@ -251,6 +257,7 @@ pub enum CatalogueError {
 ///
 /// # Panics
 /// Never: the files are part of the program and tested.
+#[allow(clippy::expect_used)] // The files are constants, and `every_file_is_in_the_catalogue` of the tests reads all of them.
 pub fn catalogue() -> Vec<NetworkSpec> {
     FILES
         .iter()
@@ -303,7 +310,10 @@ pub fn resolve(
         text_of(name)?.to_owned()
     };
     let spec = parse(name, &text)?;
-    let mut table: toml::Table = toml::from_str(&text).expect("it was parsed just now");
+    let mut table: toml::Table = toml::from_str(&text).map_err(|e| CatalogueError::Parse {
+        file: name.to_owned(),
+        problem: e.to_string(),
+    })?;
     let mut turned = false;
     for part in parts {
         turn(&mut table, &spec.name, part)?;
@@ -388,7 +398,9 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
         let entry = table
             .entry(*place)
             .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        entry.as_table_mut().expect("it was parsed as a table")
+        entry
+            .as_table_mut()
+            .ok_or_else(|| error(format!("does not fit: `{place}` is not a table")))?
     };
     // Length and propagation say the same: the one that was turned holds.
     match *key {

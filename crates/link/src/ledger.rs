@@ -7,6 +7,21 @@
 //!          times tells the same events. Writing needs no allocation; a file cut short is read up to its last whole record.
 //! Units:   picoseconds in records, little endian; [`Entry::Deliver::actual`] in the same time as `at`.
 //! Checked: property `any_bytes_are_read_or_refused`, `a_bad_record_is_named`, `the_header_round_trips`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::{Admission, Cause, Command, Event, Frame, FrameId, Mark, NetworkSpec, Place, Port};
 use sonde_units::Instant;
@@ -266,21 +281,23 @@ impl<R: Read> Reader<R> {
     pub fn new(mut input: R) -> Result<Self, LedgerError> {
         let mut head = Vec::new();
         input.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
-        if head.len() < HEAD || head[..8] != MAGIC {
+        let Ok(head) = <[u8; HEAD]>::try_from(head) else {
+            return Err(LedgerError::NotALedger);
+        };
+        if !head.starts_with(&MAGIC) {
             return Err(LedgerError::NotALedger);
         }
-        let number = |from: usize, to: usize| {
-            let fold = |sum, byte: &u8| sum << 8 | u64::from(*byte);
-            head[from..to].iter().rev().fold(0, fold)
-        };
-        let (version, ports) = (number(8, 10) as u16, number(10, 12) as u16);
+        let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h, seed @ ..] = head;
+        let version = u16::from_le_bytes([a, b]);
+        let ports = u16::from_le_bytes([c, d]);
         if version != VERSION {
             return Err(LedgerError::Version(version));
         }
         if ports > PORTS_MAX {
             return Err(LedgerError::Ports(ports));
         }
-        let (length, seed) = (number(12, 16), number(16, 24));
+        let length = u64::from(u32::from_le_bytes([e, f, g, h]));
+        let seed = u64::from_le_bytes(seed);
         if length > u64::from(NETWORK_MAX) {
             return Err(LedgerError::Network("it is longer than 1 MiB".into()));
         }
@@ -304,7 +321,7 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             input,
             header,
-            offset: HEAD as u64 + length,
+            offset: length.saturating_add(HEAD as u64),
             record: 0,
             event_at: Instant::START,
             any_at: Instant::START,
@@ -320,11 +337,11 @@ impl<R: Read> Reader<R> {
 
     fn entry(&mut self) -> Result<Option<Entry>, LedgerError> {
         let mut bytes = [0; RECORD];
-        let mut filled = 0;
-        while filled < RECORD {
-            match self.input.read(&mut bytes[filled..]) {
+        let mut filled = 0_usize;
+        while let Some(room) = bytes.get_mut(filled..).filter(|room| !room.is_empty()) {
+            match self.input.read(room) {
                 Ok(0) => break,
-                Ok(n) => filled += n,
+                Ok(n) => filled = filled.saturating_add(n),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.into()),
             }
@@ -332,7 +349,7 @@ impl<R: Read> Reader<R> {
         if filled == 0 {
             return Ok(None);
         }
-        self.record += 1;
+        self.record = self.record.saturating_add(1);
         let (record, offset) = (self.record, self.offset);
         if filled < RECORD {
             return Err(LedgerError::Truncated {
@@ -340,7 +357,7 @@ impl<R: Read> Reader<R> {
                 bytes: filled,
             });
         }
-        self.offset += RECORD as u64;
+        self.offset = self.offset.saturating_add(RECORD as u64);
         let refuse = |problem| LedgerError::Record {
             record,
             offset,

@@ -35,6 +35,7 @@ mod several;
 mod shared;
 mod spec;
 mod station;
+mod words;
 
 pub use catalogue::{CatalogueError, catalogue, named, parse, resolve};
 pub use chain::{ChainStep, Headers, overhead, tcp_max, tcp_with_acks, udp_max};

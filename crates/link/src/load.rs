@@ -7,7 +7,7 @@
 
 use crate::{Class, Port};
 use sonde_units::{Bytes, Ratio, Span};
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 pub(crate) mod laws;
 pub(crate) mod sources;
@@ -17,7 +17,7 @@ pub(crate) const GHOST: u64 = 1 << 63;
 /// Flows have numbers below it.
 pub const FLOWS_MAX: u8 = 64;
 /// Frames of a burst where none is said.
-const BURST: u32 = 10;
+pub(crate) const BURST: u32 = 10;
 
 /// A flow of background traffic. One of the same number takes the place of the earlier; level 0 ends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,32 +81,6 @@ impl fmt::Display for Law {
             Self::OnOff(burst) => write!(f, "on-off:{burst}"),
             Self::SelfSimilar(burst) => write!(f, "self-similar:{burst}"),
             Self::Replay => f.write_str("replay"),
-        }
-    }
-}
-
-impl FromStr for Law {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || {
-            format!(
-                "`{text}` is not a law: write constant, poisson, geometric, on-off:20 (frames per burst), self-similar:20 or replay"
-            )
-        };
-        let (name, burst) = match text.split_once(':') {
-            Some((name, burst)) => (name, Some(burst.parse().map_err(|_| error())?)),
-            None => (text, None),
-        };
-        match (name, burst) {
-            ("constant", None) => Ok(Self::Constant),
-            ("poisson", None) => Ok(Self::Poisson),
-            ("geometric", None) => Ok(Self::Geometric),
-            ("replay", None) => Ok(Self::Replay),
-            ("on-off", burst) if burst != Some(0) => Ok(Self::OnOff(burst.unwrap_or(BURST))),
-            ("self-similar", burst) if burst != Some(0) => {
-                Ok(Self::SelfSimilar(burst.unwrap_or(BURST)))
-            }
-            _ => Err(error()),
         }
     }
 }

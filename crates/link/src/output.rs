@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sonde_units::{Bytes, Instant, Span};
-use std::{collections::VecDeque, fmt, str::FromStr};
+use std::{collections::VecDeque, fmt};
 
 /// How much an output queue holds, not counting what is being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,25 +18,6 @@ pub enum Limit {
     Frames(u64),
     /// ATM cells.
     Cells(u64),
-}
-
-impl FromStr for Limit {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let trimmed = text.trim();
-        let counted = |suffix: &str| {
-            trimmed
-                .strip_suffix(suffix)
-                .and_then(|n| n.trim().parse::<u64>().ok())
-        };
-        counted("cells").map(Self::Cells).or_else(|| counted("frames").map(Self::Frames)).map_or_else(
-            || {
-                let why = |_| format!("`{text}` is not a buffer: write cells (`13312cells`), frames (`100frames`) or a size (`512KiB`)");
-                trimmed.parse().map(Self::Bytes).map_err(why)
-            },
-            Ok,
-        )
-    }
 }
 
 impl fmt::Display for Limit {

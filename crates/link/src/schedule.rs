@@ -5,6 +5,12 @@
 //!          commands in the order of their times, at equal times in that of the file, loads first.
 //! Units:   times count from the start of the network and carry their unit in the text; hosts are h1, h2, ….
 //! Checked: `tests/loads.rs`, `tests/faults.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use crate::load::FLOWS_MAX;
 use crate::{Class, Command, Fault, Flow, Law, Port, SpecError, VcCommand};
@@ -223,25 +229,29 @@ pub(crate) fn schedule(loads: &[LoadSpec], faults: &[FaultSpec]) -> Result<Sched
                 );
             };
             let flow = load.flow(number);
-            commands.push((Instant::START + load.at, Command::Load(flow)));
+            let begin = Instant::START.saturating_add(load.at);
+            commands.push((begin, Command::Load(flow)));
             let end = Command::Load(Flow {
                 rho: Ratio::ZERO,
                 ..flow
             });
-            commands.extend(load.until.map(|until| (Instant::START + until, end)));
+            let until = load.until.map(|until| Instant::START.saturating_add(until));
+            commands.extend(until.map(|until| (until, end)));
         }
     }
     for (index, fault) in (1..).zip(faults) {
         fault.check(index)?;
         let mut at = fault.at;
         loop {
-            commands.push((Instant::START + at, fault.command));
+            let begin = Instant::START.saturating_add(at);
+            commands.push((begin, fault.command));
             let end = fault
                 .lasts
-                .and_then(|lasts| Some((Instant::START + at + lasts, undone(fault.command)?)));
+                .and_then(|lasts| Some((begin.saturating_add(lasts), undone(fault.command)?)));
             commands.extend(end);
-            at = match (fault.every, fault.until) {
-                (Some(every), Some(until)) if at + every < until => at + every,
+            let next = fault.every.map(|every| at.saturating_add(every));
+            at = match (next, fault.until) {
+                (Some(next), Some(until)) if next < until => next,
                 _ => break,
             };
             if commands.len() > COMMANDS_MAX {
@@ -286,7 +296,7 @@ mod host {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub fn serialize<S: Serializer>(port: &Port, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("h{}", u32::from(port.0) + 1))
+        serializer.collect_str(&format_args!("h{}", u32::from(port.0).saturating_add(1)))
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Port, D::Error> {

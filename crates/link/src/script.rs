@@ -4,6 +4,21 @@
 //!          a line after its time (`2.5s pause h1 on`); what follows a `#` is for people.
 //! Units:   hosts are h1, h2, …, which are the ports 0, 1, …; other values carry their unit.
 //! Checked: `commands_parse_and_print`, property `any_command_round_trips`, `what_is_wrong_is_named`, `scripts_name_the_line`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::{Class, Command, Fault, Flow, Law, Port, VcCommand};
 use sonde_units::{BitRate, Bytes, Instant, Span, excerpt};
@@ -94,7 +109,7 @@ impl Script {
             let command = command
                 .parse()
                 .map_err(|e: CommandError| error(e.to_string()))?;
-            commands.push((Instant::START + at, command));
+            commands.push((Instant::START.saturating_add(at), command));
         }
         commands.sort_by_key(|(at, _)| *at);
         Ok(Self { commands })
@@ -116,13 +131,9 @@ impl fmt::Display for Script {
 /// What is wrong with it, as the begin of a sentence.
 pub(crate) fn host(text: &str) -> Result<Port, String> {
     let number = text.strip_prefix('h').and_then(|n| n.parse::<u16>().ok());
-    match number {
-        Some(number) if number > 0 => Ok(Port(number - 1)),
-        _ => Err(format!(
-            "`{}` is not a host: they are h1, h2, …",
-            excerpt(text)
-        )),
-    }
+    let port = number.and_then(|number| number.checked_sub(1));
+    port.map(Port)
+        .ok_or_else(|| format!("`{}` is not a host: they are h1, h2, …", excerpt(text)))
 }
 
 /// The words after a verb.
@@ -339,7 +350,7 @@ impl FromStr for Command {
         let nearest = VERBS
             .iter()
             .min_by_key(|(known, _)| strsim::damerau_levenshtein(known, verb));
-        let &(known, example) = nearest.expect("there are verbs");
+        let (known, example) = nearest.copied().unwrap_or_default();
         let result = if known == verb {
             words.command(verb)
         } else {
@@ -363,7 +374,7 @@ struct Host(Port);
 
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "h{}", u32::from(self.0.0) + 1)
+        write!(f, "h{}", u32::from(self.0.0).saturating_add(1))
     }
 }
 

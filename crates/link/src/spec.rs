@@ -3,6 +3,12 @@
 //! Units:   sizes, rates and times carry their unit in the text (`64KiB`, `155.52Mbit`, `10us`); `mtu` is in bytes,
 //!          `length_m` in metres, `table` in circuits.
 //! Checked: `tests/catalogue.rs` reads good and bad files.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 mod line;
 
@@ -403,7 +409,8 @@ impl NetworkSpec {
         }
         if let Some(pcr) = self.atm.as_ref().and_then(|traffic| traffic.pcr) {
             let cell = self.line.unit_time(crate::CELL_WIRE);
-            return cell.max(pcr.time(crate::CELL_WIRE)) * self.line.framing().units(len);
+            let each = cell.max(pcr.time(crate::CELL_WIRE));
+            return each.saturating_mul(self.line.framing().units(len));
         }
         self.line.time(len)
     }
@@ -422,7 +429,7 @@ impl NetworkSpec {
                 ),
             );
         }
-        if let [first, second, ..] = medium::tables(self)[..] {
+        if let [first, second, ..] = *medium::tables(self) {
             let problem = format!(
                 "stands beside [{first}]; a network has one medium, keep one of the tables"
             );
@@ -436,11 +443,11 @@ impl NetworkSpec {
         self.host.as_ref().map_or(Ok(()), HostSpec::check)?;
         self.check_path()?;
         schedule::schedule(&self.load, &self.fault)?;
-        if self.station.queue.0 < 2 * self.mtu {
+        let two = Bytes(self.mtu.saturating_mul(2));
+        if self.station.queue < two {
             let problem = format!(
-                "is {}, but the queue must hold two frames: at least {}",
+                "is {}, but the queue must hold two frames: at least {two}",
                 self.station.queue,
-                Bytes(2 * self.mtu)
             );
             return refuse("station.queue", problem);
         }

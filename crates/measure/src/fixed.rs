@@ -2,6 +2,21 @@
 //!
 //! Units:   those of the name beside the value. A [`Fixed`] has its digits in its type and is held as an integer.
 //! Checked: `fixed_numbers_are_rounded_as_they_are_printed`, `fixed_numbers_come_back_from_json`; `values_come_back` of `text`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::borrow::Cow;
 
@@ -75,9 +90,10 @@ impl<const DIGITS: u32> Text for Fixed<DIGITS> {
 
     fn write(&self) -> String {
         let unit = 10_u64.pow(DIGITS);
-        match DIGITS {
-            0 => self.0.to_string(),
-            _ => format!("{}.{:02$}", self.0 / unit, self.0 % unit, DIGITS as usize),
+        let parts = self.0.checked_div(unit).zip(self.0.checked_rem(unit));
+        match (DIGITS, parts) {
+            (1.., Some((whole, rest))) => format!("{whole}.{rest:00$}", DIGITS as usize),
+            _ => self.0.to_string(),
         }
     }
 }

@@ -2,6 +2,21 @@
 //!
 //! Model:   one value a name, in the order of names. Whoever reads a knob takes it out, so that what is left is what nobody knows.
 //! Checked: `numbers_are_taken`, `the_text_is_that_of_a_plan`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::fmt;

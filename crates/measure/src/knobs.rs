@@ -4,6 +4,21 @@
 //!          set is the kernel's own choice.
 //! Units:   names end in their unit where values are bare; sizes take binary suffixes.
 //! Checked: `knobs_are_read_by_name`, `wrong_knobs_are_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::KnobValues;
 

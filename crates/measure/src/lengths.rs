@@ -1,6 +1,12 @@
 //! How many messages there were and how long, and the collectives beside them.
 //!
 //! Units:   bytes; nanoseconds.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,8 +67,8 @@ impl Total {
             self.bytes_min.min(bytes)
         };
         self.bytes_max = self.bytes_max.max(bytes);
-        self.messages += 1;
-        self.bytes += bytes;
+        self.messages = self.messages.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 

@@ -4,6 +4,21 @@
 //!          one text in JSON too: `output-overflow-from-h1`, with `-on-eth1` behind it where the host has several networks.
 //! Units:   hosts from 1, interfaces from 0.
 //! Checked: `losses_come_back`; `any_evidence_comes_back`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::borrow::Cow;
 

@@ -2,6 +2,21 @@
 //!
 //! Units:   the quantity's, as its name says.
 //! Checked: `whole_numbers_have_no_fraction`, `there_is_no_nan`, `a_share_is_written_as_it_was_counted`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fmt;
 

@@ -4,6 +4,21 @@
 //!          that arrivals are those of many independent senders.
 //! Units:   messages per second.
 //! Checked: `paces_are_read_by_name`; the schedule: `crates/probe`, `pace`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::KnobValues;
 

@@ -1,6 +1,21 @@
 //! The ways on which bytes go, and the methods by which they are handed over.
 //!
 //! Checked: `names_are_read_back`, `each_path_begins_with_its_plain_method`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fmt;
 use std::str::FromStr;

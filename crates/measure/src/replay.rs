@@ -4,6 +4,12 @@
 //! Source:  requirement U27.
 //! Units:   nanoseconds, bytes, messages of all ranks together.
 //! Checked: `a_replay_becomes_rows` in `crates/probe`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

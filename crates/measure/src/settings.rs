@@ -7,6 +7,21 @@
 //! Source:  Linux: Documentation/networking/ip-sysctl.rst, admin-guide/sysctl/net.rst; ip-route(8); ethtool(8).
 //! Units:   with each setting.
 //! Checked: `values_come_back_as_they_came`, `unknown_names_are_refused`, `values_have_types`, `names_are_in_their_order`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,6 +5,21 @@
 //!          after `samples_min`, or when the budget is used up.
 //! Units:   names end in their unit.
 //! Checked: the tests of `check`; `tests/conversation.rs` of `crates/probe`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::time::Duration;
 
@@ -323,7 +338,9 @@ impl Spec {
     pub fn duration_max(&self) -> Duration {
         let longest_ns = match self.procedure {
             Procedure::Startup(Startup::Whole {}) => self.timeout_ns,
-            Procedure::Startup(Startup::Steps { idle_ns, .. }) => idle_ns + self.timeout_ns,
+            Procedure::Startup(Startup::Steps { idle_ns, .. }) => {
+                idle_ns.saturating_add(self.timeout_ns)
+            }
             Procedure::Latency(sampling) | Procedure::Message(sampling) => sampling.budget_ns,
             Procedure::Stream { window_ns } => window_ns,
             Procedure::Anatomy(quota) | Procedure::Rate { quota, .. } => quota.budget_ns,
@@ -334,8 +351,14 @@ impl Spec {
 
 /// The longest that a measurement of these sizes takes, each of which samples for `longest_ns`, with every wait at its worst.
 pub fn duration_max(longest_ns: u64, timeout_ns: u64, sizes_bytes: &[u64]) -> Duration {
-    let each_ns = longest_ns + longest_ns / 4 + LEAD_IN_NS + timeout_ns;
-    let bytes: u64 = sizes_bytes.iter().sum();
-    let all_ns = sizes_bytes.len() as u64 * each_ns + 6 * bytes * SLOWEST_NS_PER_BYTE;
-    Duration::from_nanos(all_ns + 8 * timeout_ns)
+    let each_ns = longest_ns
+        .saturating_add(longest_ns / 4)
+        .saturating_add(LEAD_IN_NS)
+        .saturating_add(timeout_ns);
+    let sizes = sizes_bytes.iter();
+    let bytes = sizes.fold(0_u64, |sum, size| sum.saturating_add(*size));
+    let moved_ns = bytes.saturating_mul(6).saturating_mul(SLOWEST_NS_PER_BYTE);
+    let all_ns = each_ns.saturating_mul(sizes_bytes.len() as u64);
+    let waits_ns = timeout_ns.saturating_mul(8);
+    Duration::from_nanos(all_ns.saturating_add(moved_ns).saturating_add(waits_ns))
 }

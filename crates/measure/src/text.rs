@@ -5,6 +5,21 @@
 //!          refused and nothing is lost by reading.
 //! Units:   those of the name beside the value.
 //! Checked: `values_come_back`, `other_forms_are_refused`, `json_is_as_it_is_told`; `any_evidence_comes_back` of `evidence`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fmt;
 use std::net::IpAddr;
@@ -546,7 +561,8 @@ fn json<T: DeserializeOwned>(text: &str) -> Option<T> {
 }
 
 fn as_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("the members of these types have fixed names")
+    // The members of these types have fixed names: there is nothing that JSON does not take.
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 impl Text for Kernel {

@@ -13,6 +13,8 @@ mod collective;
 pub mod collectives;
 pub mod counted;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod letters;
 mod messenger;
 pub mod native;

@@ -2,6 +2,21 @@
 //!
 //! Model:   `library[:transport[:provider]]`. What is not written is the library's usual.
 //! Checked: `names_are_read_back`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fmt;
 use std::str::FromStr;
@@ -108,7 +123,7 @@ impl FromStr for Path {
         Self::all()
             .find(|path| {
                 path.to_string() == text
-                    || (path.transport == path.library.transports()[0]
+                    || (path.library.transports().first() == Some(&path.transport)
                         && path.library.name() == text)
             })
             .ok_or_else(|| Unnamed {

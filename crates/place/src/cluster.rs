@@ -5,8 +5,24 @@
 //!          between sites in either direction, a segment or ring of all. Within a host messages cost the leg `within`.
 //! Units:   seconds; bytes a second, infinite where nothing limits them. Hosts, sites and lines count from 0.
 //! Checked: `slots_are_set_by_name`, `what_no_launcher_takes_is_refused`, and the tests of `cost`, `tree` and `file`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_units::{RANKS_MAX, excerpt};
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// A host.
@@ -153,16 +169,17 @@ impl Cluster {
         if hosts.len() > HOSTS_MAX {
             return Err(ClusterError::Many(hosts.len()));
         }
-        for (at, host) in hosts.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for host in &hosts {
             host.check()?;
             assert!(host.site < sites.len(), "a site that is there");
-            if hosts[..at].iter().any(|other| other.name == host.name) {
+            if !names.insert(host.name.as_str()) {
                 return Err(ClusterError::Twice(host.name.clone()));
             }
         }
         let count = hosts.len();
         let (mut legs, mut ways) = (Vec::new(), Vec::new());
-        for (from, to) in (0..count * count).map(|pair| (pair / count, pair % count)) {
+        for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
             let (leg, lines_of) = if from == to {
                 (Leg::WITHIN, Vec::new())
             } else {
@@ -190,13 +207,20 @@ impl Cluster {
         if from == to {
             &self.within
         } else {
-            &self.legs[from * self.hosts.len() + to]
+            // Of hosts that are not there nothing is known.
+            self.legs.get(self.pair(from, to)).unwrap_or(&self.within)
         }
     }
 
     /// The shared lines on the way, in order; none within a host.
     pub fn way(&self, from: usize, to: usize) -> &[u32] {
-        &self.ways[from * self.hosts.len() + to]
+        let way = self.ways.get(self.pair(from, to));
+        way.map_or(&[], Vec::as_slice)
+    }
+
+    /// Where a pair stands in the tables.
+    fn pair(&self, from: usize, to: usize) -> usize {
+        from.saturating_mul(self.hosts.len()).saturating_add(to)
     }
 
     /// How many ranks there is room for.
@@ -214,9 +238,13 @@ impl Cluster {
             Some(host) => host.slots = slots,
             None => {
                 const SHOWN: usize = 8;
-                let names: Vec<_> = self.hosts.iter().map(|host| host.name.as_str()).collect();
-                let shown = names[..names.len().min(SHOWN)].join(", ");
-                let more = if names.len() > SHOWN { ", …" } else { "" };
+                let names = self.hosts.iter().map(|host| host.name.as_str());
+                let shown = names.take(SHOWN).collect::<Vec<_>>().join(", ");
+                let more = if self.hosts.len() > SHOWN {
+                    ", …"
+                } else {
+                    ""
+                };
                 return Err(ClusterError::Unknown {
                     name: name.into(),
                     known: format!("{shown}{more}"),
@@ -230,7 +258,9 @@ impl Cluster {
     pub fn even_out(&mut self, ranks: usize) {
         let all = self.slots().max(1);
         for host in &mut self.hosts {
-            host.slots = host.slots.min((host.slots * ranks).div_ceil(all));
+            host.slots = host
+                .slots
+                .min(host.slots.saturating_mul(ranks).div_ceil(all));
         }
     }
 }

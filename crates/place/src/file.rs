@@ -6,10 +6,26 @@
 //!          site, and the least rate on the way. Trunks and hosts' lines are shared lines, in either direction.
 //! Units:   rates and times carry theirs in the text.
 //! Checked: `a_cluster_is_read`, `what_is_wrong_is_said`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::{Cluster, ClusterError, Host, Leg, SharedLine};
 use serde::Deserialize;
 use sonde_units::{BitRate, Span, excerpt, excerpts};
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// Why a text is not a cluster.
@@ -114,42 +130,54 @@ pub fn parse(text: &str) -> Result<Cluster, FileError> {
         })
         .collect();
     let mut lines = Vec::new();
-    for host in &hosts {
-        for direction in ["from", "to"] {
-            lines.push(SharedLine {
-                name: format!("the line {direction} {}", host.name),
-                bytes_per_s: rate(written.site[host.site].rate),
-            });
+    for site in &written.site {
+        for host in &site.hosts {
+            for direction in ["from", "to"] {
+                lines.push(SharedLine {
+                    name: format!("the line {direction} {host}"),
+                    bytes_per_s: rate(site.rate),
+                });
+            }
         }
     }
     let first_trunk = lines.len();
-    for (trunk, [a, b]) in written.trunk.iter().zip(&trunks) {
+    for trunk in &written.trunk {
+        let [a, b] = &trunk.between;
         for (from, to) in [(a, b), (b, a)] {
             lines.push(SharedLine {
-                name: format!(
-                    "the trunk {} > {}",
-                    written.site[*from].name, written.site[*to].name
-                ),
+                name: format!("the trunk {from} > {to}"),
                 bytes_per_s: rate(trunk.rate),
             });
         }
     }
-    let site_of: Vec<usize> = hosts.iter().map(|host| host.site).collect();
+    // Two lines of each host, then two of each trunk.
+    let line = |first: usize, at: usize, back: bool| {
+        let pair = at.saturating_mul(2).saturating_add(usize::from(back));
+        first.saturating_add(pair) as u32
+    };
+    let site_of: Vec<(usize, &Site)> = written
+        .site
+        .iter()
+        .enumerate()
+        .flat_map(|(at, site)| site.hosts.iter().map(move |_| (at, site)))
+        .collect();
     let way = |from: usize, to: usize| {
-        let (a, b) = (site_of[from], site_of[to]);
-        let ends = [&written.site[a], &written.site[b]];
-        let mut latency = ends
-            .map(|site| seconds(site.latency) / 2.0)
-            .iter()
-            .sum::<f64>();
-        let mut least = rate(ends[0].rate).min(rate(ends[1].rate));
-        let mut way = vec![2 * from as u32];
-        for (trunk, backwards) in &routes[a * written.site.len() + b] {
-            latency += seconds(written.trunk[*trunk].latency);
-            least = least.min(rate(written.trunk[*trunk].rate));
-            way.push((first_trunk + 2 * trunk + usize::from(*backwards)) as u32);
+        let ends = site_of.get(from).zip(site_of.get(to));
+        let Some(((a, one), (b, other))) = ends else {
+            return (Leg::WITHIN, Vec::new());
+        };
+        let mut latency = (seconds(one.latency) + seconds(other.latency)) / 2.0;
+        let mut least = rate(one.rate).min(rate(other.rate));
+        let mut way = vec![line(0, from, false)];
+        let pair = a.saturating_mul(written.site.len()).saturating_add(*b);
+        for (trunk, backwards) in routes.get(pair).into_iter().flatten() {
+            if let Some(written) = written.trunk.get(*trunk) {
+                latency += seconds(written.latency);
+                least = least.min(rate(written.rate));
+            }
+            way.push(line(first_trunk, *trunk, *backwards));
         }
-        way.push(2 * to as u32 + 1);
+        way.push(line(0, to, true));
         (
             Leg {
                 latency_s: latency,
@@ -183,46 +211,48 @@ fn ends(written: &Written) -> Result<Vec<[usize; 2]>, FileError> {
     };
     let trunks = written.trunk.iter();
     trunks
-        .map(|trunk| Ok([place(&trunk.between[0])?, place(&trunk.between[1])?]))
+        .map(|trunk| {
+            let [one, other] = &trunk.between;
+            Ok([place(one)?, place(other)?])
+        })
         .collect()
 }
 
 /// By pair of sites: the trunks of least latency in sum, and which of them are gone along backwards (Dijkstra).
 fn routes(written: &Written, trunks: &[[usize; 2]]) -> Result<Vec<Route>, FileError> {
     let count = written.site.len();
-    let mut all = Vec::with_capacity(count * count);
-    for from in 0..count {
-        let mut best: Vec<Option<(Span, Route)>> = vec![None; count];
-        best[from] = Some((Span::ZERO, Vec::new()));
-        let mut open: Vec<usize> = (0..count).collect();
+    let mut all = Vec::new();
+    for (from, begin) in written.site.iter().enumerate() {
+        // What is reached, and what of it is settled.
+        let mut best: BTreeMap<usize, (Span, Route)> = BTreeMap::new();
+        best.insert(from, (Span::ZERO, Route::new()));
+        let mut open: BTreeSet<usize> = (0..count).collect();
         loop {
-            let nearest = open
-                .iter()
-                .filter_map(|at| Some((best[*at].as_ref()?.0, *at)))
-                .min();
-            let Some((far, at)) = nearest else { break };
-            open.retain(|other| *other != at);
-            let path = best[at]
-                .as_ref()
-                .map(|(_, path)| path.clone())
-                .unwrap_or_default();
-            for (trunk, [a, b]) in trunks.iter().enumerate() {
+            let reached = best.iter().filter(|(at, _)| open.contains(at));
+            let nearest = reached.min_by_key(|(at, (far, _))| (*far, **at));
+            let Some((&at, (far, path))) = nearest else {
+                break;
+            };
+            let (far, path) = (*far, path.clone());
+            open.remove(&at);
+            for (trunk, ([a, b], written)) in trunks.iter().zip(&written.trunk).enumerate() {
                 let (to, backwards) = match at {
                     _ if at == *a => (*b, false),
                     _ if at == *b => (*a, true),
                     _ => continue,
                 };
-                let length = far + written.trunk[trunk].latency;
-                if best[to].as_ref().is_none_or(|(known, _)| length < *known) {
+                let length = far.saturating_add(written.latency);
+                if best.get(&to).is_none_or(|(known, _)| length < *known) {
                     let mut path = path.clone();
                     path.push((trunk, backwards));
-                    best[to] = Some((length, path));
+                    best.insert(to, (length, path));
                 }
             }
         }
-        for (to, route) in best.into_iter().enumerate() {
-            let name = |at: usize| written.site[at].name.clone();
-            let (_, path) = route.ok_or_else(|| FileError::Apart(name(from), name(to)))?;
+        for (to, end) in written.site.iter().enumerate() {
+            let (_, path) = best
+                .remove(&to)
+                .ok_or_else(|| FileError::Apart(begin.name.clone(), end.name.clone()))?;
             all.push(path);
         }
     }

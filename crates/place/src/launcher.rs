@@ -6,9 +6,23 @@
 //!          row (`mpiexec -f FILE`); `slurm` a host a task (`SLURM_HOSTFILE=FILE srun --distribution=arbitrary`).
 //! Source:  mpirun(1) of Open MPI 4.1, "Rankfiles"; the Hydra wiki, "Using Hydra"; srun(1), `--distribution=arbitrary`.
 //! Checked: `files_are_as_the_manuals_say`, and `crates/sonde/tests/lab_place.rs` by running them.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::{Cluster, Placement};
-use std::fmt::Write;
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -56,20 +70,18 @@ impl FromStr for Launcher {
 impl Launcher {
     /// The contents of its file.
     pub fn file(self, placement: &Placement, cluster: &Cluster) -> String {
-        let name = |host: usize| cluster.hosts[host].name.as_str();
+        let name = |host: usize| cluster.hosts.get(host).map_or("", |host| &host.name);
         let mut text = String::new();
-        let mut line =
-            |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").expect("a string takes all");
+        let mut line = |words: std::fmt::Arguments<'_>| text.push_str(&format!("{words}\n"));
         match self {
             Self::OpenMpi => {
-                let mut used = vec![0; cluster.hosts.len()];
+                let mut used = vec![0_usize; cluster.hosts.len()];
                 for (rank, host) in placement.hosts().iter().enumerate() {
-                    line(format_args!(
-                        "rank {rank}={} slot={}",
-                        name(*host),
-                        used[*host]
-                    ));
-                    used[*host] += 1;
+                    let Some(slot) = used.get_mut(*host) else {
+                        continue;
+                    };
+                    line(format_args!("rank {rank}={} slot={slot}", name(*host)));
+                    *slot = slot.saturating_add(1);
                 }
             }
             Self::OpenMpiHosts => {
@@ -84,7 +96,8 @@ impl Launcher {
             }
             Self::Mpich => {
                 for row in placement.hosts().chunk_by(|a, b| a == b) {
-                    line(format_args!("{}:{}", name(row[0]), row.len()));
+                    let host = row.first().map_or("", |host| name(*host));
+                    line(format_args!("{host}:{}", row.len()));
                 }
             }
         }

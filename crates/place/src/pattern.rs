@@ -97,7 +97,7 @@ impl Pattern {
         let mut matrix = Matrix::new(ranks)?;
         let mut add = |from: usize, to: usize| {
             if from != to {
-                matrix.add(from, to, bytes * messages, messages);
+                matrix.add(from, to, bytes.saturating_mul(messages), messages);
             }
         };
         match self {

@@ -7,6 +7,21 @@
 //!          or UDP is known by its port, one of [`ports`], and whoever comes from another is turned away unheard.
 //! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`, `ports_follow_from_the_token`; `tests/conversation.rs`,
 //!          `tests/hostile.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsFd;
@@ -57,7 +72,7 @@ impl Visit {
         let count = spec.sizes_bytes.len();
         (0..count).map(move |size| Self {
             size,
-            last: size + 1 == count,
+            last: count.checked_sub(1) == Some(size),
         })
     }
 
@@ -97,11 +112,12 @@ const PORT_MIN: u16 = 61_000;
 /// The ports that a start-up's peer comes from. They follow from the token, which strangers do not know.
 pub(crate) fn ports(token: &str) -> [u16; PORTS] {
     std::array::from_fn(|place| {
-        let part = token.bytes().skip(4 * place).take(4);
+        let part = token.bytes().skip(place.saturating_mul(4)).take(4);
         let sum = part.fold(place as u16, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(byte.into())
         });
-        PORT_MIN + sum % (u16::MAX - PORT_MIN + 1)
+        // At most 65,535: the rest is below the number of ports from the least one on.
+        PORT_MIN.saturating_add(sum % (u16::MAX - PORT_MIN + 1))
     })
 }
 
@@ -156,10 +172,8 @@ fn difference(serving: &Spec, measuring: &Spec) -> String {
         .filter(|(name, value)| measuring.get(*name) != Some(*value));
     let texts: Vec<String> = differing
         .map(|(name, value)| {
-            format!(
-                "{name} is {value} here and {} at the peer",
-                measuring[name.as_str()]
-            )
+            let theirs = measuring.get(name).map_or_else(|| "null".into(), ToString::to_string);
+            format!("{name} is {value} here and {theirs} at the peer")
         })
         .collect();
     texts.join("; ")
@@ -211,7 +225,7 @@ pub(crate) fn recv_frame_within<T: DeserializeOwned>(
     channel: &mut impl ByteStream,
     limit: Option<Duration>,
 ) -> Result<T> {
-    let until = limit.map(|limit| (Instant::now() + limit, limit));
+    let until = limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit)));
     let mut head = [0; 4];
     fill(channel, &mut head, until)?;
     let length = u32::from_be_bytes(head) as usize;
@@ -232,8 +246,9 @@ fn fill(
         return Ok(channel.recv(bytes)?);
     };
     let peer = channel.peer();
-    let mut at = 0;
-    while at < bytes.len() {
+    let wanted = bytes.len();
+    let mut at = 0_usize;
+    while let Some(room) = bytes.get_mut(at..).filter(|room| !room.is_empty()) {
         let left = until.saturating_duration_since(Instant::now());
         let silent = match channel.as_tcp() {
             Some(tcp) => {
@@ -251,7 +266,7 @@ fn fill(
             }
         };
         if silent {
-            let awaited = format!("a whole hello, of which {at} of {} bytes came", bytes.len());
+            let awaited = format!("a whole hello, of which {at} of {wanted} bytes came");
             return Err(sonde_channel::Error::Timeout {
                 peer,
                 awaited,
@@ -259,17 +274,17 @@ fn fill(
             }
             .into());
         }
-        match channel.recv_now(&mut bytes[at..])? {
+        match channel.recv_now(room)? {
             Some(0) => {
                 return Err(sonde_channel::Error::Closed {
                     peer,
                     awaited: "a hello",
                     received: at,
-                    wanted: bytes.len(),
+                    wanted,
                 }
                 .into());
             }
-            received => at += received.unwrap_or(0),
+            received => at = at.saturating_add(received.unwrap_or(0)),
         }
     }
     Ok(())
@@ -310,10 +325,11 @@ pub(crate) fn datagram(message: &impl Serialize) -> Result<Vec<u8>> {
 #[inline]
 pub(crate) fn control<T: DeserializeOwned>(datagram: &[u8]) -> Option<Result<T>> {
     // As whole words: this is done for every message.
-    if datagram.first_chunk() != Some(CONTROL) {
+    let (begin, body) = datagram.split_first_chunk()?;
+    if begin != CONTROL {
         return None;
     }
-    Some(frame::parse(&datagram[CONTROL.len()..]).map_err(Error::from))
+    Some(frame::parse(body).map_err(Error::from))
 }
 
 /// Says hello by UDP, again and again until it is accepted; after a start-up nothing follows it.
@@ -344,16 +360,17 @@ fn ask(channel: &mut Udp, say: &Say, timeout: Duration, last: bool) -> Result<()
         channel.send(&question)?;
         while asked.elapsed() < RESEND_AFTER {
             match channel.recv_datagram(&mut buffer) {
-                Ok(Datagram::Of(size)) => match control::<Reply>(&buffer[..size.min(buffer.len())])
-                {
-                    Some(Ok(Reply::Refused { reason })) => {
-                        return Err(Error::Refused { peer, reason });
+                Ok(Datagram::Of(size)) => {
+                    match control::<Reply>(buffer.get(..size).unwrap_or(&buffer)) {
+                        Some(Ok(Reply::Refused { reason })) => {
+                            return Err(Error::Refused { peer, reason });
+                        }
+                        // Said while the stream still went.
+                        Some(Ok(Reply::Rated {})) => {}
+                        Some(reply) => return reply.map(|_| ()),
+                        None => {} // A late answer to a ping.
                     }
-                    // Said while the stream still went.
-                    Some(Ok(Reply::Rated {})) => {}
-                    Some(reply) => return reply.map(|_| ()),
-                    None => {} // A late answer to a ping.
-                },
+                }
                 Ok(Datagram::Silence) => break,
                 // The peer heard it and left, and only its reply was lost.
                 Err(sonde_channel::Error::Call { .. })

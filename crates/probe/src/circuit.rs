@@ -8,6 +8,21 @@
 //! Units:   nanoseconds.
 //! Checked: `answers_are_no_longer_than_questions`; `tests/conversation.rs`, `startup_in_parts_has_its_steps_in_order`; in a
 //!          lab the step is the configured time within 1 ms.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -48,19 +63,18 @@ pub(crate) fn measure(
     for (sequence, trip_ns) in trips_ns.iter_mut().enumerate() {
         let mut question = payload::message(BYTES);
         payload::stamp(&mut question, sequence as u32);
-        question[WORD].copy_from_slice(HOW_LONG);
+        put(&mut question, *HOW_LONG);
         let mut answer = vec![0; BYTES];
         let begin_ns = monotonic_ns();
         let resent = channel.exchange(&question, &mut answer)?;
-        *trip_ns = monotonic_ns() - begin_ns;
+        *trip_ns = monotonic_ns().saturating_sub(begin_ns);
         if resent > 0 {
             return Ok(Err("a datagram was lost and retransmitted".into()));
         }
         payload::check(&answer, sequence as u32)
             .map_err(|mismatch| sonde_channel::Error::Payload { peer, mismatch })?;
         if sequence == 0 {
-            let word = answer[WORD].try_into().map_or(UNKNOWN, u64::from_le_bytes);
-            peer_neighbour_ns = word;
+            peer_neighbour_ns = word(&answer).map_or(UNKNOWN, u64::from_le_bytes);
         }
     }
     if peer_neighbour_ns == UNKNOWN {
@@ -68,7 +82,10 @@ pub(crate) fn measure(
             "the peer could not resolve this host by itself, so the circuit's set-up is not distinguishable from that".into(),
         ));
     }
-    let ns = trips_ns[0].saturating_sub(trips_ns[1] + peer_neighbour_ns);
+    let [first_ns, second_ns] = trips_ns;
+    let ns = first_ns
+        .saturating_sub(second_ns)
+        .saturating_sub(peer_neighbour_ns);
     Ok(Ok(SetUp {
         ns,
         peer_neighbour_ns,
@@ -77,7 +94,7 @@ pub(crate) fn measure(
 
 /// The serving side: makes an answer of a datagram, of the same size. Whether it was such a question.
 pub(crate) fn answer(datagram: &mut [u8], from: IpAddr, serve: &Serve) -> bool {
-    if datagram.len() != BYTES || datagram[WORD] != HOW_LONG[..] {
+    if !is_question(datagram) {
         return false;
     }
     let ns = match &serve.flush_neighbour {
@@ -85,8 +102,25 @@ pub(crate) fn answer(datagram: &mut [u8], from: IpAddr, serve: &Serve) -> bool {
         // Whoever is known need not be asked for.
         None => 0,
     };
-    datagram[WORD].copy_from_slice(&ns.to_le_bytes());
+    put(datagram, ns.to_le_bytes());
     true
+}
+
+/// Whether a datagram asks how long this side took.
+pub(crate) fn is_question(datagram: &[u8]) -> bool {
+    datagram.len() == BYTES && word(datagram) == Some(*HOW_LONG)
+}
+
+/// The word of a datagram that has one.
+fn word(datagram: &[u8]) -> Option<[u8; 8]> {
+    datagram.get(WORD)?.first_chunk().copied()
+}
+
+fn put(datagram: &mut [u8], word: [u8; 8]) {
+    let place = datagram.get_mut(WORD);
+    if let Some(place) = place.and_then(<[u8]>::first_chunk_mut) {
+        *place = word;
+    }
 }
 
 fn resolve(interface: &str, from: IpAddr, timeout: Duration) -> Result<u64> {

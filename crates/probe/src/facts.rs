@@ -3,6 +3,21 @@
 //! Model:   readings of /proc, /sys and netlink; the interface is the one by which the kernel would reach the peer now.
 //!          What cannot be read is null.
 //! Checked: `this_host_describes_itself`; `tests/conversation.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -3,6 +3,21 @@
 //! Model:   four bytes, the length of the body (u32, big-endian), then the body. An end between two frames is the end of
 //!          the stream; within one it is an error. Memory grows with what arrives, not with what a length promises.
 //! Checked: `frames_round_trip`, `any_bytes_give_frames_or_an_error`, `a_length_alone_takes_no_memory`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::io::{self, Read, Write};
 
@@ -54,11 +69,13 @@ pub fn write(to: &mut impl Write, message: &impl Serialize) -> Result<(), FrameE
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let mut bytes = vec![0; 4];
     serde_json::to_writer(&mut bytes, message)?;
-    let length = bytes.len() as u64 - 4;
+    let length = bytes.len().saturating_sub(4) as u64;
     if length > u64::from(BODY_BYTES_MAX) {
         return Err(FrameError::TooLong(length));
     }
-    bytes[..4].copy_from_slice(&(length as u32).to_be_bytes());
+    if let Some(head) = bytes.first_chunk_mut() {
+        *head = (length as u32).to_be_bytes();
+    }
     Ok(bytes)
 }
 
@@ -68,18 +85,18 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
 /// The stream fails, ends within the frame, or announces more than the limit.
 pub fn read(from: &mut impl Read) -> Result<Option<Vec<u8>>, FrameError> {
     let mut head = Vec::with_capacity(4);
-    match from.by_ref().take(4).read_to_end(&mut head)? {
-        0 => return Ok(None),
-        4 => {}
-        found => {
+    from.by_ref().take(4).read_to_end(&mut head)?;
+    let length = match head[..] {
+        [] => return Ok(None),
+        [a, b, c, d] => u32::from_be_bytes([a, b, c, d]),
+        _ => {
             return Err(FrameError::Truncated {
                 part: "length",
-                found: found as u64,
+                found: head.len() as u64,
                 wanted: 4,
             });
         }
-    }
-    let length = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
+    };
     if length > BODY_BYTES_MAX {
         return Err(FrameError::TooLong(length.into()));
     }

@@ -20,6 +20,8 @@ mod conversation;
 mod error;
 mod facts;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod host;
 mod interfaces;
 pub mod library;

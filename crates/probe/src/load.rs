@@ -13,7 +13,7 @@
 //!          `tests/load.rs`.
 
 mod sender;
-mod sink;
+pub(crate) mod sink;
 
 use std::fs::File;
 use std::io::Write;
@@ -30,7 +30,7 @@ use sonde_units::{Ratio, Span};
 use crate::frame;
 use crate::{Answer, Error, Request, Result};
 use sender::Sender;
-use sink::Sink;
+use sink::{Sink, token_bytes};
 
 /// The token, the flow's number, the datagram's number.
 pub const HEADER_BYTES: usize = 16 + 4 + 8;
@@ -210,23 +210,6 @@ pub struct ReceivedFlow {
     pub received: u64,
     /// Datagrams that came again, or too late to be told from these.
     pub again: u64,
-}
-
-/// The bytes that a token stands for.
-fn token_bytes(token: &str) -> Result<[u8; 16]> {
-    let mut bytes = [0; 16];
-    let is_hex = token.len() == 32 && token.bytes().all(|digit| digit.is_ascii_hexdigit());
-    if !is_hex {
-        return Err(Error::Unmeasurable {
-            what: format!("a token has 32 characters, not {}", token.len()),
-            remedy: "give 32 hexadecimal digits",
-        });
-    }
-    for (byte, at) in bytes.iter_mut().zip((0..).step_by(2)) {
-        // They were looked at just now.
-        *byte = u8::from_str_radix(&token[at..at + 2], 16).unwrap_or(0);
-    }
-    Ok(bytes)
 }
 
 /// Plays one host's part of a load until it is over.

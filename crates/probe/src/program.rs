@@ -8,6 +8,21 @@
 //! Units:   nanoseconds on CLOCK_MONOTONIC; bytes.
 //! Checked: `tests/program.rs`: output, code and signal, limit, stop, an agent that is killed, children in sessions of their
 //!          own; `what_is_too_long_is_cut`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -134,7 +149,7 @@ impl Program {
     fn start(&self, mark: &str) -> Result<Child> {
         let mut command = Command::new(self.name());
         command
-            .args(&self.argv[1..])
+            .args(self.argv.iter().skip(1))
             .envs(&self.environment)
             .env(MARK, mark)
             .stdin(Stdio::piped())
@@ -201,7 +216,7 @@ pub(crate) fn run(program: &Program, from: &mut File) -> Result<Ran> {
     drop(process::kill_group(group, SIGKILL));
     let status = child.wait();
     end_marked(&mark);
-    let took_ns = monotonic_ns() - began_ns;
+    let took_ns = monotonic_ns().saturating_sub(began_ns);
     let Streams {
         writer,
         output,
@@ -288,7 +303,7 @@ fn collect(mut from: impl Read + Send + 'static, begin: bool) -> Result<Collecte
         let mut piece = [0; 16 << 10];
         loop {
             match from.read(&mut piece) {
-                Ok(count @ 1..) => kept.take(&piece[..count]),
+                Ok(count @ 1..) => kept.take(piece.get(..count).unwrap_or(&piece)),
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(_) | Err(_) => return (kept.bytes, kept.beyond),
             }
@@ -318,17 +333,17 @@ impl Excerpt {
 
     fn take(&mut self, piece: &[u8]) {
         let cut = if self.begin {
-            let room = OUTPUT_BYTES_MAX - self.bytes.len();
-            let fits = piece.len().min(room);
-            self.bytes.extend_from_slice(&piece[..fits]);
-            piece.len() - fits
+            let room = OUTPUT_BYTES_MAX.saturating_sub(self.bytes.len());
+            let (fits, cut) = piece.split_at_checked(room).unwrap_or((piece, &[]));
+            self.bytes.extend_from_slice(fits);
+            cut.len()
         } else {
             self.bytes.extend_from_slice(piece);
             let beyond = self.bytes.len().saturating_sub(ERRORS_BYTES_MAX);
             self.bytes.drain(..beyond);
             beyond
         };
-        self.beyond += cut as u64;
+        self.beyond = self.beyond.saturating_add(cut as u64);
     }
 }
 

@@ -1,6 +1,21 @@
 //! What `sonde-rank` is told on its command line.
 //!
 //! Checked: `a_command_line_is_read`, `what_cannot_be_is_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_message::{Library, Path};
 use sonde_probe::library::Job;

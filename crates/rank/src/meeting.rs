@@ -3,6 +3,12 @@
 //! Model:   `SONDE_NATIVE` holds JSON, which is in no command line, since the token in it is a secret. One process is one
 //!          rank; where several ranks are on a host, the first starts the others, which die with it.
 //! Units:   nanoseconds.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::process::{Child, Command};
 use std::time::Duration;

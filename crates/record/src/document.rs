@@ -5,6 +5,21 @@
 //!          Nothing is left out of a document: what is not known is null.
 //! Checked: `a_document_names_its_schema`, `the_schema_requires_every_field_of_a_row`; `tests/json.rs` of the command, which holds
 //!          what each command prints to the schema.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};

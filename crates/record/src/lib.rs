@@ -7,6 +7,8 @@
 
 mod document;
 mod export;
+#[doc(hidden)]
+pub mod fuzz;
 mod store;
 
 pub use document::{Document, Finding, Judged, Judgement, SchemaName, schema};

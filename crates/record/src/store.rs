@@ -9,11 +9,11 @@
 //! Units:   as of the types that are stored.
 //! Checked: tests/store.rs, tests/store_killed.rs (kill -9, two writers, full disks), tests/store_page.rs (docs/store.md).
 
-mod blob;
+pub(crate) mod blob;
 mod error;
 mod old;
 mod read;
-mod value;
+pub(crate) mod value;
 mod write;
 
 use std::fs;

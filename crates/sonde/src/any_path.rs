@@ -3,6 +3,21 @@
 //! Model:   one name, whichever layer it is of: `tcp`, `packet`, `native:tcp`, `openmpi:sm`. What both have is asked here;
 //!          what only a channel has, after [`AnyPath::channel`].
 //! Checked: `names_of_both_layers_are_read_back`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use serde::{Deserialize, Serialize};
 use sonde_measure::Layer;

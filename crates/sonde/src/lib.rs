@@ -19,6 +19,8 @@ mod events;
 mod exit;
 mod failure;
 mod flows;
+#[doc(hidden)]
+pub mod fuzz;
 mod kernel;
 mod lab;
 mod layout;

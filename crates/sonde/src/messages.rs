@@ -6,6 +6,21 @@
 //! Source:  requirement U27. Deviations: the graphs of the paper's kernels are those of their decompositions, for it tells none.
 //! Units:   bytes, messages of all ranks together.
 //! Checked: `statistics_are_named_or_said`, `own_runs_are_read`, `what_cannot_be_is_refused`; `tests/lab_messages.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::failure::Failure;
 use serde_json::Value;
@@ -61,16 +76,18 @@ impl MessagesRequest {
 
     /// A guess at a replay: half a round trip for each message of a rank, and its bytes over its line.
     pub fn estimate_ns(&self, trip_ns: u64, line_bps: Option<u64>) -> u64 {
-        let ranks = self.ranks as u64;
-        let steps_ns = self.told.messages / ranks * (trip_ns / 2);
-        let bits = u128::from(self.told.bytes / ranks) * 8;
-        let line_ns = line_bps.map_or(0, |bps| bits * 1_000_000_000 / u128::from(bps.max(1)));
-        steps_ns + line_ns as u64
+        let each = |all: u64| all.checked_div(self.ranks as u64).unwrap_or(0);
+        let steps_ns = each(self.told.messages).saturating_mul(trip_ns / 2);
+        let bits = u128::from(each(self.told.bytes)).saturating_mul(8_000_000_000);
+        let line_ns = line_bps.and_then(|bps| bits.checked_div(bps.into()));
+        steps_ns.saturating_add(u64::try_from(line_ns.unwrap_or(0)).unwrap_or(u64::MAX))
     }
 
     /// Why it does not fit into memory where a host has so many of its ranks.
     pub fn too_large(&self, available: u64, here: usize) -> Option<String> {
-        let each = RANK_BYTES + 2 * self.longest_bytes + MESSAGE_BYTES * self.told.messages;
+        let each = RANK_BYTES
+            .saturating_add(self.longest_bytes.saturating_mul(2))
+            .saturating_add(MESSAGE_BYTES.saturating_mul(self.told.messages));
         let wanted = each.saturating_mul(here as u64);
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         (wanted > available).then(|| {
@@ -205,13 +222,25 @@ fn of_file(name: &str) -> Result<Known, Failure> {
             "`{name}` does not name messages: write upc:cg, or a file that `sonde npb` wrote by --json or --matrix ({error})"
         ))
     })?;
-    let document: Option<Value> = serde_json::from_str(&text).ok();
+    of_text(&text).map_err(|why| Failure::usage(format!("{name}: {why}")))
+}
+
+fn of_text(text: &str) -> Result<Known, String> {
+    let document: Option<Value> = serde_json::from_str(text).ok();
     let of_npb = document.as_ref().filter(|value| value["command"] == "npb");
-    let known = match of_npb {
+    match of_npb {
         Some(document) => of_document(document),
-        None => of_matrix(&text),
-    };
-    known.map_err(|why| Failure::usage(format!("{name}: {why}")))
+        None => of_matrix(text),
+    }
+}
+
+/// Whether a file's text tells of messages, all of them as they would be replayed.
+pub(crate) fn is_of_messages(text: &str) -> bool {
+    let known = of_text(text).ok();
+    let ranks = known.as_ref().and_then(|known| known.ranks);
+    known
+        .zip(ranks)
+        .is_some_and(|(known, ranks)| asked(known, ranks, 1).is_ok())
 }
 
 /// Of the last run of the one launch in it.

@@ -2,6 +2,21 @@
 //!
 //! Units:   bytes.
 //! Checked: `no_more_is_read_than_may_be`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -6,6 +6,21 @@
 //!          comma-separated values only bytes are given; there a message begins every 64 KiB.
 //! Units:   bytes, messages; ranks from 0.
 //! Checked: `json_comes_back`, `what_is_wrong_is_said`, `a_table_of_bytes_is_read`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::excerpt;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
@@ -136,12 +151,12 @@ impl Table {
         if rows != ranks {
             return Err(MatrixError::Rows { table, rows, ranks });
         }
-        let uneven = self.columns.iter().position(|columns| *columns != ranks);
-        if let Some(row) = uneven {
+        let mut rows = self.columns.iter().copied().enumerate();
+        if let Some((row, columns)) = rows.find(|(_, columns)| *columns != ranks) {
             return Err(MatrixError::Columns {
                 table,
                 row,
-                columns: self.columns[row],
+                columns,
                 ranks,
             });
         }
@@ -204,11 +219,12 @@ impl<'de> Visitor<'de> for Row<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut cells: A) -> Result<(), A::Error> {
-        let mut columns = 0;
+        let begun = self.0.counts.len();
         while let Some(cell) = cells.next_element::<serde_json::Value>()? {
-            self.0.cell(columns, cell.as_u64(), || cell.to_string());
-            columns += 1;
+            let column = self.0.counts.len().saturating_sub(begun);
+            self.0.cell(column, cell.as_u64(), || cell.to_string());
         }
+        let columns = self.0.counts.len().saturating_sub(begun);
         self.0.columns.push(columns);
         Ok(())
     }
@@ -231,23 +247,35 @@ impl Matrix {
     /// [`MatrixError::Ranks`].
     pub fn new(ranks: usize) -> Result<Self, MatrixError> {
         Self::is_possible(ranks)?;
+        let cells = vec![0; ranks.saturating_mul(ranks)];
         Ok(Self {
             ranks,
-            bytes: vec![0; ranks * ranks],
-            messages: vec![0; ranks * ranks],
+            bytes: cells.clone(),
+            messages: cells,
             time_ns: None,
         })
     }
 
-    /// Adds what one rank sends to another.
+    /// Adds what one rank sends to another; a count stays at the most there is.
     ///
     /// # Panics
-    /// One of the ranks is not there, or a count overflows.
+    /// One of the ranks is not there.
     pub fn add(&mut self, from: usize, to: usize, bytes: u64, messages: u64) {
+        let at = self.at(from, to);
+        let cells = self.bytes.get_mut(at).zip(self.messages.get_mut(at));
+        if let Some((all, count)) = cells {
+            *all = all.saturating_add(bytes);
+            *count = count.saturating_add(messages);
+        }
+    }
+
+    /// Where the cell of two ranks stands in a table.
+    ///
+    /// # Panics
+    /// One of the ranks is not there.
+    fn at(&self, from: usize, to: usize) -> usize {
         assert!(from.max(to) < self.ranks, "a rank of the matrix");
-        let at = from * self.ranks + to;
-        self.bytes[at] += bytes;
-        self.messages[at] += messages;
+        from.saturating_mul(self.ranks).saturating_add(to)
     }
 
     /// How many ranks.
@@ -257,21 +285,21 @@ impl Matrix {
 
     /// What one rank sends to another, in bytes.
     pub fn bytes(&self, from: usize, to: usize) -> u64 {
-        self.bytes[from * self.ranks + to]
+        self.bytes.get(self.at(from, to)).copied().unwrap_or(0)
     }
 
     /// In how many messages.
     pub fn messages(&self, from: usize, to: usize) -> u64 {
-        self.messages[from * self.ranks + to]
+        self.messages.get(self.at(from, to)).copied().unwrap_or(0)
     }
 
     /// All bytes and all messages from one rank to another one.
     pub fn total(&self) -> (u64, u64) {
-        let mut sum = (0, 0);
+        let mut sum = (0_u64, 0_u64);
         for from in 0..self.ranks {
             for to in (0..self.ranks).filter(|to| *to != from) {
-                sum.0 += self.bytes(from, to);
-                sum.1 += self.messages(from, to);
+                sum.0 = sum.0.saturating_add(self.bytes(from, to));
+                sum.1 = sum.1.saturating_add(self.messages(from, to));
             }
         }
         sum
@@ -313,13 +341,13 @@ impl Matrix {
         Self::is_possible(ranks)?;
         let bytes = written.bytes.square("bytes", ranks)?;
         let messages = written.messages.square("messages", ranks)?;
-        let mut cells = bytes.iter().zip(&messages);
-        if let Some(at) = cells.position(|(bytes, messages)| *bytes > 0 && *messages == 0) {
-            return Err(MatrixError::NoMessages {
-                row: at / ranks,
-                column: at % ranks,
-                bytes: bytes[at],
-            });
+        let rows = bytes.chunks(ranks).zip(messages.chunks(ranks)).enumerate();
+        for (row, (bytes, messages)) in rows {
+            let mut cells = bytes.iter().zip(messages).enumerate();
+            let bare = cells.find(|(_, (bytes, messages))| **bytes > 0 && **messages == 0);
+            if let Some((column, (&bytes, _))) = bare {
+                return Err(MatrixError::NoMessages { row, column, bytes });
+            }
         }
         Ok(Self {
             ranks,
@@ -348,12 +376,10 @@ impl Matrix {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let mut columns = 0;
-            for word in line.split(',').map(str::trim) {
-                table.cell(columns, word.parse().ok(), || word.into());
-                columns += 1;
+            for (column, word) in line.split(',').map(str::trim).enumerate() {
+                table.cell(column, word.parse().ok(), || word.into());
             }
-            table.columns.push(columns);
+            table.columns.push(line.split(',').count());
         }
         let ranks = table.columns.len();
         Self::is_possible(ranks)?;
@@ -383,7 +409,8 @@ impl Matrix {
             messages: self.messages.chunks(self.ranks).collect(),
             time_ns: self.time_ns,
         };
-        serde_json::to_string(&shown).expect("numbers and words can be written")
+        // Numbers and words can be written.
+        serde_json::to_string(&shown).unwrap_or_default()
     }
 }
 

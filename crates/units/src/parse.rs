@@ -1,8 +1,14 @@
 //! Numbers with a unit suffix, parsed exactly: `1.5ms`, `64KiB`, `155.52Mbit`.
 //!
 //! Model:   digits, at most one decimal point, then a suffix out of a fixed table; the value must be a whole
-//!          number of the smallest unit.
+//!          number of the smallest unit. A share is two whole numbers.
 //! Checked: `fractions_are_exact`, `a_bare_number_is_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use crate::excerpt;
 use thiserror::Error;
@@ -99,22 +105,46 @@ pub(crate) fn quantity(text: &str, grammar: &Grammar) -> Result<u64, ParseQuanti
     let scale = 10u128.pow(fraction.len() as u32);
     let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| range())?;
     let product = digits.checked_mul(u128::from(*worth)).ok_or_else(range)?;
-    if product % scale != 0 {
+    if product.checked_rem(scale) != Some(0) {
         return Err(range());
     }
-    u64::try_from(product / scale).map_err(|_| range())
+    let value = product.checked_div(scale).ok_or_else(range)?;
+    u64::try_from(value).map_err(|_| range())
+}
+
+/// A share as a decimal, a percentage or a fraction: numerator and denominator, which is above zero; none where it is not one.
+pub(crate) fn share(text: &str) -> Option<(u64, u64)> {
+    let trimmed = text.trim();
+    if let Some((numerator, denominator)) = trimmed.split_once('/') {
+        let parts = (
+            numerator.trim().parse().ok()?,
+            denominator.trim().parse().ok()?,
+        );
+        return Some(parts).filter(|(_, denominator)| *denominator > 0);
+    }
+    let (decimal, scale) = trimmed
+        .strip_suffix('%')
+        .map_or((trimmed, 1), |p| (p.trim(), 100));
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    let digits = format!("{whole}{fraction}");
+    if whole.is_empty() || fraction.len() > 15 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let denominator = 10u64.pow(fraction.len() as u32).checked_mul(scale)?;
+    Some((digits.parse().ok()?, denominator))
 }
 
 /// `value` with the largest suffix of `units` that leaves a short number, exact.
 pub(crate) fn text(value: u64, units: &[(&str, u64)]) -> String {
     for &(name, worth) in units {
-        if value >= worth && worth > 0 {
-            let (whole, rest) = (value / worth, value % worth);
+        let parts = value.checked_div(worth).zip(value.checked_rem(worth));
+        if let Some((whole, rest)) = parts.filter(|(whole, _)| *whole > 0) {
             if rest == 0 {
                 return format!("{whole}{name}");
             }
-            if (u128::from(rest) * 1_000) % u128::from(worth) == 0 {
-                let thousandths = u128::from(rest) * 1_000 / u128::from(worth);
+            let (thousands, worth) = (u128::from(rest).saturating_mul(1_000), u128::from(worth));
+            let thousandths = thousands.checked_div(worth).unwrap_or(0);
+            if thousands.checked_rem(worth) == Some(0) {
                 return format!(
                     "{whole}.{}{name}",
                     format!("{thousandths:03}").trim_end_matches('0')

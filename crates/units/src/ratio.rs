@@ -78,36 +78,10 @@ pub struct ParseRatioError(String);
 impl FromStr for Ratio {
     type Err = ParseRatioError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseRatioError(text.to_owned());
-        let trimmed = text.trim();
-        if let Some((numerator, denominator)) = trimmed.split_once('/') {
-            let (n, d) = (
-                numerator.trim().parse().map_err(|_| error())?,
-                denominator.trim().parse().map_err(|_| error())?,
-            );
-            return if d == 0 {
-                Err(error())
-            } else {
-                Ok(Self::new(n, d))
-            };
+        match parse::share(text) {
+            Some((numerator, denominator)) => Ok(Self::new(numerator, denominator)),
+            None => Err(ParseRatioError(text.to_owned())),
         }
-        let (decimal, scale) = trimmed
-            .strip_suffix('%')
-            .map_or((trimmed, 1), |p| (p.trim(), 100));
-        let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
-        if whole.is_empty()
-            || fraction.len() > 15
-            || !format!("{whole}{fraction}")
-                .bytes()
-                .all(|b| b.is_ascii_digit())
-        {
-            return Err(error());
-        }
-        let numerator = format!("{whole}{fraction}").parse().map_err(|_| error())?;
-        Ok(Self::new(
-            numerator,
-            10u64.pow(fraction.len() as u32) * scale,
-        ))
     }
 }
 

@@ -43,6 +43,10 @@ impl Bytes {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+    /// So many times it, or the most there is.
+    pub const fn saturating_mul(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
+    }
 }
 
 impl ops::Add for Bytes {

@@ -70,9 +70,17 @@ impl Span {
     pub const fn as_nanos(self) -> u64 {
         self.0 / 1_000
     }
+    /// The sum, or the longest there is.
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
     /// The difference, or nothing where `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
+    }
+    /// So many times it, or the longest there is.
+    pub const fn saturating_mul(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
     }
     /// Whether it is not a time.
     pub const fn is_zero(self) -> bool {
@@ -98,6 +106,10 @@ impl Instant {
     /// Whole nanoseconds since the start, rounded down.
     pub const fn as_nanos(self) -> u64 {
         self.0 / 1_000
+    }
+    /// So much later, or the last time there is.
+    pub const fn saturating_add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
     }
     /// The time since `earlier`, or nothing where `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {

@@ -6,6 +6,21 @@
 //!          comes. The stream is not encrypted: who can change packets on the way could take a connection over after
 //!          its proofs, as with every plain control connection of a resource manager.
 //! Checked: `both_ends_know_each_other`, `a_stranger_is_refused`; `tests/connect.rs` with hostile peers.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -29,7 +44,7 @@ const STALL_MAX: Duration = Duration::from_secs(15);
 /// Who comes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) struct Hello {
+pub(crate) struct Hello {
     /// The host, as its resource manager names it, else as it names itself.
     pub name: String,
     /// What no other machine has: its boot and network namespace.
@@ -49,7 +64,7 @@ pub(super) struct Hello {
 /// What it is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Welcome {
+pub(crate) enum Welcome {
     /// Be an agent on this connection.
     Stay {},
     /// Be an agent, and open a port for others; see [`super::relay`].
@@ -72,7 +87,7 @@ pub(super) enum Welcome {
 
 /// A relay's port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RelayPort {
+pub(crate) struct RelayPort {
     /// TCP.
     pub port: u16,
 }

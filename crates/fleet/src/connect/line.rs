@@ -1,6 +1,12 @@
 //! The way to an agent that came back: a connection of its own, or a lane of a relay's.
 //!
 //! Checked: `tests/connect.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};

@@ -4,6 +4,21 @@
 //!          deadline; so one that is silent, slow or violates the protocol holds nobody up but itself. So many may be heard at a
 //!          time; the rest wait in the kernel. Who fails is dropped and counted.
 //! Checked: `strangers_are_counted_and_hold_nobody_up`; `tests/connect.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -178,7 +193,7 @@ fn attend(socket: &TcpListener, shared: &Arc<Shared>, peers: &Sender<Peer>) {
         let (list, timeout) = if may {
             (&both[..], LONG)
         } else {
-            (&both[..1], PAUSE)
+            (both.get(..1).unwrap_or_default(), PAUSE)
         };
         match readable(list, timeout) {
             Ok(Woken::Readable(0)) => open = false,

@@ -8,13 +8,13 @@
 //! Checked: the tests of each module; `tests/connect.rs` with processes, strangers and a tree of 130.
 
 mod gather;
-mod handshake;
+pub(crate) mod handshake;
 mod line;
 mod listener;
 mod peer;
 mod relay;
 mod token;
-mod trunk;
+pub(crate) mod trunk;
 
 pub use peer::{Joining, join};
 pub use token::Token;

@@ -4,6 +4,21 @@
 //!          shown; says who it is; and does what it is told: be the host's agent, be that and hand on for others, go to
 //!          one that does, or end. Whatever it is, it ends with its connection.
 //! Checked: `hosts_and_ports_are_told_apart`; `tests/connect.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_sys::tell;
 use std::collections::BTreeMap;
@@ -112,7 +127,10 @@ fn hand_on(stream: TcpStream, joining: &Joining) -> Result<()> {
         .map_err(|error| FleetError::of_all("obey the orchestrator", &error, error.remedy()));
     // The relay sees its end, and goes on for the others.
     drop(near);
-    let relayed = relaying.join().expect("a relay does not panic");
+    // A relay that panicked has told so, and what is below it is gone.
+    let relayed = relaying
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("the relay ended with a defect")));
     obeyed.and(relayed.map_err(failed))
 }
 
@@ -172,7 +190,11 @@ fn connect(places: &[SocketAddr], joining: &Joining) -> Result<(TcpStream, IpAdd
     loop {
         for place in places {
             let tried = TcpStream::connect_timeout(place, CONNECT_MAX).and_then(|stream| {
-                handshake::introduce(&stream, &joining.token, Instant::now() + 2 * CONNECT_MAX)?;
+                handshake::introduce(
+                    &stream,
+                    &joining.token,
+                    Instant::now() + CONNECT_MAX.saturating_mul(2),
+                )?;
                 let address = stream.local_addr()?.ip();
                 Ok((stream, address))
             });

@@ -5,6 +5,21 @@
 //!          ([`super::trunk`]), what comes down goes to the ticket's agent. It keeps nothing and understands nothing.
 //!          The end of the orchestrator's connection is the end of all; the end of one agent is told, and no other's.
 //! Checked: `agents_below_are_heard_and_end_alone`; `tests/connect.rs` with 130 agents.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -89,13 +104,16 @@ impl Relay {
             polled => polled?,
         };
         let ready: Vec<bool> = list.iter().map(|fd| !fd.revents().is_empty()).collect();
-        for (ticket, _) in tickets.iter().zip(&ready[2..]).filter(|(_, ready)| **ready) {
+        let [from_above, comes, below @ ..] = &ready[..] else {
+            return Ok(true);
+        };
+        for (ticket, _) in tickets.iter().zip(below).filter(|(_, ready)| **ready) {
             self.hand_up(*ticket)?;
         }
-        if ready[1] {
+        if *comes {
             self.admit(listener)?;
         }
-        if ready[0] {
+        if *from_above {
             return self.hand_down();
         }
         Ok(true)
@@ -108,7 +126,8 @@ impl Relay {
         let mut buffer = vec![0; PIECE_BYTES_MAX];
         // One that fails has ended.
         let count = below.read(&mut buffer).unwrap_or(0);
-        write_piece(&mut self.up, ticket, &buffer[..count])?;
+        buffer.truncate(count);
+        write_piece(&mut self.up, ticket, &buffer)?;
         if count == 0 {
             self.below.remove(&ticket);
         }

@@ -5,6 +5,21 @@
 //!          are compared in a time that does not depend on where they differ.
 //! Source:  RFC 2104 (HMAC), FIPS 180-4 (SHA-256).
 //! Checked: `the_code_is_that_of_the_standard`, `tokens_are_read_back`, `roles_and_nonces_count`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fmt;
 use std::io::Read;
@@ -55,12 +70,11 @@ impl Token {
     pub fn parse(text: &str) -> Result<Self> {
         let digits = text.trim().as_bytes();
         let value = |digit: u8| (digit as char).to_digit(16);
-        let pairs = digits.chunks_exact(2).map(|pair| {
-            let byte = value(pair[0])? << 4 | value(pair[1])?;
-            u8::try_from(byte).ok()
+        let pairs = digits.chunks(2).map(|pair| {
+            let [high, low] = *pair else { return None };
+            u8::try_from(value(high)? << 4 | value(low)?).ok()
         });
         let bytes: Option<Vec<u8>> = pairs.collect();
-        let bytes = bytes.filter(|_| digits.len() == 2 * TOKEN_BYTES);
         let token = bytes.and_then(|bytes| bytes.try_into().ok());
         token.map(Self).ok_or_else(|| {
             FleetError::of_all(
@@ -117,7 +131,9 @@ pub(super) fn same(one: &[u8; PROOF_BYTES], other: &[u8; PROOF_BYTES]) -> bool {
 /// HMAC-SHA-256 of the parts, one after the other; the key is at most a block long.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; PROOF_BYTES] {
     let mut block = [0; BLOCK_BYTES];
-    block[..key.len()].copy_from_slice(key);
+    for (place, byte) in block.iter_mut().zip(key) {
+        *place = *byte;
+    }
     let mut inner = Sha256::new();
     inner.update(block.map(|byte| byte ^ 0x36));
     parts.iter().for_each(|part| inner.update(part));

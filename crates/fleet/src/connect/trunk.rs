@@ -6,6 +6,21 @@
 //!          them, so that an answer nobody asks for yet holds up no other. A queue is bounded: a lane beyond it ends.
 //! Checked: `pieces_reach_their_lanes`, `an_unread_lane_holds_up_no_other`, `the_end_of_a_trunk_is_that_of_its_lanes`,
 //!          `any_bytes_are_pieces_or_an_error`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Error, ErrorKind, Read, Write};
@@ -31,21 +46,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Writes one piece; none of its bytes is an end.
-pub(super) fn write_piece(to: &mut impl Write, ticket: u32, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_piece(to: &mut impl Write, ticket: u32, bytes: &[u8]) -> std::io::Result<()> {
     assert!(bytes.len() <= PIECE_BYTES_MAX, "a piece of {}", bytes.len());
     let length = bytes.len() as u32;
     to.write_all(&[&ticket.to_be_bytes()[..], &length.to_be_bytes(), bytes].concat())
 }
 
 /// Reads one piece; none at the end of the stream.
-pub(super) fn read_piece(from: &mut impl Read) -> std::io::Result<Option<(u32, Vec<u8>)>> {
-    let mut head = [0; 8];
-    match from.read(&mut head[..1])? {
-        0 => return Ok(None),
-        _ => from.read_exact(&mut head[1..])?,
+pub(crate) fn read_piece(from: &mut impl Read) -> std::io::Result<Option<(u32, Vec<u8>)>> {
+    let mut first = [0];
+    if from.read(&mut first)? == 0 {
+        return Ok(None);
     }
-    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    let (ticket, length) = (word(0), word(4) as usize);
+    let mut rest = [0; 7];
+    from.read_exact(&mut rest)?;
+    let ([a], [b, c, d, length @ ..]) = (first, rest);
+    let ticket = u32::from_be_bytes([a, b, c, d]);
+    let length = u32::from_be_bytes(length) as usize;
     if length > PIECE_BYTES_MAX {
         return Err(Error::new(
             ErrorKind::InvalidData,
@@ -81,7 +98,8 @@ impl Lane {
 
     fn put(&self, bytes: &[u8]) {
         let mut queue = locked(&self.queue);
-        if bytes.is_empty() || queue.bytes.len() + bytes.len() > QUEUE_BYTES_MAX {
+        let all = queue.bytes.len().saturating_add(bytes.len());
+        if bytes.is_empty() || all > QUEUE_BYTES_MAX {
             queue.ended = true;
         }
         if !queue.ended {
@@ -157,7 +175,7 @@ pub(super) struct LaneWriter {
 
 impl Write for LaneWriter {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let piece = &bytes[..bytes.len().min(PIECE_BYTES_MAX)];
+        let piece = bytes.get(..PIECE_BYTES_MAX).unwrap_or(bytes);
         if !piece.is_empty() {
             self.trunk.say(self.ticket, piece)?;
         }

@@ -4,6 +4,21 @@
 //!          environment, from where it reaches the agents; on no command line. The agents end with their connections, and
 //!          with them the child; one that goes on is told to end, then killed.
 //! Checked: the tests of the parts, `a_launcher_that_goes_on_is_ended`; `crates/sonde/tests/lab_slurm.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod mpirun;
 mod slurm;
@@ -75,7 +90,7 @@ impl ConnectOptions {
         Self {
             launcher,
             listen: Listen::default(),
-            timeout: Duration::from_secs(minutes * 60),
+            timeout: Duration::from_secs(60_u64.saturating_mul(minutes)),
             token: None,
         }
     }
@@ -284,7 +299,10 @@ impl Starter {
             let program = command.get_program().to_string_lossy();
             failed(thread::refused(&program, error), remedy)
         })?;
-        let said = ErrorTail::collect(child.stderr.take().expect("it was asked for"));
+        let said = match child.stderr.take() {
+            Some(stream) => ErrorTail::collect(stream),
+            None => Ok(ErrorTail::nothing()),
+        };
         let said = said.map_err(|error| {
             // It may have ended by itself.
             drop(child.kill());

@@ -23,7 +23,7 @@ pub enum Make {
 }
 
 impl Make {
-    fn of(version: &str) -> Option<Self> {
+    pub(crate) fn of(version: &str) -> Option<Self> {
         if version.contains("Open MPI") || version.contains("OpenRTE") || version.contains("PRRTE")
         {
             let digits = version.split(|letter: char| !letter.is_ascii_digit());

@@ -38,7 +38,7 @@ impl Allocation {
         Self::of(&std::env::vars().collect())
     }
 
-    fn of(variables: &BTreeMap<String, String>) -> Result<Option<Self>> {
+    pub(crate) fn of(variables: &BTreeMap<String, String>) -> Result<Option<Self>> {
         let of = |names: [&str; 2]| names.iter().find_map(|name| variables.get(*name)).cloned();
         let Some(job) = of(["SLURM_JOB_ID", "SLURM_JOBID"]) else {
             return Ok(None);

@@ -10,6 +10,7 @@
 
 mod mpi;
 mod native;
+pub(crate) mod output;
 mod pvm;
 mod tool;
 
@@ -21,6 +22,7 @@ use sonde_message::{Library, Path};
 use sonde_probe::library::{Job, Report, Task};
 use sonde_probe::{Answer, EndOf, Outcome, Program, Ran, Request};
 
+use self::output::words;
 use crate::error::{FleetError, Result};
 use crate::fleet::Fleet;
 use crate::launch::{Between, Launched};
@@ -287,44 +289,6 @@ fn attempt(ask: &RanksAsk) -> String {
 
 fn failed(ask: &RanksAsk, what: impl std::fmt::Display, remedy: impl Into<String>) -> FleetError {
     FleetError::of_all(attempt(ask), what, remedy)
-}
-
-/// What a program said, to follow a sentence: its first telling lines.
-fn words(errors: &str) -> String {
-    const LINES: usize = 4;
-    let lines = errors.lines().map(str::trim);
-    // Rulers, and the warnings of launchers that nobody is to do anything about.
-    let telling = lines.filter(|line| line.chars().any(char::is_alphanumeric));
-    let mut own: Vec<&str> = telling
-        .clone()
-        .filter(|line| line.contains("sonde-rank") && !is_frame(line))
-        .collect();
-    if own.is_empty() {
-        // Which rank it was that ended, as launchers say it among much else.
-        let names = [
-            "process rank",
-            "PID ",
-            "EXIT CODE: ",
-            "(signal ",
-            " is gone",
-        ];
-        let is_cause = |line: &&str| names.iter().any(|name| line.contains(name));
-        own = telling.clone().filter(is_cause).collect();
-    }
-    if own.is_empty() {
-        own = telling.collect();
-    }
-    own.truncate(LINES);
-    if own.is_empty() {
-        return String::new();
-    }
-    format!("; it said: {}", own.join(" / "))
-}
-
-/// Whether a line is of a stack, as glibc and UCX print it: `7  /tmp/sonde-rank(+0x2541de) [0x562e5eb711de]`. It names the program,
-/// and no cause.
-fn is_frame(line: &str) -> bool {
-    line.contains("+0x") && line.ends_with(']')
 }
 
 /// Whether it did what it should.

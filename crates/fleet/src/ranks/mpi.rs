@@ -18,6 +18,7 @@ use sonde_probe::library::{Job, MARKER};
 use sonde_probe::{Program, Ran};
 use sonde_sys::cpu;
 
+use super::output::{cause_of_mpich, stray};
 use super::{RanksAsk, attempt, failed, limit, went_well, words};
 use crate::error::Result;
 use crate::fleet::Fleet;
@@ -148,50 +149,6 @@ impl Fleet {
             ranks > self.hosts()[seat.0].facts.cpus.max(1)
         })
     }
-}
-
-/// What a launcher wrote to its output beside a report.
-fn stray(output: &str) -> String {
-    const MOST: usize = 4_000;
-    output.chars().take(MOST).collect()
-}
-
-/// What MPICH's launcher and UCX say of a rank that a signal ended, with the cause in words.
-///
-/// The launcher ends with the statuses of all ranks joined by `|`, and takes the sum for a signal: where one was killed (9) and
-/// another then aborted (6), it says `Terminated (signal 15)`, though no rank was. Its `EXIT CODE` is that of the rank whose PID
-/// it prints, which may be another than the one that was killed. A rank aborts where it reads the memory of the killed one: UCX
-/// takes the failure of process_vm_readv(2) for fatal, and names the process. To see it with MPICH 4.0 over UCX 1.13:
-/// `sonde npb lu --class B --path mpich:sm`, then `kill -9` one rank; one of six to twenty such ends is of this kind.
-fn cause_of_mpich(said: &str) -> String {
-    const EXIT: &str = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: ";
-    let mut code: Option<u32> = None;
-    let line = |line: &str| {
-        if let Some((_, text)) = line.split_once("EXIT CODE: ") {
-            code = text.trim().parse().ok();
-        }
-        let lost = line
-            .split_once("process_vm_readv(pid=")
-            .filter(|_| line.contains("No such process"));
-        if let Some((_, rest)) = lost {
-            let pid: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            return format!("process {pid} is gone, and another rank read its memory");
-        }
-        let signal = line
-            .strip_prefix(EXIT)
-            .and_then(|text| text.split_once("(signal "));
-        let signal =
-            signal.and_then(|(_, text)| text.trim_end().strip_suffix(')')?.parse::<u32>().ok());
-        match (code, signal) {
-            (Some(one), Some(all)) if one != all && one | all == all => {
-                format!(
-                    "ranks were ended by signal {one} and others, which the launcher joins to (signal {all})"
-                )
-            }
-            _ => line.to_owned(),
-        }
-    };
-    said.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl Order<'_> {

@@ -19,15 +19,12 @@ use sonde_probe::AgentLink;
 use sonde_sys::exec::{Step, before_exec};
 use sonde_sys::thread;
 
+use super::greeting::{Greeter, Greeting, Heard, NOISE_BYTES_MAX};
 use super::{SshOptions, advice};
 use crate::agent::{Agent, Body, ErrorTail, end_process};
 use crate::error::{FleetError, Result};
 use crate::target::Target;
 
-/// Before this word on a line stands whatever shells and servers have to say.
-const GREETING: &str = "sonde-host/1 ";
-/// The most of that.
-const NOISE_BYTES_MAX: usize = 64 << 10;
 /// What log-in and shell may take beside the connection.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// The longest that a copy may stand still.
@@ -82,38 +79,6 @@ impl Program {
             Some([21, 0]) => &["ppc64le"],
             _ => &[],
         }
-    }
-}
-
-/// What a host said of itself before its agent ran.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Greeting {
-    has_program: Option<bool>,
-    system: String,
-    machine: String,
-    /// Its address, as its end of the connection has it.
-    server: Option<IpAddr>,
-}
-
-impl Greeting {
-    /// `have|want|nowhere SYSTEM MACHINE CLIENT PORT SERVER PORT`.
-    fn parse(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [word, system, machine, _, _, server, _] = words[..] else {
-            return None;
-        };
-        let has_program = match word {
-            "have" => Some(true),
-            "want" => Some(false),
-            "nowhere" => None,
-            _ => return None,
-        };
-        Some(Self {
-            has_program,
-            system: system.into(),
-            machine: machine.into(),
-            server: server.parse().ok(),
-        })
     }
 }
 
@@ -222,40 +187,32 @@ impl Calling {
 
     fn hear_greeting(&mut self, timeout: Duration) -> Result<Greeting> {
         let end = Instant::now() + timeout;
-        let (mut line, mut noise) = (Vec::new(), 0);
+        let mut greeter = Greeter::default();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if !matches!(readable(&[self.from.as_fd()], left), Ok(Woken::Readable(_))) {
                 let happened = format!("no shell answered within {} s", timeout.as_secs());
                 return Err(self.failed(happened, "see what its log-in waits for"));
             }
+            // What follows the greeting is the agent's.
             let mut byte = [0];
-            let count = self.from.read(&mut byte).unwrap_or(0);
-            if count == 0 {
+            if self.from.read(&mut byte).unwrap_or(0) == 0 {
                 return Err(self.refused());
             }
-            noise += 1;
-            if noise > NOISE_BYTES_MAX {
-                let happened =
-                    format!("its shell wrote {NOISE_BYTES_MAX} bytes without running the command");
-                return Err(self.failed(
-                    happened,
-                    "let the shell's start-up files write nothing without a terminal",
-                ));
+            let [byte] = byte;
+            match greeter.on_byte(byte) {
+                Heard::Nothing => {}
+                Heard::Greeting(greeting) => return Ok(greeting),
+                Heard::Noise => {
+                    let happened = format!(
+                        "its shell wrote {NOISE_BYTES_MAX} bytes without running the command"
+                    );
+                    return Err(self.failed(
+                        happened,
+                        "let the shell's start-up files write nothing without a terminal",
+                    ));
+                }
             }
-            if byte[0] != b'\n' {
-                line.push(byte[0]);
-                continue;
-            }
-            let text = String::from_utf8_lossy(&line);
-            if let Some(greeting) = text
-                .trim_end()
-                .strip_prefix(GREETING)
-                .and_then(Greeting::parse)
-            {
-                return Ok(greeting);
-            }
-            line.clear();
         }
     }
 

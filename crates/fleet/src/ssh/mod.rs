@@ -14,6 +14,7 @@
 
 mod advice;
 mod call;
+pub(crate) mod greeting;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

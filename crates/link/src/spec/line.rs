@@ -96,7 +96,7 @@ impl Line {
             ("line.fill", self.fill.is_some()),
         ];
         if let Framing::Hippi(bursts) = self.framing() {
-            if ![BURST, BURST * 2].contains(&bursts.burst) {
+            if ![BURST, BURST.saturating_mul(2)].contains(&bursts.burst) {
                 let problem = format!(
                     "is {}, but a burst is 256 words of 4 or 8 bytes: `1KiB` or `2KiB`",
                     bursts.burst
@@ -120,9 +120,10 @@ impl Line {
 
     /// From one end to the other: as given, or 5 ns a metre; and what coding adds.
     pub fn propagation(&self) -> Span {
-        let metres = self.length_m.unwrap_or(0);
-        self.propagation.unwrap_or(PROPAGATION_PER_METRE * metres)
-            + self.coding.unwrap_or(Span::ZERO)
+        let cable = PROPAGATION_PER_METRE.saturating_mul(self.length_m.unwrap_or(0));
+        self.propagation
+            .unwrap_or(cable)
+            .saturating_add(self.coding.unwrap_or(Span::ZERO))
     }
 
     /// The same line with figures of its own where they are given.
@@ -198,7 +199,10 @@ impl Line {
     /// How long a frame of `len` layer-3 bytes holds the line. Cells are timed one by one.
     pub fn time(&self, len: Bytes) -> Span {
         match self.framing() {
-            framing @ Framing::Atm(_) => self.unit_time(crate::CELL_WIRE) * framing.units(len),
+            framing @ Framing::Atm(_) => {
+                let cell = self.unit_time(crate::CELL_WIRE);
+                cell.saturating_mul(framing.units(len))
+            }
             framing => self.unit_time(framing.wire(len)),
         }
     }

@@ -13,6 +13,21 @@
 //!          MPICH's pairwise alltoall pairs by exclusive or where ranks are a power of two; here it always shifts.
 //! Units:   bytes.
 //! Checked: `names_are_read_back`, `the_rule_follows_its_switch_points`, `what_cannot_be_is_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fmt;
 use std::str::FromStr;
@@ -190,13 +205,16 @@ impl Choice {
                 });
             }
         }
-        self.makers[kind as usize] = maker;
+        if let Some(place) = self.makers.get_mut(kind as usize) {
+            *place = maker;
+        }
         Ok(self)
     }
 
     /// Who makes this kind.
-    pub const fn of(&self, kind: Kind) -> Maker {
-        self.makers[kind as usize]
+    pub fn of(&self, kind: Kind) -> Maker {
+        let maker = self.makers.get(kind as usize);
+        maker.copied().unwrap_or_default()
     }
 }
 
@@ -315,7 +333,8 @@ pub fn rule(call: &Call<'_>, size: usize) -> Algorithm {
 }
 
 fn is_short(bytes: usize, element: usize, size: usize) -> bool {
-    bytes <= REDUCE_SHORT_BYTES || bytes / element < floor_power(size)
+    let elements = bytes.checked_div(element);
+    bytes <= REDUCE_SHORT_BYTES || elements.is_some_and(|count| count < floor_power(size))
 }
 
 fn broadcast(bytes: usize, size: usize) -> Algorithm {

@@ -4,6 +4,21 @@
 //!          messages that were consumed since.
 //! Units:   bytes; numbers little-endian.
 //! Checked: `heads_are_read_back`, `a_kind_that_is_none_is_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 /// Bytes of a head.
 pub(crate) const HEAD_BYTES: usize = 24;
@@ -118,28 +133,34 @@ impl Head {
     /// What was written; `None` for bytes that are no head.
     #[inline]
     pub(crate) fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
-        Self::of_words([number(bytes, 0), number(bytes, 8), number(bytes, 16)])
+        Self::of_words(words(bytes))
     }
 }
 
-/// The number at a place.
+/// The numbers that bytes begin with, eight bytes each; 0 where there are too few.
 #[inline]
-fn number(bytes: &[u8], at: usize) -> u64 {
-    let part = &bytes[at..at + 8];
-    u64::from_le_bytes(part.try_into().expect("eight bytes"))
+pub(crate) fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    let mut numbers = [0; N];
+    for (number, part) in numbers.iter_mut().zip(bytes.chunks_exact(8)) {
+        *number = part
+            .first_chunk()
+            .map_or(0, |part| u64::from_le_bytes(*part));
+    }
+    numbers
 }
 
 /// Two numbers as a body.
 pub(crate) fn pair(one: u64, other: u64) -> [u8; PAIR_BYTES] {
     let mut out = [0; PAIR_BYTES];
-    out[..8].copy_from_slice(&one.to_le_bytes());
-    out[8..16].copy_from_slice(&other.to_le_bytes());
+    for (part, word) in out.chunks_exact_mut(8).zip([one, other]) {
+        part.copy_from_slice(&word.to_le_bytes());
+    }
     out
 }
 
 /// The two numbers.
 pub(crate) fn unpair(bytes: &[u8; PAIR_BYTES]) -> (u64, u64) {
-    (number(bytes, 0), number(bytes, 8))
+    words(bytes).into()
 }
 
 #[cfg(test)]

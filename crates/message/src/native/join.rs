@@ -10,7 +10,7 @@
 //!
 //! The token is sent as it is: it keeps strangers and other runs out, not who can read the network.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,12 +23,11 @@ use sonde_sys::shared::{self, Shared};
 
 use super::family::{Family, TcpFamily, UnixFamily};
 use super::messenger::{Manner, Native};
+use super::record::{read_record, said, write_record};
 use super::shm::{self, Rings};
 use super::stream::{self, Lines};
 use crate::{Error, Messenger, Result};
 
-/// The longest line of a meeting: a table of all addresses.
-const RECORD_BYTES_MAX: usize = 1 << 20;
 /// Who has connected says who it is within this.
 const HELLO_WITHIN: Duration = Duration::from_secs(3);
 /// Rank 0 decides who has never come; the others give it so much longer to say so.
@@ -182,27 +181,6 @@ impl Bootstrap {
         }
         Ok(())
     }
-}
-
-/// Writes a record: its length, and its text.
-fn write_record(stream: &mut impl Write, text: &str) -> std::io::Result<()> {
-    let mut record = (text.len() as u32).to_le_bytes().to_vec();
-    record.extend_from_slice(text.as_bytes());
-    stream.write_all(&record)
-}
-
-/// Reads a record.
-fn read_record(stream: &mut impl Read) -> std::io::Result<String> {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length)?;
-    let length = u32::from_le_bytes(length) as usize;
-    let wrong = |what: String| std::io::Error::new(ErrorKind::InvalidData, what);
-    if length > RECORD_BYTES_MAX {
-        return Err(wrong(format!("a record of {length} bytes")));
-    }
-    let mut bytes = vec![0; length];
-    stream.read_exact(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))
 }
 
 /// Whether two tokens are the same, in a time that does not tell how far they are.
@@ -541,12 +519,6 @@ impl Own {
             says: says.into(),
         })
     }
-}
-
-/// A process, and an address in its memory.
-fn said(text: &str) -> Option<(u32, u64)> {
-    let (process, address) = text.split_once(' ')?;
-    Some((process.parse().ok()?, address.parse().ok()?))
 }
 
 /// Who has not come, in words.

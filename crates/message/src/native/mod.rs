@@ -6,17 +6,18 @@
 //!          `wires`: `memory`, `shm` or `stream`. `join` makes the wires among processes.
 //! Units:   bytes; ranks from zero.
 
-mod engine;
+pub(crate) mod engine;
 mod family;
-mod frame;
+pub(crate) mod frame;
 pub(crate) mod group;
 mod join;
 pub mod matching;
 mod memory;
 mod messenger;
-mod operation;
-mod peer;
+pub(crate) mod operation;
+pub(crate) mod peer;
 mod progress;
+pub(crate) mod record;
 mod shm;
 mod stream;
 #[cfg(test)]

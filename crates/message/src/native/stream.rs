@@ -15,7 +15,7 @@ use sonde_measure::LongMessages;
 use sonde_sys::epoll::{Epoll, Event, Interest};
 
 use super::engine::Limits;
-use super::frame::HEAD_BYTES;
+use super::frame::{self, HEAD_BYTES};
 use super::wires::{Broken, Wired, Wires};
 
 /// The bounds of messages over stream sockets.
@@ -271,8 +271,7 @@ impl<S: Read + Write + AsFd> Wires for Lines<S> {
         let Some(head) = line.ahead[line.begin..line.end].first_chunk::<HEAD_BYTES>() else {
             return Ok(None);
         };
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]));
-        let words = [word(0), word(8), word(16)];
+        let words = frame::words(head);
         line.begin += HEAD_BYTES;
         Ok(Some(words))
     }

@@ -6,6 +6,21 @@
 //! Source:  the VLQ of source maps (ECMA-426 §6) for digits and alphabet; without its sign.
 //! Units:   nanoseconds, bytes; characters of the text.
 //! Checked: `a_packed_trace_comes_back`, `what_is_too_long_is_dropped_from_all`, `words_that_are_no_trace_are_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use serde::{Deserialize, Serialize};
 
@@ -43,12 +58,14 @@ impl Trace {
                 return text;
             }
             let (part, of) = MARGIN;
+            let room = (most as u128).saturating_mul(part as u128);
+            let taken = (text.len() as u128).saturating_mul(of as u128);
             for rank in &mut self.ranks {
                 let had = count(rank);
-                let kept =
-                    (had as u128 * most as u128 * part as u128) / (text.len() as u128 * of as u128);
-                rank.recording.events.truncate(kept as usize);
-                rank.recording.dropped += (had - kept as usize) as u64;
+                let kept = (had as u128).saturating_mul(room).checked_div(taken);
+                rank.recording.events.truncate(kept.unwrap_or(0) as usize);
+                let gone = had.saturating_sub(count(rank)) as u64;
+                rank.recording.dropped = rank.recording.dropped.saturating_add(gone);
             }
         }
     }
@@ -62,7 +79,8 @@ impl Trace {
             events: word(&rank.recording.events),
         });
         let ranks: Vec<PackedRank> = ranks.collect();
-        serde_json::to_string(&ranks).expect("numbers and names can be written")
+        // Numbers and names can be written.
+        serde_json::to_string(&ranks).unwrap_or_default()
     }
 
     /// What [`packed`](Self::packed) gave.
@@ -104,7 +122,7 @@ fn word(events: &[Event]) -> String {
         // The order is that of the begins; were it not, the sum would still come back.
         for number in [
             begin_ns.wrapping_sub(last_ns),
-            end_ns - begin_ns,
+            end_ns.saturating_sub(begin_ns),
             bytes,
             half((peer_tag >> 32) as u32),
             half(peer_tag as u32),
@@ -122,10 +140,16 @@ fn word(events: &[Event]) -> String {
 
 fn digits(mut number: u64, text: &mut String) {
     while number >= MORE {
-        text.push(char::from(ALPHABET[(number % MORE + MORE) as usize]));
+        text.push(digit((number % MORE) | MORE));
         number >>= BITS;
     }
-    text.push(char::from(ALPHABET[number as usize]));
+    text.push(digit(number));
+}
+
+/// The alphabet has two digits for each number below [`MORE`].
+fn digit(number: u64) -> char {
+    let digit = ALPHABET.get(number as usize).or(ALPHABET.first());
+    char::from(digit.copied().unwrap_or(b'?'))
 }
 
 fn events(word: &str, phases: usize) -> Option<Vec<Event>> {
@@ -166,14 +190,14 @@ fn value(digits: &mut impl Iterator<Item = u8>) -> Option<u64> {
         let digit = ALPHABET.iter().position(|known| *known == digit)? as u64;
         let part = (digit % MORE).checked_shl(shift)?;
         // A digit beyond the 64th bit.
-        if part >> shift != digit % MORE {
+        if part.checked_shr(shift) != Some(digit % MORE) {
             return None;
         }
         sum |= part;
         if digit < MORE {
             return Some(sum);
         }
-        shift += BITS;
+        shift = u32::saturating_add(shift, BITS);
     }
 }
 

@@ -9,6 +9,21 @@
 //!          file goes when nothing is changed any more.
 //! Source:  flock(2): the lock lasts as long as any copy of the descriptor, however its holders end.
 //! Checked: `a_guard_undoes_what_a_file_says`, `files_of_others_are_left`, `a_stopped_guard_keeps_nothing`; `lab_tune` of the command kills agents and guards.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader, Read, Seek, Write};

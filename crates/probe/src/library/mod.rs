@@ -16,6 +16,7 @@ pub mod npb;
 mod pair;
 mod report;
 mod runs;
+mod said;
 mod startup;
 mod stream;
 
@@ -25,7 +26,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sonde_measure::spec::{self, SLOWEST_NS_PER_BYTE};
 use sonde_measure::{Evidence, Interference, Sampling, Wait};
-use sonde_message::{Comm, Messenger, Source, Tag, Tagged};
+use sonde_message::{Comm, Messenger, Tag};
 use sonde_sys::clock::monotonic_ns;
 
 use crate::talk::{Measured, Served};
@@ -33,6 +34,8 @@ use crate::trips::Sample;
 use crate::{Error, Result};
 
 pub use report::{MARKER, Marks, Report};
+pub use said::{hear, tell};
+use said::{receive, whole};
 
 /// What is measured or received.
 const DATA: Tag = 1;
@@ -40,8 +43,6 @@ const DATA: Tag = 1;
 const BESIDE: Tag = 2;
 /// What one rank saw, for rank 0.
 const SEEN: Tag = 3;
-/// The most of what a rank says of itself.
-const SAID_BYTES_MAX: u64 = 8 << 20;
 /// In the environment of a native rank: how it meets the others, a [`Native`] as JSON.
 pub const NATIVE: &str = "SONDE_NATIVE";
 /// In a rank's environment: whether its library yields the CPU when it finds nothing, as who started it knows; a fact of it.
@@ -433,51 +434,6 @@ fn nothing_measured() -> Measured {
         evidence: Evidence::default(),
         interference: Interference::default(),
     }
-}
-
-/// Sends JSON to a rank: its length, then itself.
-///
-/// # Errors
-/// Those of the messenger; it is no JSON.
-pub fn tell<T: Serialize>(messenger: &mut dyn Messenger, to: usize, what: &T) -> Result<()> {
-    let body = serde_json::to_vec(what).map_err(crate::frame::FrameError::from)?;
-    let length = (body.len() as u64).to_le_bytes();
-    messenger.send(Comm::WORLD, to, SEEN, &length)?;
-    Ok(messenger.send(Comm::WORLD, to, SEEN, &body)?)
-}
-
-/// Receives JSON of a rank.
-///
-/// # Errors
-/// Those of the messenger; it is too long, or not what it must be.
-pub fn hear<T: for<'a> Deserialize<'a>>(messenger: &mut dyn Messenger, from: usize) -> Result<T> {
-    let mut length = [0; 8];
-    receive(messenger, from, SEEN, &mut length)?;
-    let length = u64::from_le_bytes(length);
-    if length > SAID_BYTES_MAX {
-        return Err(Error::Integrity(format!(
-            "rank {from} announces a report of {length} bytes"
-        )));
-    }
-    let mut body = vec![0; length as usize];
-    receive(messenger, from, SEEN, &mut body)?;
-    Ok(serde_json::from_slice(&body).map_err(crate::frame::FrameError::from)?)
-}
-
-/// Receives a message that fills the room.
-fn receive(messenger: &mut dyn Messenger, from: usize, tag: Tag, room: &mut [u8]) -> Result<()> {
-    let wanted = room.len();
-    let status = messenger.recv(Comm::WORLD, Source::Rank(from), Tagged::With(tag), room)?;
-    whole(from, status.bytes, wanted)
-}
-
-fn whole(from: usize, found: usize, wanted: usize) -> Result<()> {
-    if found == wanted {
-        return Ok(());
-    }
-    Err(Error::Integrity(format!(
-        "a message of {found} bytes came from rank {from} where {wanted} were agreed"
-    )))
 }
 
 /// A program's begin, for [`Marks`].

@@ -1,6 +1,21 @@
 //! What rank 0 knows when a job is over, and how it becomes the outcome of a launch.
 //!
 //! Checked: `marks_become_steps`; `tests/library.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Evidence, Interference, Name, Names, Ranks, Step, Words};
@@ -144,9 +159,9 @@ impl Report {
             )));
         }
         size.measurements.extend([
-            row(None, first_ns - began_ns),
-            row(Some(Step::Spawn), main_ns - began_ns),
-            row(Some(Step::Init), open_ns - main_ns),
+            row(None, first_ns.saturating_sub(began_ns)),
+            row(Some(Step::Spawn), main_ns.saturating_sub(began_ns)),
+            row(Some(Step::Init), open_ns.saturating_sub(main_ns)),
         ]);
         Ok(())
     }

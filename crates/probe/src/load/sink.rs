@@ -3,6 +3,21 @@
 //! Model:   a datagram counts if it begins with the token, names a promised flow, has its size, and a number that has not
 //!          come before. Numbers are remembered in a window of 65,536: older ones are as good as repeated. Memory is bounded
 //!          by the number of flows alone.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -43,34 +58,40 @@ impl Window {
             self.bits.fill(0);
         } else {
             for passed in self.next..=number {
-                let (word, bit) = place(passed);
-                self.bits[word] &= !bit;
+                if let Some((word, bit)) = self.place(passed) {
+                    *word &= !bit;
+                }
             }
         }
-        let (word, bit) = place(number);
-        if number < self.next && (self.next - number > WINDOW || self.bits[word] & bit != 0) {
+        let next = self.next;
+        let Some((word, bit)) = self.place(number) else {
+            return false;
+        };
+        if number < next && (next.saturating_sub(number) > WINDOW || *word & bit != 0) {
             return false;
         }
-        self.bits[word] |= bit;
-        self.next = self.next.max(number.saturating_add(1));
+        *word |= bit;
+        self.next = next.max(number.saturating_add(1));
         true
+    }
+
+    /// The word and the bit of a number: there is one for each of the last [`WINDOW`].
+    fn place(&mut self, number: u64) -> Option<(&mut u64, u64)> {
+        let within = number % WINDOW;
+        let word = self.bits.get_mut((within / 64) as usize)?;
+        Some((word, 1_u64.rotate_left((within % 64) as u32)))
     }
 }
 
-fn place(number: u64) -> (usize, u64) {
-    let within = number % WINDOW;
-    ((within / 64) as usize, 1 << (within % 64))
-}
-
 /// Judges datagrams.
-struct Judge {
+pub(crate) struct Judge {
     token: [u8; 16],
     flows: Vec<(Promised, Window, ReceivedFlow)>,
     refused: u64,
 }
 
 impl Judge {
-    fn new(token: [u8; 16], promised: &[Promised]) -> Self {
+    pub(crate) fn new(token: [u8; 16], promised: &[Promised]) -> Self {
         let flow = |one: &Promised| {
             let counts = ReceivedFlow {
                 number: one.number,
@@ -86,26 +107,53 @@ impl Judge {
     }
 
     /// Takes a datagram of `size` bytes that begins with `begin`.
-    fn take(&mut self, begin: &[u8], size: usize) {
-        let read = |from: usize, to: usize| begin.get(from..to);
-        let flow = read(16, 20).and_then(|bytes| bytes.try_into().ok().map(u32::from_be_bytes));
-        let number = read(20, 28).and_then(|bytes| bytes.try_into().ok().map(u64::from_be_bytes));
-        let (Some(flow), Some(number), true) = (flow, number, read(0, 16) == Some(&self.token[..]))
-        else {
-            self.refused += 1;
+    pub(crate) fn take(&mut self, begin: &[u8], size: usize) {
+        let Some((flow, number)) = read(begin, &self.token) else {
+            self.refused = self.refused.saturating_add(1);
             return;
         };
         let promised = |(one, ..): &&mut (Promised, Window, ReceivedFlow)| {
             one.number == flow && one.size_bytes as usize == size
         };
         match self.flows.iter_mut().find(promised) {
-            None => self.refused += 1,
-            Some((_, window, counts)) => match window.take(number) {
-                true => counts.received += 1,
-                false => counts.again += 1,
-            },
+            None => self.refused = self.refused.saturating_add(1),
+            Some((_, window, counts)) => {
+                let count = match window.take(number) {
+                    true => &mut counts.received,
+                    false => &mut counts.again,
+                };
+                *count = count.saturating_add(1);
+            }
         }
     }
+
+    /// How many datagrams it was given.
+    pub(crate) fn seen(&self) -> u64 {
+        let flows = self.flows.iter().map(|(.., counts)| counts);
+        let counted = flows.map(|counts| counts.received.saturating_add(counts.again));
+        counted.fold(self.refused, u64::saturating_add)
+    }
+}
+
+/// Flow and number of a datagram with the token.
+fn read(begin: &[u8], token: &[u8; 16]) -> Option<(u32, u64)> {
+    let (found, rest) = begin.split_first_chunk()?;
+    let (flow, rest) = rest.split_first_chunk()?;
+    let (number, _) = rest.split_first_chunk()?;
+    (found == token).then(|| (u32::from_be_bytes(*flow), u64::from_be_bytes(*number)))
+}
+
+/// The bytes that a token stands for.
+pub(crate) fn token_bytes(token: &str) -> Result<[u8; 16]> {
+    let refused = || Error::Unmeasurable {
+        what: format!("a token has 32 characters, not {}", token.len()),
+        remedy: "give 32 hexadecimal digits",
+    };
+    if token.len() != 32 || !token.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(refused());
+    }
+    let whole = u128::from_str_radix(token, 16).map_err(|_| refused())?;
+    Ok(whole.to_be_bytes())
 }
 
 /// What the thread shares.
@@ -179,8 +227,8 @@ fn receive(socket: &UdpSocket, mut judge: Judge, shared: &Shared) {
             let Ok(count) = datagrams::recv(socket, &mut into, &mut sizes) else {
                 break;
             };
-            for (begin, size) in space.iter().zip(&sizes[..count]) {
-                judge.take(&begin[..HEADER_BYTES.min(*size)], *size);
+            for (begin, size) in space.iter().zip(&sizes).take(count) {
+                judge.take(begin.get(..*size).unwrap_or(begin), *size);
             }
             shared.publish(&judge);
             if count < BATCH_MAX {

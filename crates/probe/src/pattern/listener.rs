@@ -5,6 +5,12 @@
 //!          expected or is here already, is turned away and counted. Peers are read as they speak: a slow one holds up
 //!          nobody.
 //! Checked: `strangers_are_turned_away`; `tests/pattern.rs`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -152,7 +158,7 @@ impl Listener {
             .map_err(control("wait for a peer"))?;
         if self.unauthenticated.len() >= UNAUTHENTICATED_MAX {
             self.unauthenticated.remove(0);
-            self.refused += 1;
+            self.refuse();
         }
         self.unauthenticated.push(Peer {
             line,
@@ -167,28 +173,28 @@ impl Listener {
         let mut spoken = Vec::new();
         for mut peer in std::mem::take(&mut self.unauthenticated) {
             let mut buffer = [0; HELLO_BYTES];
-            let room = HELLO_BYTES - peer.said.len();
-            match peer.line.stream.read(&mut buffer[..room]) {
-                Ok(count @ 1..) => peer.said.extend_from_slice(&buffer[..count]),
+            let room = HELLO_BYTES.saturating_sub(peer.said.len());
+            let room = buffer.get_mut(..room).unwrap_or_default();
+            match peer.line.stream.read(room) {
+                Ok(count @ 1..) => peer.said.extend(buffer.iter().take(count)),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 _ => {
-                    self.refused += 1;
+                    self.refuse();
                     continue;
                 }
             }
-            let prefix = peer.said.len().min(TOKEN_BYTES);
-            if peer.said[..prefix] != self.token[..prefix] || peer.since.elapsed() > SPEAK_WITHIN {
-                self.refused += 1;
-            } else if let Some(said) = peer.said.first_chunk::<HELLO_BYTES>() {
-                let mut flow = [0; 8];
-                flow.copy_from_slice(&said[TOKEN_BYTES..TOKEN_BYTES + 8]);
-                let port = u16::from_be_bytes([said[HELLO_BYTES - 2], said[HELLO_BYTES - 1]]);
-                spoken.push((u64::from_be_bytes(flow), port, peer.line));
-            } else {
-                self.unauthenticated.push(peer);
+            match said(&peer.said, &self.token) {
+                _ if peer.since.elapsed() > SPEAK_WITHIN => self.refuse(),
+                Said::Stranger => self.refuse(),
+                Said::Part => self.unauthenticated.push(peer),
+                Said::Hello { flow, port } => spoken.push((flow, port, peer.line)),
             }
         }
         spoken
+    }
+
+    fn refuse(&mut self) {
+        self.refused = self.refused.saturating_add(1);
     }
 
     fn welcome(
@@ -198,8 +204,7 @@ impl Listener {
         take: &mut impl FnMut(Due, Line),
     ) {
         let Some(due) = expected.remove(&flow) else {
-            self.refused += 1;
-            return;
+            return self.refuse();
         };
         let answer = answer_port(due.what.kind, &mut line, port).and_then(|own| {
             let own = own.to_be_bytes();
@@ -208,7 +213,7 @@ impl Listener {
         });
         match answer {
             Ok(()) => take(due, line),
-            Err(_) => self.refused += 1,
+            Err(_) => self.refuse(),
         }
     }
 }
@@ -221,6 +226,32 @@ fn unaccepted(error: &std::io::Error) -> String {
         }
         _ => format!("it did not accept the connection before the start ({error})"),
     }
+}
+
+/// What a peer has said so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Not the token.
+    Stranger,
+    /// A part of a hello.
+    Part,
+    /// The number of its flow, and the port that its datagrams come from.
+    Hello { flow: u64, port: u16 },
+}
+
+/// Judges what a peer has said: the token, eight bytes of a flow, two of a port, big-endian.
+pub(crate) fn said(bytes: &[u8], token: &[u8]) -> Said {
+    let prefix = bytes.get(..TOKEN_BYTES).unwrap_or(bytes);
+    if !token.starts_with(prefix) {
+        return Said::Stranger;
+    }
+    let hello = || {
+        let (flow, rest) = bytes.get(TOKEN_BYTES..)?.split_first_chunk()?;
+        let flow = u64::from_be_bytes(*flow);
+        let port = u16::from_be_bytes(*rest.first_chunk()?);
+        Some(Said::Hello { flow, port })
+    };
+    hello().unwrap_or(Said::Part)
 }
 
 /// Opens the answering end of datagrams, where the round has them; its port.

@@ -12,9 +12,10 @@
 
 mod flow;
 mod gate;
-mod listener;
+pub(crate) mod listener;
 mod others;
 pub mod sets;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -6,6 +6,21 @@
 //!          emulated cluster each host sees only its own.
 //! Units:   nanoseconds; the kernel counts in ticks of 10 ms.
 //! Checked: `a_busy_program_is_seen`, `lines_of_stat_are_read`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +43,9 @@ impl Others {
     pub(super) fn end(self) -> Option<u64> {
         let since =
             |(pid, ticks): (u64, u64)| ticks.saturating_sub(self.0.get(&pid).copied().unwrap_or(0));
-        Some(used()?.into_iter().map(since).sum::<u64>() * TICK_NS)
+        let ticks = used()?.into_iter().map(since);
+        let ticks = ticks.fold(0_u64, u64::saturating_add);
+        Some(ticks.saturating_mul(TICK_NS))
     }
 }
 
@@ -54,7 +71,7 @@ fn parse(line: &str) -> Option<(u64, u64)> {
     // The name may have spaces and brackets of its own.
     let words: Vec<&str> = line.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| words.get(at)?.parse::<u64>().ok();
-    Some((number(1)?, number(11)? + number(12)?))
+    Some((number(1)?, number(11)?.checked_add(number(12)?)?))
 }
 
 #[cfg(test)]

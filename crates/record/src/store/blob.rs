@@ -5,6 +5,21 @@
 //!          first: above zero), and how many samples it counts.
 //! Source:  DWARF 5 §7.6 for LEB128. Deviations: a number in more bytes than it needs is refused.
 //! Checked: `numbers_come_back`, `known_bytes`, `any_bytes_are_numbers_or_an_error`, `damaged_blobs_are_an_error`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use sonde_stats::Damaged;
 
@@ -12,8 +27,8 @@ use sonde_stats::Damaged;
 const BYTES_MAX: u32 = 10;
 
 /// The samples in order.
-pub(super) fn of_samples(samples: &[u64]) -> Vec<u8> {
-    let mut blob = Vec::with_capacity(4 * samples.len());
+pub(crate) fn of_samples(samples: &[u64]) -> Vec<u8> {
+    let mut blob = Vec::with_capacity(samples.len().saturating_mul(4));
     for sample in samples {
         push(&mut blob, *sample);
     }
@@ -21,7 +36,7 @@ pub(super) fn of_samples(samples: &[u64]) -> Vec<u8> {
 }
 
 /// The reverse of [`of_samples`].
-pub(super) fn samples(blob: &[u8]) -> Result<Vec<u64>, Damaged> {
+pub(crate) fn samples(blob: &[u8]) -> Result<Vec<u64>, Damaged> {
     let mut rest = blob;
     let mut samples = Vec::new();
     while !rest.is_empty() {
@@ -31,11 +46,11 @@ pub(super) fn samples(blob: &[u8]) -> Result<Vec<u64>, Damaged> {
 }
 
 /// Ascending buckets.
-pub(super) fn of_buckets(buckets: &[(u64, u64)]) -> Vec<u8> {
-    let mut blob = Vec::with_capacity(4 * buckets.len());
+pub(crate) fn of_buckets(buckets: &[(u64, u64)]) -> Vec<u8> {
+    let mut blob = Vec::with_capacity(buckets.len().saturating_mul(4));
     let mut before = 0;
     for (value, count) in buckets {
-        push(&mut blob, value - before);
+        push(&mut blob, value.saturating_sub(before));
         push(&mut blob, *count);
         before = *value;
     }
@@ -43,7 +58,7 @@ pub(super) fn of_buckets(buckets: &[(u64, u64)]) -> Vec<u8> {
 }
 
 /// The reverse of [`of_buckets`].
-pub(super) fn buckets(blob: &[u8]) -> Result<Vec<(u64, u64)>, Damaged> {
+pub(crate) fn buckets(blob: &[u8]) -> Result<Vec<(u64, u64)>, Damaged> {
     let mut rest = blob;
     let mut buckets = Vec::new();
     let mut value: u64 = 0;
@@ -66,7 +81,7 @@ fn push(blob: &mut Vec<u8>, mut number: u64) {
 
 fn pull(rest: &mut &[u8]) -> Result<u64, Damaged> {
     let mut number = 0_u64;
-    for at in 0..BYTES_MAX {
+    for (at, shift) in (0..BYTES_MAX).zip((0_u32..).step_by(7)) {
         let (byte, after) = rest
             .split_first()
             .ok_or_else(|| Damaged("its bytes end within a number".into()))?;
@@ -75,7 +90,8 @@ fn pull(rest: &mut &[u8]) -> Result<u64, Damaged> {
         if (at == 9 && bits > 1) || (at > 0 && *byte == 0) {
             return Err(Damaged("a number has bits or bytes too many".into()));
         }
-        number |= bits << (7 * at);
+        // The tenth byte has one bit: the shift takes none away.
+        number |= bits.checked_shl(shift).unwrap_or(0);
         if byte & 0x80 == 0 {
             return Ok(number);
         }

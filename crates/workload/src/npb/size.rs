@@ -4,6 +4,21 @@
 //!          Class D is known by its parameters alone and refused, since nothing of it has been run.
 //! Source:  the sizes of the UPC study (NPB 1 era, PVM): what has none of its own there is class S.
 //! Checked: `sizes_are_read`, `what_is_no_size_is_refused`, `every_size_is_admitted_or_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 use std::str::FromStr;
 
@@ -74,6 +89,7 @@ impl Problem {
         Ok(problem)
     }
 
+    #[allow(clippy::expect_used)] // Both are of tables within the program; `sizes_are_read` goes through all of them.
     fn sized(kernel: Kernel, class: Class) -> Self {
         Self::of(kernel, class).expect("all eight are there")
     }
@@ -99,10 +115,11 @@ impl Problem {
     /// How large it is, as results say it.
     pub fn extent(&self) -> String {
         let cube = |points: usize| format!("{points} x {points} x {points}");
+        let power = |log2: u32| 2_u64.saturating_pow(log2).to_string();
         match self {
-            Self::Ep(size) => (1_u64 << size.pairs_log2).to_string(),
+            Self::Ep(size) => power(size.pairs_log2),
             Self::Cg(size) => size.n.to_string(),
-            Self::Is(size) => (1_u64 << size.keys_log2).to_string(),
+            Self::Is(size) => power(size.keys_log2),
             Self::Mg(size) => cube(size.points),
             Self::Ft(size) => format!("{} x {} x {}", size.nx, size.ny, size.nz),
             Self::Lu(size) => cube(size.points),
