@@ -4,13 +4,14 @@
 # Stable Rust will do: the coverage that libFuzzer needs comes from flags of the code generator, and no sanitizer is used, since
 # what is fuzzed is safe code: what counts is panics, overflows (checked), time and memory (both bounded below).
 # A crash stays in fuzz/artifacts/TARGET; `fuzz/target/TRIPLE/release/TARGET FILE` shows it again. What was found interesting stays in
-# fuzz/corpus/TARGET and is where the next time begins.
+# fuzz/corpus/TARGET and is where the next time begins. What was mended is kept in fuzz/found/TARGET, which `make test` replays with the
+# seeds.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/env.sh
 seconds=${1:-60}
 [ $# -gt 0 ] && shift
-targets=${*:-control_frames data_port plan network script ledger load blobs hosts words}
+targets=${*:-$(basename -a -s .rs fuzz/fuzz_targets/*.rs)}
 export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing"
@@ -22,7 +23,7 @@ for target in $targets; do
     mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
     echo "fuzz: $target for $seconds s" >&2
     seeds=fuzz/seeds/$target
-    [ -d "$seeds" ] || seeds=
+    [ ! -d "fuzz/found/$target" ] || seeds="$seeds fuzz/found/$target"
     dictionary=fuzz/dictionaries/$target.txt
     [ -f "$dictionary" ] && words="-dict=$dictionary" || words=
     if ! "fuzz/target/$triple/release/$target" "fuzz/corpus/$target" $seeds $words \

@@ -1,16 +1,8 @@
-//! What strangers send to a data port, by TCP after the length and by UDP.
+//! What strangers send to a data port, over TCP after the length and over UDP.
+//! Parses: crates/channel/src/payload.rs, crates/probe/src/admission.rs
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sonde_channel::payload::{self, StreamCheck};
+#[path = "../entries/data_port.rs"]
+mod entry;
 
-fuzz_target!(|bytes: &[u8]| {
-    let admitted = sonde_probe::admits("0123456789abcdef0123456789abcdef", bytes);
-    assert!(!admitted, "a token was guessed");
-    if let [size, rest @ ..] = bytes {
-        let _ = payload::check(rest, 1);
-        let _ = payload::verify(rest, 1);
-        let mut stream = StreamCheck::new(usize::from(*size) + 1, true);
-        let _ = stream.on_bytes(rest);
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry::run(bytes));

@@ -1,19 +1,8 @@
 //! A network's description of the user's, with knobs, up to the model that is built of it.
+//! Parses: crates/link/src/catalogue.rs, crates/link/src/spec.rs, crates/link/src/schedule.rs
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
+#[path = "../entries/network.rs"]
+mod entry;
 
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return;
-    };
-    // The first line is the knobs, the rest the file.
-    let (knobs, file) = text.split_once('\n').unwrap_or(("", text));
-    let _ = sonde_link::resolve(text, &|_| Err("no file".into()));
-    let selector = format!("./net.toml:{knobs}");
-    for selector in ["./net.toml", &selector] {
-        if let Ok(spec) = sonde_link::resolve(selector, &|_| Ok(file.to_owned())) {
-            let _ = sonde_link::build(&spec, 4, 1);
-        }
-    }
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry::run(bytes));

@@ -1,22 +1,8 @@
-//! Short words of the command line and of plans: knobs, paths, methods, paces, profiles.
+//! Short words of the command line and of plans: knobs, paths, methods, paces, profiles, sets of pairs, collectives.
+//! Parses: crates/measure/src/path.rs, crates/measure/src/pace.rs, crates/measure/src/knobs.rs, crates/lab/src/config.rs, crates/message/src/path.rs, crates/message/src/collectives/choice.rs, crates/probe/src/pattern/words.rs, crates/fleet/src/networks.rs, crates/fleet/src/launcher/mod.rs, crates/workload/src/npb/size.rs, crates/sonde/src/messages.rs, crates/sonde/src/plan/mod.rs
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use sonde_lab::Profile;
-use sonde_measure::{KnobValues, Knobs, Method, Pace, Path};
+#[path = "../entries/words.rs"]
+mod entry;
 
-fuzz_target!(|bytes: &[u8]| {
-    let Ok(text) = std::str::from_utf8(bytes) else {
-        return;
-    };
-    let _ = text.parse::<Path>();
-    let _ = text.parse::<Method>();
-    let _ = text.parse::<Profile>();
-    let mut values: KnobValues = text
-        .lines()
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect();
-    let _ = Pace::take(&mut values, 1);
-    let _ = Knobs::parse(&values);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| entry::run(bytes));

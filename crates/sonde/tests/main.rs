@@ -8,6 +8,7 @@ mod malformed;
 mod part;
 mod place;
 mod screen;
+mod seeds;
 mod traps;
 
 /// With a lab or with many ranks, and nothing measured: two at a time.
