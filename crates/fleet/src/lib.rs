@@ -44,3 +44,25 @@ pub use ssh::SshOptions;
 pub use target::{HOSTS_MAX, Target, TargetError, targets};
 pub use traffic::{Stream, StreamReport, Traffic, TrafficReport};
 pub use virtual_machine::VirtualMachine;
+
+/// How a folder is known that a run makes for a while: its file, the first line of that, and the variable by which a guard knows it. The
+/// second line is the process that made it, by its number and when it began.
+#[derive(Debug, Clone, Copy)]
+pub struct FolderMark {
+    /// The file.
+    pub file: &'static str,
+    /// Its first line.
+    pub line: &'static str,
+    /// In the environment of a guard.
+    pub guard: &'static str,
+}
+
+/// The mark of folders of `ranks/folder.sh`, `virtual_machine/keeper.sh`, and others.
+pub const FOLDER_MARK: FolderMark = FolderMark {
+    file: "sonde",
+    line: "sonde-folder/1",
+    guard: "FOLDER",
+};
+
+/// What a host writes into the place for a copy of the program, for a moment (`ssh/host.sh`).
+pub const COPY_MARK: &str = "exit 0; : sonde-host/1\n";

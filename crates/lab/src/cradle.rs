@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
 /// First arguments of the hidden programs.
-pub(crate) const CRADLE: &str = "--sonde-lab-cradle";
+pub const CRADLE: &str = "--sonde-lab-cradle";
 const SWITCH: &str = "--sonde-lab-switch";
 pub(crate) const HOST: &str = "--sonde-lab-host";
 pub(crate) const LENDER: &str = "--sonde-lab-lender";

@@ -35,7 +35,7 @@ mod wire;
 
 pub use client::{Lab, LabError, tell};
 pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User, WrittenFile};
-pub use cradle::entry;
+pub use cradle::{CRADLE, entry};
 pub use exec::{Ended, Exec, ExecError, Session, Terminal, follow, signals};
 pub use meter::{AttachmentLosses, FlowReport, Report};
 pub use wire::address;

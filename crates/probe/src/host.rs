@@ -28,7 +28,7 @@ use crate::{Error, Result};
 pub(crate) use changes::Changes;
 use changes::{RouteText, Undo};
 pub(crate) use journal::recover;
-pub use journal::{GUARD, guard};
+pub use journal::{GUARD, Unrestored, guard, put_back, unrestored};
 
 /// A setting of a host, by name: `net.ipv4.tcp_rmem`, `mtu`, `offload.tso`, `route.window`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -50,7 +50,7 @@ pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::AgentLink;
 pub use meter::{Slots, Window};
-pub use program::{EndOf, OUTPUT_BYTES_MAX, Program, Ran};
+pub use program::{EndOf, MARK as PROGRAM_MARK, OUTPUT_BYTES_MAX, Program, Ran, worker_of};
 pub use talk::{
     Answer, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured, SizeServed,
 };

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::{Woken, readable};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::exec::{Step, before_exec};
-use sonde_sys::{process, thread};
+use sonde_sys::{process, processes, thread};
 
 use crate::{Error, Result, frame, token};
 
@@ -51,8 +51,9 @@ const GRACE: Duration = Duration::from_millis(1_000);
 const ROUNDS: u32 = 50;
 /// The longest that a program may be given.
 const LIMIT_NS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
-/// In the environment of everything that a program starts.
-const MARK: &str = "SONDE_PROGRAM";
+/// In the environment of everything that a program starts: what no other run has, and the worker that started it, by its number and
+/// when it began.
+pub const MARK: &str = "SONDE_PROGRAM";
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 
@@ -193,7 +194,7 @@ impl Ran {
 /// Runs it, until its end, its limit, a stop or the end of `from`.
 pub(crate) fn run(program: &Program, from: &mut File) -> Result<Ran> {
     program.check()?;
-    let mark = token()?;
+    let mark = mark()?;
     // From here on the end of the input is what ends this worker, after it has ended the program.
     process::outlive_parent()?;
     // A signal to the agent's group is none to the one that cleans up.
@@ -351,6 +352,19 @@ fn joined(reader: JoinHandle<(Vec<u8>, u64)>) -> (String, u64) {
     // It does nothing that could panic; without it there is nothing to tell.
     let (bytes, beyond) = reader.join().unwrap_or_default();
     (String::from_utf8_lossy(&bytes).into_owned(), beyond)
+}
+
+fn mark() -> Result<String> {
+    let own = std::process::id();
+    let began = processes::began(own).unwrap_or_default();
+    Ok(format!("{}.{own}.{began}", token()?))
+}
+
+/// The worker that a mark names: its number, and when it began.
+pub fn worker_of(mark: &str) -> Option<(u32, u64)> {
+    let (rest, began) = mark.rsplit_once('.')?;
+    let (_, pid) = rest.rsplit_once('.')?;
+    Some((pid.parse().ok()?, began.parse().ok()?))
 }
 
 /// Kills all processes that have the mark, also those that left the group, until there is none.

@@ -6,7 +6,7 @@
 //! Checked: `tests/json.rs`, which holds what each command prints to the schema that `sonde report schema` prints.
 
 use crate::check::Check;
-use crate::doctor::Diagnosis;
+use crate::doctor::{Diagnosis, leftovers::Leftovers};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -61,6 +61,9 @@ pub enum Command<'a> {
     /// `sonde doctor`.
     #[serde(rename = "doctor")]
     Doctor(&'a Diagnosis),
+    /// `sonde doctor --leftovers`.
+    #[serde(rename = "doctor leftovers")]
+    Leftovers(&'a Leftovers),
     /// `sonde report show`.
     #[serde(rename = "report show")]
     ReportShow(Assessed),

@@ -23,6 +23,7 @@ mod paired {
     mod lab_ends;
     mod lab_hosts;
     mod lab_input;
+    mod lab_leftovers;
     pub mod lab_libraries;
     mod lab_library;
     mod lab_messages;

@@ -31,6 +31,7 @@ pub mod nicstamps;
 pub mod noise;
 pub mod packet;
 pub mod process;
+pub mod processes;
 pub mod pty;
 pub mod ring;
 pub mod shared;

@@ -16,6 +16,8 @@ FOLDER=$folder setsid env -u SONDE_PROGRAM sh -c '
 ' </dev/null >/dev/null 2>&1 &
 # For reading too: a guard that could not be started keeps nobody waiting.
 exec 9<>"$folder/alive"
+# Whose it is, should the guard be killed as well: this process, the launcher to be, by its number and when it began.
+printf 'sonde-folder/1\n%s %s\n' "$$" "$(sed 's/.*) //' /proc/$$/stat | cut -d ' ' -f 20)" >"$folder/sonde"
 export TMPDIR="$folder" OMPI_MCA_orte_tmpdir_base="$folder"
 export OMPI_MCA_btl_vader_backing_directory="$folder" OMPI_MCA_btl_sm_backing_directory="$folder"
 exec "$@"

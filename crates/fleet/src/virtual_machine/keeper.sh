@@ -51,5 +51,7 @@ FOLDER=$PVM_TMP SWEEP=$sweep setsid env -u PVM_VMID -u PVM_TMP sh -c '
     cd / && rm -rf "$FOLDER"
 ' </dev/null >/dev/null 2>&1 &
 exec 9>alive
+# Whose it is, should the guard be killed as well: this shell, by its number and when it began.
+printf 'sonde-folder/1\n%s %s\n' "$$" "$(sed 's/.*) //' /proc/$$/stat | cut -d ' ' -f 20)" >sonde
 setsid sh -c 'echo $$ >daemon; exec "$PVM_DPATH" "-n$NAME"' </dev/null >said 2>&1 9>&- &
 wait

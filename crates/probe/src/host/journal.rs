@@ -265,27 +265,88 @@ pub(crate) fn recover() -> Vec<String> {
 }
 
 fn recover_in(folder: &Path, here: &str) -> Vec<String> {
+    let lists = lists(folder).into_iter();
+    lists.flat_map(|path| recover_one(&path, here)).collect()
+}
+
+/// The lists in a folder that have their names.
+fn lists(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    named.map(|entry| entry.path()).collect()
+}
+
+fn recover_one(path: &Path, here: &str) -> Vec<String> {
+    let Ok(mut file) = File::options().read(true).append(true).open(path) else {
+        return Vec::new();
+    };
+    let Some((network, agent, _)) = read(&mut file) else {
+        // Emptied by a guard that did its work, or by an agent that is about to remove it.
+        drop(std::fs::remove_file(path));
+        return Vec::new();
+    };
     let mut said = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_begun = entry.file_name().to_string_lossy().starts_with('.');
-        let file = File::options().read(true).append(true).open(entry.path());
-        let Some(mut file) = file.ok().filter(|_| !is_begun) else {
-            continue;
-        };
-        let Some((network, agent, _)) = read(&mut file) else {
-            // Emptied by a guard that did its work, or by an agent that is about to remove it.
-            drop(std::fs::remove_file(entry.path()));
-            continue;
-        };
-        let boot = |text: &str| text.split(' ').next().unwrap_or_default().to_owned();
-        if boot(&network) != boot(here) {
-            drop(std::fs::remove_file(entry.path()));
-        } else if network == here && is_left(&file, &entry.path(), agent) {
-            said.extend(undo_all(&mut file));
-            drop(std::fs::remove_file(entry.path()));
-        }
+    if boot(&network) != boot(here) {
+        drop(std::fs::remove_file(path));
+    } else if network == here && is_left(&file, path, agent) {
+        said = undo_all(&mut file);
+        drop(std::fs::remove_file(path));
     }
     said
+}
+
+/// Of a network's identity the start of the machine.
+fn boot(network: &str) -> &str {
+    network.split(' ').next().unwrap_or_default()
+}
+
+/// A list of changed settings that nobody looks after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unrestored {
+    /// The list.
+    pub path: PathBuf,
+    /// What was before, in words; none of a list of an earlier start of the machine, or of one that is empty.
+    pub settings: Vec<String>,
+}
+
+/// The lists that agents have left which were killed together with their guards, of this host and network.
+pub fn unrestored() -> Vec<Unrestored> {
+    let Ok(here) = sonde_sys::host::network_identity() else {
+        return Vec::new();
+    };
+    let ours = folders()
+        .into_iter()
+        .filter(|folder| is_ours(folder, false));
+    let left = |path: PathBuf| {
+        let mut file = File::options().read(true).append(true).open(&path).ok()?;
+        let found = read(&mut file);
+        let agent = found.as_ref().map_or(0, |(_, agent, _)| *agent);
+        let is_left = match process::lock(&file, false) {
+            Ok(true) => true,
+            Ok(false) => !is_alive(agent) && stopped_guard(&path).is_some(),
+            Err(_) => false,
+        };
+        let is_here = found
+            .as_ref()
+            .is_none_or(|(network, ..)| network == &here || boot(network) != boot(&here));
+        let ours = found.filter(|(network, ..)| network == &here);
+        let settings = ours.map_or(Vec::new(), |(_, _, all)| {
+            all.iter().map(Undo::words).collect()
+        });
+        (is_left && is_here).then_some(Unrestored { path, settings })
+    };
+    ours.flat_map(|folder| lists(&folder))
+        .filter_map(left)
+        .collect()
+}
+
+/// Puts back what a list has that [`unrestored`] gave, and removes it; what was done, in words.
+pub fn put_back(path: &Path) -> Vec<String> {
+    sonde_sys::host::network_identity().map_or(Vec::new(), |here| recover_one(path, &here))
+}
+
+fn is_alive(agent: u32) -> bool {
+    Path::new(&format!("/proc/{agent}")).exists()
 }
 
 /// Whether nobody looks after the file any more; waits for the guard of an agent that has ended, and ends one that is stopped.
@@ -293,7 +354,7 @@ fn is_left(file: &File, path: &Path, agent: u32) -> bool {
     for _ in 0..PIECES {
         match process::lock(file, false) {
             Ok(true) => return true,
-            Ok(false) if !Path::new(&format!("/proc/{agent}")).exists() => {
+            Ok(false) if !is_alive(agent) => {
                 if let Some(guard) = stopped_guard(path) {
                     // What it would do when it goes on is done now.
                     drop(process::kill(guard, SIGKILL));

@@ -115,6 +115,12 @@ enum Task {
         /// The folder of adapters [default: $SONDE_ADAPTERS, else ~/.local/share/sonde/adapters].
         #[arg(long, value_name = "DIR")]
         adapters: Option<PathBuf>,
+        /// What dead runs of sonde left on this machine, and look at nothing else: processes, settings, folders, files.
+        #[arg(long, conflicts_with_all = ["build_adapters", "adapters"])]
+        leftovers: bool,
+        /// End and remove these.
+        #[arg(long, requires = "leftovers")]
+        clear: bool,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -181,6 +187,13 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Place(options) => options.run(),
         Task::Report(task) => report::run(task),
         Task::Doctor {
+            leftovers: true,
+            out,
+            clear,
+            json,
+            ..
+        } => doctor::leftovers::run(&out, clear, json),
+        Task::Doctor {
             build_adapters: true,
             adapters,
             json,
@@ -191,6 +204,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             adapters,
             json,
             build_adapters: false,
+            ..
         } => {
             let look = doctor::Look {
                 out: &out,

@@ -9,6 +9,7 @@ mod adapters;
 mod host;
 mod lab;
 mod launcher;
+pub mod leftovers;
 mod machine;
 mod network;
 mod noise;

@@ -5,6 +5,7 @@
 //! Checked: `a_folder_is_made_and_goes`, `a_folder_of_others_is_refused`; `crates/sonde/tests/lab_place.rs`.
 
 use crate::failure::Failure;
+use sonde_fleet::FOLDER_MARK;
 use std::fs::{Metadata, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,12 @@ impl Folder {
             Failure::cannot(format!("cannot make the folder {}: {e}", folder.display()))
         })?;
         let made = Self(folder);
+        let own = std::process::id();
+        let began = sonde_sys::processes::began(own).unwrap_or_default();
+        made.write(
+            FOLDER_MARK.file,
+            &format!("{}\n{own} {began}\n", FOLDER_MARK.line),
+        )?;
         // Programs in a lab may be another user's; the caller's mask would keep them out.
         let seen = std::fs::set_permissions(made.path(), Permissions::from_mode(0o755));
         seen.map_err(Failure::cannot)?;

@@ -7,7 +7,7 @@
 
 mod folder;
 mod kept;
-mod mpi;
+pub mod mpi;
 mod network;
 mod outcome;
 mod record;

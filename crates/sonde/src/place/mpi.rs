@@ -35,12 +35,20 @@ pub const fn name(mpi: Mpi) -> &'static str {
 
 /// The user's folder for builds; none where there is none that is the user's alone.
 pub fn cache() -> Option<PathBuf> {
-    let of_user = std::env::var_os("XDG_CACHE_HOME")
+    std::fs::create_dir_all(of_user()?).ok()?;
+    builds()
+}
+
+/// The same, if it is there.
+pub fn builds() -> Option<PathBuf> {
+    of_user().filter(|folder| folder::is_private(folder))
+}
+
+fn of_user() -> Option<PathBuf> {
+    let caches = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
-    let folder = of_user?.join("sonde");
-    std::fs::create_dir_all(&folder).ok()?;
-    folder::is_private(&folder).then_some(folder)
+    Some(caches?.join("sonde"))
 }
 
 /// The compiler of an MPI: Debian's name for it, else the usual one where `mpirun` is of that MPI.
