@@ -1,10 +1,8 @@
 //! Short words of the command line and of plans: knobs, paths, methods, paces, profiles, sets of pairs, collectives.
 
-use std::collections::BTreeMap;
-
 use sonde_fleet::{Choice, Listen, Selector};
 use sonde_lab::Profile;
-use sonde_measure::{Knobs, Method, Pace, Path};
+use sonde_measure::{KnobValues, Knobs, Method, Pace, Path};
 use sonde_message::collectives;
 use sonde_probe::pattern::sets::Set;
 use sonde_workload::npb::{Kernel, Problem};
@@ -34,7 +32,7 @@ pub fn run(bytes: &[u8]) {
             let _ = (problem.extent(), problem.iterations(), problem.parameters());
         }
     }
-    let mut values: BTreeMap<String, String> = text
+    let mut values: KnobValues = text
         .lines()
         .filter_map(|line| line.split_once('='))
         .map(|(name, value)| (name.into(), value.into()))
