@@ -137,12 +137,25 @@ fn a_round_trip_is_that_of_one_cpu() {
     measured(|| {
         for case in attached("veth") {
             let stage = Stage::new(case);
-            let (usual, one) = (
-                round_trip(&stage, &[]),
-                round_trip(&stage, &["--cpus", "one"]),
+            // By turns, and the best of three of each: what else runs on the machine can only add to a round trip.
+            let turns: Vec<_> = (0..3)
+                .map(|_| {
+                    let (usual, one) = (
+                        round_trip(&stage, &[]),
+                        round_trip(&stage, &["--cpus", "one"]),
+                    );
+                    println!("{case:?}: {} us by default, {} on one CPU", usual.0, one.0);
+                    (usual, one)
+                })
+                .collect();
+            let best = |times: &mut dyn Iterator<Item = f64>| times.fold(f64::INFINITY, f64::min);
+            let usual_us = best(&mut turns.iter().map(|(usual, _)| usual.0));
+            let one_us = best(&mut turns.iter().map(|(_, one)| one.0));
+            assert!(
+                usual_us <= 1.3 * one_us,
+                "{case:?}: {usual_us} us by default, {one_us} on one CPU"
             );
-            println!("{case:?}: {} us by default, {} on one CPU", usual.0, one.0);
-            assert!(usual.0 <= 1.3 * one.0, "{case:?}: {} {}", usual.0, one.0);
+            let (usual, one) = &turns[0];
             assert_eq!(usual.1["cpu_plan"], "auto");
             assert!(usual.1["cpu_moves"].as_u64() >= Some(1), "{:#}", usual.1);
             assert_eq!(
