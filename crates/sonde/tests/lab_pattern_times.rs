@@ -60,3 +60,60 @@ fn flows_add_up_and_a_port_is_shared() {
         assert!(all > 2.5 * three, "{all} beside {three}");
     });
 }
+
+/// The most that one pair reaches beside what all hosts carry at once, in one report of one run.
+#[test]
+fn a_pair_stands_beside_the_total_of_the_system() {
+    measured(|| {
+        let Some(stage) = stage() else { return };
+        let plan = stage.path("totals.toml");
+        let text = r#"
+[testbed]
+kind = "lab"
+hosts = 4
+[[network]]
+name = "ethernet-100:rate=10Mbit"
+[[probe]]
+kind = "throughput"
+path = ["tcp"]
+[[probe]]
+kind = "pattern"
+path = ["tcp"]
+[probe.flows]
+pattern = "shift:1"
+what = ["stream"]
+[repeat]
+launches = 2
+max = 2
+"#;
+        std::fs::write(&plan, text).unwrap();
+        let runs = stage.path("totals");
+        let call = stage.sonde(&["assess", &plan, "--json", "--out", &runs]);
+        let outcome = call.limit(120).output();
+        let document: Value =
+            serde_json::from_str(&outcome.out).unwrap_or_else(|error| panic!("{error}: {outcome}"));
+        let rows = document["results"].as_array().unwrap();
+        let is_pair = |row: &&Value| {
+            row["quantity"] == "throughput_bps"
+                && row["mode"] == "stream"
+                && row["knobs"]["flow"].is_null()
+        };
+        let row = rows.iter().find(is_pair).expect("the stream of a pair");
+        let pair = row["p50"].as_f64().unwrap_or_else(|| panic!("{row}"));
+        let all = rate(rows, "all", None);
+        // 1448 of 1538 bytes are the user's; four lines, each in its own direction, carry what acknowledgements leave of four pairs.
+        let ceiling = 1e7 * 1_448.0 / 1_538.0;
+        assert!((0.9..=1.002).contains(&(pair / ceiling)), "{pair}");
+        assert!((3.2..=4.01).contains(&(all / ceiling)), "{all}");
+        // Both are printed, each where one looks for it.
+        let shown = stage.sonde(&["report", "show", "--out", &runs]).expect(0).out;
+        let line = |parts: &[&str]| {
+            let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
+            shown.lines().find(has_all).map(str::to_owned)
+        };
+        let of_pair = format!("{:.3}", pair / 1e6);
+        assert!(line(&["tcp", &of_pair]).is_some(), "{of_pair}: {shown}");
+        let of_all = format!("{:.2} Mb/s", all / 1e6);
+        assert!(line(&["all", &of_all]).is_some(), "{of_all}: {shown}");
+    });
+}
