@@ -51,7 +51,7 @@ pub struct Document<C> {
     /// One for each quantity of each cell; empty where nothing was measured.
     pub results: Vec<ResultRow>,
     /// What follows from the results, as the report says it; warnings first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DocumentFinding>,
     /// What was judged.
     pub verdict: Judgement,
     /// Check these before trusting the results.
@@ -61,7 +61,8 @@ pub struct Document<C> {
 /// A sentence that follows from the results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Finding {
+#[schemars(rename = "Finding")]
+pub struct DocumentFinding {
     /// The rule that found it, as `window-limited`.
     pub id: String,
     /// `note`: it is so; `advice`: something can be changed for the better; `warning`: check this before trusting the results.
@@ -126,7 +127,7 @@ impl<C> Document<C> {
     }
 
     /// The document of a run, with what was found of it.
-    pub fn of(command: C, run: &Run, findings: Vec<Finding>, verdict: Judgement) -> Self {
+    pub fn of(command: C, run: &Run, findings: Vec<DocumentFinding>, verdict: Judgement) -> Self {
         Self {
             run: (!run.head.id.is_empty()).then(|| run.head.id.clone()),
             results: run.rows(),

@@ -11,6 +11,6 @@ mod export;
 pub mod fuzz;
 mod store;
 
-pub use document::{Document, Finding, Judged, Judgement, SchemaName, schema};
+pub use document::{Document, DocumentFinding, Judged, Judgement, SchemaName, schema};
 pub use export::{Export, ExportError, ExportName, export_csv, export_json};
 pub use store::{Store, StoreError};

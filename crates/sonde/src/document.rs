@@ -20,7 +20,7 @@ use crate::tune::Tuned;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Run;
-use sonde_record::{Export, Finding, Judged, Judgement};
+use sonde_record::{DocumentFinding, Export, Judged, Judgement};
 use sonde_report::{Assessment, Comparison, Severity};
 use std::io::Write;
 
@@ -142,7 +142,7 @@ impl Outcome {
 /// The document of a run.
 pub fn of_run<'a>(command: Command<'a>, run: &Run, verdict: Judgement) -> Document<'a> {
     let findings = sonde_report::findings_of(run).into_iter();
-    let findings = findings.map(|one| Finding {
+    let findings = findings.map(|one| DocumentFinding {
         id: one.rule,
         severity: match one.severity {
             Severity::Note => "note",
