@@ -172,7 +172,9 @@ fn difference(serving: &Spec, measuring: &Spec) -> String {
         .filter(|(name, value)| measuring.get(*name) != Some(*value));
     let texts: Vec<String> = differing
         .map(|(name, value)| {
-            let theirs = measuring.get(name).map_or_else(|| "null".into(), ToString::to_string);
+            let theirs = measuring
+                .get(name)
+                .map_or_else(|| "null".into(), ToString::to_string);
             format!("{name} is {value} here and {theirs} at the peer")
         })
         .collect();
