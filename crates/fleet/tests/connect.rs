@@ -151,7 +151,7 @@ fn strangers_keep_no_run_from_going_on() {
     let mut fleet = gather(at, 2, &token).unwrap();
     let notes = fleet.notes().join("; ");
     assert!(
-        notes.contains("connections without the run's token were dropped"),
+        notes.contains("unauthenticated connections dropped: "),
         "{notes}"
     );
     let names: Vec<&str> = fleet

@@ -166,7 +166,7 @@ fn two_agents_talk_over_loopback() {
     assert!(
         error
             .to_string()
-            .contains("measure latency by tcp from local-1 to local-2"),
+            .contains("measure latency over tcp from local-1 to local-2"),
         "{error}"
     );
     fleet.converse(&ask(Probe::Latency, Path::Udp)).unwrap();

@@ -52,7 +52,9 @@ pub fn frame(bytes: &[u8], hosts: u8) {
 pub fn words(text: &str) {
     let words: Vec<OsString> = text.lines().map(OsString::from).collect();
     let _ = rsh::RemoteCommand::parse(&words, Some("h1"));
-    let name = text.split(':').next().unwrap_or_default();
+    // A name is a field of a line.
+    let line = text.lines().next().unwrap_or_default();
+    let name = line.split(':').next().unwrap_or_default();
     if let Some(shadow) = account::unlocked(text, name) {
         assert_eq!(account::unlocked(&shadow, name), None, "once is enough");
     }

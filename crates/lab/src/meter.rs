@@ -316,7 +316,7 @@ mod tests {
         meter.report.attachment.socket = 0;
         assert!(passed(&meter));
         meter.report.gate_rearmed = 2;
-        assert!(meter.report().verdict().reasons[0].contains("put back 2 times"));
+        assert!(meter.report().verdict().reasons[0].contains("restored 2 times"));
     }
 
     #[test]

@@ -488,7 +488,7 @@ mod tests {
             ),
             (
                 "topology = \"ring\"\nfabric = { switches = 3 }\nassign = [{ from = 0, to = 3, trunk = 1 }]",
-                "on no shortest way",
+                "on no shortest path",
             ),
             (
                 "topology = \"star\"\nport = [{ port = 4, rate = \"10Mbit\" }]",

@@ -144,7 +144,11 @@ impl Verdict {
         if gate_rearmed > 0 {
             reasons.push(format!(
                 "a program of the lab's root replaced a host's queueing discipline, by which the network holds senders back; \
-                 it was restored {gate_rearmed} times"
+                 it was restored {}",
+                match gate_rearmed {
+                    1 => "once".to_owned(),
+                    times => format!("{times} times"),
+                }
             ));
         }
         let status = if reasons.is_empty() {
@@ -303,7 +307,7 @@ mod tests {
         (wide.bound_ns, wide.gate_rearmed) = (70_000, 1);
         let both = Verdict::merged([&wide, &calm]).unwrap();
         assert_eq!((both.bound_ns, both.gate_rearmed), (50_000, 1));
-        assert!(both.reasons[0].contains("put back 1 times"), "{both:?}");
+        assert!(both.reasons[0].contains("restored once"), "{both:?}");
         // A launch without a delivery is not covered up by more launches without one, nor is a loss.
         let none = judge(&Lateness::default(), 0, 1);
         assert_eq!(

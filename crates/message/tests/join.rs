@@ -329,7 +329,7 @@ fn who_has_another_token_is_sent_away() {
         );
         for said in [&said[0], &said[2], &said[3]] {
             assert!(
-                said.contains("rank 1 of 4 has not come; 1 came that"),
+                said.contains("rank 1 of 4 has not come; ranks of other runs refused: 1"),
                 "{transport:?}: {said}"
             );
         }

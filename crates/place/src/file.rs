@@ -324,7 +324,7 @@ mod tests {
         );
         let apart = &TWO[..TWO.find("[[trunk]]").unwrap()];
         assert!(wrong(apart).contains("nothing joins the sites `bergen` and `oslo`"));
-        assert!(wrong(&TWO.replace("\"o1\"", "\"b1\"")).contains("`b1` is there twice"));
+        assert!(wrong(&TWO.replace("\"o1\"", "\"b1\"")).contains("`b1` is given twice"));
         assert!(wrong(&TWO.replace("slots = 4", "slots = -4")).contains("-4"));
         assert!(wrong(&TWO.replace("45Mbit", "45")).contains("45"));
         assert!(wrong("").contains("no host"));

@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(told(&base, Seat::Far), "it has one memory node");
         assert_eq!(told(&base, Seat::Sibling), "its cores have one thread each");
         assert_eq!(told(&base, Seat::Near), "its memory node has one core");
-        assert!(told(&served(&[], None), Seat::Same).contains("nothing tells"));
+        assert!(told(&served(&[], None), Seat::Same).contains("is not known which"));
         std::fs::remove_dir_all(root).unwrap();
         let error = take(Seat::Cpu(1_023), End::Asking, None).unwrap_err();
         assert!(

@@ -115,7 +115,7 @@ fn startup_in_parts_has_its_steps_in_order() {
         assert_eq!(steps, wanted);
         let of = |step| find(size, Quantity::StartupNs, Phase::Cold, Some(step));
         let reason = of(Step::Neighbour).reason.as_deref().unwrap();
-        assert!(reason.contains("not to be forgotten"), "{reason}");
+        assert!(reason.contains("no right to flush"), "{reason}");
         match &of(Step::Vc).reason {
             Some(reason) => assert!(!circuits && reason.contains("no circuits"), "{reason}"),
             None => assert!(circuits && of(Step::Vc).series.count() == 1),

@@ -262,7 +262,7 @@ fn who_does_not_come_is_told_and_others_go_on() {
     assert_eq!(other.came[0].failure, None);
     assert!(other.came[0].window.unwrap().bytes > 0);
     let why = other.came[1].failure.clone().unwrap();
-    assert!(why.contains("did not come before the start"), "{why}");
+    assert!(why.contains("did not connect before the start"), "{why}");
     // A round that cannot be ends the worker, and the agent says why.
     let none = go(vec![], vec![], 10);
     client.link.send(&Request::Go(none)).unwrap();

@@ -105,7 +105,7 @@ fn nobody_with_the_token_is_an_error() {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains("no peer with the token") && error.contains("refused were 1"),
+            error.contains("no peer with the token") && error.contains("refused connections: 1"),
             "{error}"
         );
         assert!(error.contains("wrong token"), "{error}");

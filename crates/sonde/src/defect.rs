@@ -98,7 +98,7 @@ mod tests {
         for words in [
             "sonde: this is a bug in sonde: assertion failed: 2 (at crates/sonde/src/defect.rs:",
             ", measuring tcp from h1 to h2\\u{1b}[2J",
-            "what was measured until then is kept",
+            "all results until then are stored",
             "please report these lines",
         ] {
             assert!(told.contains(words), "{words}: {told}");

@@ -494,7 +494,7 @@ mod tests {
             (
                 ProbeKind::Npb,
                 &[("kernel", "cg"), ("class", "S"), ("hosts", "0")],
-                "1 host at least",
+                "ranks need 1 host or more",
             ),
             (ProbeKind::Messages, &[("of", "upc:ep")], "hardly"),
             (

@@ -402,7 +402,7 @@ mod tests {
         let (own, _) = read(&[("of", &matrix), ("median", "10")]).unwrap();
         assert_eq!((own.ranks, own.told.messages, own.told.bytes), (3, 9, 90));
         for (pairs, said) in [
-            (&[("of", two.as_str())][..], "these are 2"),
+            (&[("of", two.as_str())][..], "this document has 2"),
             (
                 &[("of", &matrix)],
                 "the median length of these messages is not known",

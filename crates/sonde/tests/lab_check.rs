@@ -162,7 +162,7 @@ fn a_check_is_kept_and_goes_on() {
     );
     let id = resumed["run"].as_str().unwrap();
     let shown = report(&["show", id]);
-    for part in ["Libraries held against", "native:shm", "right"] {
+    for part in ["Libraries compared with", "native:shm", "right"] {
         assert!(shown.out.contains(part), "{part}: {shown}");
     }
     let csv = report(&["export", "--csv"]);

@@ -74,7 +74,7 @@ fn what_has_no_meaning_for_a_check_is_refused() {
     for (words, said) in [
         (&["--testbed", "local"][..], "only a lab is"),
         (&["--load", "0.5"], "an idle network"),
-        (&["--wait", "poll"], "both sleep"),
+        (&["--wait", "poll"], "both sides block"),
         (
             &["--network", "fddi", "--network", "wire"],
             "one after the other",

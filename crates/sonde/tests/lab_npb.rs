@@ -331,7 +331,7 @@ fn a_run_of_kernels_is_kept_and_goes_on() {
     }
     assert_eq!(launches(&export().out), 12, "each launch once");
     let shown = call(&stage, &["report", "show", "--out", &out]).expect(0);
-    assert!(shown.out.contains("Kernels by sonde"), "{shown}");
+    assert!(shown.out.contains("Kernels of sonde"), "{shown}");
     let id = resumed
         .err
         .lines()

@@ -106,7 +106,10 @@ max = 2
         assert!((0.9..=1.002).contains(&(pair / ceiling)), "{pair}");
         assert!((3.2..=4.01).contains(&(all / ceiling)), "{all}");
         // Both are printed, each where one looks for it.
-        let shown = stage.sonde(&["report", "show", "--out", &runs]).expect(0).out;
+        let shown = stage
+            .sonde(&["report", "show", "--out", &runs])
+            .expect(0)
+            .out;
         let line = |parts: &[&str]| {
             let has_all = |line: &&str| parts.iter().all(|part| line.contains(part));
             shown.lines().find(has_all).map(str::to_owned)

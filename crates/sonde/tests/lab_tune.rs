@@ -372,7 +372,7 @@ fn what_cannot_be_tuned_is_refused() {
     let stage = Stage::new(Case::own("veth"));
     for (words, said) in [
         (&["tune", "--with", "rcvbuf=1KiB,2KiB"][..], "one value"),
-        (&["tune", "--load", "0.5"], "no `--load`"),
+        (&["tune", "--load", "0.5"], "does not take `--load`"),
         (&["tune", "--launches", "2"], "at least"),
         (&["tune", "--with", "windows=1"], "no such knob"),
         (

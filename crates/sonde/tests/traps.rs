@@ -356,12 +356,15 @@ fn cpu_per_cent_without_saying_of_how_many_cpus() {
 #[test]
 fn silent_loss_of_the_confidence_target() {
     let (document, said) = run();
-    assert!(said.contains("below six there is no interval"), "{said}");
+    assert!(
+        said.contains("fewer than 6 give no confidence interval"),
+        "{said}"
+    );
     let warnings = document["warnings"].as_array().unwrap();
     assert!(
         warnings
             .iter()
-            .any(|one| one.as_str().unwrap().contains("below six")),
+            .any(|one| one.as_str().unwrap().contains("fewer than 6")),
         "{warnings:?}"
     );
     for row in rows() {

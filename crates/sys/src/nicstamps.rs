@@ -157,7 +157,7 @@ mod tests {
         let why = obstacle("lo").unwrap();
         assert!(why.contains("lo ") && why.contains("time stamps"), "{why}");
         assert_eq!(NicStamps::on("lo").unwrap_err(), why);
-        assert!(obstacle("none-such").unwrap().contains("tells nothing"));
+        assert!(obstacle("none-such").unwrap().contains("does not report"));
         assert!(obstacle(&"x".repeat(40)).is_some());
     }
 

@@ -504,7 +504,11 @@ mod tests {
         let late = invalid(Some(&left), Some(&came), LATE_NS_MAX).unwrap();
         assert!(late.contains("12.0 ms after"), "{late}");
         assert_eq!(invalid(Some(&left), Some(&came), 13_000_000), None);
-        assert!(invalid(None, Some(&came), 0).unwrap().contains("nothing"));
+        assert!(
+            invalid(None, Some(&came), 0)
+                .unwrap()
+                .contains("did not report")
+        );
         let failed = Came {
             failure: Some("reset".into()),
             ..Came::default()

@@ -343,7 +343,7 @@ mod tests {
             (vec![], "0 sizes"),
             (vec![1; 257], "257 sizes"),
             (vec![1, 0], "messages of 0 bytes"),
-            (vec![1, 65_508], "fits in no datagram"),
+            (vec![1, 65_508], "does not fit in a datagram"),
         ] {
             let sizes_bytes = sizes;
             refused(

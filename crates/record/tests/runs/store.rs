@@ -88,7 +88,7 @@ fn a_failed_launch_is_replaced_and_a_measured_one_kept() {
         let mut next = good(7);
         next.results[0].index = 1;
         let error = store.launches("r", &[next, other]).unwrap_err();
-        told(&error, &["launch 0 of cell", "measured already"]);
+        told(&error, &["repetition 0 of cell", "measured already"]);
     }
     assert_eq!(store.load("r").unwrap(), run);
 }

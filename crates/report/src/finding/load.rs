@@ -325,7 +325,7 @@ mod tests {
         );
         assert_eq!(
             found[0].arithmetic.as_deref(),
-            Some("0.8991 to 0.9012 over 6 launches, 0.9000 wanted")
+            Some("0.8991 to 0.9012 over 6 repetitions, 0.9000 requested")
         );
     }
 

@@ -289,7 +289,7 @@ mod tests {
             (of("pattern = \"shift:4\""), "from each to itself"),
             (
                 of("pattern = \"shift:1\"\nsenders = \"0\""),
-                "numbers of senders",
+                "not a range of senders",
             ),
             (
                 of("pattern = \"shift:1\"\nsize = \"1GiB\""),
@@ -301,7 +301,7 @@ mod tests {
             ),
             (
                 format!("wait = [\"poll\"]\n{}", of("pattern = \"shift:1\"")),
-                "wait asleep",
+                "complete by blocking",
             ),
             (
                 format!(

@@ -110,7 +110,7 @@ fn wrong_plans_are_refused_with_their_place() {
     for (from, to, said) in [
         ("kind = \"lab\"", "kind = \"moon\"", "line 2"),
         ("hosts = 4", "hots = 4", "hots"),
-        ("launches = 6", "launches = 0", "0 to 6 launches"),
+        ("launches = 6", "launches = 0", "0 to 6 repetitions"),
         ("size = [\"8\"]", "size = [\"8 furlongs\"]", "8 furlongs"),
         ("path = [\"tcp\"", "path = [\"tpc\"", "tpc"),
         (

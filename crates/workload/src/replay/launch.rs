@@ -179,7 +179,7 @@ mod tests {
         let fine = together(&sequence, &[seen(&[1_000; 2], 0), seen(&[1_000; 2], 0)]).unwrap();
         assert_eq!((fine.time_ns, fine.sent.total.messages), (5, 4));
         for (first, wrong, said) in [
-            (&[1_000; 2][..], 1, "1 messages of a replay came otherwise"),
+            (&[1_000; 2][..], 1, "1 messages of a replay arrived changed"),
             (&[1_000; 3], 0, "counted as 5 messages"),
             (&[900, 1_100], 0, "900 to 1100 B"),
         ] {

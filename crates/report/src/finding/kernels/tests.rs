@@ -156,9 +156,12 @@ fn hosts_are_held_against_one() {
         "4 hosts of atm-oc3c (class S) beat every run on one host, shared memory aside, significantly in 1 of 1: 2.00 times."
     );
     let found = one(placed(2_000), "kernel-placement");
-    assert!(
-        found.sentence.ends_with("in 0 of 1; not LU idle (0.500)."),
-        "{found:?}"
+    assert_eq!(
+        (found.sentence.as_str(), found.arithmetic.as_deref()),
+        (
+            "No kernel (class S) is faster on 4 hosts of atm-oc3c than on one host, shared memory aside.",
+            Some("LU idle 0.500 (printed 2.11)")
+        )
     );
     let nowhere = runs().kernel(NET, "pvm:direct", "lu S 4", MS);
     assert_eq!(of(nowhere, "kernel-placement"), []);

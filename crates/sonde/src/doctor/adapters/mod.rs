@@ -259,7 +259,7 @@ esac
             let folders = std::slice::from_ref(&folder);
             state(&tree.machine, &RECIPES[0], folders)
         };
-        assert_eq!(found().value, "not built; Open MPI 4.1.4 is here");
+        assert_eq!(found().value, "not built; Open MPI 4.1.4 is installed");
         build(&tree.machine, &folder);
         assert_eq!(found().status, Status::Ok);
         std::fs::write(folder.join("sonde-openmpi.so.stamp"), "of another").unwrap();
@@ -269,7 +269,7 @@ esac
         let (checks, _) = build(&tree.machine, &folder);
         assert!(checks[0].value.starts_with("built"), "anew");
         std::fs::remove_file(tree.machine.file("usr/bin/mpicc.openmpi")).unwrap();
-        assert!(found().value.contains("cannot be built anew"));
+        assert!(found().value.contains("cannot be rebuilt here"));
     }
 
     #[test]
