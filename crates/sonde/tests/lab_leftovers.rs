@@ -123,9 +123,10 @@ fn dead_runs_are_found_and_cleared() {
     assert_eq!(outcome.out.matches("left /").count(), 2, "{outcome}");
     let (found, cleared) = (read("found.json"), read("cleared.json"));
     assert_eq!(found["command"], "doctor leftovers");
+    // Both programs of the worker: the one that left its session, and the one that it waited for.
     assert_eq!(
         kinds(&found),
-        ["settings", "process", "folder"],
+        ["settings", "process", "process", "folder"],
         "{found:#}"
     );
     assert_eq!(kinds(&cleared), kinds(&found));

@@ -590,7 +590,7 @@ fn a_killed_rank_ends_the_kernel_with_a_word() {
         assert!(left.is_empty(), "{path}: {left:?} of {begun:?} go on");
         let outcome = running.finish();
         assert_eq!(outcome.code, 2, "{path}: {outcome}");
-        let name = format!("lu B on 4 by {path}");
+        let name = format!("lu B on 4 over {path}");
         assert!(outcome.err.contains(&name), "{path}: {outcome}");
         let named = ["is gone", "by signal 9", "signal 9"];
         let is_named = named.iter().any(|words| outcome.err.contains(words));

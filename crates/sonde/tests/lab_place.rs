@@ -276,7 +276,7 @@ fn a_trial_is_kept() {
     let resumed = stage
         .sonde(&["assess", "--resume", killed, "--out", &out])
         .expect(64);
-    resumed.tells(&["cannot go on"]);
+    resumed.tells(&["cannot be resumed"]);
     let none = stage
         .sonde(&["assess", "--resume", "--out", &out])
         .expect(64);

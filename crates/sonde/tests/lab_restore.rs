@@ -116,7 +116,7 @@ fn settings_are_put_back_where_agents_are_killed() {
     );
     let next = read("next.err");
     assert!(
-        next.contains("h3") && next.contains("was put back"),
+        next.contains("h3") && next.contains("was restored"),
         "{next}"
     );
 }

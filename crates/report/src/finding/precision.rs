@@ -145,7 +145,7 @@ mod tests {
         let finding = wide(&Index::new(&run)).unwrap();
         assert_eq!(
             finding.sentence,
-            "1 of 2 medians have a 95 % CI wider than ±5 % (worst: latency of 8 B over udp on wire, 10.00 µs, CI 8.000 µs to 12.00 µs)."
+            "1 of 2 medians have a 95 % CI wider than ±5 % (worst: latency of 8 B over udp on wire, 10.00 µs, CI 10.00 µs to 12.00 µs)."
         );
         let run = Runs::new()
             .network(net("wire"))
