@@ -302,7 +302,10 @@ fn dry_runs(root: &Path, program: &Program) -> Result<String> {
         let said = program.call(root, &words)?;
         text += &format!("$ sonde {}\n{}", words.join(" "), views::transcript(&said));
     }
-    Ok(text)
+    // The rules between a table's rows say nothing, and would be more than half of it.
+    let is_rule = |line: &&str| !line.is_empty() && line.trim_matches(['─', '═']).is_empty();
+    let lines = text.lines().filter(|line| !is_rule(line));
+    Ok(lines.map(|line| format!("{line}\n")).collect())
 }
 
 /// A run of a second within this machine, with a warning that its interval is too wide: the names in its events, the tables of its store, the columns of its export.
