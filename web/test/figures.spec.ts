@@ -91,7 +91,7 @@ browserTest('what a paper prints is hollow, and beside our figures', async () =>
     const line = (await times.locator('tbody tr', { hasText: 'pvm:direct' }).filter({ hasText: '0.9' }).first().innerText()).replace(/\s+/g, ' ')
     assert.match(line, /30 to 31\.5 s/)
     const others = page.locator('#kernels .kernel-tables details').last()
-    assert.match(await others.locator('summary').innerText(), /machines that are not here: one time$/)
+    assert.match(await others.locator('summary').innerText(), /^Printed for other machines: one time$/)
     const messages = page.locator('#kernels .kernel-tables details').nth(1)
     assert.match(await messages.locator('summary').innerText(), /beside a study of kernels, Table 1/)
     assert.match((await messages.locator('tbody tr', { hasText: 'pvm:direct' }).first().innerText()).replace(/\s+/g, ' '), /612.*599/)
