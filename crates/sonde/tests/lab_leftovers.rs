@@ -40,7 +40,9 @@ until_so 'ls /dev/shm/sonde-*/sonde >/dev/null 2>&1'
 sweeper=$(pgrep -P $launcher)
 echo "alive: $(sonde doctor --leftovers --out DIR/none | head -1)"
 
-kill -9 $guard $changer; kill -9 $runner $worker; kill -9 $sweeper $launcher
+# At one time: none takes away what another one leaves.
+all="$guard $changer $runner $worker $sweeper $launcher"
+kill -STOP $all; kill -9 $all
 # What others have by such names.
 mkdir -m 700 /dev/shm/sonde-ABCDEFGH /tmp/sonde-abcdefgh
 echo sonde-folder/2 >/tmp/sonde-abcdefgh/sonde
