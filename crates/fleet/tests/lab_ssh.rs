@@ -138,7 +138,7 @@ fn a_killed_host_is_named_and_the_rest_goes_on() {
         assert!(told.starts_with("failed lost=true host=h3 "), "{told}");
         assert!(
             told.contains(&format!(
-                "measure stream by tcp from h{} to h{}",
+                "measure stream over tcp from h{} to h{}",
                 src + 2,
                 dst + 2
             )),
