@@ -219,7 +219,7 @@ fn loads_are_made_counted_and_ended() {
             assert!(came > 0.9 * planned, "{came} of {planned}");
         }
         let text = std::fs::read_to_string(stage.path("text.json")).unwrap();
-        assert!(text.contains(&format!("load {level} of eth")), "{text}");
+        assert!(text.contains(&format!("load {level} on eth")), "{text}");
     });
 }
 
@@ -241,5 +241,5 @@ fn kept_load(stage: &Stage, outcome: &Outcome) {
     let state = &kept["run"]["head"]["state"];
     assert_eq!(state, "complete", "{state}");
     let shown = std::fs::read_to_string(stage.path("keptshown.json")).unwrap();
-    assert!(shown.contains("load 0.2:of=100Mbit of eth"), "{shown}");
+    assert!(shown.contains("load 0.2:of=100Mbit on eth"), "{shown}");
 }
