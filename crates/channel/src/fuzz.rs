@@ -7,7 +7,7 @@ use sonde_sys::frames::ETHERNET_BYTES;
 
 use crate::PACKET_HEADER_BYTES;
 
-/// A frame as it comes, and one with the begin of our own, which a fuzzer finds rarely.
+/// A frame as it comes, and the same behind a valid head, which a fuzzer seldom finds.
 pub fn frame(bytes: &[u8]) {
     look(bytes);
     let ethernet = [0; ETHERNET_BYTES];
