@@ -222,7 +222,7 @@ END
 store local-require 1 'plan:[[require]] plan:reference exit:1 drift' 'A plan with requirements, one of which is not met' \
     assess "$out/plans/require.toml"
 store local-strict 0,3 '--strict --precision warnings' 'Intervals that are too wide, by --strict' \
-    probe latency --testbed local --size 1 --launches 6 --budget 20ms --samples 20 --precision 1 --strict
+    probe latency --testbed local --size 1 --launches 6 --budget 20ms --samples 20 --precision 0.1% --strict
 
 # ---- commands whose text and document are kept
 said npb-local 0 'command:npb path:native:shm path:openmpi:sm class:S' 'Two kernels by two libraries, with the sequential reference' \
@@ -532,7 +532,7 @@ limit=60
 script compared 0 'report:compare --ignore several-runs' 'Three runs in one store that differ in a knob and in the network' two_runs
 views 'report compare #1 #2 --out .' 'report compare #1 #2 --ignore congestion --out .' 'report compare #1 #2 --ignore congestion --out . --json' \
     'report compare #1 #2 --ignore congestion --threshold 0 --fail-on-regression --out .' 'report compare #2 #3 --out .' \
-    'report compare #2 #3 --ignore network,hosts --detect 100 --out .' 'report compare #1 --out .'
+    'report compare #2 #3 --ignore network,hosts --detect 10% --out .' 'report compare #1 --out .'
 
 # ---- real hosts: machines of a lab, by OpenSSH, Slurm, mpirun, and agents that come by themselves
 hosts_begin='

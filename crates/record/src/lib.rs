@@ -13,4 +13,4 @@ mod store;
 
 pub use document::{Document, DocumentFinding, Judged, Judgement, SchemaName, schema};
 pub use export::{Export, ExportError, ExportName, export_csv, export_json};
-pub use store::{Store, StoreError};
+pub use store::{LATEST, Store, StoreError};

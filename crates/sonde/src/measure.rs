@@ -220,7 +220,7 @@ impl Task {
                     ))
                 })?
         } else {
-            name.clone()
+            store.find(name).map_err(Failure::cannot)?
         };
         let run = store.load(&id).map_err(Failure::cannot)?;
         if run.head.plan.is_empty() {
@@ -296,7 +296,7 @@ impl Task {
         let testbed = &self.plan.testbed;
         let profile: Profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
         let mut options = LabOptions::of_hosts(testbed::HostOptions {
-            hosts: testbed.hosts,
+            hosts: Some(testbed.hosts),
             attachment: testbed.attachment,
             profile,
             seed: self.plan.repeat.seed,

@@ -10,6 +10,7 @@ mod place;
 mod screen;
 mod seeds;
 mod traps;
+mod typed;
 
 /// With a lab or with many ranks, and nothing measured: two at a time.
 #[path = "."]

@@ -689,7 +689,7 @@ impl Plan {
                 Kind::Local => {
                     return Err(Failure::usage(
                         "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or \
-                         `hosts:`, or leave [[load]] out",
+                         `--testbed hosts:a,b`, or leave `--load` out ([[load]] of a plan)",
                     ));
                 }
                 Kind::Lab if of_hosts => {
@@ -701,7 +701,7 @@ impl Plan {
                 Kind::Slurm | Kind::Mpirun | Kind::Listen => {
                     return Err(Failure::usage(
                         "background traffic is made by a second agent on each host, which a launcher does not start: use \
-                         `--testbed hosts:`, or leave [[load]] out",
+                         `--testbed hosts:a,b`, or leave `--load` out ([[load]] of a plan)",
                     ));
                 }
                 Kind::Lab | Kind::Hosts => {}
@@ -756,7 +756,7 @@ impl Plan {
                 sonde_fleet::HOSTS_MAX
             )),
             Kind::Local if !self.networks.is_empty() => refuse(
-                "this machine has only its loopback; remove [[network]], or take kind = \"lab\" or \"hosts\"".into(),
+                "this machine has only its loopback: leave `--network` out ([[network]] of a plan), or use `--testbed lab` or `--testbed hosts:a,b`".into(),
             ),
             kind if kind.is_real() => self.networks.iter().try_for_each(|network| network.choice().map(drop)),
             Kind::Lab if self.networks.iter().any(|network| network.interface.is_some()) => refuse(
