@@ -15,6 +15,7 @@ mod traps;
 #[path = "."]
 mod paired {
     mod json;
+    mod lab_accept;
     pub mod lab_assess;
     mod lab_broken;
     mod lab_check;

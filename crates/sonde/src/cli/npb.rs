@@ -1,6 +1,7 @@
 //! `sonde npb`: its options, lowered to a task.
 
 use super::options::Common;
+use super::refused::Command;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::npb::{Task, TraceFile};
@@ -134,6 +135,7 @@ impl NpbOptions {
     }
 
     fn task(self) -> Result<Task, Failure> {
+        self.common.check(Command::Npb)?;
         let testbed = self.common.testbed.0;
         let paths = match self.paths.is_empty() {
             true => vec![path("native", testbed)?],

@@ -1,6 +1,7 @@
 //! The options that every measurement takes, and how they change a plan.
 
 use super::OUT;
+use super::require::RequireOptions;
 use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
 use crate::shown::Form;
@@ -37,6 +38,10 @@ pub struct Common {
     /// Real hosts: the rate of the link that a load is a share of, where the interface does not report it.
     #[arg(long = "load-of", value_name = "RATE", requires = "loads")]
     pub load_of: Option<BitRate>,
+    /// Real hosts: the rate of the line, where the interfaces report none (as in virtual machines) or not the right one; what streams
+    /// reach is given as a part of it.
+    #[arg(long, value_name = "RATE")]
+    pub line_rate: Option<BitRate>,
     #[command(flatten)]
     pub hosts: testbed::HostOptions,
     /// Completion: receive by blocking (block) or by busy polling (poll); with both, each of them.
@@ -44,6 +49,8 @@ pub struct Common {
     pub waits: Vec<Wait>,
     #[command(flatten)]
     pub effort: EffortOptions,
+    #[command(flatten)]
+    pub require: RequireOptions,
     /// The folder of the store and the reports.
     #[arg(long, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
@@ -139,6 +146,7 @@ impl Common {
             kind: self.testbed.0,
             hosts: self.hosts.hosts,
             names: self.testbed.1.clone(),
+            line_rate: self.line_rate,
             attachment: self.hosts.attachment,
             ..TestbedPlan::default()
         }
@@ -181,13 +189,13 @@ impl Common {
         }
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
-        plan.filled()
+        plan.filled().requiring(self.require.all())
     }
 
     /// A level with what was said of all: where it goes, and of what it is a share.
     fn level(&self, level: &str) -> String {
         let mut text = level.to_owned();
-        if let Some(of) = self.load_of {
+        if let Some(of) = self.load_of.or(self.line_rate) {
             text += &format!(":of={of}");
         }
         if !self.load_flows.is_empty() {
@@ -199,6 +207,7 @@ impl Common {
     pub fn measurement(self, plan: Plan, form: Form) -> Measurement {
         Measurement {
             plan,
+            baseline: self.require.baseline(),
             out: self.out,
             resume: self.resume,
             json: self.json,

@@ -17,9 +17,13 @@ pub enum Command {
     Tune,
     /// `sonde lab check`.
     LabCheck,
+    /// `sonde probe check`.
+    Check,
+    /// `sonde npb`.
+    Npb,
 }
 
-use Command::{LabCheck, Pattern, Tune};
+use Command::{Check, LabCheck, Npb, Pattern, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
@@ -27,6 +31,8 @@ impl Command {
             Pattern => "sonde probe pattern",
             Tune => "sonde tune",
             LabCheck => "sonde lab check",
+            Check => "sonde probe check",
+            Npb => "sonde npb",
         }
     }
 }
@@ -43,10 +49,11 @@ const WAITS: (&str, Given) = ("several values of `--wait`", |common| {
 });
 const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks.len() > 1);
 const JSON_STREAM: (&str, Given) = ("`--json-stream`", |common| common.json_stream);
+const REQUIRE: (&str, Given) = ("`--require`", |common| common.require.is_given());
 const STRICT: (&str, Given) = ("`--strict`", |common| common.strict);
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 12] = [
+const REFUSED: [(Command, (&str, Given), &str); 16] = [
     (
         Pattern,
         LOAD,
@@ -95,6 +102,26 @@ const REFUSED: [(Command, (&str, Given), &str); 12] = [
         WAIT,
         "the cost of hosts cancels where both sides block: leave it out",
     ),
+    (
+        Tune,
+        REQUIRE,
+        "it compares settings: require a rate of `sonde probe throughput`",
+    ),
+    (
+        LabCheck,
+        REQUIRE,
+        "its bounds are those of the model: leave it out",
+    ),
+    (
+        Check,
+        REQUIRE,
+        "what a library must give is known: leave it out",
+    ),
+    (
+        Npb,
+        REQUIRE,
+        "its verdict is the benchmark's: give it to `sonde assess PLAN`, with the plan that `--print-plan` prints",
+    ),
 ];
 
 impl Common {
@@ -137,6 +164,7 @@ mod tests {
             "several `--network" => vec!["--network", "fddi", "--network", "wire"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
+            "--require" => vec!["--require", "latency<=1ms"],
             other => panic!("{other}"),
         };
         let common = |words: Vec<&str>| Line::parse_from([vec!["line"], words].concat()).common;
@@ -147,7 +175,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Tune, LabCheck] {
+        for command in [Pattern, Tune, LabCheck, Check, Npb] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)
