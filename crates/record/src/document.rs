@@ -99,11 +99,11 @@ pub struct Judgement {
     pub state: Option<Judged>,
     /// Why it is not `pass`, or why there is none.
     pub reasons: Vec<String>,
-    /// What came of each requirement, in the plan's order; empty where nothing is required.
+    /// The result of each requirement, in the plan's order; empty where nothing is required.
     pub requirements: Vec<JudgedRequirement>,
 }
 
-/// What came of a requirement.
+/// The result of a requirement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JudgedRequirement {
@@ -125,7 +125,7 @@ pub struct JudgedRequirement {
     pub passed: u64,
     /// Rows that fail.
     pub failed: u64,
-    /// Rows of which it cannot be told.
+    /// Rows that are inconclusive.
     pub inconclusive: u64,
     /// Hosts that all failing rows have in common, where there are several rows.
     pub hosts: Vec<String>,
@@ -133,7 +133,7 @@ pub struct JudgedRequirement {
     pub worst: Vec<JudgedRow>,
 }
 
-/// What came of a requirement in one row.
+/// The result of a requirement in one row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JudgedRow {

@@ -105,7 +105,7 @@ pub struct Task {
     pub measurement: measure::Task,
 }
 
-/// What came of it, beside the requirements.
+/// The result, beside the requirements.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Acceptance {
     /// `pass`, `fail` or `inconclusive`.
@@ -258,17 +258,18 @@ impl Acceptance {
     fn head(&self) -> String {
         let scope = &self.scope;
         let network = self.network.as_deref().unwrap_or("no network");
-        let mut words = vec![format!("{} hosts", scope.hosts.len())];
-        words.push(format!(
-            "{} of {} ordered pairs",
-            scope.pairs, scope.pairs_all
-        ));
-        words.push(match self.line_bps {
-            Some(bps) => format!("{network} {}", rate(bps as f64)),
-            None => network.to_owned(),
-        });
-        words.extend(scope.took());
-        format!("ACCEPTANCE  {}  {}", word(self.state), words.join(", "))
+        let of = |rate: Option<String>, pairs: &str| {
+            let mut words = vec![format!("{} hosts", scope.hosts.len())];
+            words.push(format!("{} of {} {pairs}", scope.pairs, scope.pairs_all));
+            words.push(format!("{network}{}", rate.unwrap_or_default()));
+            words.extend(scope.took());
+            format!("ACCEPTANCE {}  {}", word(self.state), words.join(", "))
+        };
+        // What there is no room for is left out.
+        let rate = self.line_bps.map(|bps| format!(" {}", rate(bps as f64)));
+        let all = [of(rate, "ordered pairs"), of(None, "ordered pairs")];
+        let fits = all.into_iter().find(|line| line.chars().count() <= COLUMNS);
+        fits.unwrap_or_else(|| of(None, "pairs"))
     }
 
     /// What would have been detected, the trust, and where the rest is.
@@ -370,7 +371,7 @@ mod tests {
         let usual = screen(1, 2);
         assert_eq!(
             usual.lines().next().unwrap(),
-            "ACCEPTANCE  FAIL  16 hosts, 240 of 240 ordered pairs, eth0 25.00 Gb/s, 1 min 12 s"
+            "ACCEPTANCE FAIL  16 hosts, 240 of 240 ordered pairs, eth0 25.00 Gb/s, 1 min 12 s"
         );
         for part in [
             "FAIL          all pairs: c05 is bad",

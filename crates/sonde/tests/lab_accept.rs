@@ -33,7 +33,7 @@ fn a_lossy_host_is_not_accepted() {
     assert_eq!(said.code, 1, "{said}");
     let first = said.out.lines().next().unwrap();
     assert!(
-        first.starts_with("ACCEPTANCE  FAIL  4 hosts, 12 of 12 ordered pairs"),
+        first.starts_with("ACCEPTANCE FAIL  4 hosts, 12 of 12 "),
         "{said}"
     );
     assert!(
@@ -52,8 +52,8 @@ fn what_is_required_decides() {
     let met = ["--require", "throughput>=5Mbit", "--require", "latency<=1s"];
     let healthy = accept(&stage, &met).output();
     let state = match healthy.code {
-        0 => "ACCEPTANCE  PASS",
-        3 => "ACCEPTANCE  INCONCLUSIVE",
+        0 => "ACCEPTANCE PASS",
+        3 => "ACCEPTANCE INCONCLUSIVE",
         _ => panic!("a healthy cluster was refused: {healthy}"),
     };
     assert!(healthy.out.starts_with(state), "{healthy}");

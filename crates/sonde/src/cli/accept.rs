@@ -18,7 +18,7 @@ pub const EXAMPLES: &str = "Examples:
   salloc -N16 sonde accept --require 'throughput>=23.0Gbit' --json > acceptance.json
   sonde accept ./contract.toml
   sonde accept --hosts 4 --network ethernet-100 --require 'throughput>=90Mbit'      on an emulated cluster
-The exit code is 0 where it is accepted, 1 where it is not, 3 where that cannot be told.";
+The exit code is 0 where it is accepted, 1 where it is not, 3 where it is inconclusive.";
 
 /// What an acceptance takes.
 #[derive(Debug, Args)]

@@ -67,12 +67,14 @@ enum Task {
   salloc -N4 sonde assess --quick                   the nodes of a Slurm allocation
   sonde assess --testbed 'mpirun:--hostfile hosts'  wherever that mpirun starts processes
   sonde assess ./my-plan.toml --out /scratch/runs
+  sonde assess --quick --require 'throughput>=90%' --require 'latency<=1ms'
   sonde assess --resume
   sonde assess --json > assessment.json")]
     Assess {
         /// A plan file, which says what to measure in place of the options.
         #[arg(conflicts_with_all = [
             "networks", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+            "line_rate",
         ])]
         plan: Option<PathBuf>,
         #[command(flatten)]
@@ -165,7 +167,7 @@ fn of_file(file: &Path) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Leaves out of a plan what is not measured by these paths; nothing where there are none.
+/// Leaves out of a plan what is not measured over these paths; nothing where there are none.
 fn only(plan: &mut Plan, paths: &[AnyPath]) {
     if paths.is_empty() {
         return;

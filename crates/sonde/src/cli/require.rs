@@ -24,7 +24,12 @@ pub struct RequireOptions {
     )]
     baseline: Option<String>,
     /// How much worse than the baseline a figure may be.
-    #[arg(long = "require-within", value_name = "SHARE", default_value = "10%")]
+    #[arg(
+        long = "require-within",
+        value_name = "SHARE",
+        default_value = "10%",
+        requires = "baseline"
+    )]
     within: Ratio,
 }
 

@@ -1,6 +1,6 @@
-//! After a run: what it says, in the form that was asked for, what came of the requirements, and the exit code.
+//! After a run: what it says, in the form that was asked for, the results of the requirements, and the exit code.
 //!
-//! Model:   warnings go to standard error, results to standard output; a screen comes last and names the report itself. What came of
+//! Model:   warnings go to standard error, results to standard output; a screen comes last and names the report itself. The result of
 //!          the requirements follows the results as text, and is in the document's verdict.
 //! Checked: the end-to-end tests of `assess` and `probe`; `lab_accept.rs`.
 
@@ -19,7 +19,7 @@ use sonde_sys::tell;
 use sonde_units::plain;
 
 impl Outcome {
-    /// With what came of requirements.
+    /// With the results of requirements.
     pub fn require(&mut self, judgements: &Judgements) {
         self.is_judged |= !judgements.all.is_empty();
         self.failed.extend(judgements.reasons(Judged::Fail));
@@ -36,7 +36,7 @@ impl Outcome {
     }
 }
 
-/// What came of the requirements, as text; nothing where there are none.
+/// The results of the requirements, as text; nothing where there are none.
 pub fn requirements_text(judgements: &Judgements) -> Option<String> {
     let lines = require::lines(judgements, width().min(COLUMNS));
     let text = lines.iter().map(|line| plain(line).to_string());

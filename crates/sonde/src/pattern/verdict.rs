@@ -29,7 +29,7 @@ const NOTED: [&str; 1] = ["host-odd"];
 pub struct AllPairs {
     /// Whether no host, link or direction stands out.
     pub state: Judged,
-    /// What stands out, with its remedy, or why it cannot be told; one sentence where nothing does.
+    /// What stands out, with its remedy, or why it is inconclusive; one sentence where nothing does.
     pub reasons: Vec<String>,
     /// Hosts that are set otherwise than the others.
     pub notes: Vec<String>,
@@ -78,7 +78,7 @@ impl AllPairs {
 }
 
 impl AllPairs {
-    /// Puts what came of it into an outcome.
+    /// Puts the result into an outcome.
     pub fn judge(&self, outcome: &mut Outcome) {
         outcome.is_judged = true;
         match self.state {

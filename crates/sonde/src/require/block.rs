@@ -1,4 +1,4 @@
-//! What came of the requirements, in lines for a terminal.
+//! The results of the requirements, in lines for a terminal.
 //!
 //! Model:   a requirement is one entry: its state, itself, the figure with the smallest margin and where it is, how many rows have
 //!          which state, and the worst that fail. Of many requirements those that pass are counted.

@@ -26,7 +26,7 @@ const TOLD: usize = 3;
 /// The most rows of a requirement that stand in a document.
 const LISTED: usize = 20;
 
-/// What came of a requirement in one row.
+/// The result of a requirement in one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowJudgement {
     pub state: Judged,
@@ -42,14 +42,14 @@ pub struct RowJudgement {
     pub row: ResultRow,
 }
 
-/// What came of one requirement, its rows in order: those that fail first, and the smallest margin.
+/// The result of one requirement, its rows in order: those that fail first, and the smallest margin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequirementJudgement {
     pub requirement: Requirement,
     pub rows: Vec<RowJudgement>,
 }
 
-/// What came of all requirements of a plan, in its order.
+/// The results of all requirements of a plan, in its order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Judgements {
     pub all: Vec<RequirementJudgement>,

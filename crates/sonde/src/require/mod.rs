@@ -2,7 +2,7 @@
 //!
 //! Model:   a requirement bounds one statistic of one quantity, in every row that it selects. A text becomes one in [`text`] alone;
 //!          what such a text leaves open, [`Requirement::scoped`] fills in from the plan, so that a printed plan has all of it. It
-//!          is held against a run in [`judge`], and what came of it is printed by [`block`].
+//!          is held against a run in [`judge`], and the result is printed by [`block`].
 //! Units:   bounds in the unit of the quantity's name: nanoseconds, bits a second, parts of one.
 //! Checked: the tests of its modules; `what_nothing_can_meet_is_refused`, `what_is_left_open_is_filled_in`.
 
