@@ -103,6 +103,8 @@ impl Source for Accepting {
 /// What to measure and to judge.
 pub struct Task {
     pub measurement: measure::Task,
+    /// Whether all pairs are measured in short.
+    pub quick: bool,
 }
 
 /// The result, beside the requirements.
@@ -134,11 +136,13 @@ impl Task {
     /// # Errors
     /// Nothing is required; what could not be started, or kept.
     pub fn run(mut self) -> Result<i32, Failure> {
-        self.measurement.take_baseline()?;
+        self.measurement.take_requirements()?;
         let is_resumed = self.measurement.resume.is_some();
         if self.measurement.plan.requirements.is_empty() && !is_resumed {
             return Err(Failure::usage(NOTHING));
         }
+        let plan = self.measurement.plan.clone();
+        self.measurement.plan = plan.accepting(self.quick);
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }

@@ -22,7 +22,7 @@ use crate::layout::{self, Block, TestNetwork};
 use crate::library;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
-use crate::require::Baseline;
+use crate::require::Sources;
 use crate::shown::Form;
 use crate::source::{Searches, Seen, Source};
 use crate::testbed::{self, LabOptions};
@@ -49,8 +49,8 @@ use std::rc::Rc;
 pub struct Task {
     /// The plan; of a resumed run, the run's own.
     pub plan: Plan,
-    /// A run whose figures must be reached, beside what the plan requires.
-    pub baseline: Option<Baseline>,
+    /// What is required beside what the plan says.
+    pub sources: Sources,
     /// The folder of the store and the reports.
     pub out: PathBuf,
     /// Go on with this run; with the latest that can be where the name is empty.
@@ -88,7 +88,7 @@ pub struct Measured {
 impl Task {
     /// Does it; the exit code.
     pub fn run(mut self) -> Result<i32, Failure> {
-        self.take_baseline()?;
+        self.take_requirements()?;
         if self.is_only_printed() {
             return self.print();
         }
@@ -102,15 +102,14 @@ impl Task {
         self.finish(&measured.run, measured.trouble)
     }
 
-    /// The plan requires what the baseline reached.
+    /// The plan requires what files and a baseline say.
     ///
     /// # Errors
-    /// There is no such run, or it has nothing of what is to be measured.
-    pub fn take_baseline(&mut self) -> Result<(), Failure> {
-        if let Some(baseline) = self.baseline.take() {
-            let more = baseline.requirements(&self.out, &self.plan)?;
-            self.plan.requirements.extend(more);
-        }
+    /// What is wrong with one of them.
+    pub fn take_requirements(&mut self) -> Result<(), Failure> {
+        let more = self.sources.requirements(&self.out, &self.plan)?;
+        self.sources = Sources::default();
+        self.plan = self.plan.clone().requiring(more);
         Ok(())
     }
 

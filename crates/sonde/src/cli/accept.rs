@@ -46,15 +46,16 @@ impl AcceptOptions {
     /// Measures and judges; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan()?;
+        let quick = self.common.effort.effort() == Effort::Quick;
         let measurement = self.common.measurement(plan, Form::Table);
-        Task { measurement }.run()
+        Task { measurement, quick }.run()
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
         let common = &self.common;
         let effort = common.effort.effort();
         let mut plan = match &self.plan {
-            Some(file) => of_file(file)?.requiring(common.require.all()),
+            Some(file) => of_file(file)?.requiring(common.require.given()),
             None => {
                 let mut made = Plan::assess(common.testbed(), effort);
                 if made.testbed.kind == Kind::Lab {
@@ -69,7 +70,7 @@ impl AcceptOptions {
         };
         plan.testbed.script = self.script.clone().or(plan.testbed.script);
         plan.testbed.prepare.extend(self.prepare.iter().cloned());
-        Ok(plan.accepting(effort == Effort::Quick))
+        Ok(plan)
     }
 }
 
@@ -87,7 +88,8 @@ mod tests {
 
     fn plan(words: &[&str]) -> Plan {
         let line = Line::parse_from([&["accept"], words].concat());
-        line.options.plan().unwrap()
+        let quick = words.contains(&"--quick");
+        line.options.plan().unwrap().accepting(quick)
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl LoadOptions {
         plan.networks.extend(network);
         plan.profile.name = self.hosts.profile.to_string();
         measure::Task {
-            baseline: None,
+            sources: Default::default(),
             plan: plan.filled(),
             out: self.out,
             resume: None,

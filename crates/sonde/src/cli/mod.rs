@@ -189,7 +189,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             findings,
         } => {
             let mut made = match &plan {
-                Some(file) => of_file(file)?.requiring(common.require.all()),
+                Some(file) => of_file(file)?.requiring(common.require.given()),
                 None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
             };
             only(&mut made, &paths);

@@ -189,7 +189,7 @@ impl Common {
         }
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
-        plan.filled().requiring(self.require.all())
+        plan.filled().requiring(self.require.given())
     }
 
     /// A level with what was said of all: where it goes, and of what it is a share.
@@ -207,7 +207,7 @@ impl Common {
     pub fn measurement(self, plan: Plan, form: Form) -> Measurement {
         Measurement {
             plan,
-            baseline: self.require.baseline(),
+            sources: self.require.sources(),
             out: self.out,
             resume: self.resume,
             json: self.json,

@@ -1,6 +1,6 @@
 //! The options that say what must hold of the results.
 
-use crate::require::{self, Baseline, Requirement};
+use crate::require::{self, Baseline, Requirement, Sources};
 use clap::Args;
 use sonde_units::Ratio;
 
@@ -14,8 +14,8 @@ pub struct RequireOptions {
     #[arg(long = "require", value_name = "REQUIREMENT", value_parser = require::requirement, conflicts_with = "resume")]
     given: Vec<Requirement>,
     /// A file of requirements: one in each line, or as [[require]] of a plan.
-    #[arg(long = "require-from", value_name = "FILE", value_parser = file, conflicts_with = "resume")]
-    files: Vec<FileOf>,
+    #[arg(long = "require-from", value_name = "FILE", conflicts_with = "resume")]
+    files: Vec<String>,
     /// Require what an earlier run in the store reached: each rate and time of it that is measured again.
     #[arg(
         long = "require-baseline",
@@ -33,33 +33,25 @@ pub struct RequireOptions {
     within: Ratio,
 }
 
-/// The requirements of a file.
-#[derive(Debug, Clone)]
-struct FileOf(Vec<Requirement>);
-
-fn file(path: &str) -> Result<FileOf, String> {
-    require::of_file(path).map(FileOf)
-}
-
 impl RequireOptions {
     /// Whether anything is required.
     pub fn is_given(&self) -> bool {
         !(self.given.is_empty() && self.files.is_empty() && self.baseline.is_none())
     }
 
-    /// Those that are given, and those of the files.
-    pub fn all(&self) -> Vec<Requirement> {
-        let files = self.files.iter().flat_map(|file| &file.0);
-        self.given.iter().chain(files).cloned().collect()
+    /// Those that are given.
+    pub fn given(&self) -> Vec<Requirement> {
+        self.given.clone()
     }
 
-    /// The run that must be reached.
-    pub fn baseline(&self) -> Option<Baseline> {
-        let run = self.baseline.clone()?;
-        Some(Baseline {
-            run,
-            within: self.within,
-        })
+    /// Where others are.
+    pub fn sources(&self) -> Sources {
+        let within = self.within;
+        let baseline = self.baseline.clone();
+        Sources {
+            files: self.files.clone(),
+            baseline: baseline.map(|run| Baseline { run, within }),
+        }
     }
 }
 
@@ -80,27 +72,26 @@ mod tests {
     fn all_sources_are_read() {
         let line = |words: &[&str]| Line::try_parse_from([&["line"], words].concat());
         assert!(!line(&[]).unwrap().require.is_given());
-        let file = std::env::temp_dir().join(format!("sonde-require-{}", std::process::id()));
-        std::fs::write(&file, "loss<=1%\nstartup<=1s\n").unwrap();
-        let path = file.display().to_string();
         let words = [
             "--require",
             "throughput>=1Gbit",
             "--require-from",
-            &path,
+            "contract.txt",
             "--require",
             "latency<=1ms",
+            "--require-baseline",
+            "R",
+            "--require-within",
+            "5%",
         ];
         let read = line(&words).unwrap().require;
-        let subjects: Vec<String> = read.all().iter().map(Requirement::subject).collect();
-        assert_eq!(subjects, ["throughput", "latency", "loss", "startup"]);
-        std::fs::remove_file(&file).unwrap();
-        let missing = line(&words).unwrap_err().to_string();
-        assert!(missing.contains(&path), "{missing}");
-        let of_run = line(&["--require-baseline", "R", "--require-within", "5%"])
-            .unwrap()
-            .require;
-        assert_eq!(of_run.baseline().unwrap().within, Ratio::new(5, 100));
+        assert!(read.is_given());
+        let given = read.given();
+        let subjects: Vec<String> = given.iter().map(Requirement::subject).collect();
+        assert_eq!(subjects, ["throughput", "latency"]);
+        let sources = read.sources();
+        assert_eq!(sources.files, ["contract.txt"]);
+        assert_eq!(sources.baseline.unwrap().within, Ratio::new(5, 100));
         for (words, said) in [
             (["--require", "through>=1Gbit"], "the nearest is throughput"),
             (["--require", "latency.p99"], "neither >= nor <="),

@@ -123,7 +123,7 @@ pub struct Task {
 impl Task {
     /// Does it; the exit code.
     pub fn run(mut self) -> Result<i32, Failure> {
-        self.measurement.take_baseline()?;
+        self.measurement.take_requirements()?;
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }

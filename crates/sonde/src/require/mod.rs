@@ -16,7 +16,8 @@ mod text;
 pub use baseline::Baseline;
 pub use block::{entry, lines};
 pub use judge::{Judgements, word};
-pub use text::{of_file, requirement};
+use text::of_file;
+pub use text::requirement;
 
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
@@ -24,6 +25,7 @@ use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Quantity, ResultRow};
 use sonde_report::{bytes, figure, share};
+use std::path::Path;
 
 /// Of which figure of a row a requirement is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -337,6 +339,32 @@ impl Requirement {
             }
         }
         self
+    }
+}
+
+/// Where more requirements are, which are read before anything is measured.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// Files that list them.
+    pub files: Vec<String>,
+    /// A run that must be reached.
+    pub baseline: Option<Baseline>,
+}
+
+impl Sources {
+    /// The requirements of a plan whose run is kept in this folder.
+    ///
+    /// # Errors
+    /// What is wrong with a file, or with the baseline.
+    pub fn requirements(&self, out: &Path, plan: &Plan) -> Result<Vec<Requirement>, Failure> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            all.extend(of_file(file).map_err(Failure::usage)?);
+        }
+        if let Some(baseline) = &self.baseline {
+            all.extend(baseline.requirements(out, plan)?);
+        }
+        Ok(all)
     }
 }
 
