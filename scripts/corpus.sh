@@ -458,13 +458,13 @@ store pattern-shift 0 'command:pattern plan:0-bytes kind:stream kind:latency kin
     probe pattern shift:1 --hosts 4 --network ethernet-100 --kind stream,latency,latency-udp,exchange --launches 1 "${pattern[@]}"
 store pattern-all-to-one 0 'command:pattern --senders losses-by-network' 'More and more senders to one host' \
     probe pattern all-to-one --hosts 4 --network atm-oc3c --senders 1..3 --launches 1 "${pattern[@]}"
-store pattern-all-pairs 0,1 'command:pattern all-pairs matrix verdict host-facts' 'The matrix of all pairs, healthy' \
+store pattern-all-pairs 0,1,3 'command:pattern all-pairs matrix verdict host-facts' 'The matrix of all pairs, healthy' \
     probe pattern all-pairs --quick --hosts 4 --network ethernet-100:rate=20Mbit
 views 'place --pattern ring --measured latest --slots 2 --out .' 'place --pattern stencil-2d --measured latest --slots 2 --out . --json'
 echo '0s rate h3 2Mbit' >"$out/plans/slow.txt"
-store pattern-again 1 'command:pattern all-pairs again-alone --script finding:host-slow' 'A slow host: suspicious pairs are measured again, together and alone' \
+store pattern-again 1,3 'command:pattern all-pairs again-alone --script finding:host-slow' 'A slow host: suspicious pairs are measured again, together and alone' \
     probe pattern all-pairs --quick --hosts 6 --network ethernet-100:rate=20Mbit --script "$out/plans/slow.txt"
-store pattern-prepared 0,1 'command:pattern --prepare finding:host-odd' 'A host with other settings' \
+store pattern-prepared 0,1,3 'command:pattern --prepare finding:host-odd' 'A host with other settings' \
     probe pattern all-pairs --quick --hosts 4 --network ethernet-100:rate=20Mbit --prepare "h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'"
 store pattern-incast 0,1 'command:pattern incast' 'What a crowd does to who only asks' \
     probe pattern incast --quick --hosts 4 --network ethernet-100 --senders 1..2 "${pattern[@]}"

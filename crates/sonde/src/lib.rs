@@ -7,6 +7,7 @@
 // What is told goes by `sonde_sys::tell!`, which does not panic.
 #![deny(clippy::print_stderr)]
 
+mod accept;
 mod allocation;
 mod any_path;
 mod campaign;
@@ -37,6 +38,7 @@ mod place;
 mod plan;
 mod replay;
 mod report;
+mod require;
 mod shown;
 mod sound;
 mod source;

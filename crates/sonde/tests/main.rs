@@ -16,6 +16,7 @@ mod typed;
 #[path = "."]
 mod paired {
     mod json;
+    mod lab_accept;
     pub mod lab_assess;
     mod lab_broken;
     mod lab_check;

@@ -2,6 +2,7 @@
 
 use super::npb::each_once;
 use super::options::Common;
+use super::refused::Command;
 use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
@@ -54,6 +55,7 @@ fn span(text: &str) -> Result<(usize, usize), String> {
 impl CheckOptions {
     /// Checks; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
+        self.common.check(Command::Check)?;
         let plan = self.plan();
         let measurement = self.common.measurement(plan, Form::Rows)?;
         Task { measurement }.run()

@@ -119,6 +119,7 @@ impl LoadOptions {
         plan.networks.extend(network);
         plan.profile.name = self.hosts.profile.to_string();
         measure::Task {
+            sources: Default::default(),
             plan: plan.filled(),
             out: self.out,
             resume: None,

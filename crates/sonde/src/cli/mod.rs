@@ -1,5 +1,6 @@
 //! The arguments of the command, and which task each becomes.
 
+mod accept;
 mod agent;
 mod check;
 mod help;
@@ -14,6 +15,7 @@ mod pattern;
 mod place;
 mod probe;
 mod refused;
+mod require;
 mod sweep;
 mod tune;
 mod typed;
@@ -50,6 +52,8 @@ pub struct Arguments {
 const EXAMPLES: &str = "Examples:
   sonde assess                                      TCP, UDP, MPI and PVM on five emulated networks
   sonde assess --testbed hosts:a,b[01-16]           the same between your own machines, through ssh
+  sonde accept --testbed hosts:a,b[01-16] --require 'throughput>=95%'
+                                                    all pairs first: PASS, FAIL or INCONCLUSIVE
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde load --testbed hosts:a,b,c --flow 'a>b' --rho 0.6 --for 30s
   sonde npb all --class A --ranks 4 --path native,openmpi
@@ -68,12 +72,14 @@ enum Task {
   salloc -N4 sonde assess --quick                   the nodes of a Slurm allocation
   sonde assess --testbed 'mpirun:--hostfile hosts'  wherever that mpirun starts processes
   sonde assess ./my-plan.toml --out /scratch/runs
+  sonde assess --quick --require 'throughput>=90%' --require 'latency<=1ms'
   sonde assess --resume
   sonde assess --json > assessment.json")]
     Assess {
         /// A plan file, which says what to measure in place of the options.
         #[arg(conflicts_with_all = [
             "network_lists", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+            "line_rate",
         ])]
         plan: Option<PathBuf>,
         #[command(flatten)]
@@ -88,6 +94,9 @@ enum Task {
         #[arg(long, conflicts_with_all = ["json", "json_stream", "table"])]
         findings: bool,
     },
+    /// Accept or reject a cluster: all pairs of hosts, then what `assess` measures, held against what is required.
+    #[command(after_help = accept::EXAMPLES)]
+    Accept(Box<accept::AcceptOptions>),
     /// Run one benchmark.
     #[command(subcommand)]
     Probe(ProbeTask),
@@ -199,6 +208,17 @@ fn help_of(name: &str) -> Result<i32, Failure> {
     Ok(0)
 }
 
+/// Leaves out of a plan what is not measured over these paths; nothing where there are none.
+fn only(plan: &mut Plan, paths: &[AnyPath]) {
+    if paths.is_empty() {
+        return;
+    }
+    for probe in &mut plan.probes {
+        probe.path.retain(|path| paths.contains(path));
+    }
+    plan.probes.retain(|probe| !probe.path.is_empty());
+}
+
 /// Runs the task; the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Failure> {
     match arguments.task {
@@ -213,17 +233,13 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             findings,
         } => {
             let mut made = match &plan {
-                Some(file) => of_file(file)?,
+                Some(file) => of_file(file)?.requiring(common.require.given()),
                 None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
             };
-            if !paths.is_empty() {
-                made.probes
-                    .iter_mut()
-                    .for_each(|probe| probe.path.retain(|path| paths.contains(path)));
-                made.probes.retain(|probe| !probe.path.is_empty());
-            }
+            only(&mut made, &paths);
             common.measurement(made, Form::of(table, findings))?.run()
         }
+        Task::Accept(options) => options.run(),
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),
         Task::Npb(options) => options.run(),

@@ -1,6 +1,7 @@
 //! `sonde npb`: its options, lowered to a task.
 
 use super::options::Common;
+use super::refused::Command;
 use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
@@ -136,6 +137,7 @@ impl NpbOptions {
     }
 
     fn task(self) -> Result<Task, Failure> {
+        self.common.check(Command::Npb)?;
         let testbed = self.common.testbed.0;
         let paths = match self.paths.is_empty() {
             true => vec![path("native", testbed)?],

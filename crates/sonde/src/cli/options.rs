@@ -1,6 +1,7 @@
 //! The options that every measurement takes, and how they change a plan.
 
 use super::refused::Command;
+use super::require::RequireOptions;
 use super::{OUT, typed};
 use crate::failure::Failure;
 use crate::measure::Task as Measurement;
@@ -39,6 +40,10 @@ pub struct Common {
     /// Real hosts: the rate of the link that a load is a share of, where the interface does not report it.
     #[arg(long = "load-of", value_name = "RATE", value_parser = BitRate::of_option, requires = "loads")]
     pub load_of: Option<BitRate>,
+    /// Real hosts: the rate of the line, where the interfaces report none (as in virtual machines) or not the right one; what streams
+    /// reach is given as a part of it.
+    #[arg(long, value_name = "RATE", value_parser = BitRate::of_option)]
+    pub line_rate: Option<BitRate>,
     #[command(flatten)]
     pub hosts: testbed::HostOptions,
     /// Completion: receive by blocking (block) or by busy polling (poll); with both, each of them [default: block].
@@ -46,6 +51,8 @@ pub struct Common {
     pub waits: Vec<Wait>,
     #[command(flatten)]
     pub effort: EffortOptions,
+    #[command(flatten)]
+    pub require: RequireOptions,
     /// The folder of the store and the reports.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
@@ -152,6 +159,7 @@ impl Common {
             kind: self.testbed.0,
             hosts: self.hosts.count(),
             names: self.testbed.1.clone(),
+            line_rate: self.line_rate,
             attachment: self.hosts.attachment,
             ..TestbedPlan::default()
         }
@@ -192,13 +200,13 @@ impl Common {
         }
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
-        plan.filled()
+        plan.filled().requiring(self.require.given())
     }
 
     /// A level with what was said of all: where it goes, and of what it is a share.
     fn level(&self, level: &str) -> String {
         let mut text = level.to_owned();
-        if let Some(of) = self.load_of {
+        if let Some(of) = self.load_of.or(self.line_rate) {
             text += &format!(":of={of}");
         }
         if !self.load_flows.is_empty() {
@@ -220,6 +228,7 @@ impl Common {
         self.check(Command::Any)?;
         Ok(Measurement {
             plan,
+            sources: self.require.sources(),
             out: self.out,
             resume: self.resume,
             json: self.json,

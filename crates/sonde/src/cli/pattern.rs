@@ -67,7 +67,7 @@ fn numbers(text: &str) -> Result<String, String> {
     plan::senders(text).map(|_| text.to_owned())
 }
 
-fn command(text: &str) -> Result<String, String> {
+pub fn command(text: &str) -> Result<String, String> {
     plan::prepared(text).map(|_| text.to_owned())
 }
 

@@ -17,11 +17,15 @@ pub enum Command {
     Tune,
     /// `sonde lab check`.
     LabCheck,
+    /// `sonde probe check`.
+    Check,
+    /// `sonde npb`.
+    Npb,
     /// Every one of them.
     Any,
 }
 
-use Command::{Any, LabCheck, Pattern, Tune};
+use Command::{Any, Check, LabCheck, Npb, Pattern, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
@@ -29,6 +33,8 @@ impl Command {
             Pattern => "sonde probe pattern",
             Tune => "sonde tune",
             LabCheck => "sonde lab check",
+            Check => "sonde probe check",
+            Npb => "sonde npb",
             Any => "this testbed",
         }
     }
@@ -46,6 +52,7 @@ const WAITS: (&str, Given) = ("several values of `--wait`", |common| {
 });
 const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks().len() > 1);
 const JSON_STREAM: (&str, Given) = ("`--json-stream`", |common| common.json_stream);
+const REQUIRE: (&str, Given) = ("`--require`", |common| common.require.is_given());
 const STRICT: (&str, Given) = ("`--strict`", |common| common.strict);
 
 const HOSTS: (&str, Given) = ("`--hosts`", |common| {
@@ -53,7 +60,7 @@ const HOSTS: (&str, Given) = ("`--hosts`", |common| {
 });
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 13] = [
+const REFUSED: [(Command, (&str, Given), &str); 17] = [
     (
         Any,
         HOSTS,
@@ -107,6 +114,26 @@ const REFUSED: [(Command, (&str, Given), &str); 13] = [
         WAIT,
         "the cost of hosts cancels where both sides block: leave it out",
     ),
+    (
+        Tune,
+        REQUIRE,
+        "it compares settings: require a rate of `sonde probe throughput`",
+    ),
+    (
+        LabCheck,
+        REQUIRE,
+        "its bounds are those of the model: leave it out",
+    ),
+    (
+        Check,
+        REQUIRE,
+        "what a library must give is known: leave it out",
+    ),
+    (
+        Npb,
+        REQUIRE,
+        "its verdict is the benchmark's: give it to `sonde assess PLAN`, with the plan that `--print-plan` prints",
+    ),
 ];
 
 impl Common {
@@ -153,6 +180,7 @@ mod tests {
             "several `--network" => vec!["--network", "fddi", "--network", "wire"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
+            "--require" => vec!["--require", "latency<=1ms"],
             other => panic!("{other}"),
         };
         let common = |words: Vec<&str>| Line::parse_from([vec!["line"], words].concat()).common;
@@ -163,7 +191,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Tune, LabCheck, Any] {
+        for command in [Pattern, Tune, LabCheck, Check, Npb, Any] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)
